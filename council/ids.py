@@ -1,0 +1,82 @@
+"""Identifiers, canonical JSON, hashes, the clock. No I/O besides reading the clock and the system's randomness."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal, Protocol
+
+_ID_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford base 32: no i, l, o, u to misread
+
+
+class Clock(Protocol):
+    """Wall and monotonic time, so that a test can hold them."""
+
+    def now(self) -> datetime: ...
+
+    def monotonic_s(self) -> float: ...
+
+
+class SystemClock:
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def monotonic_s(self) -> float:
+        return time.monotonic()
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Who asks. A command file owned by the home's owner or the daemon's own uid acts as the steward."""
+
+    id: str
+    kind: Literal["steward", "administrator", "user", "player", "service"]
+
+
+STEWARD = Principal("steward", "steward")
+
+
+def new_run_id(now: datetime) -> str:
+    """`20261120-225413-k3f9x2ab`: sorts by time, reads aloud, 40 random bits against a crowd in one second."""
+    tail = "".join(secrets.choice(_ID_ALPHABET) for _ in range(8))
+    return f"{now.astimezone(UTC):%Y%m%d-%H%M%S}-{tail}"
+
+
+def timestamp(moment: datetime) -> str:
+    """UTC, to the second, as RFC 3339 writes it: `2026-11-20T22:54:13Z`."""
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def canonical_json(value: object) -> bytes:
+    """One spelling per value: sorted keys, no spaces, UTF-8 unescaped, no NaN. Raises ValueError or TypeError."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8")
+
+
+def sha256_hex(data: bytes | str) -> str:
+    return hashlib.sha256(data.encode("utf-8") if isinstance(data, str) else data).hexdigest()
+
+
+def slugify(text: str, *, max_chars: int = 60) -> str:
+    """ASCII words joined by hyphens, never empty: what a file of that title is called."""
+    words: list[str] = []
+    current = ""
+    for char in text.lower():
+        if char.isascii() and char.isalnum():
+            current += char
+        elif current:
+            words.append(current)
+            current = ""
+    if current:
+        words.append(current)
+    slug = ""
+    for word in words:
+        grown = f"{slug}-{word}" if slug else word[:max_chars]
+        if len(grown) > max_chars:
+            break
+        slug = grown
+    return slug or "decision"

@@ -1,0 +1,108 @@
+"""Logging: lines for people on a terminal, JSON lines elsewhere, no secret in either, each with its run, agent, round.
+
+Modules log through `logging.getLogger(__name__)`; only the rim calls `configure`, once. Warnings of libraries take the
+same way, so that a key in one of their messages is removed as well.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import TextIO
+
+from council.redaction import Redactor
+
+# What a line was written for. Each task of asyncio carries its own copy.
+_context: ContextVar[dict[str, str | int] | None] = ContextVar("council_log_context", default=None)
+
+# Text from a model may hold terminal escapes; a person's terminal must not obey them.
+_VISIBLE = {code: f"\\x{code:02x}" for code in (*range(32), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
+
+
+@contextmanager
+def log_context(*, run_id: str | None = None, agent: str | None = None, round: int | None = None) -> Iterator[None]:
+    """Every line logged inside carries these; what is None is inherited from the context around."""
+    fields = {"run_id": run_id, "agent": agent, "round": round}
+    given = {name: value for name, value in fields.items() if value is not None}
+    token = _context.set({**(_context.get() or {}), **given})
+    try:
+        yield
+    finally:
+        _context.reset(token)
+
+
+def configure(
+    level: str = "info", format: str = "auto", redactor: Redactor | None = None, stream: TextIO | None = None
+) -> None:
+    """Send `council.*` at `level` and everybody else's warnings to `stream` (stderr). A second call replaces the first.
+
+    `level`: debug, info, warning, error. `format`: auto, human, json.
+    """
+    target = stream or sys.stderr
+    human = target.isatty() if format == "auto" else format == "human"
+    handler = _CouncilHandler(target)
+    handler.addFilter(_Redaction(redactor or Redactor()))
+    handler.setFormatter(_HumanFormatter() if human else _JsonFormatter())
+    root = logging.getLogger()
+    for old in [known for known in root.handlers if isinstance(known, _CouncilHandler)]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    logging.getLogger("council").setLevel(level.upper())
+
+
+class _CouncilHandler(logging.StreamHandler[TextIO]):
+    """Its own type, so that `configure` finds its handler again and leaves everybody else's alone."""
+
+
+class _Redaction(logging.Filter):
+    """Removes secrets from message, arguments, traceback and stack before a formatter sees them."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        super().__init__()
+        self._redactor = redactor
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        try:
+            message = record.getMessage()
+        except Exception:  # noqa: BLE001 - arguments that do not fit must not end what was being logged about
+            message = f"{record.msg!r} % {record.args!r}"
+        record.msg, record.args = self._redactor.redact(message), ()
+        if record.exc_info and not record.exc_text:
+            record.exc_text = logging.Formatter().formatException(record.exc_info)
+        record.exc_text = self._redactor.redact(record.exc_text) if record.exc_text else None
+        record.stack_info = self._redactor.redact(record.stack_info) if record.stack_info else None
+        return True
+
+
+def _details(record: logging.LogRecord) -> str:
+    return "\n".join(text for text in (record.exc_text, record.stack_info) if text)
+
+
+class _HumanFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC)
+        context = " ".join(f"{name}={value}" for name, value in (_context.get() or {}).items())
+        where = f"{record.name} [{context}]" if context else record.name
+        text = "\n".join(part for part in (record.getMessage(), _details(record)) if part)
+        body = text.translate(_VISIBLE).replace("\n", "\n    ")
+        return f"{moment:%H:%M:%S}Z {record.levelname.lower():7} {where}: {body}"
+
+
+class _JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line: dict[str, object] = {
+            "time": moment.replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **(_context.get() or {}),
+        }
+        if details := _details(record):
+            line["details"] = details
+        return json.dumps(line, ensure_ascii=False)

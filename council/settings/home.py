@@ -1,0 +1,175 @@
+"""The home: the folder that holds a council's commands, artifacts, personas and memory.
+
+Finds one (`find_home`), names what lies in it (`Home`), makes one (`init_home`). A home is never derived from where
+the code is installed; only the personas that ship with the package are.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import council
+from council.errors import ConfigError, HomeNotFound, StorageFailed
+from council.settings.model import council_toml_template
+
+README_NAME = "README.md"
+_FOLDERS = ("commands", "artifacts", "personas", "session_states")
+_MARKS = ("commands", "personas")  # the two folders that make a folder a home
+_GITIGNORE_LINES = (".council/", "session_states/*.json", ".env")
+_PACKAGE = Path(council.__file__).parent
+
+
+@dataclass(frozen=True)
+class Home:
+    """The places inside one home. `root` is absolute."""
+
+    root: Path
+
+    @property
+    def commands(self) -> Path:
+        return self.root / "commands"
+
+    @property
+    def failed(self) -> Path:
+        return self.commands / "failed"
+
+    @property
+    def artifacts(self) -> Path:
+        return self.root / "artifacts"
+
+    @property
+    def personas(self) -> Path:
+        return self.root / "personas"
+
+    @property
+    def session_states(self) -> Path:
+        return self.root / "session_states"
+
+    @property
+    def runtime(self) -> Path:
+        return self.root / ".council"
+
+    @property
+    def runs(self) -> Path:
+        return self.runtime / "runs"
+
+    @property
+    def receipts(self) -> Path:
+        return self.runtime / "receipts"
+
+    @property
+    def lock_file(self) -> Path:
+        return self.runtime / "lock"
+
+    @property
+    def state_file(self) -> Path:
+        return self.runtime / "state.json"
+
+    def ensure_runtime(self) -> None:
+        """Make `.council/` and its folders, readable by their owner only: journals hold whole prompts.
+
+        Raises StorageFailed.
+        """
+        try:
+            for folder in (self.runtime, self.runs, self.receipts):
+                folder.mkdir(mode=0o700, exist_ok=True)
+                if folder.stat().st_mode & 0o077:
+                    folder.chmod(0o700)
+        except OSError as error:
+            raise StorageFailed(
+                f"cannot make {self.runtime}: {error.strerror}.", fix="make the home writable for this user."
+            ) from error
+
+
+def find_home(flag: Path | None, environ: Mapping[str, str], cwd: Path) -> Home:
+    """`--home`, then `COUNCIL_HOME`, then the nearest folder from `cwd` upward that is a home. Raises HomeNotFound."""
+    if flag is not None:
+        return _given_home(flag, "--home", cwd)
+    if named := environ.get("COUNCIL_HOME", ""):
+        return _given_home(Path(named), "COUNCIL_HOME", cwd)
+    start = cwd.resolve()
+    for folder in (start, *start.parents):
+        if not _missing_marks(folder):
+            return Home(folder)
+    raise HomeNotFound(
+        f"no home in {start} or any folder above it (a home holds commands/ and personas/).",
+        fix="make one with `council init DIR`, or name one with --home or COUNCIL_HOME.",
+        folder=str(start),
+    )
+
+
+def _given_home(path: Path, origin: str, cwd: Path) -> Home:
+    folder = (cwd / path.expanduser()).resolve()
+    if missing := _missing_marks(folder):
+        what = f"lacks {' and '.join(f'{name}/' for name in missing)}" if folder.is_dir() else "is not a folder"
+        raise HomeNotFound(
+            f"{folder} ({origin}) is not a home: it {what}.",
+            fix=f"`council init {shlex.quote(str(folder))}` makes it one.",
+            folder=str(folder),
+        )
+    return Home(folder)
+
+
+def _missing_marks(folder: Path) -> list[str]:
+    return [name for name in _MARKS if not (folder / name).is_dir()]
+
+
+def builtin_personas_dir() -> Path:
+    """The personas that ship with the package: inside a wheel, else beside the package (editable install)."""
+    packaged = _PACKAGE / "resources" / "personas"
+    return packaged if packaged.is_dir() else _PACKAGE.parent / "personas"
+
+
+def init_home(directory: Path, *, personas_from: Path) -> list[Path]:
+    """Make `directory` a home. Returns what was created or, for `.gitignore`, extended; nothing is ever overwritten.
+
+    Raises ConfigError when a place cannot be made or written.
+    """
+    created: list[Path] = []
+    try:
+        for name in _FOLDERS:
+            folder = directory / name
+            if not folder.is_dir():
+                folder.mkdir(parents=True)
+                created.append(folder)
+            _write_new(folder / README_NAME, home_readme(name), created)
+        for persona in sorted(personas_from.iterdir()):
+            if persona.is_file() and persona.name != README_NAME and not persona.name.startswith("."):
+                _write_new(directory / "personas" / persona.name, persona.read_bytes(), created)
+        _write_new(directory / "council.toml", council_toml_template().encode(), created)
+        _extend_gitignore(directory / ".gitignore", created)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot make a home in {directory}: {error.strerror or error} ({error.filename}).",
+            fix="name a folder that this user can write to.",
+        ) from error
+    return created
+
+
+def home_readme(folder: str) -> bytes:
+    """The README.md of one folder of a home, the same text in every home and in the repository."""
+    return (_PACKAGE / "resources" / "home" / folder / README_NAME).read_bytes()
+
+
+def _write_new(path: Path, content: bytes, created: list[Path]) -> None:
+    try:
+        with path.open("xb") as file:
+            file.write(content)
+    except FileExistsError:
+        return
+    created.append(path)
+
+
+def _extend_gitignore(path: Path, created: list[Path]) -> None:
+    present = path.read_bytes() if path.exists() else b""
+    lines = present.splitlines()
+    missing = [line.encode() for line in _GITIGNORE_LINES if line.encode() not in lines]
+    if not missing:
+        return
+    joint = b"\n" if present and not present.endswith(b"\n") else b""
+    with path.open("ab") as file:
+        file.write(joint + b"".join(line + b"\n" for line in missing))
+    created.append(path)

@@ -1,0 +1,210 @@
+"""Every setting: its type, unit, bounds, default and meaning. Reads nothing; `sources` finds the values.
+
+`Settings()` is the defaults, `Settings(model="offline")` the defaults with one change: neither looks at the
+environment, so a test means what it says.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal, get_args, get_origin
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+DEFAULT_MODEL = "gemini:gemini-2.5-flash"
+
+_DAY_S = 86_400
+_MIB = 1_048_576
+
+# NoDecode: the environment gives the text as it stands, and `_split_list` takes both spellings of a list.
+Globs = Annotated[tuple[str, ...], NoDecode]
+
+
+class Settings(BaseSettings):
+    """What can be configured. Seconds end in `_s`, sizes in `_bytes`; lists are JSON or separated by commas."""
+
+    model_config = SettingsConfigDict(extra="forbid", frozen=True, env_prefix="COUNCIL_", hide_input_in_errors=True)
+
+    model: str = Field(
+        default=DEFAULT_MODEL,
+        description="Which model speaks for every agent. `gemini` alone means the default Gemini model.",
+        json_schema_extra={"allowed": "gemini, gemini:<model id>, scripted:<file> or offline"},
+    )
+    gemini_api_version: str | None = Field(
+        default=None,
+        pattern=r"^v[0-9]+[a-z0-9]*$",
+        description="API version for Gemini calls; the client's own default when unset.",
+        examples=["v1"],
+        json_schema_extra={"allowed": "a version such as v1 or v1beta"},
+    )
+    gemini_base_url: str | None = Field(
+        default=None,
+        description="Base URL for Gemini calls, a proxy for example; wins over GOOGLE_GEMINI_BASE_URL.",
+        examples=["http://localhost:8080"],
+        json_schema_extra={"allowed": "an http:// or https:// URL"},
+    )
+    request_timeout_s: float = Field(default=120.0, ge=1, le=3600, description="How long one model call may take.")
+    max_output_tokens: int = Field(default=8192, ge=1, le=_MIB, description="Ceiling of one reply, thinking included.")
+    temperature: float | None = Field(
+        default=None,
+        ge=0,
+        le=2,
+        description="Sampling temperature; the model's own default when unset.",
+        examples=[0.2],
+    )
+    model_attempts: int = Field(default=3, ge=1, le=10, description="Tries per model call, the first one included.")
+    max_inline_wait_s: float = Field(
+        default=60.0,
+        ge=0,
+        le=3600,
+        description="Longest wait for a provider inside a run; beyond it the run is parked.",
+    )
+    max_parallel_runs: int = Field(
+        default=4, ge=1, le=64, description="Runs that may be active at once, over all lanes."
+    )
+    quiet_s: float = Field(
+        default=1.0, ge=0, le=3600, description="A YAML or Markdown command starts when unchanged for this long."
+    )
+    settle_s: float = Field(
+        default=10.0, ge=0.1, le=3600, description="How long an unreadable or vanished command file is waited for."
+    )
+    scan_interval_s: float = Field(default=5.0, ge=0.05, le=3600, description="Scan commands/ at least this often.")
+    max_wait_s: float = Field(
+        default=172_800.0, ge=0.1, le=30 * _DAY_S, description="A waiting run fails after this (48 h)."
+    )
+    max_attempts: int = Field(default=5, ge=1, le=100, description="Attempts of one run that recorded no new step.")
+    max_command_bytes: int = Field(default=262_144, ge=1, le=_MIB, description="Largest command file.")
+    max_file_bytes: int = Field(
+        default=_MIB, ge=1, le=64 * _MIB, description="Largest file that an input or a tool reads."
+    )
+    max_requests_per_reply: int = Field(default=8, ge=0, le=100, description="Tool requests honoured in one reply.")
+    max_requests_per_task: int = Field(default=60, ge=0, le=10_000, description="Tool requests honoured in one run.")
+    max_context_bytes_per_task: int = Field(
+        default=2_097_152, ge=0, le=64 * _MIB, description="Text that tools may bring into one run."
+    )
+    max_context_bytes_per_request: int = Field(
+        default=65_536, ge=1, le=16 * _MIB, description="Text that one tool request may bring."
+    )
+    read_roots: Globs = Field(
+        default=("**",),
+        description="What agents may read: globs relative to the home. An empty list allows nothing.",
+        json_schema_extra={"allowed": "globs relative to the home, without `..`"},
+    )
+    deny: Globs = Field(
+        default=(),
+        description="What agents may never read, beside the built-in list: globs relative to the home.",
+        examples=[["private/**"]],
+        json_schema_extra={"allowed": "globs relative to the home, without `..`"},
+    )
+    seeds_dir: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Folder with original core_essence_<role>_awakening_seed.txt files; unset: personas/ only.",
+        examples=["seeds"],
+        json_schema_extra={"allowed": "a folder, absolute or relative to the home"},
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="Least level that is logged."
+    )
+    log_format: Literal["auto", "human", "json"] = Field(
+        default="auto", description="`auto`: lines for people on a terminal, JSON lines elsewhere."
+    )
+    watch: Literal["auto", "poll"] = Field(
+        default="auto", description="`poll`: never rely on file events (network file systems)."
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings,)  # the other layers are read in `sources`, which also knows where a value came from
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_bool(cls, value: object) -> object:
+        if isinstance(value, bool):  # pydantic would read `true` as 1, and no setting is a switch
+            raise ValueError("true and false fit no setting")
+        return value
+
+    @field_validator("model")
+    @classmethod
+    def _check_model(cls, value: str) -> str:
+        value = value.strip()
+        if value == "offline":
+            return value
+        if value == "gemini":
+            return DEFAULT_MODEL
+        provider, _, name = value.partition(":")
+        if provider not in ("gemini", "scripted") or not name.strip():
+            raise ValueError("not a model")
+        return value
+
+    @field_validator("gemini_base_url")
+    @classmethod
+    def _check_url(cls, value: str | None) -> str | None:
+        if value is not None and (urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname):
+            raise ValueError("not an http or https URL")
+        return value
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _lower(cls, value: object) -> object:
+        return value.lower() if isinstance(value, str) else value
+
+    @field_validator("read_roots", "deny", mode="before")
+    @classmethod
+    def _split_list(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        if value.lstrip().startswith("["):
+            try:
+                return json.loads(value)
+            except ValueError:
+                raise ValueError("neither a JSON list nor a list separated by commas") from None
+        return [part.strip() for part in value.split(",") if part.strip()]
+
+    @field_validator("read_roots", "deny")
+    @classmethod
+    def _check_globs(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        # A glob that can match nothing inside the home would read as a rule and be none.
+        if any(not g.strip() or g.startswith(("/", "~")) or ".." in PurePosixPath(g).parts for g in value):
+            raise ValueError("globs are relative to the home, without `..`")
+        return value
+
+
+def allowed_values(key: str) -> str:
+    """What the setting takes, in words: `a whole number from 1 to 64`."""
+    field = Settings.model_fields[key]
+    if isinstance(field.json_schema_extra, dict):
+        return str(field.json_schema_extra["allowed"])
+    if get_origin(field.annotation) is Literal:
+        *words, last = get_args(field.annotation)
+        return f"{', '.join(words)} or {last}"
+    least = next(m.ge for m in field.metadata if hasattr(m, "ge"))
+    most = next(m.le for m in field.metadata if hasattr(m, "le"))
+    kind = "a whole number" if field.annotation is int else "a number"
+    return f"{kind} from {least} to {most}"
+
+
+def council_toml_template() -> str:
+    """A `council.toml` in which every setting stands as a comment, with its default or, if it has none, an example."""
+    parts = [
+        "# Settings of this home. Flags, COUNCIL_* variables and .env win over this file.",
+        "# Provider keys (GEMINI_API_KEY) never belong here: the environment or .env holds them.",
+    ]
+    for key, field in Settings.model_fields.items():
+        example = field.examples[0] if field.examples else field.default
+        parts += ["", f"# {field.description} Takes {allowed_values(key)}.", f"# {key} = {_toml(example)}"]
+    return "\n".join(parts) + "\n"
+
+
+def _toml(value: Any) -> str:
+    return json.dumps(list(value) if isinstance(value, tuple) else value)

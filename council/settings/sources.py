@@ -1,0 +1,190 @@
+"""Finds each setting's value and remembers where it came from.
+
+Flags win over COUNCIL_* variables, those over `.env`, that over `council.toml`, that over the defaults. A name or value
+that fits no setting is a ConfigError, except in `.env`, which other programs share: there it is skipped with a warning.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from dotenv import dotenv_values
+from pydantic import ValidationError
+from pydantic_settings import EnvSettingsSource, InitSettingsSource, TomlConfigSettingsSource
+
+from council.errors import ConfigError
+from council.redaction import MASK
+from council.settings.home import Home
+from council.settings.model import Settings, allowed_values
+
+PREFIX = "COUNCIL_"
+FLAG, ENVIRONMENT, DOTENV, TOML, DEFAULT = "flag", "environment", ".env", "council.toml", "default"
+PROVIDER_NAMES = (
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+    "HF_TOKEN",
+    "OPENAI_API_KEY",
+    "OPENROUTER_API_KEY",
+    "GOOGLE_GEMINI_BASE_URL",
+)
+
+_VARIABLES = frozenset(PREFIX + key.upper() for key in Settings.model_fields)
+_RESERVED = ("COUNCIL_HOME", "COUNCIL_TEST_")  # read elsewhere; the second is a family of names
+# What keys of the usual providers look like, URLs with a password, and any long run without a break.
+_SECRET_LIKE = re.compile(r"AIza|\bsk-|\bhf_|\bgh[pousr]_|://[^/\s]*@|[A-Za-z0-9_\-+/=]{32,}")
+
+Layer = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class LoadedSettings:
+    """`sources[key]`: `flag`, `COUNCIL_MODEL (environment)`, `.env`, `council.toml` or `default`, for every key."""
+
+    settings: Settings
+    sources: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
+
+
+def load_settings(home: Home, *, flags: Mapping[str, object], environ: Mapping[str, str]) -> LoadedSettings:
+    """Merge the layers and validate. A flag that is None was not given. Raises ConfigError."""
+    dotenv, warnings = _dotenv_layer(home.root / ".env")
+    layers = (
+        (TOML, _toml_layer(home.root / "council.toml")),
+        (DOTENV, dotenv),
+        (ENVIRONMENT, _environment_layer(environ)),
+        (FLAG, _flag_layer(flags)),
+    )
+    merged: Layer = {}
+    sources = dict.fromkeys(Settings.model_fields, DEFAULT)
+    for name, layer in layers:
+        merged |= layer
+        sources |= {key: f"{_variable(key)} ({name})" if name == ENVIRONMENT else name for key in layer}
+    try:
+        settings = Settings(**merged)
+    except ValidationError as error:
+        key = str(error.errors()[0]["loc"][0])
+        raise _wrong_value(key, merged[key], _flag(key) if sources[key] == FLAG else sources[key], error) from None
+    return LoadedSettings(settings, MappingProxyType(sources), tuple(warnings))
+
+
+class MappingEnvSource(EnvSettingsSource):
+    """pydantic-settings' reader of variables, over a given mapping instead of `os.environ`. Empty means absent."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._variables = variables
+        super().__init__(Settings)
+
+    def _load_env_vars(self) -> Mapping[str, str | None]:
+        return {name.lower(): value for name, value in self._variables.items() if value}
+
+
+def read_dotenv(path: Path) -> tuple[dict[str, str], list[str]]:
+    """The variables of a `.env` file, without interpolation, and what went wrong in reading it; never an error."""
+    try:
+        if not path.is_file():
+            return {}, []
+        variables = dotenv_values(path, interpolate=False, encoding="utf-8-sig")  # -sig: Notepad's mark
+        return {name: value for name, value in variables.items() if value}, []
+    except (OSError, ValueError) as error:
+        return {}, [f".env is skipped: it cannot be read ({type(error).__name__})."]
+
+
+def _flag_layer(flags: Mapping[str, object]) -> Layer:
+    given = {key: value for key, value in flags.items() if value is not None}
+    for key in given:
+        if key not in Settings.model_fields:
+            raise _unknown(_flag(key), key, spelled=_flag)
+    return InitSettingsSource(Settings, init_kwargs=given)()
+
+
+def _environment_layer(environ: Mapping[str, str]) -> Layer:
+    variables = {name: value for name, value in environ.items() if _is_setting_name(name)}
+    for name in variables:
+        if name not in _VARIABLES:
+            raise _unknown(f"{name} (environment)", _key(name), spelled=_variable)
+    return MappingEnvSource(variables)()
+
+
+def _dotenv_layer(path: Path) -> tuple[Layer, list[str]]:
+    values, warnings = read_dotenv(path)
+    for name in values:
+        if _is_setting_name(name) and name not in _VARIABLES:
+            warnings.append(f"skipped: {_unknown(f'{name} in .env', _key(name), spelled=_variable)}")
+    layer = MappingEnvSource({name: value for name, value in values.items() if name in _VARIABLES})()
+    for key in list(layer):
+        try:
+            Settings(**{key: layer[key]})
+        except ValidationError as error:
+            warnings.append(f"skipped: {_wrong_value(key, layer.pop(key), f'{_variable(key)} in .env', error)}")
+    return layer, warnings
+
+
+def _toml_layer(path: Path) -> Layer:
+    try:
+        source = TomlConfigSettingsSource(Settings, toml_file=path)
+    except tomllib.TOMLDecodeError as error:
+        raise _toml_syntax(path, str(error)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"{path} cannot be read ({type(error).__name__}).", fix="make it readable UTF-8 text, or remove it."
+        ) from error
+    for key in source.toml_data:
+        if key not in Settings.model_fields:
+            raise _unknown(f"`{key}` in council.toml", key, spelled=str)
+    return source()
+
+
+def _toml_syntax(path: Path, reason: str) -> ConfigError:
+    at = re.search(r"\(at line (\d+), column (\d+)\)", reason)
+    if at:
+        line, column = int(at[1]), int(at[2])
+    else:  # "(at end of document)"
+        lines = path.read_text("utf-8").split("\n")
+        line, column = len(lines), len(lines[-1]) + 1
+    said = reason.partition(" (at ")[0]
+    return ConfigError(
+        f"{path} is not valid TOML: {said} at line {line}, column {column}.",
+        fix="mend that line; text values need quotation marks.",
+        line=line,
+        column=column,
+    )
+
+
+def _unknown(what: str, key: str, *, spelled: Any) -> ConfigError:
+    if key.upper() in PROVIDER_NAMES:
+        fix = f"{key.upper()} is not a setting: put it, by that name, into the environment or .env."
+    else:
+        near = difflib.get_close_matches(key.lower().replace("-", "_"), Settings.model_fields, n=1)
+        fix = f"did you mean {spelled(near[0])}?" if near else "`council config show` lists every setting."
+    return ConfigError(f"{what} is not a setting.", fix=fix, key=key)
+
+
+def _wrong_value(key: str, value: object, place: str, error: ValidationError) -> ConfigError:
+    shown = MASK if _SECRET_LIKE.search(str(value)) else repr(value)
+    reason = error.errors()[0]["msg"].removeprefix("Value error, ")
+    return ConfigError(
+        f"{key} cannot be {shown}, as {place} says: {reason}.", fix=f"{key} takes {allowed_values(key)}.", key=key
+    )
+
+
+def _is_setting_name(name: str) -> bool:
+    return name.startswith(PREFIX) and name != _RESERVED[0] and not name.startswith(_RESERVED[1])
+
+
+def _key(variable: str) -> str:
+    return variable.removeprefix(PREFIX).lower()
+
+
+def _variable(key: str) -> str:
+    return PREFIX + key.upper()
+
+
+def _flag(key: str) -> str:
+    return "--" + key.replace("_", "-")

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from council.settings import KEY_NAMES, Home, load_provider_keys
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def test_the_environment_wins_over_dotenv(home: Home) -> None:
+    (home.root / ".env").write_text("GEMINI_API_KEY=from-dotenv\nHF_TOKEN='quoted one'\n")
+    keys = load_provider_keys(home, {"GEMINI_API_KEY": "from-environment"})
+    found = {name: secret.reveal() for name in KEY_NAMES if (secret := keys.get(name))}
+    assert found == {"GEMINI_API_KEY": "from-environment", "HF_TOKEN": "quoted one"}
+    assert keys.sources == {"GEMINI_API_KEY": "environment", "HF_TOKEN": ".env"}
+
+
+def test_an_empty_value_is_absent_and_dotenv_is_asked_next(home: Home) -> None:
+    (home.root / ".env").write_text("OPENAI_API_KEY=second\nHF_TOKEN=\n")
+    keys = load_provider_keys(home, {"OPENAI_API_KEY": " ", "HF_TOKEN": ""})
+    assert keys.sources == {"OPENAI_API_KEY": ".env"}
+    assert keys.get("HF_TOKEN") is None
+
+
+def test_a_key_does_not_show_in_any_representation(home: Home) -> None:
+    keys = load_provider_keys(home, {"GEMINI_API_KEY": "very-secret-value"})
+    assert "very-secret-value" not in f"{keys} {keys!r} {keys.get('GEMINI_API_KEY')!r} {keys.secrets()}"
+
+
+def test_the_base_url_is_read_but_is_no_secret(home: Home) -> None:
+    keys = load_provider_keys(home, {"GOOGLE_GEMINI_BASE_URL": "http://localhost:1", "HF_TOKEN": "very-secret"})
+    assert keys.gemini_base_url == "http://localhost:1"
+    assert [secret.reveal() for secret in keys.secrets()] == ["very-secret"]
+
+
+def test_reading_keys_neither_interpolates_nor_touches_the_process_environment(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTHER", "expanded")
+    (home.root / ".env").write_text("GEMINI_API_KEY=a${OTHER}b\n")
+    before = dict(os.environ)
+    secret = load_provider_keys(home, {}).get("GEMINI_API_KEY")
+    assert secret is not None
+    assert secret.reveal() == "a${OTHER}b"
+    assert dict(os.environ) == before

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from pydantic import ValidationError
+
+from council.settings import DEFAULT_MODEL, Settings, allowed_values
+
+BOUNDS = [
+    ("request_timeout_s", 1, 3600),
+    ("temperature", 0, 2),
+    ("model_attempts", 1, 10),
+    ("max_parallel_runs", 1, 64),
+    ("settle_s", 0.1, 3600),
+    ("max_command_bytes", 1, 1_048_576),
+]
+
+
+@pytest.mark.parametrize(("key", "least", "most"), BOUNDS)
+def test_both_ends_of_a_range_are_allowed_and_beyond_them_nothing(key: str, least: float, most: float) -> None:
+    assert [getattr(Settings.model_validate({key: value}), key) for value in (least, most)] == [least, most]
+    for outside in (least - 0.1 if key in ("settle_s", "temperature") else least - 1, most + 1):
+        with pytest.raises(ValidationError):
+            Settings.model_validate({key: outside})
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("gemini", DEFAULT_MODEL),
+        ("gemini:gemini-2.5-pro", "gemini:gemini-2.5-pro"),
+        ("scripted:talk.json", "scripted:talk.json"),
+        ("offline", "offline"),
+    ],
+)
+def test_a_model_has_one_of_four_forms(given: str, meant: str) -> None:
+    assert Settings(model=given).model == meant
+
+
+@pytest.mark.parametrize("given", ["", "gemini:", "scripted", "scripted: ", "gpt-9", "offline:x", "Gemini"])
+def test_any_other_form_of_a_model_is_refused(given: str) -> None:
+    with pytest.raises(ValidationError):
+        Settings(model=given)
+
+
+@pytest.mark.parametrize("glob", ["/etc/**", "../other/**", "docs/../../x", "~/x", ""])
+@pytest.mark.parametrize("key", ["read_roots", "deny"])
+def test_a_glob_that_leaves_the_home_is_refused(key: str, glob: str) -> None:
+    with pytest.raises(ValidationError):
+        Settings.model_validate({key: [glob]})
+
+
+@pytest.mark.parametrize("key", list(Settings.model_fields))
+def test_true_is_no_value_for_any_setting(key: str) -> None:
+    with pytest.raises(ValidationError):
+        Settings.model_validate({key: True})
+
+
+@pytest.mark.parametrize("key", list(Settings.model_fields))
+def test_every_setting_says_what_it_means_and_what_it_takes(key: str) -> None:
+    assert str(Settings.model_fields[key].description).endswith(".")
+    assert allowed_values(key)
+
+
+def test_settings_cannot_be_changed_after_loading() -> None:
+    settings = Settings()
+    with pytest.raises(ValidationError):
+        settings.model = "offline"
+
+
+def test_the_level_may_be_written_in_capitals() -> None:
+    assert Settings.model_validate({"log_level": "INFO"}).log_level == "info"
+
+
+def test_importing_settings_loads_no_heavy_library() -> None:
+    heavy = ["google.genai", "docker", "fastapi", "sqlalchemy", "numpy", "typer", "rich", "httpx2"]
+    script = f"import sys, council.settings; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from council.errors import ConfigError
+from council.settings import DEFAULT_MODEL, Home, LoadedSettings, Settings, load_settings
+
+FLAGS = {"model": "scripted:flag.json"}
+ENVIRON = {"COUNCIL_MODEL": "scripted:environ.json"}
+DOTENV = "COUNCIL_MODEL=scripted:dotenv.json\n"
+TOML = 'model = "scripted:toml.json"\n'
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def write(home: Home, *, dotenv: str = "", toml: str = "") -> None:
+    (home.root / ".env").write_text(dotenv)
+    (home.root / "council.toml").write_text(toml)
+
+
+def load(
+    home: Home, *, flags: dict[str, object] | None = None, environ: dict[str, str] | None = None
+) -> LoadedSettings:
+    return load_settings(home, flags=flags or {}, environ=environ or {})
+
+
+def refusal(home: Home, *, flags: dict[str, object] | None = None, environ: dict[str, str] | None = None) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load(home, flags=flags, environ=environ)
+    return str(caught.value)
+
+
+def test_without_anything_every_setting_is_its_default(home: Home) -> None:
+    loaded = load(home)
+    assert loaded.settings == Settings()
+    assert loaded.settings.model == DEFAULT_MODEL
+    assert set(loaded.sources.values()) == {"default"}
+    assert set(loaded.sources) == set(Settings.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("flags", "environ", "dotenv", "toml", "model", "source"),
+    [
+        (FLAGS, ENVIRON, DOTENV, TOML, "scripted:flag.json", "flag"),
+        ({}, ENVIRON, DOTENV, TOML, "scripted:environ.json", "COUNCIL_MODEL (environment)"),
+        ({}, {}, DOTENV, TOML, "scripted:dotenv.json", ".env"),
+        ({}, {}, "", TOML, "scripted:toml.json", "council.toml"),
+        ({}, {}, "", "", DEFAULT_MODEL, "default"),
+    ],
+)
+def test_each_layer_wins_over_those_below_it_and_is_named_as_the_source(
+    home: Home, flags: dict[str, object], environ: dict[str, str], dotenv: str, toml: str, model: str, source: str
+) -> None:
+    write(home, dotenv=dotenv, toml=toml)
+    loaded = load(home, flags=flags, environ=environ)
+    assert (loaded.settings.model, loaded.sources["model"]) == (model, source)
+
+
+def test_layers_are_merged_key_by_key(home: Home) -> None:
+    write(home, dotenv="COUNCIL_QUIET_S=2\n", toml="max_attempts = 7\nquiet_s = 9\n")
+    loaded = load(home, flags={"watch": "poll"}, environ={"COUNCIL_TEMPERATURE": "0.5"})
+    settings = loaded.settings
+    assert (settings.watch, settings.temperature, settings.quiet_s, settings.max_attempts) == ("poll", 0.5, 2.0, 7)
+
+
+def test_a_flag_that_is_none_was_not_given(home: Home) -> None:
+    loaded = load(home, flags={"model": None}, environ=ENVIRON)
+    assert loaded.sources["model"] == "COUNCIL_MODEL (environment)"
+
+
+def test_an_empty_variable_is_an_absent_one(home: Home) -> None:
+    assert load(home, environ={"COUNCIL_MODEL": ""}).sources["model"] == "default"
+
+
+def test_only_the_given_environment_counts(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COUNCIL_MODEL", "offline")
+    assert load(home).settings.model == DEFAULT_MODEL
+    assert Settings().model == DEFAULT_MODEL
+
+
+def test_loading_leaves_the_process_environment_as_it_was(home: Home) -> None:
+    write(home, dotenv="COUNCIL_MODEL=offline\nGEMINI_API_KEY=abc\n")
+    before = dict(os.environ)
+    load(home)
+    assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize("text", ["docs/**,notes/*.md", " docs/** , notes/*.md ,", '["docs/**", "notes/*.md"]'])
+def test_a_list_from_the_environment_is_json_or_separated_by_commas(home: Home, text: str) -> None:
+    assert load(home, environ={"COUNCIL_READ_ROOTS": text}).settings.read_roots == ("docs/**", "notes/*.md")
+
+
+def test_an_empty_list_can_be_said(home: Home) -> None:
+    assert load(home, environ={"COUNCIL_READ_ROOTS": "[]"}).settings.read_roots == ()
+
+
+def test_an_unknown_key_in_council_toml_names_the_file_and_the_nearest_key(home: Home) -> None:
+    write(home, toml="max_paralel_runs = 2\n")
+    assert refusal(home) == (
+        "`max_paralel_runs` in council.toml is not a setting. Fix: did you mean max_parallel_runs?"
+    )
+
+
+def test_an_unknown_variable_is_named_with_the_nearest_variable(home: Home) -> None:
+    assert refusal(home, environ={"COUNCIL_MODLE": "offline"}) == (
+        "COUNCIL_MODLE (environment) is not a setting. Fix: did you mean COUNCIL_MODEL?"
+    )
+
+
+def test_an_unknown_flag_is_named_with_the_nearest_flag(home: Home) -> None:
+    assert refusal(home, flags={"log_levle": "debug"}) == (
+        "--log-levle is not a setting. Fix: did you mean --log-level?"
+    )
+
+
+def test_a_key_unlike_any_other_is_answered_with_where_to_look(home: Home) -> None:
+    assert "`council config show` lists every setting" in refusal(home, environ={"COUNCIL_ZZZZ": "1"})
+
+
+def test_a_provider_key_in_council_toml_is_sent_to_its_place_and_not_shown(home: Home) -> None:
+    write(home, toml='GEMINI_API_KEY = "AIzaVerySecretValue"\n')
+    text = refusal(home)
+    assert "put it, by that name, into the environment or .env" in text
+    assert "AIzaVerySecretValue" not in text
+
+
+@pytest.mark.parametrize("name", ["COUNCIL_HOME", "COUNCIL_TEST_NO_SKIP", "COUNCIL_TEST_ANYTHING"])
+def test_reserved_names_are_neither_settings_nor_errors(home: Home, name: str) -> None:
+    write(home, dotenv=f"{name}=1\n")
+    loaded = load(home, environ={name: "1"})
+    assert (loaded.settings, loaded.warnings) == (Settings(), ())
+
+
+def test_variables_of_other_programs_are_none_of_our_business(home: Home) -> None:
+    write(home, dotenv="FOO=1\nMODEL=x\n")
+    loaded = load(home, environ={"PATH": "/bin", "MODEL": "x"})
+    assert (loaded.settings, loaded.warnings) == (Settings(), ())
+
+
+def test_an_unknown_name_in_dotenv_is_a_warning(home: Home) -> None:
+    write(home, dotenv="COUNCIL_MODLE=offline\n")
+    loaded = load(home)
+    assert loaded.settings == Settings()
+    assert loaded.warnings == ("skipped: COUNCIL_MODLE in .env is not a setting. Fix: did you mean COUNCIL_MODEL?",)
+
+
+def test_a_wrong_value_in_dotenv_is_skipped_with_a_warning_and_the_layer_below_counts(home: Home) -> None:
+    write(home, dotenv="COUNCIL_MAX_PARALLEL_RUNS=many\n", toml="max_parallel_runs = 2\n")
+    loaded = load(home)
+    assert (loaded.settings.max_parallel_runs, loaded.sources["max_parallel_runs"]) == (2, "council.toml")
+    assert "max_parallel_runs cannot be 'many'" in loaded.warnings[0]
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00broken", b"=\n'''\n\"unclosed\n", b"export\n====\nCOUNCIL_MODEL"])
+def test_a_dotenv_that_makes_no_sense_is_no_error(home: Home, content: bytes) -> None:
+    (home.root / ".env").write_bytes(content)
+    assert load(home).settings == Settings()
+
+
+def test_a_folder_called_dotenv_is_no_error(home: Home) -> None:
+    (home.root / ".env").mkdir()
+    assert load(home).settings == Settings()
+
+
+def test_a_dotenv_saved_with_a_byte_order_mark_is_read_from_its_first_line(home: Home) -> None:
+    (home.root / ".env").write_bytes(b"\xef\xbb\xbfCOUNCIL_MODEL=offline\n")
+    assert load(home).settings.model == "offline"
+
+
+def test_dotenv_values_are_taken_as_they_stand(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WHO", "outside")
+    write(home, dotenv="COUNCIL_MODEL=scripted:${WHO}.json\n")
+    assert load(home).settings.model == "scripted:${WHO}.json"
+
+
+@pytest.mark.parametrize(
+    ("toml", "line", "column"),
+    [('model = "offline"\nquiet_s = = 1\n', 2, 11), ("model = offline\n", 1, 9), ('model = """a\nb', 2, 2)],
+)
+def test_a_toml_syntax_error_says_line_and_column(home: Home, toml: str, line: int, column: int) -> None:
+    write(home, toml=toml)
+    with pytest.raises(ConfigError) as caught:
+        load(home)
+    assert f"at line {line}, column {column}." in caught.value.message
+    assert str(home.root / "council.toml") in caught.value.message
+    assert (caught.value.data["line"], caught.value.data["column"]) == (line, column)
+
+
+def test_a_council_toml_that_is_not_text_is_a_config_error(home: Home) -> None:
+    (home.root / "council.toml").write_bytes(b"model = '\xff'")
+    assert "cannot be read (UnicodeDecodeError)" in refusal(home)
+
+
+def test_a_wrong_value_is_told_with_key_source_value_and_range(home: Home) -> None:
+    text = refusal(home, environ={"COUNCIL_MAX_PARALLEL_RUNS": "900"})
+    assert text.startswith("max_parallel_runs cannot be '900', as COUNCIL_MAX_PARALLEL_RUNS (environment) says: ")
+    assert text.endswith("Fix: max_parallel_runs takes a whole number from 1 to 64.")
+
+
+def test_a_wrong_value_names_the_flag_or_the_file_it_came_from(home: Home) -> None:
+    assert "as --watch says" in refusal(home, flags={"watch": "never"})
+    write(home, toml="quiet_s = -1\n")
+    assert "as council.toml says" in refusal(home)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("model", "AIzaSyA1234567890"),
+        ("model", "sk-abcdefghijklmnop"),
+        ("gemini_base_url", "ftp://steward:hunter2@example.org"),
+        ("log_format", "0123456789abcdef0123456789abcdef"),
+    ],
+)
+def test_a_wrong_value_that_looks_like_a_secret_is_not_repeated(home: Home, key: str, value: str) -> None:
+    text = refusal(home, environ={f"COUNCIL_{key.upper()}": value})
+    assert f"{key} cannot be [secret]" in text
+    assert value not in text
