@@ -1,0 +1,94 @@
+"""The atomic drop: every door (file, CLI, HTTP, MCP, schedules) ends here, and nothing else starts or changes a run.
+
+Also the rule which names in `commands/` count at all. What the file says is not looked at here.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from council.errors import PathRefused, StorageFailed
+from council.ids import sha256_hex
+from council.storage.files import (
+    MAX_NAME_BYTES,
+    as_storage_failed,
+    discard,
+    open_folder,
+    rename_noreplace,
+    shortened,
+    sync_folder,
+    write_temporary,
+)
+from council.storage.paths import check_relative
+
+MAX_NAMESAKES = 10_000  # more files of one name is a loop that drops, not a person
+
+_COMMAND_ENDINGS = (".json", ".yaml", ".yml", ".md")
+_IGNORED_ENDINGS = ("~", ".tmp", ".part", ".swp", ".error.md")
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """Where the file went and what identifies it: a file with these three values is the one that was dropped."""
+
+    path: Path
+    inode: int
+    mtime_ns: int
+    sha256: str
+
+
+def is_command_name(name: str) -> bool:
+    """Whether a file of this name, directly in `commands/`, can be a command."""
+    folded = name.casefold()
+    if "/" in name or folded.startswith((".", "readme")) or folded.endswith(_IGNORED_ENDINGS):
+        return False
+    return folded.endswith(_COMMAND_ENDINGS)
+
+
+def drop(commands_dir: Path, name: str, data: bytes) -> Dropped:
+    """Put a command there, whole and synced, as `name` or the first free of `<stem>-2<ext>`, `<stem>-3<ext>`, ….
+
+    Raises PathRefused for a name that would never be read as a command, StorageFailed when it cannot be written.
+    """
+    check_relative(name)
+    if not is_command_name(name):
+        raise PathRefused(
+            f"{name!r} is no name for a command file.",
+            reason="name",
+            fix=f"Use a plain file name ending in {', '.join(_COMMAND_ENDINGS)}; not README*, not a hidden one.",
+            path=name,
+        )
+    with as_storage_failed(f"Cannot drop {name!r} into {commands_dir}"), open_folder(commands_dir) as folder_fd:
+        temporary, status = write_temporary(folder_fd, name, data, sync=True, mode=0o644)
+        try:
+            path = _claim(commands_dir / temporary, commands_dir, name)
+        except BaseException:
+            discard(folder_fd, temporary)
+            raise
+        sync_folder(folder_fd)
+    return Dropped(path, status.st_ino, status.st_mtime_ns, sha256_hex(data))
+
+
+def _claim(temporary: Path, commands_dir: Path, name: str) -> Path:
+    """Rename to the first free name, and never over another command."""
+    for number in range(1, MAX_NAMESAKES + 1):
+        path = commands_dir / _numbered(name, number)
+        try:
+            rename_noreplace(temporary, path)
+        except FileExistsError:
+            continue
+        return path
+    raise StorageFailed(
+        f"{commands_dir} holds {MAX_NAMESAKES} commands named like {name!r}.",
+        fix="Stop what keeps dropping them, or choose another name.",
+    )
+
+
+def _numbered(name: str, number: int) -> str:
+    if number == 1:
+        return name
+    stem, extension = os.path.splitext(name)
+    tail = f"-{number}{extension}"
+    return shortened(stem, MAX_NAME_BYTES - len(tail.encode())) + tail

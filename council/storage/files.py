@@ -1,0 +1,357 @@
+"""Atomic files and the lock of the project's own runtime folder.
+
+Paths given here are trusted: they come from settings and from code. A path that came from a command, a model or HTTP
+goes through `paths.ConfinedRoot`, which shares the write below. A file appears whole under its name or not at all;
+with `sync` it is also on the disk, folder entry included, when the call returns.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import functools
+import hashlib
+import json
+import os
+import secrets
+import socket
+import stat
+import sys
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from council.errors import DaemonRunning, StorageFailed
+from council.ids import SystemClock, timestamp
+
+MAX_NAME_BYTES = 255  # NAME_MAX of every file system in use on Linux and macOS
+
+# A probe (`FileLock.holder`) holds a shared lock for some microseconds. An owner that meets one tries again this long.
+_PROBE_PATIENCE_S = 0.1
+_PROBE_PAUSE_S = 0.005
+_MAX_LOCK_BYTES = 4096
+
+_AT_FDCWD = -100
+_RENAME_NOREPLACE = 1  # <linux/fs.h>
+
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_NEW_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # O_NONBLOCK: a FIFO must not hang the daemon
+
+_FIXES: dict[int, str] = {
+    errno.ENOSPC: "Free some space on that disk, then try again.",
+    errno.EDQUOT: "Free some of this user's disk quota, then try again.",
+    errno.EFBIG: "Raise the file size limit (ulimit -f), then try again.",
+    errno.EROFS: "Make that file system writable, or choose a home on another one.",
+    errno.EACCES: "Give this user read and write permission there.",
+    errno.EPERM: "Give this user read and write permission there.",
+    errno.EMFILE: "Raise the limit of open files (ulimit -n), then try again.",
+    errno.ENFILE: "Raise the system's limit of open files, then try again.",
+    errno.ENOENT: "Create the folder first.",
+    errno.ENOTDIR: "Put a folder where that path expects one.",
+    errno.EIO: "Check the disk: it reports an input/output error.",
+}
+
+
+def write_atomic(path: Path, data: bytes, *, sync: bool = True, mode: int = 0o600) -> None:
+    """Put `data` under `path`, replacing what is there; the folder must exist. Raises StorageFailed."""
+    with as_storage_failed(f"Cannot write {path}"), open_folder(path.parent) as folder_fd:
+        place(folder_fd, path.name, data, sync=sync, mode=mode)
+
+
+def read_limited(path: Path, max_bytes: int) -> bytes:
+    """The whole regular file. Raises FileNotFoundError, and StorageFailed when it is larger or cannot be read."""
+    try:
+        fd = os.open(path, _READ_FLAGS)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise storage_failed(error, f"Cannot read {path}") from error
+    try:
+        with as_storage_failed(f"Cannot read {path}"):
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise StorageFailed(f"Cannot read {path}: not a regular file.", fix="Move it away.", path=str(path))
+            data = read_fd(fd, max_bytes + 1)
+    finally:
+        os.close(fd)
+    if len(data) > max_bytes:
+        raise StorageFailed(
+            f"Cannot read {path}: larger than {max_bytes} bytes.",
+            fix="Move it away.",
+            path=str(path),
+            max_bytes=max_bytes,
+        )
+    return data
+
+
+def fsync_dir(path: Path) -> None:
+    """Make the names in a folder durable. Raises StorageFailed."""
+    with as_storage_failed(f"Cannot sync {path}"), open_folder(path) as folder_fd:
+        sync_folder(folder_fd)
+
+
+def rename_noreplace(src: Path, dst: Path) -> None:
+    """Move `src` to `dst` unless `dst` exists; not synced. Raises FileExistsError, FileNotFoundError, StorageFailed.
+
+    NOTE: where the file system lacks RENAME_NOREPLACE this is link + unlink: for a moment the file has two names, and
+    a kill in between leaves both.
+    """
+    try:
+        if not _rename_noreplace_natively(src, dst):
+            os.link(src, dst, follow_symlinks=False)
+            os.unlink(src)
+    except (FileExistsError, FileNotFoundError):
+        raise
+    except OSError as error:
+        raise storage_failed(error, f"Cannot rename {src} to {dst}") from error
+
+
+class FileLock:
+    """One owner per path, over processes. The kernel drops the lock when the process ends, however it ends.
+
+    The file stays after `release`: removing it would let two processes lock two different files of one name.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._fd: int | None = None
+
+    def acquire(self, owner: Mapping[str, object] | None = None) -> None:
+        """Take the lock now or raise DaemonRunning with `pid`, `host` and `started` of the holder in its data.
+
+        `owner` is written into the file for others to read; pid, host and started are filled in where it lacks them.
+        Raises StorageFailed where the file cannot be opened, locked or written.
+        """
+        fd = self._take()
+        told = {"pid": os.getpid(), "host": socket.gethostname(), "started": timestamp(SystemClock().now())}
+        try:
+            with as_storage_failed(f"Cannot write the lock file {self.path}"):
+                os.ftruncate(fd, 0)
+                write_fd(fd, json.dumps(told | dict(owner or {})).encode())
+        except BaseException:
+            os.close(fd)
+            raise
+        self._fd = fd
+        # A child forked without exec would keep the lock alive after its parent died.
+        close_in_child = weakref.WeakMethod(self._close)
+        os.register_at_fork(after_in_child=lambda: (close_in_child() or _nothing)())
+
+    def release(self) -> None:
+        """Give the lock back; nothing happens if it is not held."""
+        if self._fd is not None:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._fd, 0)
+            self._close()
+
+    @staticmethod
+    def holder(path: Path) -> dict[str, object] | None:
+        """What the present holder wrote ({} if it has not yet), or None if the lock is free. Raises StorageFailed."""
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise storage_failed(error, f"Cannot read the lock file {path}") from error
+        try:
+            with as_storage_failed(f"Cannot probe the lock {path}"):
+                return None if _try_flock(fd, fcntl.LOCK_SH) else _read_owner(fd)
+        finally:
+            os.close(fd)
+
+    def _take(self) -> int:
+        give_up_at = time.monotonic() + _PROBE_PATIENCE_S
+        while True:
+            with as_storage_failed(f"Cannot take the lock {self.path}"):
+                fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+                try:
+                    if _try_flock(fd, fcntl.LOCK_EX) and self._names(fd):
+                        return fd
+                    owner = _read_owner(fd)
+                except BaseException:
+                    os.close(fd)
+                    raise
+                os.close(fd)
+            if time.monotonic() >= give_up_at:
+                raise _daemon_running(self.path, owner)
+            time.sleep(_PROBE_PAUSE_S)
+
+    def _names(self, fd: int) -> bool:
+        """Whether the path still names the locked file, and not one that replaced it meanwhile."""
+        try:
+            return os.path.samestat(os.fstat(fd), os.stat(self.path, follow_symlinks=False))
+        except FileNotFoundError:
+            return False
+
+    def _close(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+# What `paths` and `drop` share with the above: the same steps, under an open folder.
+
+
+def place(folder_fd: int, name: str, data: bytes, *, sync: bool, mode: int) -> None:
+    """Write `name` in an open folder through a temporary neighbour, which no failure leaves behind. Raises OSError."""
+    temporary, _ = write_temporary(folder_fd, name, data, sync=sync, mode=mode)
+    try:
+        os.replace(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
+    except BaseException:
+        discard(folder_fd, temporary)
+        raise
+    if sync:
+        sync_folder(folder_fd)
+
+
+def write_temporary(folder_fd: int, name: str, data: bytes, *, sync: bool, mode: int) -> tuple[str, os.stat_result]:
+    """Write `.<name>.<rand>.tmp` in an open folder; its name, and its status once written. Raises OSError."""
+    temporary = hidden_name(name, f"{secrets.token_hex(6)}.tmp")
+    fd = os.open(temporary, _NEW_FILE_FLAGS, mode, dir_fd=folder_fd)
+    try:
+        try:
+            write_fd(fd, data)
+            if sync:
+                sync_file(fd)
+            status = os.fstat(fd)
+        finally:
+            os.close(fd)
+    except BaseException:
+        discard(folder_fd, temporary)
+        raise
+    return temporary, status
+
+
+def hidden_name(name: str, suffix: str) -> str:
+    """`.<name>.<suffix>`; a name too long for that keeps its head and a hash of the whole."""
+    if len(os.fsencode(name)) + len(suffix) + 2 > MAX_NAME_BYTES:
+        name_hash = hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
+        name = f"{shortened(name, MAX_NAME_BYTES - len(suffix) - len(name_hash) - 3)}.{name_hash}"
+    return f".{name}.{suffix}"
+
+
+def shortened(name: str, max_bytes: int) -> str:
+    """The longest head of `name` that fits, cut between characters."""
+    return name.encode("utf-8", "surrogateescape")[:max_bytes].decode("utf-8", "ignore")
+
+
+def discard(folder_fd: int, name: str) -> None:
+    """Remove a file in an open folder if that is possible: the clean-up of a failure must not hide the failure."""
+    with contextlib.suppress(OSError):
+        os.unlink(name, dir_fd=folder_fd)
+
+
+def write_fd(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def read_fd(fd: int, max_bytes: int) -> bytes:
+    """At most `max_bytes`, from where the descriptor stands to the end of the file."""
+    chunks: list[bytes] = []
+    while max_bytes > 0 and (chunk := os.read(fd, min(max_bytes, 1 << 20))):
+        chunks.append(chunk)
+        max_bytes -= len(chunk)
+    return b"".join(chunks)
+
+
+def sync_file(fd: int) -> None:
+    """To the medium, not only to the drive's cache (macOS wants to be asked for that in its own way)."""
+    if sys.platform == "darwin":
+        with contextlib.suppress(OSError):  # not every file system has it
+            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+            return
+    os.fsync(fd)
+
+
+def sync_folder(fd: int) -> None:
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems cannot sync a folder
+            raise
+
+
+@contextlib.contextmanager
+def open_folder(path: Path) -> Iterator[int]:
+    fd = os.open(path, _FOLDER_FLAGS)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def as_storage_failed(what: str) -> Iterator[None]:
+    """Turn an OSError of the block into StorageFailed: `what` (no full stop), the system's reason, the fix."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_failed(error, what) from error
+
+
+def storage_failed(error: OSError, what: str) -> StorageFailed:
+    number = error.errno or 0
+    return StorageFailed(
+        f"{what}: {os.strerror(number) if number else type(error).__name__}.",
+        fix=_FIXES.get(number, "Check the disk and the permissions there."),
+        errno=errno.errorcode.get(number, ""),
+    )
+
+
+def _rename_noreplace_natively(src: Path, dst: Path) -> bool:
+    """False where this kernel or file system cannot do it. Raises OSError as rename(2) would."""
+    renameat2 = _renameat2()
+    if renameat2 is None:
+        return False
+    if renameat2(_AT_FDCWD, os.fsencode(src), _AT_FDCWD, os.fsencode(dst), _RENAME_NOREPLACE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+        return False
+    raise OSError(number, os.strerror(number), str(src), None, str(dst))
+
+
+@functools.cache
+def _renameat2() -> Callable[[int, bytes, int, bytes, int], int] | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if function is None:  # glibc < 2.28
+        return None
+    function.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
+    function.restype = ctypes.c_int
+    return function  # type: ignore[no-any-return]
+
+
+def _try_flock(fd: int, operation: int) -> bool:
+    try:
+        fcntl.flock(fd, operation | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _read_owner(fd: int) -> dict[str, object]:
+    try:
+        owner = json.loads(os.pread(fd, _MAX_LOCK_BYTES, 0))
+    except ValueError:  # empty or half written: the holder is just starting
+        return {}
+    return owner if isinstance(owner, dict) else {}
+
+
+def _daemon_running(path: Path, owner: dict[str, object]) -> DaemonRunning:
+    pid, host, started = (owner.get(key) for key in ("pid", "host", "started"))
+    if pid is None:
+        who, fix = "a process that is just starting", "Try again in a moment."
+    else:
+        who = f"process {pid} on {host}, started {started}"
+        fix = f"Use the one that runs, or stop process {pid} on {host} first."
+    return DaemonRunning(f"{path} is held by {who}.", fix=fix, path=str(path), pid=pid, host=host, started=started)
+
+
+def _nothing() -> None:
+    """What a dead lock does in a forked child."""

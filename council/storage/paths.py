@@ -1,0 +1,467 @@
+"""The one walk for paths that come from commands, models and HTTP (security notes, section 3).
+
+Three layers, each enough to stop what it names: `check_relative` (the text alone), `PathRules` (what may be named at
+all) and `ConfinedRoot` (what is really there). The walk opens one component after another, relative to the open
+folder above it, and follows no symbolic link, so nobody can swap a folder between a check and its use. It does not
+look at contents: binary, encoding and secrets are the reader's matter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import heapq
+import os
+import re
+import stat
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, NoReturn, Self
+
+from council.errors import PathRefused
+from council.storage.files import MAX_NAME_BYTES, as_storage_failed, hidden_name, place, read_fd, sync_folder
+
+MAX_PATH_CHARS = 1024
+MAX_READ_BYTES = 1 << 20  # what a person would still call a text document
+
+# Patterns without a slash fit a name at any depth, patterns with one start at the top, one ending in a slash is a
+# folder at the top. See PathRules.
+ALWAYS_DENIED: tuple[str, ...] = (
+    ".env*", ".git", ".ssh", ".aws", ".docker", ".netrc", ".pgpass", ".npmrc", ".pypirc",
+    "id_rsa*", "id_ed25519*", "id_ecdsa*", "secrets*", "credentials*",
+    "*.pem", "*.key", "*.p12", "*.pfx", "*.kdbx", "*.keystore",
+    ".council/", "session_states/", "commands/",
+)  # fmt: skip
+OUTPUT_DENIED: tuple[str, ...] = (
+    "commands/", "personas/", "session_states/", ".council/", ".git/", "council/", "tests/",
+    "pyproject.toml", ".*", *ALWAYS_DENIED,
+)  # fmt: skip
+
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# O_NONBLOCK: a FIFO put there must not hang the daemon. O_NOCTTY: nor a terminal become ours.
+_READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW_FOLDER_MODE = 0o755
+
+# Control, format, surrogate, private, unassigned; line and paragraph separators, which forge lines in logs and prompts.
+_REFUSED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+_INSIDE = "Name a file inside the folder, relative to it, such as docs/plan.md."
+_REASONS: dict[str, tuple[str, str]] = {
+    "empty": ("it is empty", _INSIDE),
+    "too_long": ("it is too long", f"Use at most {MAX_PATH_CHARS} characters, {MAX_NAME_BYTES} bytes per name."),
+    "character": ("it holds an invisible or unassigned character", "Spell the name with visible characters."),
+    "unicode": ("it holds a look-alike of a plainer character", "Spell the name with the plain characters."),
+    "absolute": ("it is absolute", _INSIDE),
+    "home": ("it starts with ~", _INSIDE),
+    "backslash": ("it holds a backslash", "Separate folders with /."),
+    "drive": ("it starts with a drive letter", _INSIDE),
+    "segment": ("it holds an empty or . segment", _INSIDE),
+    "parent": ("it holds a .. segment", _INSIDE),
+    "trailing": ("a name in it ends with a dot or a space", "Remove the dot or space."),
+    "denied": ("a rule denies it", "Choose a path that the rules allow."),
+    "not_found": ("there is no such file", "Check the spelling and the folder."),
+    "not_a_folder": ("something on the way is a file, not a folder", "Check the spelling and the folder."),
+    "directory": ("it is a folder", "Name a file in it."),
+    "special": ("it is a pipe, a socket or a device", "Name a regular file."),
+    "symlink": ("it leads through a symbolic link", "Put the file itself there."),
+    "hard_link": ("the file has a second name elsewhere", "Put a copy there instead of a hard link."),
+    "too_large": ("the file is too large", "Split the file, or name a smaller one."),
+    "permission": ("this user may not read it", "Give the user that runs Council read permission."),
+    "too_many": ("there are more files than the limit", "Narrow the folder, or raise the limit."),
+    "tag": ("the staging tag is not plain", "Use letters, digits, - and _."),
+}
+
+
+def check_relative(path: str) -> tuple[str, ...]:
+    """The segments of a plain relative path, by its text alone; one leading `./` is dropped. Raises PathRefused.
+
+    Accents are welcome in either normal form; what NFKC would turn into another character (a full-width dot, a
+    ligature, a no-break space) is not, since a later reader might.
+    """
+    if len(path) > MAX_PATH_CHARS:
+        raise _refused(path, "too_long")
+    if any(unicodedata.category(char) in _REFUSED_CATEGORIES for char in path):
+        raise _refused(path, "character")
+    if unicodedata.normalize("NFKC", path) != unicodedata.normalize("NFC", path):
+        raise _refused(path, "unicode")
+    plain = path.removeprefix("./")
+    if not plain:
+        raise _refused(path, "empty")
+    if "\\" in plain:
+        raise _refused(path, "backslash")
+    if plain.startswith("/"):
+        raise _refused(path, "absolute")
+    if plain.startswith("~"):
+        raise _refused(path, "home")
+    if plain[0].isascii() and plain[0].isalpha() and plain[1:2] == ":":
+        raise _refused(path, "drive")
+    segments = tuple(plain.split("/"))
+    for segment in segments:
+        if reason := _segment_flaw(segment):
+            raise _refused(path, reason)
+    return segments
+
+
+def _segment_flaw(segment: str) -> str | None:
+    if segment in ("", "."):
+        return "segment"
+    if segment == "..":
+        return "parent"
+    if segment[-1] == "." or segment[-1].isspace():
+        return "trailing"
+    if len(segment.encode()) > MAX_NAME_BYTES:
+        return "too_long"
+    return None
+
+
+class PathRules:
+    """What may be named at all: a path must fit an `allow` pattern and no `deny` pattern, in any case and normal form.
+
+    `*` and `?` stay within a name, `**` crosses folders. A pattern without a slash fits a name at any depth; one with
+    a slash starts at the top; a trailing slash stands for the folder and all below it. A denied folder denies what
+    lies in it; an allowed name allows only itself, so allow a folder as `docs/` or `docs/**`.
+    """
+
+    def __init__(self, deny: Sequence[str], allow: Sequence[str] = ("**",)) -> None:
+        self._deny = tuple((pattern, _deny_regex(pattern)) for pattern in deny)
+        self._allow = tuple(_allow_regex(pattern) for pattern in allow)
+
+    def check(self, relative: str) -> None:
+        """Raises PathRefused: `denied` with the `rule` in its data, or what `check_relative` refuses."""
+        folded = _folded("/".join(check_relative(relative)))
+        for pattern, regex in self._deny:
+            if regex.fullmatch(folded):
+                raise _refused(relative, "denied", rule=pattern)
+        if not any(regex.fullmatch(folded) for regex in self._allow):
+            raise _refused(relative, "denied", rule="")
+
+
+def _deny_regex(pattern: str) -> re.Pattern[str]:
+    return re.compile(f"{_anchored(pattern.removesuffix('/'), at_top='/' in pattern)}(?:/.*)?")
+
+
+def _allow_regex(pattern: str) -> re.Pattern[str]:
+    return re.compile(_anchored(f"{pattern}**" if pattern.endswith("/") else pattern, at_top="/" in pattern))
+
+
+def _anchored(pattern: str, *, at_top: bool) -> str:
+    """The regular expression of a glob. `**/` is any number of folders, a last `**` is everything."""
+    text = _folded(pattern)
+    regex = "" if at_top else "(?:.*/)?"
+    for token in re.findall(r"\*\*/|\*\*|\*|\?|[^*?]+", text):
+        regex += {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(token) or re.escape(token)
+    return regex
+
+
+def _folded(text: str) -> str:
+    """One spelling for all that a case- or form-insensitive file system might take for the same name."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+@dataclass(frozen=True)
+class FileBytes:
+    data: bytes
+    size: int
+    mtime_ns: int
+    inode: int
+
+
+class ConfinedRoot:
+    """A folder opened once; every path is walked below it. Every failure is PathRefused or StorageFailed.
+
+    `root` itself is trusted and may be a symbolic link. It may be used from several threads. Close it, or use it in a
+    `with` statement.
+
+    NOTE: a folder that somebody with write access moves out of the root while it is open is still walked; a second
+    name that is removed between opening and looking is not seen. Both need an attacker who could read the file anyway.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._fd = -1
+        with as_storage_failed(f"Cannot open the folder {root}"):
+            self._fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def read(self, relative: str, *, max_bytes: int = MAX_READ_BYTES) -> FileBytes:
+        """The whole of a regular file with one name. Refused: not_found, not_a_folder, directory, special, symlink,
+        hard_link, too_large, permission, and what `check_relative` refuses."""
+        with self._reading(relative) as (fd, status):
+            if status.st_size > max_bytes:
+                raise _refused(relative, "too_large", max_bytes=max_bytes)
+            data = read_fd(fd, max_bytes + 1)
+            if len(data) > max_bytes:  # it grew since
+                raise _refused(relative, "too_large", max_bytes=max_bytes)
+            return FileBytes(data, len(data), status.st_mtime_ns, status.st_ino)
+
+    def sha256(self, relative: str) -> str | None:
+        """Of a file of any size; None if there is none. Refuses what `read` refuses, except too_large."""
+        try:
+            with self._reading(relative) as (fd, _):
+                digest = hashlib.sha256()
+                while chunk := os.read(fd, 1 << 20):
+                    digest.update(chunk)
+                return digest.hexdigest()
+        except PathRefused as refusal:
+            if _is_absence(refusal):
+                return None
+            raise
+
+    def kind(self, relative: str) -> Literal["file", "directory", "absent", "other"]:
+        """What lies there. A symbolic link is `other`; a path that leads through one is refused."""
+        try:
+            with self._parent(relative) as (folder_fd, name):
+                status = _look(relative, folder_fd, name)
+        except PathRefused as refusal:
+            if _is_absence(refusal):
+                return "absent"
+            raise
+        if status is None:
+            return "absent"
+        if stat.S_ISDIR(status.st_mode):
+            return "directory"
+        return "file" if stat.S_ISREG(status.st_mode) else "other"
+
+    def write_atomic(self, relative: str, data: bytes, *, sync: bool = True, mode: int = 0o644) -> None:
+        """Put `data` there, whole or not at all, creating missing folders. Refuses to replace anything but a file."""
+        with self._parent(relative, create=True, sync=sync) as (folder_fd, name):
+            _require_replaceable(relative, folder_fd, name)
+            place(folder_fd, name, data, sync=sync, mode=mode)
+
+    def stage(self, relative: str, data: bytes, tag: str) -> str:
+        """Write and sync `data` beside its final place, as `.<name>.<tag>.staged`; returns that path for `rename`.
+
+        The same tag replaces what it staged before.
+        """
+        if not _TAG.fullmatch(tag):
+            raise _refused(relative, "tag", tag=tag)
+        *folders, name = check_relative(relative)
+        staged_name = hidden_name(name, f"{tag}.staged")
+        staged = "/".join([*folders, staged_name])
+        check_relative(staged)  # it can be too long where the final path is not
+        with self._parent(relative, create=True, sync=True) as (folder_fd, name):
+            _require_replaceable(relative, folder_fd, name)
+            _require_replaceable(staged, folder_fd, staged_name)
+            place(folder_fd, staged_name, data, sync=True, mode=0o644)
+        return staged
+
+    def rename(self, src: str, dst: str) -> None:
+        """Move a file over another or to a free name, in existing folders, and sync them. Refuses what is no file."""
+        with self._parent(src) as (src_fd, src_name), self._parent(dst) as (dst_fd, dst_name):
+            status = _status(src_fd, src_name)
+            if reason := "not_found" if status is None else _not_a_file(status):
+                raise _refused(src, reason)
+            _require_replaceable(dst, dst_fd, dst_name)
+            os.replace(src_name, dst_name, src_dir_fd=src_fd, dst_dir_fd=dst_fd)
+            sync_folder(dst_fd)
+            if not os.path.samestat(os.fstat(src_fd), os.fstat(dst_fd)):
+                sync_folder(src_fd)
+
+    def unlink(self, relative: str, missing_ok: bool = True) -> None:
+        """Remove a file, or a symbolic link itself, and sync the folder. Refuses a folder."""
+        try:
+            with self._parent(relative) as (folder_fd, name):
+                status = _status(folder_fd, name)
+                if status is None:
+                    raise _refused(relative, "not_found")
+                if stat.S_ISDIR(status.st_mode):
+                    raise _refused(relative, "directory")
+                with contextlib.suppress(FileNotFoundError):  # somebody else removed it just now
+                    os.unlink(name, dir_fd=folder_fd)
+                sync_folder(folder_fd)
+        except PathRefused as refusal:
+            if not (missing_ok and _is_absence(refusal)):
+                raise
+
+    def walk(self, *, max_entries: int, skip: Callable[[str], bool] = lambda folder: False) -> Iterator[str]:
+        """The regular files below the root, sorted, without following a link.
+
+        `skip` is asked for each folder's relative path. Names that `check_relative` refuses, unreadable folders and
+        files that vanish meanwhile are left out. Raises PathRefused `too_many` after the first `max_entries` entries
+        (files and folders looked at), so a listing is never short in silence.
+        """
+        seen = 0
+        waiting = [("", True)]  # a stack, the next one last
+        while waiting:
+            path, is_folder = waiting.pop()
+            if path:
+                seen += 1
+                if seen > max_entries:
+                    raise _refused(path, "too_many", max_entries=max_entries)
+            if not is_folder:
+                yield path
+                continue
+            listed = self._list(path, max_entries - seen + 1, skip)
+            waiting.extend(reversed(listed))
+
+    def _list(self, folder: str, limit: int, skip: Callable[[str], bool]) -> list[tuple[str, bool]]:
+        """The first `limit` files and folders in one folder as (path, is a folder), in the order of whole paths."""
+        try:
+            segments = check_relative(folder) if folder else ()
+            with (
+                as_storage_failed(f"Cannot list {folder or self.root}"),
+                self._folder(folder, segments) as fd,
+                os.scandir(fd) as entries,
+            ):
+                found = _acceptable(f"{folder}/" if folder else "", entries, skip)
+                return heapq.nsmallest(limit, found, key=lambda entry: entry[0] + "/" * entry[1])
+        except PathRefused:  # gone, swapped for a link, or unreadable since it was listed
+            return []
+
+    @contextlib.contextmanager
+    def _reading(self, relative: str) -> Iterator[tuple[int, os.stat_result]]:
+        """An open regular file with one name, and its status."""
+        with self._parent(relative) as (folder_fd, name):
+            before = _look(relative, folder_fd, name)  # opening a device can already act on it, so look first
+            if reason := "not_found" if before is None else _unreadable(before):
+                raise _refused(relative, reason)
+            try:
+                fd = os.open(name, _READ_FLAGS, dir_fd=folder_fd)
+            except OSError as error:
+                _raise_refusal(relative, error)
+            try:
+                status = os.fstat(fd)  # what was really opened
+                if reason := _unreadable(status):
+                    raise _refused(relative, reason)
+                yield fd, status
+            finally:
+                os.close(fd)
+
+    @contextlib.contextmanager
+    def _parent(self, relative: str, *, create: bool = False, sync: bool = False) -> Iterator[tuple[int, str]]:
+        """The open folder that holds the last segment, and that segment."""
+        *folders, name = check_relative(relative)
+        with (
+            as_storage_failed(f"Cannot {'write' if create else 'use'} {_shown(relative)} in {self.root}"),
+            self._folder(relative, folders, create=create, sync=sync) as folder_fd,
+        ):
+            yield folder_fd, name
+
+    @contextlib.contextmanager
+    def _folder(
+        self, relative: str, segments: Sequence[str], *, create: bool = False, sync: bool = False
+    ) -> Iterator[int]:
+        fd = os.dup(self._fd)
+        try:
+            for segment in segments:
+                if create:
+                    _make_folder(fd, segment, sync=sync)
+                fd, parent = _open_child(relative, fd, segment, writing=create), fd
+                os.close(parent)
+            yield fd
+        finally:
+            os.close(fd)
+
+
+def _make_folder(folder_fd: int, name: str, *, sync: bool) -> None:
+    if _status(folder_fd, name) is not None:
+        return
+    with contextlib.suppress(FileExistsError):  # somebody else made it just now
+        os.mkdir(name, _NEW_FOLDER_MODE, dir_fd=folder_fd)
+    if sync:
+        sync_folder(folder_fd)
+
+
+def _open_child(relative: str, folder_fd: int, name: str, *, writing: bool) -> int:
+    try:
+        return os.open(name, _FOLDER_FLAGS, dir_fd=folder_fd)
+    except OSError as error:
+        if error.errno in (errno.ENOTDIR, errno.ELOOP):  # a link is the one on Linux, the other on macOS
+            status = _status(folder_fd, name)
+            is_link = status is not None and stat.S_ISLNK(status.st_mode)
+            raise _refused(relative, "symlink" if is_link else "not_a_folder") from error
+        if writing:
+            raise
+        _raise_refusal(relative, error)
+
+
+def _look(relative: str, folder_fd: int, name: str) -> os.stat_result | None:
+    """`_status` for a reader."""
+    try:
+        return _status(folder_fd, name)
+    except OSError as error:
+        _raise_refusal(relative, error)
+
+
+def _raise_refusal(relative: str, error: OSError) -> NoReturn:
+    """Raise the refusal that this errno means to a reader; raise any other error as it is."""
+    reasons = {
+        errno.ENOENT: "not_found", errno.EACCES: "permission", errno.EPERM: "permission", errno.ELOOP: "symlink",
+        errno.ENXIO: "special", errno.ENODEV: "special", errno.ENAMETOOLONG: "too_long",
+    }  # fmt: skip
+    if reason := reasons.get(error.errno or 0):
+        raise _refused(relative, reason) from error
+    raise error
+
+
+def _acceptable(
+    prefix: str, entries: Iterator[os.DirEntry[str]], skip: Callable[[str], bool]
+) -> Iterator[tuple[str, bool]]:
+    for entry in entries:
+        path = prefix + entry.name
+        try:
+            check_relative(path)
+        except PathRefused:
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            if not skip(path):
+                yield path, True
+        elif entry.is_file(follow_symlinks=False):
+            yield path, False
+
+
+def _status(folder_fd: int, name: str) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _require_replaceable(relative: str, folder_fd: int, name: str) -> None:
+    status = _status(folder_fd, name)
+    if status is not None and (reason := _not_a_file(status)):
+        raise _refused(relative, reason)
+
+
+def _not_a_file(status: os.stat_result) -> str | None:
+    if stat.S_ISLNK(status.st_mode):
+        return "symlink"
+    if stat.S_ISDIR(status.st_mode):
+        return "directory"
+    return None if stat.S_ISREG(status.st_mode) else "special"
+
+
+def _unreadable(status: os.stat_result) -> str | None:
+    """Why not to read it. No name at all is fine: it was replaced after it was opened, and its bytes are whole."""
+    return _not_a_file(status) or ("hard_link" if status.st_nlink > 1 else None)
+
+
+def _is_absence(refusal: PathRefused) -> bool:
+    return refusal.reason in ("not_found", "not_a_folder")
+
+
+def _refused(path: str, reason: str, **data: object) -> PathRefused:
+    why, fix = _REASONS[reason]
+    return PathRefused(f"Path {_shown(path)} is refused: {why}.", reason=reason, fix=fix, path=path, **data)
+
+
+def _shown(path: str) -> str:
+    """Safe for a terminal and a log: repr spells out whatever does not print."""
+    return repr(path if len(path) <= 120 else f"{path[:119]}…")
