@@ -1,0 +1,1 @@
+"""The one seam to a language model (`base`) and the models behind it: gemini, scripted, offline."""

@@ -1,0 +1,117 @@
+"""The one seam to a language model: `Model.generate(messages, …) -> Reply`.
+
+A request is stateless: it carries everything, so a restart costs no call. Engines and providers never know each other
+beyond these types. Failures are `ModelError` with one of the kinds in `council.errors`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+Finish = Literal["stop", "length", "tool_calls"]
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A piece of outside text that a message carries, with where it came from; `first_line` counts from 1."""
+
+    id: str
+    path: str
+    text: str
+    first_line: int = 1
+    sha256: str = ""
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One message. `sources` repeats, typed, the outside text already rendered in `text`: engines that are not
+    language models read it there; providers send `text` only."""
+
+    role: Literal["user", "model"]
+    text: str
+    sources: tuple[Source, ...] = ()
+
+
+class ToolSpec(msgspec.Struct, frozen=True):
+    """A tool as offered to a model: `parameters` is a JSON Schema object."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    name: str
+    arguments: dict[str, Any]
+    id: str = ""
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Tokens of one call. `output_tokens` includes thinking; `cached_tokens` is the cached part of the input."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    thought_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.thought_tokens + other.thought_tokens,
+        )
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What a model said. `usage` is None when the provider did not count: unknown, never zero."""
+
+    text: str
+    finish: Finish
+    model: str
+    usage: Usage | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+OnText = Callable[[str], None]
+
+
+class TurnInfo(msgspec.Struct, frozen=True):
+    """What a request is for, beside the words: engines that are not language models go by it; providers ignore it."""
+
+    role: str = ""
+    purpose: Literal["turn", "synthesis", "other"] = "other"
+    round: int = 0
+    max_rounds: int = 0
+    task: str = ""
+
+
+class Model(Protocol):
+    """A language model, or something that stands in for one.
+
+    `name` is what receipts and artifacts print (`gemini:gemini-2.5-flash`). `context_tokens` is the size of the window,
+    prompt and completion together. `generate` raises ModelError, never a provider's own exception; it is cancelled by
+    cancelling the task that awaits it.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def context_tokens(self) -> int: ...
+
+    async def generate(
+        self,
+        messages: Sequence[Message],
+        *,
+        system: str,
+        schema: Mapping[str, Any] | None = None,
+        tools: Sequence[ToolSpec] = (),
+        on_text: OnText | None = None,
+        max_output_tokens: int | None = None,
+        temperature: float | None = None,
+        info: TurnInfo | None = None,
+    ) -> Reply: ...
+
+    async def aclose(self) -> None: ...

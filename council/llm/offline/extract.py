@@ -1,0 +1,95 @@
+"""The closing extract: the closest lines first, then what stands against relying on them. Not called a synthesis."""
+
+from __future__ import annotations
+
+from council.llm.offline.case import Case
+from council.llm.offline.findings import (
+    absolute_section,
+    disagreements,
+    figures_in_short,
+    gap_section,
+    open_section,
+    quoted,
+    tally,
+    unread_section,
+)
+from council.llm.offline.report import Section, cite, listed, quote, render
+from council.llm.offline.rules import absolutes, open_items, ownerless, positions
+from council.llm.offline.text import Statement
+from council.llm.offline.turns import nothing_to_read
+
+MAX_EXTRACT_CHARS = 5_500  # two pages: what a board reads before a meeting
+_PASSAGES = 5
+
+CANNOT = (
+    "weigh arguments, notice that differently worded lines disagree, know whether a figure is right, or recommend "
+    "anything. It matches words and patterns, in English. Set GEMINI_API_KEY and run again for a deliberation by a "
+    "language model."
+)
+
+
+def extract_text(case: Case) -> str:
+    """The Markdown of the closing extract, at most about `MAX_EXTRACT_CHARS` characters."""
+    if not case.corpus.statements:
+        return nothing_to_read(case)
+    sections = [
+        _opening(case),
+        quoted("Passages on the task.", _passages(case), _PASSAGES),
+        disagreements(case, 4),
+        open_section(case, 6),
+        absolute_section(case, 3),
+        gap_section(case),
+        unread_section(case),
+        Section("Check these before deciding.", "", _checks(case)),
+        Section("What this mode cannot do:", CANNOT),
+    ]
+    return render(sections, max_chars=MAX_EXTRACT_CHARS)
+
+
+def _opening(case: Case) -> Section:
+    """The positions that the documents take, or else the closest line; then what stands open."""
+    lead = _positions(case) or case.passages[:1]
+    if lead:
+        said = f"What the documents say on this task: {'; '.join(map(quote, lead))}."
+    else:
+        said = "What the documents say on this task: no line shares enough words with it to be quoted as an answer."
+    return Section("", f"{said} {tally(case)}")
+
+
+def _positions(case: Case) -> list[Statement]:
+    """Up to two statements in which somebody prefers, proposes or decides something in the words of the task."""
+    taken = [s for s in positions(case.corpus.statements) if set(s.stems) & set(case.terms)]
+    return case.by_task(taken)[:2]
+
+
+def _passages(case: Case) -> list[Statement]:
+    """The closest passages that no other section of the extract quotes anyway."""
+    pairs = case.mismatches[:4]
+    elsewhere = {s.where for pair in pairs for s in (pair.first.statement, pair.second.statement)}
+    elsewhere |= {
+        s.where for s in [*(_positions(case) or case.passages[:1]), *absolutes(case.corpus.statements, case.terms)[:3]]
+    }
+    elsewhere |= {s.where for s in case.by_task(open_items(case.corpus.statements))[:6]}
+    return [s for s in case.passages if s.where not in elsewhere]
+
+
+def _checks(case: Case) -> tuple[str, ...]:
+    """Questions that follow mechanically from the findings, in the order in which they can mislead a decision."""
+    statements = case.corpus.statements
+    checks = [f"Which figure holds for {figures_in_short(pair)}?" for pair in case.mismatches[:4]]
+    if case.gaps:
+        checks.append(f"The task asks about {listed(case.gaps)}: where is that written down?")
+    waiting = case.by_task(open_items(statements))
+    if waiting:
+        places = ", ".join(cite(s) for s in waiting[:6])
+        checks.append(f"Who settles the items marked as open, and by when? {places}{' …' if len(waiting) > 6 else ''}")
+    claims = absolutes(statements, case.terms)
+    if claims:
+        checks.append(f"What supports the absolute claim in {cite(claims[0])}?")
+    duties = case.by_task(ownerless(statements))
+    if duties:
+        checks.append(f"Who will meet the obligations that name nobody? {', '.join(cite(s) for s in duties[:4])}")
+    if case.unread:
+        names = ", ".join(f"`{named.path}`" for named in case.unread[:4])
+        checks.append(f"Named but not read: {names}. Add what matters to `input_artifacts`.")
+    return tuple(checks)

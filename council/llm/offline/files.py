@@ -1,0 +1,78 @@
+"""Files that documents and the task name, and which of them were not read."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from council.llm.base import Source
+from council.llm.offline.text import Corpus, Statement
+
+_EXTENSIONS = "md|markdown|txt|csv|tsv|json|ya?ml|toml|py|rst|ini|cfg"
+# Every repetition is bounded: a long run of one character must not cost quadratic time.
+_LINK = re.compile(r"\]\(\s{0,3}<?([^()<>#?\s][^()<>#?]{0,200}?)>?(?:#[^()\s]{0,200})?(?:\s\"[^\"]{0,200}\")?\s{0,3}\)")
+_NAME = re.compile(
+    rf"(?<![\w./:@-])(?:\.{{1,2}}/){{0,5}}[\w.-]{{1,100}}(?:/[\w.-]{{1,100}}){{0,9}}\.(?:{_EXTENSIONS})\b(?![\w/]|\.\w)",
+    re.IGNORECASE,
+)
+_ADDRESS = re.compile(r"(?<![\w.+-])[a-z][a-z0-9+.-]{0,15}://\S+", re.IGNORECASE)
+# What a request token may hold: nothing that could end it or open another.
+_SAFE = re.compile(rf"[\w./ -]{{1,200}}\.(?:{_EXTENSIONS})", re.IGNORECASE)
+# Names that by custom stand at the top of a project; other bare names stand beside the document that names them.
+_TOP_NAMES = ("readme", "license", "changelog", "contributing", "pyproject", "package", "requirements")
+
+
+@dataclass(frozen=True)
+class NamedFile:
+    """`path` is relative to the home; `by` is the statement that names it first, None for the task."""
+
+    path: str
+    by: Statement | None
+
+
+def unread_files(corpus: Corpus, task: str) -> list[NamedFile]:
+    """Files that the task or a document names and that no source holds, in order; never hidden or outside ones."""
+    found: dict[str, NamedFile] = {}
+    for raw in _names(task):
+        _note(found, _resolve(raw, "", corpus.sources), None)
+    for statement in corpus.statements:
+        for raw in _names(statement.text):
+            if not _was_read(raw, statement.path, corpus.sources):
+                _note(found, _resolve(raw, statement.path, corpus.sources), statement)
+    read = {posixpath.normpath(source.path) for source in corpus.sources}
+    return [named for path, named in found.items() if path not in read]
+
+
+def _names(text: str) -> list[str]:
+    """Names as written, links first spelt as paths; addresses on the web are none."""
+    text = _ADDRESS.sub(" ", text)
+    links = [unquote(target) for target in _LINK.findall(text) if _SAFE.fullmatch(unquote(target))]
+    return [*links, *_NAME.findall(_LINK.sub("] ", text))]
+
+
+def _note(found: dict[str, NamedFile], path: str, by: Statement | None) -> None:
+    hidden = any(part.startswith(".") for part in path.split("/"))
+    if path and not path.startswith("/") and not hidden and _SAFE.fullmatch(path):
+        found.setdefault(path, NamedFile(path, by))
+
+
+def _resolve(raw: str, naming: str, sources: Sequence[Source]) -> str:
+    """The likeliest spelling from the home: `./x`, `../x` and bare names from the naming document's folder; a path
+    with a folder as written. Paths that leave the home keep their `..` and are dropped by the caller."""
+    folder = posixpath.dirname(naming)
+    bare = "/" not in raw and not raw.lower().startswith(_TOP_NAMES)
+    beside = raw.startswith(("./", "../")) or bare
+    return posixpath.normpath(posixpath.join(folder, raw) if beside else raw)
+
+
+def _was_read(raw: str, naming: str, sources: Iterable[Source]) -> bool:
+    """Under any spelling: as written, beside the naming document, or by its bare name alone."""
+    joined = posixpath.normpath(posixpath.join(posixpath.dirname(naming), raw))
+    for source in sources:
+        path = posixpath.normpath(source.path)
+        if path in (posixpath.normpath(raw), joined) or ("/" not in raw and posixpath.basename(path) == raw):
+            return True
+    return False

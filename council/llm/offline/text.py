@@ -1,0 +1,207 @@
+"""Documents as statements: verbatim text with its source, its lines and its section.
+
+Markdown is read by its block structure (markdown-it, inline parsing off): paragraphs and list items become sentences,
+a table row is one statement. A fenced block is text when its info string is empty, `text` or `markdown`; other code
+is left out and counted. CSV and configuration files give one statement per line; program files are counted only.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Literal
+
+from council.llm.base import Source
+from council.llm.offline.blocks import Block, read_blocks
+from council.llm.offline.words import content_stems
+
+Kind = Literal["prose", "item", "row", "data"]
+
+_CODE_SUFFIXES = (".py", ".js", ".ts", ".sh", ".c", ".h", ".cpp", ".rs", ".go", ".java", ".sql", ".html", ".css")
+_DATA_SUFFIXES = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".log", ".jsonl", ".xml")
+_MAX_ITEM_CHARS = 240
+_ABBREVIATIONS = ("e.g.", "i.e.", "etc.", "dr.", "mr.", "mrs.", "ms.", "st.", "no.", "vs.", "ca.", "cf.", "approx.")
+_SENTENCE_END = re.compile(r"[.!?][\"'”’)\]*_]*\s+(?=[\"'“‘(\[*_`]*[A-Z0-9])")
+# A request token inside a document is never repeated, not even in quotes: another parser might honour it.
+_TOKEN_WORD = re.compile(r"orchestrator[\W_]*request", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A sentence, list item, table row or data line. `text` occurs verbatim (white space apart) in its lines.
+
+    `line` and `end_line` count from 1 in the file; `section` is the nearest heading; `cells` and `header` belong to
+    table rows; `checked` is None where there is no task-list box.
+    """
+
+    source: str
+    path: str
+    line: int
+    end_line: int
+    text: str
+    section: str = ""
+    kind: Kind = "prose"
+    cells: tuple[str, ...] = ()
+    header: tuple[str, ...] = ()
+    checked: bool | None = None
+
+    @cached_property
+    def stems(self) -> tuple[str, ...]:
+        return tuple(content_stems(self.text))
+
+    @property
+    def where(self) -> tuple[str, int, str]:
+        return (self.path, self.line, self.text)
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading as written. `empty` means that neither text nor a deeper heading follows it."""
+
+    source: str
+    path: str
+    line: int
+    text: str
+    empty: bool
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Everything that was read: `skipped_lines` counts lines of code that were left out."""
+
+    sources: tuple[Source, ...]
+    statements: tuple[Statement, ...]
+    headings: tuple[Heading, ...]
+    skipped_lines: int
+
+
+def read_corpus(sources: Iterable[Source]) -> Corpus:
+    """Read all sources in order; a line that two sources of one path share is read once."""
+    kept: list[Source] = []
+    statements: dict[tuple[str, int, str], Statement] = {}
+    headings: dict[tuple[str, int], Heading] = {}
+    code: set[tuple[str, int]] = set()
+    for source in sources:
+        if source in kept:
+            continue
+        kept.append(source)
+        blocks = _blocks(source)
+        for statement in _statements(source, blocks):
+            statements.setdefault(statement.where, statement)
+        for heading in _headings(source, blocks):
+            headings.setdefault((heading.path, heading.line), heading)
+        for block in blocks:
+            if block.kind == "code":
+                code.update((source.path, number) for number in block.lines)
+    return Corpus(tuple(kept), tuple(statements.values()), tuple(headings.values()), len(code))
+
+
+def holds_request(text: str) -> bool:
+    """Whether a text holds the words of a request token, in any spelling of letters, widths and invisible marks."""
+    folded = unicodedata.normalize("NFKC", text)
+    return _TOKEN_WORD.search("".join(c for c in folded if unicodedata.category(c) != "Cf")) is not None
+
+
+def squeeze(text: str) -> str:
+    """All runs of white space as one space: the form in which quotes are compared."""
+    return " ".join(text.split())
+
+
+def _lines(source: Source) -> list[str]:
+    return source.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def _blocks(source: Source) -> list[Block]:
+    path, lines = source.path.lower(), _lines(source)
+    if path.endswith(_CODE_SUFFIXES):
+        return [Block("code", first=source.first_line, rows=tuple(lines))]
+    if path.endswith((".csv", ".tsv")):
+        mark = "\t" if path.endswith(".tsv") else ","
+        header = tuple(cell.strip() for cell in lines[0].split(mark)) if source.first_line == 1 else ()
+        skip = 1 if header else 0
+        return [
+            Block(
+                "row", source.first_line + i, (line,), cells=tuple(c.strip() for c in line.split(mark)), header=header
+            )
+            for i, line in enumerate(lines)
+            if i >= skip
+        ]
+    if path.endswith(_DATA_SUFFIXES):
+        return [Block("data", source.first_line + i, (line,)) for i, line in enumerate(lines)]
+    return read_blocks(lines, first_line=source.first_line, plain=path.endswith(".txt"))
+
+
+def _statements(source: Source, blocks: Sequence[Block]) -> Iterable[Statement]:
+    section, lines = "", _lines(source)
+    for block in blocks:
+        if block.kind == "heading":
+            section = "" if holds_request(block.text) else block.text
+        if block.kind in ("heading", "code"):
+            continue
+        for text, line, end in _pieces(block, lines, source.first_line):
+            if any(char.isalnum() for char in text) and not holds_request(text):
+                kind: Kind = block.kind  # type: ignore[assignment]  # heading and code were left out above
+                yield Statement(source.id, source.path, line, end, text, section, kind, block.cells, block.header,
+                                block.checked)  # fmt: skip
+
+
+def _pieces(block: Block, lines: Sequence[str], first: int) -> Iterable[tuple[str, int, int]]:
+    """Sentences with their lines; where markers inside (a quoted paragraph) break the quote, line by line instead."""
+    if block.kind in ("row", "data"):
+        text = block.text.strip().strip("|").strip() if block.kind == "row" else block.text.strip().rstrip(",")
+        yield text, block.first, block.first
+        return
+    for text, line, end in _sentences(block):
+        if text in squeeze(" ".join(lines[line - first : end - first + 1])):
+            yield text, line, end
+        else:
+            rows = block.rows[line - block.first : end - block.first + 1]
+            yield from ((squeeze(row), line + i, line + i) for i, row in enumerate(rows))
+
+
+def _sentences(block: Block) -> Iterable[tuple[str, int, int]]:
+    text = "\n".join(block.rows)
+    start = 0
+    # A short list item is quoted whole: its sentences lean on one another, and its box or TODO covers them all.
+    whole = block.kind == "item" and len(text) <= _MAX_ITEM_CHARS
+    ends = (
+        []
+        if whole
+        else [match.end() for match in _SENTENCE_END.finditer(text) if not _abbreviated(text, match.start())]
+    )
+    for end in [*ends, len(text)]:
+        raw = text[start:end]
+        body = raw.strip()
+        if body:
+            offset = start + len(raw) - len(raw.lstrip())
+            line = block.first + text.count("\n", 0, offset)
+            yield unwrapped(squeeze(body)), line, line + body.count("\n")
+        start = end
+
+
+def _abbreviated(text: str, stop: int) -> bool:
+    words = text[max(0, stop - 12) : stop + 1].split()
+    return bool(words) and words[-1].lower().lstrip("(") in _ABBREVIATIONS
+
+
+def unwrapped(text: str) -> str:
+    """Without the emphasis marks that enclose all of it, or that stand at one end without a partner."""
+    for mark in ("**", "__", "*", "_", "`"):
+        if text.startswith(mark) and text.endswith(mark) and text.count(mark) == 2 and len(text) > 2 * len(mark):
+            return text[len(mark) : -len(mark)].strip()
+    if text.count("**") == 1:
+        text = text.removeprefix("**").removesuffix("**").strip()
+    return text
+
+
+def _headings(source: Source, blocks: Sequence[Block]) -> Iterable[Heading]:
+    for block, after in pairwise([*blocks, None]):
+        if block is None or block.kind != "heading" or holds_request(block.text):
+            continue
+        # The last heading of an excerpt may have its text in lines that were not read.
+        empty = source.first_line == 1 if after is None else after.kind == "heading" and after.level <= block.level
+        yield Heading(source.id, source.path, block.first, block.text, empty)

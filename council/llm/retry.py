@@ -1,0 +1,131 @@
+"""`RetryingModel`: another attempt where one can help, with the provider's own waiting time, and never without a bound.
+
+Wraps any `Model`. Does not decide what happens to a run whose model stays away: the last error leaves as it came, with
+its `retry_after_s`, and the engine parks the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
+
+from council.errors import ModelError
+from council.llm.base import Message, Model, OnText, Reply, ToolSpec, TurnInfo
+
+OnRetry = Callable[[ModelError, int, float], None]
+
+
+class RetryingModel:
+    """`inner`, called up to `attempts` times (at least 1) for errors that are `retryable`.
+
+    The wait is the larger of the backoff (`initial_wait_s`, doubled per attempt, at most `max_wait_s`) and the
+    provider's `retry_after_s`. Where the provider asks for more than `max_wait_s` there is no wait: the error leaves
+    at once.
+
+    `on_retry(error, attempt, wait_s)` is told before each wait; `attempt` is the one that failed, from 1.
+
+    `on_text`: an attempt whose text has begun to show is not repeated, because the listener cannot take words back.
+    """
+
+    def __init__(
+        self,
+        inner: Model,
+        *,
+        attempts: int = 3,
+        max_wait_s: float = 60,
+        initial_wait_s: float = 1.0,
+        on_retry: OnRetry | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        if attempts < 1:
+            raise ValueError(f"attempts must be at least 1, not {attempts}")
+        self._inner = inner
+        self._attempts = attempts
+        self._max_wait_s = max_wait_s
+        self._initial_wait_s = initial_wait_s
+        self._on_retry = on_retry
+        self._sleep = sleep
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    @property
+    def context_tokens(self) -> int:
+        return self._inner.context_tokens
+
+    async def generate(
+        self,
+        messages: Sequence[Message],
+        *,
+        system: str,
+        schema: Mapping[str, Any] | None = None,
+        tools: Sequence[ToolSpec] = (),
+        on_text: OnText | None = None,
+        max_output_tokens: int | None = None,
+        temperature: float | None = None,
+        info: TurnInfo | None = None,
+    ) -> Reply:
+        """As `Model.generate`; raises the last attempt's ModelError."""
+        shown = _Shown(on_text) if on_text is not None else None
+
+        async def attempt() -> Reply:
+            return await self._inner.generate(
+                messages,
+                system=system,
+                schema=schema,
+                tools=tools,
+                on_text=shown,
+                max_output_tokens=max_output_tokens,
+                temperature=temperature,
+                info=info,
+            )
+
+        def worth_another(exc: BaseException) -> bool:
+            return self._can_help(exc) and not (shown is not None and shown.begun)
+
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(worth_another),
+            stop=stop_after_attempt(self._attempts),
+            wait=self._wait_s,
+            before_sleep=self._tell,
+            sleep=self._sleep,
+            reraise=True,
+        )
+        return await retrying(attempt)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    def _can_help(self, exc: BaseException) -> bool:
+        return isinstance(exc, ModelError) and exc.retryable and (exc.retry_after_s or 0.0) <= self._max_wait_s
+
+    def _wait_s(self, state: RetryCallState) -> float:
+        # The exponent is bounded so that many attempts cannot overflow a float.
+        backoff_s = self._initial_wait_s * 2.0 ** min(state.attempt_number - 1, 32)
+        asked_s = getattr(_error_of(state), "retry_after_s", None) or 0.0
+        return max(min(backoff_s, self._max_wait_s), asked_s)
+
+    def _tell(self, state: RetryCallState) -> None:
+        error = _error_of(state)
+        if self._on_retry is not None and isinstance(error, ModelError):
+            self._on_retry(error, state.attempt_number, state.upcoming_sleep)
+
+
+class _Shown:
+    """Passes text on and remembers that some was shown."""
+
+    def __init__(self, on_text: OnText) -> None:
+        self._on_text = on_text
+        self.begun = False
+
+    def __call__(self, piece: str) -> None:
+        self.begun = True
+        self._on_text(piece)
+
+
+def _error_of(state: RetryCallState) -> BaseException | None:
+    return state.outcome.exception() if state.outcome is not None else None

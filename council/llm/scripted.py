@@ -1,0 +1,213 @@
+"""`ScriptedModel`: replies read from a YAML file, in place of a language model. For tests, demonstrations and drills.
+
+    model: rehearsal            # the name; receipts print `scripted:rehearsal`
+    context_tokens: 32000       # optional, default 1000000
+    replies:
+      - role: STRATEGIST        # role, round and purpose are optional; those given must equal the request's
+        round: 2
+        purpose: turn           # turn, synthesis or other
+        text: "I would ship on Friday."
+        usage: {input_tokens: 120, output_tokens: 9}
+      - role: AUDITOR
+        error: {kind: rate, message: "too many requests", retry_after_s: 1}
+        times: 2                # this entry serves two calls (0: every call); default 1
+      - text: "A slow word."
+        delay_s: 0.1
+        finish: length          # stop (default) or length
+    default:                    # optional: what any other call gets
+      text: "Nothing to add."
+
+A call takes the first entry that fits and is not used up. Text is literal: nothing is filled in. With nothing left and
+no `default` the call fails as `ModelError` of kind `request`, naming what was asked for.
+
+What is used up is remembered by the process, not on disk. A script whose entries all give `role`, `round` and
+`purpose`, one entry per turn, is therefore restart-proof: a run that resumes after a crash gets the same reply for the
+same turn. Entries that lean on their order start again from the top in a new process. For several runs in one process
+use `times: 0`.
+
+No streaming of its own: `on_text` gets the whole text in one piece. Schema, tools and limits are not looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from council.errors import ConfigError, ModelError, ModelErrorKind
+from council.llm.base import Message, OnText, Reply, ToolSpec, TurnInfo, Usage
+
+_MAX_SCRIPT_BYTES = 16 * 1024 * 1024
+_FORMAT = "see docs/scripted-model.md for the format."
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ScriptedUsage(_Strict):
+    input_tokens: Annotated[int, Field(ge=0)] = 0
+    output_tokens: Annotated[int, Field(ge=0)] = 0
+    cached_tokens: Annotated[int, Field(ge=0)] = 0
+    thought_tokens: Annotated[int, Field(ge=0)] = 0
+
+
+class ScriptedError(_Strict):
+    kind: ModelErrorKind
+    message: str = "scripted failure"
+    retry_after_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+
+
+class ScriptedAnswer(_Strict):
+    """What a call gets: a text or an error, never both."""
+
+    text: str | None = None
+    error: ScriptedError | None = None
+    usage: ScriptedUsage | None = None
+    delay_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 0.0
+    finish: Literal["stop", "length"] = "stop"
+
+    @model_validator(mode="after")
+    def _text_or_error(self) -> ScriptedAnswer:
+        if (self.text is None) == (self.error is None):
+            raise ValueError("give either `text` or `error`")
+        if self.text is not None and not self.text.strip():
+            raise ValueError("`text` is empty; a model that says nothing is `error: {kind: empty}`")
+        return self
+
+
+class ScriptedReply(ScriptedAnswer):
+    """An entry of `replies`: an answer, for which calls, and for how many (`times` 0: without end)."""
+
+    role: str | None = None
+    round: Annotated[int, Field(ge=0)] | None = None
+    purpose: Literal["turn", "synthesis", "other"] | None = None
+    times: Annotated[int, Field(ge=0)] = 1
+
+    def fits(self, info: TurnInfo) -> bool:
+        return (
+            self.role in (None, info.role) and self.round in (None, info.round) and self.purpose in (None, info.purpose)
+        )
+
+
+class Script(_Strict):
+    model: Annotated[str, Field(min_length=1)] = "script"
+    context_tokens: Annotated[int, Field(gt=0)] = 1_000_000
+    replies: tuple[ScriptedReply, ...] = Field(default=(), strict=False)
+    default: ScriptedAnswer | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Script:
+        if not self.replies and self.default is None:
+            raise ValueError("give `replies` or `default`")
+        return self
+
+
+class ScriptedModel:
+    """A model that says what its script says (module docstring). One per process: it remembers what is used up."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._served = [0] * len(script.replies)
+
+    @classmethod
+    def from_file(cls, path: Path | str) -> ScriptedModel:
+        """Raises ConfigError naming the file and the field for a script that cannot be read or does not fit."""
+        return cls(load_script(Path(path)))
+
+    @property
+    def name(self) -> str:
+        return f"scripted:{self._script.model}"
+
+    @property
+    def context_tokens(self) -> int:
+        return self._script.context_tokens
+
+    async def generate(
+        self,
+        messages: Sequence[Message],
+        *,
+        system: str,
+        schema: Mapping[str, Any] | None = None,
+        tools: Sequence[ToolSpec] = (),
+        on_text: OnText | None = None,
+        max_output_tokens: int | None = None,
+        temperature: float | None = None,
+        info: TurnInfo | None = None,
+    ) -> Reply:
+        """The answer to `info`. Raises the scripted ModelError, or kind `request` when no entry is left for it."""
+        answer = self._take(info or TurnInfo())
+        if answer.delay_s:
+            await asyncio.sleep(answer.delay_s)
+        if answer.error is not None:
+            raise ModelError(
+                answer.error.kind,
+                f"{self.name}: {answer.error.message}",
+                fix="this failure was asked for in the script.",
+                retry_after_s=answer.error.retry_after_s,
+                model=self.name,
+            )
+        text = answer.text or ""
+        if on_text is not None:
+            on_text(text)
+        usage = Usage(**answer.usage.model_dump()) if answer.usage is not None else None
+        return Reply(text, answer.finish, self.name, usage)
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+    def _take(self, info: TurnInfo) -> ScriptedAnswer:
+        for at, entry in enumerate(self._script.replies):
+            if entry.fits(info) and (entry.times == 0 or self._served[at] < entry.times):
+                self._served[at] += 1
+                return entry
+        if self._script.default is not None:
+            return self._script.default
+        raise ModelError(
+            "request",
+            f"{self.name} has no reply left for role {info.role or '-'}, round {info.round}, purpose {info.purpose}.",
+            fix="add an entry under `replies`, raise its `times`, or give a `default`.",
+            model=self.name,
+            role=info.role,
+            round=info.round,
+            purpose=info.purpose,
+        )
+
+
+def load_script(path: Path) -> Script:
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(_MAX_SCRIPT_BYTES + 1)
+    except OSError as exc:
+        raise ConfigError(
+            f"{path}: the script cannot be read ({exc.strerror or type(exc).__name__}).", fix="check the path."
+        ) from exc
+    if len(data) > _MAX_SCRIPT_BYTES:
+        raise ConfigError(f"{path}: the script is larger than {_MAX_SCRIPT_BYTES} bytes.", fix="split it.")
+    try:
+        content = yaml.safe_load(data.decode("utf-8-sig"))
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as exc:
+        raise ConfigError(f"{path}: the script is not YAML: {_one_line(exc)}.", fix=_FORMAT) from exc
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path}: the script must be a mapping with `replies`.", fix=_FORMAT)
+    try:
+        return Script.model_validate(content)
+    except ValidationError as exc:
+        faults = [f"{_field(fault['loc'])}: {fault['msg'].removeprefix('Value error, ')}" for fault in exc.errors()]
+        raise ConfigError(f"{path}: {'; '.join(faults)}.", fix=_FORMAT, fields=faults) from exc
+
+
+def _field(location: tuple[int | str, ...]) -> str:
+    """`('replies', 2, 'error', 'kind')` as `replies[2].error.kind`."""
+    name = ""
+    for part in location:
+        name += f"[{part}]" if isinstance(part, int) else f".{part}" if name else part
+    return name or "script"
+
+
+def _one_line(exc: Exception) -> str:
+    return " ".join(str(exc).split()).rstrip(".") or type(exc).__name__

@@ -1,0 +1,556 @@
+"""A stand-in for the Gemini API on 127.0.0.1: answers, fails and misbehaves on demand, and keeps every request.
+
+In a test, in-process:
+
+    with FakeGemini() as fake:
+        fake.reply = lambda request: text("hello") if "STRATEGIST" in request.system else error(503)
+        model = GeminiModel(api_key=Secret("test-key-0123456789"), base_url=fake.url)
+
+For a daemon in another process, with `GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:PORT`:
+
+    python tests/fake_gemini.py --port-file F --record FILE [--script FILE] [--max-seconds 600]
+
+`--port-file` appears, whole, once the server listens. `--record` gets one JSON line per request (never the key).
+`--script` is a JSON list; each request takes the first entry that still has `times` left and whose `system` and `text`
+(both optional) occur in the system instruction and in the last message:
+
+    [{"system": "AUDITOR", "reply": "error", "with": {"status": 503}, "times": 2},
+     {"text": "Round 2", "reply": "text", "with": {"answer": "I agree."}, "times": 0}]
+
+`reply` is the name of one of the helpers below, `with` its arguments, `times` defaults to 1 and 0 means always. A
+request that no entry takes gets `default_reply`.
+
+It serves `POST /v1*/models/X:generateContent`, `:streamGenerateContent` (as `alt=sse`) and `GET /v1*/models[/X]`;
+everything else is 404. It does not check requests, count tokens as the real service does, or speak TLS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import signal
+import socket
+import socketserver
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+MAX_BODY_BYTES = 64 * 1024 * 1024
+MAX_RECORDED = 10_000
+IDLE_TIMEOUT_S = 30.0  # a kept-alive connection that stays silent is let go
+
+_CALL = re.compile(r"^/v1[a-z0-9]*/models/(?P<model>[^/:]+):(?P<method>generateContent|streamGenerateContent)$")
+_LIST = re.compile(r"^/v1[a-z0-9]*/models(?:/(?P<model>[^/:]+))?$")
+_ROLE = re.compile(r"\b(?:You are|Role:?|role:?)\W+(?:the\s+)?([A-Z][A-Z_]{2,})\b")
+_KNOWN_ROLE = re.compile(r"\b(COORDINATOR|STRATEGIST|AUDITOR|SYNTHESI[SZ]ER)\b")
+
+
+@dataclass(frozen=True)
+class RecordedRequest:
+    """One call as it came: `texts` are the user messages, `all_texts` all messages, `system` the instruction."""
+
+    index: int
+    path: str
+    model: str
+    streamed: bool
+    body: dict[str, Any]
+    api_key: str = field(default="", repr=False)
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def system(self) -> str:
+        return _text_of(self.body.get("systemInstruction") or {})
+
+    @property
+    def roles(self) -> list[str]:
+        return [content.get("role", "") for content in self.body.get("contents", [])]
+
+    @property
+    def texts(self) -> list[str]:
+        return [_text_of(content) for content in self.body.get("contents", []) if content.get("role") == "user"]
+
+    @property
+    def all_texts(self) -> list[str]:
+        return [_text_of(content) for content in self.body.get("contents", [])]
+
+
+def _text_of(content: dict[str, Any]) -> str:
+    return "".join(part.get("text", "") for part in content.get("parts", []))
+
+
+@dataclass(frozen=True)
+class FakeReply:
+    """What goes back. `chunks` are response objects: a stream sends each as an event, a plain call their merger.
+
+    `ending`: `close` drops the connection after the chunks (in mid-body, also for a plain call); `silent` ends a stream
+    in good order, so only the missing finish reason betrays it. `before_s` is waited first, `between_s` between chunks;
+    both end early when the server closes.
+    """
+
+    chunks: tuple[dict[str, Any], ...] = ()
+    status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
+    content_type: str = "application/json"
+    body: bytes | None = None
+    before_s: float = 0.0
+    between_s: float = 0.0
+    ending: Literal["whole", "close", "silent"] = "whole"
+
+
+ReplyFunction = Callable[[RecordedRequest], FakeReply]
+
+
+# --- replies ----------------------------------------------------------------------------------------------------------
+
+
+def _chunk(
+    parts: list[dict[str, Any]] | None,
+    *,
+    finish: str | None = None,
+    usage: dict[str, int] | None = None,
+    model: str = "",
+) -> dict[str, Any]:
+    candidate: dict[str, Any] = {"index": 0}
+    if parts is not None:
+        candidate["content"] = {"role": "model", "parts": parts}
+    if finish is not None:
+        candidate["finishReason"] = finish
+    chunk: dict[str, Any] = {"candidates": [candidate]}
+    if usage is not None:
+        chunk["usageMetadata"] = usage
+    if model:
+        chunk["modelVersion"] = model
+    return chunk
+
+
+def usage(prompt: int = 12, output: int = 7, *, thoughts: int = 0, cached: int = 0) -> dict[str, int]:
+    counts = {"promptTokenCount": prompt, "candidatesTokenCount": output, "totalTokenCount": prompt + output + thoughts}
+    if thoughts:
+        counts["thoughtsTokenCount"] = thoughts
+    if cached:
+        counts["cachedContentTokenCount"] = cached
+    return counts
+
+
+def text(
+    answer: str,
+    *,
+    finish: str = "STOP",
+    thought: str = "",
+    prompt: int = 12,
+    output: int = 7,
+    thoughts: int = 0,
+    cached: int = 0,
+    counted: bool = True,
+    pieces: int = 3,
+    between_s: float = 0.0,
+) -> FakeReply:
+    """An answer; a stream gets it in `pieces` events, the finish reason and the token counts on the last."""
+    size = max(1, -(-len(answer) // max(1, pieces)))
+    cuts = [answer[at : at + size] for at in range(0, len(answer), size)] or [""]
+    chunks = [_chunk([{"text": thought, "thought": True}])] if thought else []
+    chunks += [_chunk([{"text": cut}]) for cut in cuts[:-1]]
+    counts = usage(prompt, output, thoughts=thoughts, cached=cached) if counted else None
+    chunks.append(_chunk([{"text": cuts[-1]}], finish=finish, usage=counts, model="fake-gemini-001"))
+    return FakeReply(tuple(chunks), between_s=between_s)
+
+
+def function_call(name: str, arguments: dict[str, Any] | None = None, *, id: str = "", say: str = "") -> FakeReply:
+    call: dict[str, Any] = {"name": name, "args": arguments or {}}
+    if id:
+        call["id"] = id
+    parts: list[dict[str, Any]] = [{"text": say}] if say else []
+    return FakeReply((_chunk([*parts, {"functionCall": call}], finish="STOP", usage=usage()),))
+
+
+def error(
+    status: int,
+    reason: str = "",
+    retry_after: float | str | None = None,
+    *,
+    message: str = "",
+    state: str = "",
+    retry_delay: str = "",
+    quota_id: str = "",
+) -> FakeReply:
+    """An error as Google's services write it. `retry_after` is the header, `retry_delay` (`"2s"`) the RetryInfo."""
+    details: list[dict[str, Any]] = []
+    if reason:
+        details.append({"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason})
+    if quota_id:
+        violation = {"quotaId": quota_id, "quotaValue": "20"}
+        details.append({"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [violation]})
+    if retry_delay:
+        details.append({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": retry_delay})
+    body: dict[str, Any] = {
+        "code": status,
+        "message": message or f"fake failure {status}",
+        "status": state
+        or {400: "INVALID_ARGUMENT", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}.get(status, "ERROR"),
+    }
+    if details:
+        body["details"] = details
+    headers = () if retry_after is None else (("Retry-After", str(retry_after)),)
+    return FakeReply(status=status, headers=headers, body=json.dumps({"error": body}).encode())
+
+
+def error_in_stream(status: int, *, after: str = "so far", message: str = "overloaded") -> FakeReply:
+    """A stream that breaks off with an error object."""
+    failure = {"error": {"code": status, "message": message, "status": "UNAVAILABLE"}}
+    return FakeReply((_chunk([{"text": after}]), failure))
+
+
+def raw(body: bytes | str, *, status: int = 200, content_type: str = "application/json") -> FakeReply:
+    data = body.encode() if isinstance(body, str) else body
+    return FakeReply(status=status, body=data, content_type=content_type)
+
+
+def redirect(location: str) -> FakeReply:
+    return FakeReply(status=307, headers=(("Location", location),), body=b"")
+
+
+def drop(after: str = "") -> FakeReply:
+    """The connection closes: at once, or in the middle of an answer that began with `after`."""
+    return FakeReply((_chunk([{"text": after}]),) if after else (), ending="close")
+
+
+def unfinished(answer: str) -> FakeReply:
+    """An answer that ends in good order but without a finish reason."""
+    return FakeReply((_chunk([{"text": answer}]),), ending="silent")
+
+
+def slow(seconds: float, answer: str = "late") -> FakeReply:
+    whole = text(answer)
+    return FakeReply(whole.chunks, before_s=seconds)
+
+
+def blocked(reason: str = "SAFETY") -> FakeReply:
+    """The prompt was refused: no candidate at all."""
+    return FakeReply(({"promptFeedback": {"blockReason": reason}, "usageMetadata": usage(12, 0)},))
+
+
+def safety(reason: str = "SAFETY", partial: str = "") -> FakeReply:
+    """The answer was stopped by a filter, possibly after some text."""
+    return FakeReply((_chunk([{"text": partial}] if partial else None, finish=reason, usage=usage(12, 3)),))
+
+
+def empty() -> FakeReply:
+    return FakeReply(({"usageMetadata": usage(12, 0)},))
+
+
+def max_tokens(answer: str = "", *, thoughts: int = 100) -> FakeReply:
+    """The output limit was reached: by default while thinking, with no word said."""
+    parts = [{"text": answer}] if answer else None
+    return FakeReply((_chunk(parts, finish="MAX_TOKENS", usage=usage(12, 3 if answer else 0, thoughts=thoughts)),))
+
+
+def in_turn(*replies: FakeReply) -> ReplyFunction:
+    """The replies one after the other; the last one stays."""
+    if not replies:
+        raise ValueError("in_turn needs at least one reply")
+    queue = deque(replies)
+    lock = threading.Lock()
+
+    def next_reply(request: RecordedRequest) -> FakeReply:
+        with lock:
+            return queue.popleft() if len(queue) > 1 else queue[0]
+
+    return next_reply
+
+
+def default_reply(request: RecordedRequest) -> FakeReply:
+    """The same words for the same request, naming the role if the system instruction tells it."""
+    found = _ROLE.search(request.system) or _KNOWN_ROLE.search(request.system)
+    role = found.group(1) if found else "MODEL"
+    digest = hashlib.sha256(json.dumps(request.all_texts).encode()).hexdigest()[:8]
+    return text(f"{role} has read {len(request.all_texts)} messages ({digest}).")
+
+
+HELPERS: dict[str, Callable[..., FakeReply]] = {
+    helper.__name__: helper
+    for helper in (
+        text, function_call, error, error_in_stream, raw, redirect, drop, unfinished, slow, blocked, safety, empty,
+        max_tokens,
+    )
+}  # fmt: skip
+
+
+def scripted(entries: list[dict[str, Any]]) -> ReplyFunction:
+    """A reply function from a `--script` (see the module docstring). Raises ValueError for an entry that cannot be."""
+    for entry in entries:
+        unknown = set(entry) - {"system", "text", "reply", "with", "times"}
+        if unknown or entry.get("reply") not in HELPERS:
+            raise ValueError(f"bad script entry {entry!r}: `reply` is one of {', '.join(HELPERS)}; {unknown or ''}")
+    left = [int(entry.get("times", 1)) or MAX_RECORDED for entry in entries]
+    lock = threading.Lock()
+
+    def reply(request: RecordedRequest) -> FakeReply:
+        last = request.all_texts[-1] if request.all_texts else ""
+        with lock:
+            for at, entry in enumerate(entries):
+                if left[at] and entry.get("system", "") in request.system and entry.get("text", "") in last:
+                    left[at] -= 1
+                    return HELPERS[entry["reply"]](**entry.get("with", {}))
+        return default_reply(request)
+
+    return reply
+
+
+# --- the server -------------------------------------------------------------------------------------------------------
+
+
+class FakeGemini:
+    """The server, listening from construction on; `close()` (or leaving `with`) ends it and all its connections."""
+
+    def __init__(self, *, reply: ReplyFunction = default_reply, record: Path | None = None, port: int = 0) -> None:
+        self.reply = reply
+        self.closing = threading.Event()
+        self._record = record
+        self._requests: deque[RecordedRequest] = deque(maxlen=MAX_RECORDED)
+        self._count = 0
+        self._changed = threading.Condition()
+        self._server = _Server(("127.0.0.1", port), self)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, name="fake-gemini", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def requests(self) -> list[RecordedRequest]:
+        with self._changed:
+            return list(self._requests)
+
+    def wait_for_requests(self, count: int, *, timeout_s: float = 10.0) -> list[RecordedRequest]:
+        """Blocks until `count` requests have come (call it through `asyncio.to_thread` on a loop)."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._count >= count, timeout_s):
+                raise AssertionError(f"{self._count} of {count} requests came within {timeout_s} s")
+            return list(self._requests)
+
+    def record(
+        self, path: str, model: str, streamed: bool, body: dict[str, Any], headers: dict[str, str]
+    ) -> RecordedRequest:
+        with self._changed:
+            key = headers.pop("x-goog-api-key", "")
+            request = RecordedRequest(self._count, path, model, streamed, body, key, headers)
+            self._count += 1
+            self._requests.append(request)
+            if self._record is not None:
+                line = {"index": request.index, "path": path, "model": model, "streamed": streamed, "body": body}
+                with self._record.open("a", encoding="utf-8") as stream:
+                    stream.write(json.dumps(line) + "\n")
+            self._changed.notify_all()
+            return request
+
+    def close(self) -> None:
+        if self.closing.is_set():
+            return
+        self.closing.set()
+        self._server.shutdown()
+        self._thread.join(timeout=5)
+        self._server.server_close()
+        self._server.drop_connections()
+
+    def __enter__(self) -> FakeGemini:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, address: tuple[str, int], fake: FakeGemini) -> None:
+        self.fake = fake
+        self._open: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        super().__init__(address, _Handler)
+
+    def server_bind(self) -> None:
+        # HTTPServer would look its own name up in the DNS here, which can take seconds on a machine without one.
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = "127.0.0.1", int(self.server_address[1])
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            self._open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._open.discard(request)
+        super().shutdown_request(request)
+
+    def drop_connections(self) -> None:
+        with self._lock:
+            still_open = list(self._open)
+        for connection in still_open:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue  # the other side was faster
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up (a cancelled call, a timeout) is ordinary here and leaves no traceback."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+    timeout = IDLE_TIMEOUT_S
+    # Headers and body in one packet: unbuffered, every call pays 40 ms to Nagle and the delayed acknowledgement.
+    wbufsize = 65536
+    disable_nagle_algorithm = True  # the same price per chunk of a stream
+
+    def do_POST(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        if length > MAX_BODY_BYTES:
+            self.close_connection = True
+            return self._send_error(413, "request too large")
+        data = self.rfile.read(length)
+        found = _CALL.match(urlsplit(self.path).path)
+        if found is None:
+            return self._send_error(404, f"no such method: {self.path}")
+        try:
+            body = json.loads(data)
+        except ValueError:
+            return self._send_error(400, "the body is not JSON")
+        streamed = found["method"] == "streamGenerateContent"
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        request = self.server.fake.record(self.path, found["model"], streamed, body, headers)
+        try:
+            reply = self.server.fake.reply(request)
+        except Exception as exc:  # noqa: BLE001 a mistake in a test's own reply function is to be seen, not to hang
+            return self._send_error(500, f"the reply function raised {exc!r}")
+        return self._answer(reply, streamed)
+
+    def do_GET(self) -> None:
+        found = _LIST.match(urlsplit(self.path).path)
+        if found is None:
+            return self._send_error(404, f"no such page: {self.path}")
+        model = {"name": f"models/{found['model'] or 'gemini-2.5-flash'}", "inputTokenLimit": 1_048_576}
+        answer: dict[str, Any] = model if found["model"] else {"models": [model]}
+        return self._send(200, json.dumps(answer).encode())
+
+    def _answer(self, reply: FakeReply, streamed: bool) -> None:
+        if reply.before_s and self.server.fake.closing.wait(reply.before_s):
+            self.close_connection = True
+            return
+        if reply.ending == "close" and not reply.chunks:
+            self.close_connection = True
+        elif reply.body is not None:
+            self._send(reply.status, reply.body, reply.content_type, reply.headers)
+        elif streamed:
+            self._stream(reply)
+        else:
+            self._send_plain(reply)
+
+    def _send_plain(self, reply: FakeReply) -> None:
+        failure = next((chunk for chunk in reply.chunks if "error" in chunk), None)
+        if failure is not None:
+            self._send(failure["error"]["code"], json.dumps(failure).encode())
+            return
+        data = json.dumps(_merged(reply.chunks)).encode()
+        if reply.ending == "close":
+            self.close_connection = True
+            self._head(reply.status, "application/json", (("Content-Length", str(len(data) + 100)),))
+            self.wfile.write(data)
+        else:
+            self._send(reply.status, data, reply.content_type, reply.headers)
+
+    def _stream(self, reply: FakeReply) -> None:
+        self._head(reply.status, "text/event-stream", (("Transfer-Encoding", "chunked"),))
+        for at, chunk in enumerate(reply.chunks):
+            if at and reply.between_s and self.server.fake.closing.wait(reply.between_s):
+                break
+            # An error inside a stream comes as bare JSON lines, not as an event.
+            event = json.dumps(chunk) if "error" in chunk else f"data: {json.dumps(chunk)}\r\n"
+            data = f"{event}\r\n".encode()
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+            self.wfile.flush()
+        if reply.ending == "close":
+            self.close_connection = True
+        else:
+            self.wfile.write(b"0\r\n\r\n")
+
+    def _send_error(self, status: int, message: str) -> None:
+        body = {"error": {"code": status, "message": message, "status": "NOT_FOUND"}}
+        self._send(status, json.dumps(body).encode())
+
+    def _send(
+        self,
+        status: int,
+        data: bytes,
+        content_type: str = "application/json",
+        headers: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        self._head(status, content_type, (*headers, ("Content-Length", str(len(data)))))
+        self.wfile.write(data)
+
+    def _head(self, status: int, content_type: str, headers: tuple[tuple[str, str], ...]) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        for name, value in headers:
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Quiet: the recorded requests tell the story."""
+
+
+def _merged(chunks: tuple[dict[str, Any], ...]) -> dict[str, Any]:
+    """The chunks of a stream as one plain response."""
+    whole: dict[str, Any] = {}
+    parts: list[dict[str, Any]] = []
+    for chunk in chunks:
+        for candidate in chunk.get("candidates", []):
+            merged = whole.setdefault("candidates", [{}])[0]
+            parts += candidate.get("content", {}).get("parts", [])
+            merged.update({name: value for name, value in candidate.items() if name != "content"})
+            if parts:
+                merged["content"] = {"role": "model", "parts": parts}
+        whole.update({name: value for name, value in chunk.items() if name != "candidates"})
+    return whole
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="A stand-in for the Gemini API on 127.0.0.1.")
+    parser.add_argument("--port-file", type=Path, required=True, help="gets the port once the server listens")
+    parser.add_argument("--record", type=Path, required=True, help="gets one JSON line per request")
+    parser.add_argument("--script", type=Path, help="a JSON list of replies")
+    parser.add_argument("--max-seconds", type=float, default=600.0, help="ends by itself after that long")
+    options = parser.parse_args()
+    reply = scripted(json.loads(options.script.read_text(encoding="utf-8"))) if options.script else default_reply
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    with FakeGemini(reply=reply, record=options.record) as fake:
+        partial = options.port_file.with_name(options.port_file.name + ".part")
+        partial.write_text(str(fake.port), encoding="ascii")
+        os.replace(partial, options.port_file)
+        ended.wait(options.max_seconds)
+
+
+if __name__ == "__main__":
+    main()
