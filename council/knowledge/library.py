@@ -1,0 +1,126 @@
+"""The home's files as text, for tools and input artifacts: allow and deny rules above the one confined walk.
+
+Returns text with its lines, totals and SHA-256. Refuses what is not plain UTF-8 text, and says so.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from council.errors import PathRefused
+from council.ids import sha256_hex
+from council.storage.paths import ConfinedRoot, PathRules
+
+_BINARY_PROBE_BYTES = 8192
+_LINE_RANGE = re.compile(r"^(?P<path>.+?):(?P<first>[0-9]{1,7})(?:-(?P<last>[0-9]{1,7}))?$")
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")  # as editors count: only a newline ends a line, unlike str.splitlines
+MAX_LISTED = 200
+_MAX_WALKED = 20_000
+
+
+@dataclass(frozen=True)
+class Document:
+    """Lines `first_line` to `last_line` (from 1, both included) of a file of `total_lines`; `sha256` is of the whole.
+
+    `cut` is True when the text was shortened to fit the size limit.
+    """
+
+    path: str
+    text: str
+    first_line: int
+    last_line: int
+    total_lines: int
+    sha256: str
+    cut: bool = False
+
+
+class Library:
+    """Reads inside one home, by rule."""
+
+    def __init__(self, root: ConfinedRoot, rules: PathRules, *, max_file_bytes: int, max_text_bytes: int) -> None:
+        """A file beyond `max_file_bytes` is refused; a text beyond `max_text_bytes` is cut at a line."""
+        self._root = root
+        self._rules = rules
+        self._max_file_bytes = max_file_bytes
+        self._max_text_bytes = max_text_bytes
+
+    def read(self, path: str, *, first_line: int = 1, last_line: int | None = None) -> Document:
+        """Raises PathRefused with the reason."""
+        normal = path.removeprefix("./")
+        self._rules.check(normal)
+        data = self._root.read(normal, max_bytes=self._max_file_bytes).data
+        lines = _LINE.findall(_text(normal, data))
+        total = len(lines)
+        if first_line > max(total, 1) or (last_line is not None and last_line < first_line):
+            raise PathRefused(
+                f"`{normal}` has {total} lines; {first_line}-{last_line or total} is not among them.",
+                reason="no_such_lines",
+                fix=f"ask for lines between 1 and {total}",
+            )
+        chosen = lines[first_line - 1 : last_line]
+        kept = _fit(chosen, self._max_text_bytes)
+        return Document(
+            path=normal,
+            text="".join(kept),
+            first_line=first_line,
+            last_line=first_line + max(len(kept), 1) - 1,
+            total_lines=total,
+            sha256=sha256_hex(data),
+            cut=len(kept) < len(chosen),
+        )
+
+    def list(self, glob: str) -> tuple[list[str], bool]:
+        """Readable files that match `glob`, sorted, at most MAX_LISTED; True when there are more."""
+        wanted = PathRules(deny=(), allow=(glob.removeprefix("./") or "**",))
+        found: list[str] = []
+        for path in self._root.walk(max_entries=_MAX_WALKED, skip=self._denied):
+            if self._denied(path) or _refused(wanted, path):
+                continue
+            if len(found) == MAX_LISTED:
+                return found, True
+            found.append(path)
+        return found, False
+
+    def _denied(self, path: str) -> bool:
+        return _refused(self._rules, path)
+
+
+def split_range(argument: str) -> tuple[str, int, int | None]:
+    """`docs/a.md:10-40` → path, first and last line; no range means the whole file."""
+    match = _LINE_RANGE.match(argument.strip())
+    if match is None:
+        return argument.strip(), 1, None
+    first = int(match["first"])
+    last = int(match["last"]) if match["last"] else first
+    return match["path"], max(first, 1), last
+
+
+def _refused(rules: PathRules, path: str) -> bool:
+    try:
+        rules.check(path)
+    except PathRefused:
+        return True
+    return False
+
+
+def _text(path: str, data: bytes) -> str:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise PathRefused(f"`{path}` is UTF-16.", reason="encoding", fix="save it as UTF-8")
+    if b"\0" in data[:_BINARY_PROBE_BYTES]:
+        raise PathRefused(f"`{path}` is a binary file.", reason="binary", fix="name a text file")
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise PathRefused(
+            f"`{path}` is not UTF-8 (byte {error.start}).", reason="encoding", fix="save it as UTF-8"
+        ) from None
+
+
+def _fit(lines: list[str], max_bytes: int) -> list[str]:
+    size = 0
+    for index, line in enumerate(lines):
+        size += len(line.encode())
+        if size > max_bytes:
+            return lines[:index] or [line.encode()[:max_bytes].decode("utf-8", "ignore")]
+    return lines

@@ -1,0 +1,111 @@
+"""Which tools there are, how agents are told about them, and the allowlist that code enforces on every call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from council.errors import ConfigError, InputUnreadable, PathRefused, ToolRefused
+from council.llm.base import ToolCall, ToolSpec
+from council.tools.base import Tool, ToolContext, ToolResult
+from council.tools.tokens import MAX_REQUESTS, Request, parse
+
+_HOW_TO_ASK = """\
+## How to ask
+
+You cannot open files yourself. Write a request exactly as shown, on a line of its own, outside quotation marks and
+code. The answer reaches the next speaker and everyone after. At most {max_requests} requests per reply."""
+
+
+class ToolRegistry:
+    """The tools of this installation by name. ConfigError for a duplicate name or a spelling that does not parse."""
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        by_name: dict[str, Tool] = {}
+        for tool in tools:
+            if tool.name in by_name:
+                raise ConfigError(f"Two tools are named {tool.name}.", fix="Rename one of them.", tool=tool.name)
+            _check_spellings(tool)
+            by_name[tool.name] = tool
+        self._tools: Mapping[str, Tool] = by_name
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._tools)
+
+    def get(self, name: str) -> Tool | None:
+        return self._tools.get(name)
+
+    def spec_for_prompt(self, allowed: Sequence[str]) -> str:
+        """The section of a prompt that tells an agent how to ask; empty when nothing may be asked for."""
+        tools = self._callable(allowed)
+        if not tools:
+            return ""
+        entries = [_entry(tool) for tool in tools]
+        return "\n\n".join([_HOW_TO_ASK.format(max_requests=MAX_REQUESTS), *entries])
+
+    def specs(self, allowed: Sequence[str]) -> tuple[ToolSpec, ...]:
+        """The same tools for a model that calls functions natively."""
+        return tuple(
+            ToolSpec(
+                tool.name,
+                tool.description,
+                {"type": "object", "properties": {tool.parameter: dict(tool.schema)}, "required": [tool.parameter]},
+            )
+            for tool in self._callable(allowed)
+        )
+
+    def request_of(self, call: ToolCall) -> Request:
+        """A native function call as the request it spells."""
+        tool = self._tools.get(call.name)
+        argument = call.arguments.get(tool.parameter) if tool else None
+        text = argument if isinstance(argument, str) else ""
+        reason = f"{call.name} needs the text argument {tool.parameter}" if tool and argument != text else ""
+        raw = f"[ORCHESTRATOR_REQUEST: {call.name}({text})]"
+        return Request(call.name, text, raw, line=0, honoured=not reason, reason=reason)
+
+    async def call(self, request: Request, *, allowed: Sequence[str], context: ToolContext | None = None) -> ToolResult:
+        """Fulfil a request. Raises ToolRefused for one that is not honoured, unknown, not allowed, or that would change
+        something; a path or an input that the tool itself refuses is a result with `ok` false."""
+        tool = self._admit(request, allowed)
+        try:
+            return await tool.run(request.argument, context=context or ToolContext())
+        except (PathRefused, InputUnreadable) as error:
+            title = f"{tool.name}({request.argument})"
+            return ToolResult(ok=False, title=title, error_code=error.code, error=str(error))
+
+    def _admit(self, request: Request, allowed: Sequence[str]) -> Tool:
+        offered = ", ".join(tool.name for tool in self._callable(allowed)) or "none"
+        data: dict[str, Any] = {"action": request.action, "argument": request.argument, "allowed": list(allowed)}
+        if not request.honoured:
+            raise ToolRefused(f"Request not honoured: {request.reason}.", **data)
+        tool = self._tools.get(request.action)
+        if tool is None:
+            raise ToolRefused(f"There is no tool {request.action}.", fix=f"Allowed here: {offered}.", **data)
+        if tool.name not in allowed:
+            raise ToolRefused(f"{tool.name} is not allowed for this agent.", fix=f"Allowed here: {offered}.", **data)
+        if tool.effect != "read":
+            raise ToolRefused(
+                f"{tool.name} changes something: it can only be proposed in a plan.",
+                fix=f"Propose it in a plan. Allowed here: {offered}.",
+                **data,
+            )
+        return tool
+
+    def _callable(self, allowed: Sequence[str]) -> list[Tool]:
+        return [tool for tool in self._tools.values() if tool.name in allowed and tool.effect == "read"]
+
+
+def _entry(tool: Tool) -> str:
+    return "\n".join([f"**{tool.name}**: {tool.description}", "", *(f"    {spelling}" for spelling in tool.spellings)])
+
+
+def _check_spellings(tool: Tool) -> None:
+    for spelling in tool.spellings:
+        requests = parse(spelling)
+        if [(r.action, r.honoured) for r in requests] != [(tool.name, True)]:
+            raise ConfigError(
+                f"Tool {tool.name} shows a spelling that is not a request for it: {spelling}",
+                fix="Write it as [ORCHESTRATOR_REQUEST: NAME(argument)].",
+                tool=tool.name,
+            )

@@ -1,0 +1,323 @@
+"""The grammar of request tokens, `[ORCHESTRATOR_REQUEST: ACTION(parameter)]` (Protocol 93, mandate 2).
+
+Says which tokens of a reply an agent meant as requests and which it only quotes; a token is a request, never authority,
+and whether it may be fulfilled is for the registry and `echoed`. One pass over the lines; every pattern here is
+anchored or reads disjoint stretches, so the time is linear in the reply.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from council.safety.untrusted import OutsideTexts, code_spans
+
+MAX_REQUESTS = 8  # per reply: more than an agent needs, little enough to answer in one prompt
+MAX_ARGUMENT_CHARS = 512
+MAX_REPORTED = 64  # requests returned at all: the rest of a reply that holds so many is not looked at
+_RAW_CHARS = 200  # of a malformed token in a report
+
+HOW = "write the request on a line of its own, outside quotes and code"
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One token of a reply. `line` counts from 1. Not honoured: `reason` is told to the agent, and `action` and
+    `argument` are empty if the token could not be read."""
+
+    action: str
+    argument: str
+    raw: str
+    line: int
+    honoured: bool
+    reason: str = ""
+
+
+def parse(reply: str, *, max_requests: int = MAX_REQUESTS) -> list[Request]:
+    """All request tokens of a reply in order, at most MAX_REPORTED of them, at most `max_requests` honoured."""
+    requests: list[Request] = []
+    if not _OPEN.search(reply):
+        return requests
+    honoured = 0
+    html = _Html()
+    for block in _blocks(reply.replace("\r\n", "\n").replace("\r", "\n")):
+        for request in _block_requests(block, html):
+            if request.honoured and honoured >= max_requests:
+                request = msgspec.structs.replace(
+                    request, honoured=False, reason=f"at most {max_requests} requests per reply"
+                )
+            honoured += request.honoured
+            requests.append(request)
+            if len(requests) >= MAX_REPORTED:
+                return requests
+    return requests
+
+
+def echoed(request: Request, outside: OutsideTexts) -> bool:
+    """Whether the request stands in an outside text, as it was written or in canonical spelling."""
+    canonical = f"[ORCHESTRATOR_REQUEST: {request.action}({request.argument})]"
+    return outside.occurs(request.raw) or outside.occurs(canonical)
+
+
+# --- Blocks of lines ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Line:
+    number: int
+    text: str
+    refusal: str = ""  # why no token on this line counts
+
+
+_MARKERS = re.compile(r"(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*")
+_BLOCK_START = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]|#{1,6}[ \t]|(?:[-*_][ \t]*){3,}$")
+_CODE_FENCE = re.compile(r"(`{3,})[^`]*$|(~{3,})")
+_NUMBERED = re.compile(r"\s*\d+\| ")  # a line copied out of a data fence
+_DEEP_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?: {5}|[ ]*\t)")  # code inside a list item
+
+
+def _blocks(reply: str) -> Iterator[list[_Line]]:
+    """Groups of lines that share their inline markup: paragraphs and list items; every other line stands alone."""
+    block: list[_Line] = []
+    fence: tuple[str, int] | None = None  # (run, columns)
+    quoting = False  # the line before was a block quotation, which runs on until an empty line
+    for number, text in enumerate(reply.split("\n"), 1):
+        bare = text.strip()
+        columns = _indentation(text)
+        if fence is not None:
+            yield [_Line(number, text, "it stands inside a code fence")]
+            if _closes(fence, bare, columns):
+                fence = None
+            continue
+        content = bare[_marker_end(bare) :]
+        opening = _CODE_FENCE.match(content)
+        starts = not bare or opening or content.startswith(">") or _BLOCK_START.match(bare)
+        if starts and block:
+            yield block
+            block = []
+        if starts:
+            quoting = False
+        if not bare:
+            yield [_Line(number, "")]
+        elif opening:
+            fence = (opening[1] or opening[2], columns)
+            yield [_Line(number, text, "it stands inside a code fence")]
+        elif content.startswith(">"):
+            quoting = True
+            yield [_Line(number, text, "it stands in a block quotation")]
+        else:
+            refusal = "it runs on from a block quotation, leave an empty line between" if quoting else _refusal(text)
+            block.append(_Line(number, text, refusal))
+    if block:
+        yield block
+
+
+def _refusal(text: str) -> str:
+    bare = text.lstrip()
+    if _indentation(text) >= 4 or _DEEP_ITEM.match(bare):
+        return "it is indented like code"
+    if bare.startswith("|"):
+        return "it stands in a table"
+    return "it is copied from data" if _NUMBERED.match(text) else ""
+
+
+def _indentation(text: str) -> int:
+    return len(text[: len(text) - len(text.lstrip())].expandtabs(4))
+
+
+def _marker_end(bare: str) -> int:
+    match = _MARKERS.match(bare)
+    return match.end() if match else 0
+
+
+def _closes(fence: tuple[str, int], bare: str, columns: int) -> bool:
+    run, opened_at = fence
+    return columns <= max(3, opened_at) and len(bare) >= len(run) and not bare.strip(run[0])
+
+
+# --- Tokens in a block ----------------------------------------------------------------------------------------------
+
+_OPEN = re.compile(r"\[\s*ORCHESTRATOR_REQUEST", re.IGNORECASE | re.ASCII)
+_ACTION = re.compile(r"\s*:\s*([A-Za-z_]{2,32})\s*\(\s*", re.ASCII)
+_QUOTED = re.compile(r"(?P<mark>[\"'])(?P<text>(?:(?!(?P=mark))[^\\]|\\.)*+)(?P=mark)\s*\)\s*\]", re.ASCII)
+_BARE = re.compile(r"([^\[\]]*+)\]")
+_JOINT = re.compile(r"(?:\*{1,3}|_{1,3})?[.,;]?(?:\*{1,3}|_{1,3}){0,2}")  # what may follow a token, spaces aside
+_BEFORE = frozenset(" \t\u00a0:.,;?)—–…*_")  # what may touch a token from the left; anything else holds or hides it
+_QUOTES = frozenset("\"'`“”„‘’‚«»‹›「」『』")
+
+
+@dataclass(frozen=True)
+class _Token:
+    start: int
+    end: int
+    action: str
+    argument: str
+    error: str = ""
+
+
+def _block_requests(block: list[_Line], html: _Html) -> Iterator[Request]:
+    text = "\n".join(line.text for line in block)
+    if not _OPEN.search(text) and "<" not in text and "-->" not in text:
+        if not text:
+            html.end_paragraph()
+        return
+    masked = _without_code(text)
+    quotation = _Quotation()
+    offset = 0
+    for line in block:
+        tokens = _tokens(line.text)
+        tail = _first_of_tail(line.text, tokens)
+        position = 0
+        for index, token in enumerate(tokens):
+            prose = masked[offset + position : offset + token.start]
+            position = token.end
+            quotation.read(prose)
+            html.read(prose, line)
+            reason = token.error or line.refusal or quotation.refusal or html.refusal
+            if not reason and "\0" in (masked[offset + token.start], masked[offset + token.end - 1]):
+                reason = "it stands in inline code"
+            yield _request(line, token, reason or _placement(line.text, tokens, index, tail))
+        prose = masked[offset + position : offset + len(line.text)]
+        quotation.read(prose)
+        html.read(prose, line)
+        offset += len(line.text) + 1
+
+
+def _request(line: _Line, token: _Token, reason: str) -> Request:
+    raw = line.text[token.start : token.end]
+    told = f"{reason}; {HOW}" if reason else ""
+    return Request(token.action, token.argument, raw, line.number, honoured=not reason, reason=told)
+
+
+def _tokens(line: str) -> list[_Token]:
+    found: list[_Token] = []
+    position = 0
+    while opening := _OPEN.search(line, position):
+        token = _token(line, opening)
+        found.append(token)
+        position = token.end if not token.error else opening.end()
+        if len(found) >= MAX_REPORTED:
+            break
+    return found
+
+
+def _token(line: str, opening: re.Match[str]) -> _Token:
+    action = _ACTION.match(line, opening.end())
+    if action is None:
+        return _malformed(line, opening, "it is not spelled [ORCHESTRATOR_REQUEST: ACTION(parameter)]")
+    name = action[1].upper()
+    quoted = _QUOTED.match(line, action.end())
+    if quoted:
+        mark = quoted["mark"]
+        argument = re.sub(rf"\\([{mark}\\])", r"\1", quoted["text"])
+        end = quoted.end()
+    else:
+        bare = _BARE.match(line, action.end())
+        body = bare[1].rstrip() if bare else ""
+        if bare is None or not body.endswith(")"):
+            return _malformed(line, opening, "it is not closed by )] on its line, or holds a bracket outside quotes")
+        argument = body[:-1].strip()
+        if not _balanced(argument):
+            return _malformed(line, opening, "its parentheses do not match; put the parameter in double quotes")
+        if len(argument) >= 2 and argument[0] + argument[-1] in ("“”", "``"):
+            argument = argument[1:-1]
+        end = bare.end()
+    if len(argument) > MAX_ARGUMENT_CHARS:
+        return _malformed(line, opening, f"its parameter is longer than {MAX_ARGUMENT_CHARS} characters")
+    return _Token(opening.start(), end, name, argument)
+
+
+def _malformed(line: str, opening: re.Match[str], error: str) -> _Token:
+    end = opening.end() + len(line[opening.end() : opening.end() + _RAW_CHARS].split("[")[0].split("]")[0])
+    return _Token(opening.start(), end + line.startswith("]", end), "", "", error)
+
+
+def _balanced(argument: str) -> bool:
+    depth = 0
+    for paren in re.findall("[()]", argument):
+        depth += 1 if paren == "(" else -1
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def _first_of_tail(line: str, tokens: list[_Token]) -> int:
+    """Index of the first token from which on the line holds nothing but tokens; `len(tokens)` if it ends otherwise."""
+    first = len(tokens)
+    end = len(line)
+    while first > 0 and _JOINT.fullmatch("".join(line[tokens[first - 1].end : end].split())):
+        first -= 1
+        end = tokens[first].start
+    return first
+
+
+def _placement(line: str, tokens: list[_Token], index: int, tail: int) -> str:
+    """Why a readable token does not count where it stands on its line; empty if it does."""
+    token = tokens[index]
+    before = line[: token.start].rstrip("*_")[-1:]
+    if (before and before in _QUOTES) or line[token.end : token.end + 1] in _QUOTES:
+        return "it stands in quotation marks"
+    if any(earlier.error for earlier in tokens[:index]):
+        return "it follows an unreadable request on its line"
+    if index < tail:
+        return "text follows it on its line"
+    adjacent = index > 0 and tokens[index - 1].end == token.start
+    touching = line[: token.start][-1:]
+    return "it touches the text before it" if touching and touching not in _BEFORE and not adjacent else ""
+
+
+def _without_code(text: str) -> str:
+    """The text with its inline code blanked out by NULs, same length."""
+    pieces: list[str] = []
+    position = 0
+    for start, end in code_spans(text):
+        pieces += (text[position:start].replace("\0", " "), "\0" * (end - start))
+        position = end
+    return "".join([*pieces, text[position:].replace("\0", " ")])
+
+
+class _Quotation:
+    """Whether a double quotation mark of the paragraph is still open."""
+
+    def __init__(self) -> None:
+        self._straight = False
+        self._curly = 0
+        self._angle = 0
+
+    def read(self, prose: str) -> None:
+        self._straight ^= prose.count('"') % 2 == 1
+        self._curly = max(0, self._curly + prose.count("“") + prose.count("„") - prose.count("”"))
+        self._angle = max(0, self._angle + prose.count("«") - prose.count("»"))
+
+    @property
+    def refusal(self) -> str:
+        return "it stands in quotation marks" if self._straight or self._curly or self._angle else ""
+
+
+class _Html:
+    """Whether a comment or an element that shows code or a quotation is still open."""
+
+    _TAG = re.compile(r"<(/?)(pre|code|blockquote|q|samp|kbd|xmp|textarea|script|style)\b|(<!--)|(-->)", re.IGNORECASE)
+    _INLINE = frozenset({"code", "q", "samp", "kbd"})  # forgotten at the end of their paragraph
+
+    def __init__(self) -> None:
+        self._open: set[str] = set()
+
+    def read(self, prose: str, line: _Line) -> None:
+        if line.refusal or ("<" not in prose and "-->" not in prose):
+            return
+        for match in self._TAG.finditer(prose):
+            name = (match[2] or "!").lower()
+            if match[1] or match[4]:
+                self._open.discard(name)
+            else:
+                self._open.add(name)
+
+    def end_paragraph(self) -> None:
+        self._open -= self._INLINE
+
+    @property
+    def refusal(self) -> str:
+        return "it stands in an HTML comment or element" if self._open else ""

@@ -1,0 +1,168 @@
+"""The registry: agents are told exact spellings, and code decides what they may call."""
+
+from __future__ import annotations
+
+import pytest
+
+from council.errors import ConfigError, PathRefused, StorageFailed, ToolRefused
+from council.llm.base import ToolCall
+from council.tools.base import Effect, Tool, ToolContext, ToolResult
+from council.tools.registry import ToolRegistry
+from council.tools.tokens import Request, parse
+
+
+class Recorder:
+    """Answers with its argument, or raises; remembers its calls."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.calls: list[tuple[str, ToolContext]] = []
+        self._error = error
+
+    async def __call__(self, argument: str, /, *, context: ToolContext) -> ToolResult:
+        self.calls.append((argument, context))
+        if self._error:
+            raise self._error
+        return ToolResult(ok=True, title=argument, text=f"content of {argument}")
+
+
+def tool(name: str = "READ_FILE", *, effect: Effect = "read", run: Recorder | None = None, spelling: str = "") -> Tool:
+    return Tool(
+        name=name,
+        description=f"Does {name}.",
+        parameter="path",
+        effect=effect,
+        spellings=(spelling or f"[ORCHESTRATOR_REQUEST: {name}(path/to/file.md)]",),
+        run=run or Recorder(),
+    )
+
+
+def request(spelled: str) -> Request:
+    return parse(f"[ORCHESTRATOR_REQUEST: {spelled}]")[0]
+
+
+async def test_an_allowed_read_tool_is_called_with_the_argument_and_the_context() -> None:
+    run = Recorder()
+    context = ToolContext(role="auditor", round=2, saw_outside=True)
+
+    result = await ToolRegistry([tool(run=run)]).call(
+        request('READ_FILE("a b.md")'), allowed=["READ_FILE"], context=context
+    )
+
+    assert run.calls == [("a b.md", context)]
+    assert (result.ok, result.text) == (True, "content of a b.md")
+
+
+async def test_an_unknown_tool_is_refused_with_the_list_of_what_is_allowed() -> None:
+    registry = ToolRegistry([tool(), tool("LIST_FILES")])
+
+    with pytest.raises(ToolRefused, match=r"no tool RUN_SHELL.*Allowed here: READ_FILE, LIST_FILES"):
+        await registry.call(request("RUN_SHELL(ls)"), allowed=["READ_FILE", "LIST_FILES", "RUN_SHELL"])
+
+
+async def test_a_tool_that_the_manifest_does_not_allow_is_refused_and_not_run() -> None:
+    run = Recorder()
+    registry = ToolRegistry([tool(run=run), tool("LIST_FILES")])
+
+    with pytest.raises(ToolRefused, match=r"READ_FILE is not allowed.*Allowed here: LIST_FILES"):
+        await registry.call(request("READ_FILE(a)"), allowed=["LIST_FILES"])
+    assert run.calls == []
+
+
+async def test_with_nothing_allowed_the_refusal_says_none() -> None:
+    with pytest.raises(ToolRefused, match="Allowed here: none"):
+        await ToolRegistry([tool()]).call(request("READ_FILE(a)"), allowed=[])
+
+
+@pytest.mark.parametrize("effect", ["write", "danger"])
+async def test_a_tool_that_changes_something_is_refused_even_when_allowed(effect: Effect) -> None:
+    run = Recorder()
+    registry = ToolRegistry([tool("WRITE_FILE", effect=effect, run=run)])
+
+    with pytest.raises(ToolRefused, match="can only be proposed in a plan"):
+        await registry.call(request("WRITE_FILE(a)"), allowed=["WRITE_FILE"])
+    assert run.calls == []
+
+
+async def test_a_request_that_is_not_honoured_is_refused_with_its_reason() -> None:
+    run = Recorder()
+    quoted = parse("> [ORCHESTRATOR_REQUEST: READ_FILE(a)]")[0]
+
+    with pytest.raises(ToolRefused, match="block quotation"):
+        await ToolRegistry([tool(run=run)]).call(quoted, allowed=["READ_FILE"])
+    assert run.calls == []
+
+
+async def test_a_path_that_the_tool_refuses_is_a_result_that_says_so() -> None:
+    run = Recorder(PathRefused("No such file: a.", reason="not_found", fix="Check the spelling."))
+
+    result = await ToolRegistry([tool(run=run)]).call(request("READ_FILE(a)"), allowed=["READ_FILE"])
+
+    assert (result.ok, result.error_code, result.title) == (False, "path_refused", "READ_FILE(a)")
+    assert result.error == "No such file: a. Fix: Check the spelling."
+
+
+async def test_a_failure_of_the_machine_is_not_taken_for_an_answer() -> None:
+    run = Recorder(StorageFailed("The disk is full."))
+
+    with pytest.raises(StorageFailed):
+        await ToolRegistry([tool(run=run)]).call(request("READ_FILE(a)"), allowed=["READ_FILE"])
+
+
+def test_two_tools_of_one_name_are_an_error() -> None:
+    with pytest.raises(ConfigError, match="Two tools are named READ_FILE"):
+        ToolRegistry([tool(), tool()])
+
+
+@pytest.mark.parametrize(
+    "spelling", ["READ_FILE(a)", "[ORCHESTRATOR_REQUEST: LIST_FILES(a)]", "`[ORCHESTRATOR_REQUEST: X(a)]`"]
+)
+def test_a_spelling_that_would_not_be_honoured_is_an_error(spelling: str) -> None:
+    with pytest.raises(ConfigError, match="not a request for it"):
+        ToolRegistry([tool(spelling=spelling)])
+
+
+def test_the_prompt_shows_allowed_read_tools_with_their_exact_spelling_and_no_others() -> None:
+    registry = ToolRegistry([tool(), tool("LIST_FILES"), tool("WRITE_FILE", effect="write")])
+
+    section = registry.spec_for_prompt(["READ_FILE", "WRITE_FILE"])
+
+    assert section.startswith("## How to ask\n")
+    assert "**READ_FILE**: Does READ_FILE.\n\n    [ORCHESTRATOR_REQUEST: READ_FILE(path/to/file.md)]" in section
+    assert "LIST_FILES" not in section
+    assert "WRITE_FILE" not in section
+
+
+def test_an_agent_without_tools_is_told_nothing_about_asking() -> None:
+    assert ToolRegistry([tool()]).spec_for_prompt([]) == ""
+
+
+def test_native_specs_name_the_one_parameter() -> None:
+    (spec,) = ToolRegistry([tool(), tool("LIST_FILES")]).specs(["LIST_FILES"])
+
+    assert spec.name == "LIST_FILES"
+    assert spec.parameters == {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+
+
+async def test_a_native_call_and_a_token_are_two_spellings_of_one_call() -> None:
+    run = Recorder()
+    registry = ToolRegistry([tool(run=run)])
+
+    await registry.call(registry.request_of(ToolCall("READ_FILE", {"path": "a.md"})), allowed=["READ_FILE"])
+    await registry.call(request("READ_FILE(a.md)"), allowed=["READ_FILE"])
+
+    assert [argument for argument, _ in run.calls] == ["a.md", "a.md"]
+
+
+@pytest.mark.parametrize("arguments", [{}, {"file": "a"}, {"path": 7}, {"path": None}])
+async def test_a_native_call_without_its_text_argument_is_refused(arguments: dict[str, object]) -> None:
+    registry = ToolRegistry([tool()])
+
+    with pytest.raises(ToolRefused, match="needs the text argument path"):
+        await registry.call(registry.request_of(ToolCall("READ_FILE", arguments)), allowed=["READ_FILE"])
+
+
+async def test_a_native_call_of_an_unknown_tool_is_refused() -> None:
+    registry = ToolRegistry([tool()])
+
+    with pytest.raises(ToolRefused, match="no tool RUN_SHELL"):
+        await registry.call(registry.request_of(ToolCall("RUN_SHELL", {"path": "ls"})), allowed=["RUN_SHELL"])
