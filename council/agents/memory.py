@@ -1,0 +1,174 @@
+"""What an agent remembers across tasks (Protocol 94): its session file, the digest a prompt carries, the archive.
+
+`session_states/<role>_session.json` holds the newest tasks with this agent's messages, in our own neutral form; older
+tasks lie as Markdown under `session_states/archive/<lane>/<role>/`. Loading makes no model call. A damaged file is set
+aside and the last good copy takes its place; that is said, never fatal. Does not decide what is worth remembering.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from council.engine.commit import Output
+from council.ids import canonical_json, sha256_hex
+from council.safety.untrusted import clean, inert, plain_line
+from council.storage.files import write_atomic
+
+SCHEMA = "council.session/1"
+KEPT_TASKS = 20  # with all messages, in the session file; older ones go to the archive
+EXCERPT_CHARS = 600
+DIGEST_TOKENS = 1_000
+_CHARS_PER_TOKEN = 3  # the safe side: prose has four to five
+MAX_SESSION_BYTES = 64 << 20
+
+
+class MemoryMessage(msgspec.Struct, frozen=True):
+    role: Literal["user", "model"]
+    text: str
+
+
+class RememberedTask(msgspec.Struct, frozen=True):
+    """One task as this agent lived it. `answer` is the beginning of the council's answer."""
+
+    run_id: str
+    title: str
+    status: str
+    finished: str
+    answer: str
+    messages: tuple[MemoryMessage, ...] = ()
+
+
+class Session(msgspec.Struct, frozen=True):
+    """An agent's memory in one lane, oldest task first."""
+
+    role: str
+    lane: str = "main"
+    tasks: tuple[RememberedTask, ...] = ()
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """`damage` says what was wrong with the file, empty when nothing was."""
+
+    session: Session
+    damage: str = ""
+
+
+class Memory:
+    """The session files of a home."""
+
+    def __init__(self, session_states: Path, copies: Path) -> None:
+        """`copies` holds the last good copy of each session file, out of the way of editors."""
+        self._folder = session_states
+        self._copies = copies
+
+    def load(self, role: str, lane: str = "main") -> Loaded:
+        """The agent's memory; empty when there is no file. A damaged file becomes `….damaged`. Raises StorageFailed."""
+        path = self._folder / session_name(role, lane)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return Loaded(Session(role, lane))
+        except OSError as error:
+            return Loaded(Session(role, lane), f"{path.name} cannot be read ({error.strerror}); begun without memory")
+        session, reason = decode_session(data, role, lane)
+        if session is not None:
+            return Loaded(session)
+        return self._from_copy(path, role, lane, reason)
+
+    def _from_copy(self, path: Path, role: str, lane: str, reason: str) -> Loaded:
+        aside = path.with_name(f"{path.name}.damaged")
+        os.replace(path, aside)
+        said = f"{path.name} was damaged ({reason}) and is now {aside.name}"
+        try:
+            data = (self._copies / session_name(role, lane)).read_bytes()
+        except OSError:
+            return Loaded(Session(role, lane), f"{said}; there is no copy, so {role} begins without memory")
+        session, copy_reason = decode_session(data, role, lane)
+        if session is None:
+            return Loaded(Session(role, lane), f"{said}; so was its copy ({copy_reason}): {role} begins without memory")
+        write_atomic(path, data, mode=0o644)
+        return Loaded(session, f"{said}; the last good copy took its place")
+
+    def outputs(self, session: Session, home: Path) -> list[Output]:
+        """The files that make `session` the agent's memory, to be committed with a run; tasks beyond the kept ones go
+        to the archive in the same commit."""
+        archived = session.tasks[:-KEPT_TASKS]
+        kept = msgspec.structs.replace(session, tasks=session.tasks[-KEPT_TASKS:])
+        data = encode_session(kept)
+        name = session_name(session.role, session.lane)
+        outputs = [Output(_relative(folder / name, home), data) for folder in (self._folder, self._copies)]
+        for task in archived:
+            path = self._folder / "archive" / session.lane / session.role.lower() / f"{task.run_id}.md"
+            outputs.append(Output(_relative(path, home), _archive_page(session, task)))
+        return outputs
+
+
+def session_name(role: str, lane: str) -> str:
+    """Relative to `session_states/`: Protocol 94's explicit name for lane `main`."""
+    name = f"{role.lower()}_session.json"
+    return name if lane == "main" else f"{lane}/{name}"
+
+
+def encode_session(session: Session) -> bytes:
+    body: dict[str, Any] = {"schema": SCHEMA, **msgspec.to_builtins(session)}
+    return (
+        json.dumps({**body, "sha256": sha256_hex(canonical_json(body))}, indent=1, ensure_ascii=False) + "\n"
+    ).encode()
+
+
+def decode_session(data: bytes, role: str, lane: str) -> tuple[Session | None, str]:
+    """The session in `data`, or None and the reason why not."""
+    if len(data) > MAX_SESSION_BYTES:
+        return None, f"larger than {MAX_SESSION_BYTES} bytes"
+    try:
+        body = json.loads(data)
+    except (ValueError, RecursionError):
+        return None, "not JSON"
+    if not isinstance(body, dict) or body.get("schema") != SCHEMA:
+        return None, f"not of the form {SCHEMA}"
+    if body.pop("sha256", None) != sha256_hex(canonical_json(body)):
+        return None, "its checksum does not match"
+    body.pop("schema")
+    try:
+        session = msgspec.convert(body, Session)
+    except msgspec.ValidationError as error:
+        return None, str(error)
+    if (session.role, session.lane) != (role, lane):
+        return None, f"it belongs to {session.role} in lane {session.lane}"
+    return session, ""
+
+
+def digest(session: Session, *, max_tokens: int = DIGEST_TOKENS) -> str:
+    """What a prompt carries of the memory: the newest tasks' titles and the beginning of their answers, oldest first,
+    within `max_tokens`; empty when there is nothing. Request tokens in it are inert."""
+    budget = max_tokens * _CHARS_PER_TOKEN
+    entries: list[str] = []
+    for task in reversed(session.tasks):
+        answer = inert(clean(task.answer))[:EXCERPT_CHARS].strip()
+        entry = f"- Task: {plain_line(inert(task.title), 200)} ({task.status})\n  The council answered: {answer}\n"
+        if len(entry) > budget:
+            break
+        budget -= len(entry)
+        entries.append(entry)
+    return "".join(reversed(entries))
+
+
+def _archive_page(session: Session, task: RememberedTask) -> bytes:
+    head = json.dumps(task.title, ensure_ascii=False)
+    lines = ["---", f"role: {session.role}", f"lane: {session.lane}", f"run: {task.run_id}", f"task: {head}"]
+    lines += [f"status: {task.status}", f"finished: {task.finished}", "---", ""]
+    for message in task.messages:
+        speaker = session.role if message.role == "model" else "ORCHESTRATOR"
+        lines += [f"## {speaker}", "", inert(clean(message.text)), ""]
+    return "\n".join(lines).encode()
+
+
+def _relative(path: Path, home: Path) -> str:
+    return path.relative_to(home).as_posix()

@@ -1,0 +1,136 @@
+"""Builds everything from settings: the only module that names concrete classes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from council.agents.memory import Memory
+from council.deliberation.deliberate import Limits
+from council.deliberation.handler import CouncilSetup, DeliberateHandler
+from council.engine.engine import Engine, EnginePaths
+from council.engine.receipts import Receipts
+from council.errors import ConfigError, ModelError
+from council.events import Events
+from council.ids import Clock, SystemClock
+from council.knowledge.library import Library
+from council.knowledge.tools import list_files, read_file
+from council.llm.base import Model
+from council.llm.retry import RetryingModel
+from council.redaction import Redactor
+from council.settings import Home, ProviderKeys, Settings
+from council.storage.paths import ALWAYS_DENIED, OUTPUT_DENIED, ConfinedRoot, PathRules
+from council.tools.registry import ToolRegistry
+
+TEST_RUN_SECRET = "COUNCIL_TEST_RUN_SECRET"  # noqa: S105  hex; lets a test give two runs of one comparison one secret
+
+
+@dataclass
+class App:
+    """A built council: what doors and daemon work with."""
+
+    home: Home
+    settings: Settings
+    events: Events
+    clock: Clock
+    root: ConfinedRoot
+    model: Model
+    engine: Engine
+    redactor: Redactor
+
+    async def aclose(self) -> None:
+        await self.model.aclose()
+        self.root.close()
+
+
+def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Mapping[str, str] | None = None) -> App:
+    """Raises ConfigError: the model cannot be had (no key, unknown name, unreadable script)."""
+    environ = os.environ if environ is None else environ
+    events, clock = Events(), SystemClock()
+    model = with_retry(build_model(home, settings, keys), settings, events)
+    home.ensure_runtime()
+    root = ConfinedRoot(home.root)
+    setup = CouncilSetup(
+        home=home.root,
+        root=root,
+        personas=home.personas,
+        seeds=home.root / settings.seeds_dir if settings.seeds_dir else None,
+        memory=Memory(home.session_states, home.runtime / "memory"),
+        model=model,
+        tools=build_tools(root, settings),
+        limits=Limits(
+            max_requests_per_reply=settings.max_requests_per_reply,
+            max_requests=settings.max_requests_per_task,
+            max_context_bytes=settings.max_context_bytes_per_task,
+        ),
+        output_rules=PathRules(deny=OUTPUT_DENIED),
+        clock=clock,
+    )
+    engine = Engine(
+        EnginePaths.under(home.runtime),
+        root,
+        Receipts(home.receipts, home.runtime / "ids"),
+        {"deliberate": DeliberateHandler(setup)},
+        events,
+        clock,
+        max_parallel_runs=settings.max_parallel_runs,
+        max_wait_s=settings.max_wait_s,
+        run_secret=bytes.fromhex(environ[TEST_RUN_SECRET]) if TEST_RUN_SECRET in environ else None,
+    )
+    return App(home, settings, events, clock, root, model, engine, Redactor(keys.secrets()))
+
+
+def build_tools(root: ConfinedRoot, settings: Settings) -> ToolRegistry:
+    """The tools of deliberations: reading, inside the allowed roots."""
+    rules = PathRules(deny=(*ALWAYS_DENIED, *settings.deny), allow=settings.read_roots)
+    library = Library(
+        root, rules, max_file_bytes=settings.max_file_bytes, max_text_bytes=settings.max_context_bytes_per_request
+    )
+    return ToolRegistry([read_file(library), list_files(library)])
+
+
+def build_model(home: Home, settings: Settings, keys: ProviderKeys) -> Model:
+    """The model that settings name. Each provider's module is imported only here, and only when used."""
+    provider, _, detail = settings.model.partition(":")
+    if provider == "offline":
+        from council.llm.offline import OfflineModel
+
+        return OfflineModel()
+    if provider == "scripted":
+        from council.llm.scripted import ScriptedModel
+
+        return ScriptedModel.from_file(home.root / Path(detail))
+    if provider == "gemini":
+        return _gemini(detail, settings, keys)
+    raise ConfigError(f"the model {settings.model!r} is not known.", fix="use gemini:<id>, scripted:<file> or offline")
+
+
+def _gemini(model_id: str, settings: Settings, keys: ProviderKeys) -> Model:
+    key = keys.get("GEMINI_API_KEY") or keys.get("GOOGLE_API_KEY")
+    if key is None:
+        raise ConfigError(
+            f"the model {settings.model} needs a key, and GEMINI_API_KEY is not set.",
+            fix="put GEMINI_API_KEY=… into .env, or try it without a model: `council run --model offline`",
+        )
+    from council.llm.gemini import GeminiModel
+
+    return GeminiModel(
+        model_id or "gemini-2.5-flash",
+        api_key=key,
+        base_url=settings.gemini_base_url or keys.gemini_base_url,
+        api_version=settings.gemini_api_version,
+        request_timeout_s=settings.request_timeout_s,
+        max_output_tokens=settings.max_output_tokens,
+        temperature=settings.temperature,
+    )
+
+
+def with_retry(model: Model, settings: Settings, events: Events) -> Model:
+    """Short failures are tried again; each try is an event."""
+
+    def tell(error: ModelError, attempt: int, wait_s: float) -> None:
+        events.publish("model_retry", error=error.message, error_kind=error.kind, attempt=attempt, wait_s=wait_s)
+
+    return RetryingModel(model, attempts=settings.model_attempts, max_wait_s=settings.max_inline_wait_s, on_retry=tell)

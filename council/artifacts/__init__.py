@@ -1,0 +1,1 @@
+"""How a decision looks: what a page holds (`page`) and its Markdown (`render`). A pure function of what it is given."""

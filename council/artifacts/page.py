@@ -1,0 +1,65 @@
+"""What a decision page holds, as plain values; nothing here knows how it came to be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Scalar = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class Footnote:
+    """A piece of evidence: `first_line`–`last_line` of a file with `sha256`; `how` says on whose request."""
+
+    id: str
+    path: str
+    first_line: int
+    last_line: int
+    sha256: str
+    title: str
+    how: str
+
+
+@dataclass(frozen=True)
+class Speech:
+    """What an agent said; `failure` instead when it could not."""
+
+    role: str
+    text: str
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What became of a request token: `fulfilled` with the evidence `id`, or refused with `detail` as the reason."""
+
+    asked_by: str
+    spelling: str
+    outcome: Literal["fulfilled", "refused"]
+    detail: str
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class Round:
+    number: int
+    entries: tuple[Speech | Request, ...]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A decision page. `heading` stands over `answer`; `notes` stand above everything when something is to be known
+    before reading on; `front_matter` is flat."""
+
+    title: str
+    front_matter: Mapping[str, Scalar | tuple[str, ...]]
+    notes: tuple[str, ...]
+    heading: str
+    answer: str
+    byline: str
+    task: str
+    inputs: tuple[Request, ...]
+    rounds: tuple[Round, ...]
+    footnotes: tuple[Footnote, ...]

@@ -1,0 +1,179 @@
+"""A decision page as Markdown for editors, GitHub and Obsidian. Pure; all text from agents and files is made harmless.
+
+Flat front matter, the answer first, the transcript folded, evidence as footnotes with links relative to the artifact.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from urllib.parse import quote
+
+from council.artifacts.page import Footnote, Page, Request, Round, Scalar, Speech
+from council.safety.untrusted import for_markdown, plain_line
+
+_CITATION = re.compile(r"\[(E[0-9]{1,4})(?::\s*([^\[\]\n:]{1,512}):([0-9]{1,7})(?:-([0-9]{1,7}))?)?\]")
+_MAX_DIAGRAM_MESSAGES = 60  # beyond that a picture says less than the transcript
+_SAFE_YAML_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9 _./-]*")
+_YAML_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
+
+
+def render(page: Page, path: str) -> str:
+    """The page as it stands at `path` (relative to the home): links are relative to that place."""
+    known = {note.id: note for note in page.footnotes}
+    parts = [
+        _front_matter(page.front_matter),
+        f"# {_text_line(page.title)}",
+        *_notes(page.notes),
+        f"## {page.heading}",
+        _cited(for_markdown(page.answer), known, path),
+        f"*{page.byline}*" if page.byline else "",
+        "## Task",
+        for_markdown(page.task),
+        *_inputs(page.inputs),
+        "## Deliberation" if page.rounds else "",
+        *(part for round_ in page.rounds for part in _round(round_, known, path)),
+        *_diagram(page),
+        *(_footnote(note, path) for note in page.footnotes),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _front_matter(values: Mapping[str, Scalar | tuple[str, ...]]) -> str:
+    lines = ["---"]
+    for key, value in values.items():
+        if isinstance(value, tuple):
+            lines += [f"{key}:", *(f"  - {_yaml(item)}" for item in value)]
+        else:
+            lines.append(f"{key}: {_yaml(value)}")
+    return "\n".join([*lines, "---"])
+
+
+def _yaml(value: Scalar) -> str:
+    if isinstance(value, str):
+        if _SAFE_YAML_TEXT.fullmatch(value) and value.lower() not in _YAML_WORDS:
+            return value
+        return json.dumps(plain_line(value, 500), ensure_ascii=False)
+    return json.dumps(value)
+
+
+def _notes(notes: tuple[str, ...]) -> Iterator[str]:
+    for note in notes:
+        yield "> " + for_markdown(note).replace("\n", "\n> ")
+
+
+def _inputs(inputs: tuple[Request, ...]) -> Iterator[str]:
+    if inputs:
+        yield "**Given with the command:**"
+        yield "\n".join(f"- {_given(item)}" for item in inputs)
+
+
+def _given(item: Request) -> str:
+    if item.outcome == "fulfilled":
+        return f"{_text_line(item.detail)} [^{item.id}]"
+    return f"`{_code(item.spelling)}` **could not be read:** {_text_line(item.detail)}"
+
+
+def _round(round_: Round, known: Mapping[str, Footnote], path: str) -> Iterator[str]:
+    speakers = list(dict.fromkeys(entry.role for entry in round_.entries if isinstance(entry, Speech)))
+    requests = sum(isinstance(entry, Request) for entry in round_.entries)
+    asked = f", {requests} request{'s' if requests != 1 else ''}" if requests else ""
+    yield f"### ROUND {round_.number}"
+    yield f"<details><summary>{', '.join(speakers)}{asked}</summary>"
+    for entry in round_.entries:
+        yield from _entry(entry, known, path)
+    yield "</details>"
+
+
+def _entry(entry: Speech | Request, known: Mapping[str, Footnote], path: str) -> Iterator[str]:
+    if isinstance(entry, Request):
+        yield _request(entry)
+        return
+    yield f"**{entry.role}:**"
+    if entry.failure:
+        yield f"*did not answer: {_text_line(entry.failure)}*"
+    else:
+        yield _cited(for_markdown(entry.text), known, path)
+
+
+def _request(entry: Request) -> str:
+    if entry.outcome == "fulfilled":
+        note = f" [^{entry.id}]" if entry.id else ""
+        return f"**ORCHESTRATOR (Fulfilled Request):** {_text_line(entry.detail)}, asked by {entry.asked_by}.{note}"
+    return (
+        f"**ORCHESTRATOR (Refused Request):** `{_code(entry.spelling)}`, asked by {entry.asked_by}: "
+        f"{_text_line(entry.detail)}"
+    )
+
+
+def _cited(markdown: str, known: Mapping[str, Footnote], path: str) -> str:
+    """`[E1: docs/a.md:12]` becomes a link to that line and a footnote; a citation of nothing known stays as it is."""
+
+    def link(match: re.Match[str]) -> str:
+        note = known.get(match[1])
+        if note is None or (match[2] and match[2].strip() != note.path):
+            return match[0]
+        if not match[2]:
+            return f"[^{note.id}]"
+        lines = f"{match[3]}-{match[4]}" if match[4] else match[3]
+        return f"[{_label(note.path)}:{lines}]({_href(note.path, path, match[3])})[^{note.id}]"
+
+    return _CITATION.sub(link, markdown)
+
+
+def _footnote(note: Footnote, path: str) -> str:
+    if not note.path:
+        return f"[^{note.id}]: {_text_line(note.title)}. {_text_line(note.how)}"
+    link = f"[{_label(note.path)}]({_href(note.path, path, str(note.first_line))})"
+    title = note.title.removeprefix(f"`{note.path}` ")
+    return f"[^{note.id}]: {link}, {_text_line(title)}, sha256 `{note.sha256}`. {_text_line(note.how)}"
+
+
+def _href(target: str, path: str, line: str) -> str:
+    relative = posixpath.relpath(target, posixpath.dirname(path) or ".")
+    return f"{quote(relative, safe='/.-_~')}#L{line}"
+
+
+def _diagram(page: Page) -> Iterator[str]:
+    messages = [line for round_ in page.rounds for line in _messages(round_)]
+    if not messages:
+        return
+    roles = dict.fromkeys(entry.role for round_ in page.rounds for entry in round_.entries if isinstance(entry, Speech))
+    lines = ["sequenceDiagram", "    participant S as Steward", "    participant O as Orchestrator"]
+    lines += [f"    participant {role}" for role in roles]
+    lines += ["    S->>O: command"]
+    lines += messages[:_MAX_DIAGRAM_MESSAGES]
+    if len(messages) > _MAX_DIAGRAM_MESSAGES:
+        lines.append(f"    Note over O: … {len(messages) - _MAX_DIAGRAM_MESSAGES} more messages")
+    lines.append(f"    O->>S: {_mermaid(page.heading)}")
+    yield "## How it went"
+    yield "```mermaid\n" + "\n".join(lines) + "\n```"
+
+
+def _messages(round_: Round) -> Iterator[str]:
+    yield f"    Note over O: round {round_.number}"
+    for entry in round_.entries:
+        if isinstance(entry, Speech):
+            yield f"    O->>{entry.role}: turn"
+            yield f"    {entry.role}{'--x' if entry.failure else '-->>'}O: {'no answer' if entry.failure else 'analysis'}"
+        else:
+            yield f"    Note over {entry.asked_by},O: {_mermaid(entry.spelling)} {entry.outcome}"
+
+
+def _mermaid(text: str) -> str:
+    """Text that cannot end a Mermaid statement."""
+    return re.sub(r"[^A-Za-z0-9 _./()-]+", " ", plain_line(text, 80)).strip()
+
+
+def _text_line(text: str) -> str:
+    return " ".join(for_markdown(plain_line(text, 1_000)).split())
+
+
+def _code(text: str) -> str:
+    return plain_line(text, 300).replace("`", "'")
+
+
+def _label(path: str) -> str:
+    return plain_line(path, 300).replace("[", "(").replace("]", ")")

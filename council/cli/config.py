@@ -1,0 +1,66 @@
+"""`council config`: what is configured, and where each value comes from."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated
+
+import typer
+
+from council.cli.context import state
+from council.redaction import MASK, Redactor
+from council.settings import BASE_URL_NAME, KEY_NAMES, LoadedSettings, ProviderKeys
+
+app = typer.Typer(no_args_is_help=True)
+
+_USERINFO = re.compile(r"(?<=://)[^/\s@]*@")  # user:password@ in a URL
+
+
+@app.callback()
+def config() -> None:
+    """Settings and where they come from."""
+
+
+@app.command()
+def show(
+    ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
+) -> None:
+    """List every setting with its value and source, and whether each provider key is set."""
+    cli = state(ctx)
+    home, loaded, keys = cli.home(), cli.settings(), cli.keys()
+    text = _json(str(home.root), loaded, keys) if as_json else _table(str(home.root), loaded, keys)
+    # The keys are never put into the text; this catches one that was pasted where it does not belong.
+    typer.echo(_USERINFO.sub(f"{MASK}@", Redactor(keys.secrets()).redact(text)))
+
+
+def _json(home: str, loaded: LoadedSettings, keys: ProviderKeys) -> str:
+    values = loaded.settings.model_dump(mode="json")
+    return json.dumps(
+        {
+            "home": home,
+            "settings": {key: {"value": value, "source": loaded.sources[key]} for key, value in values.items()},
+            "keys": {name: {"set": name in keys.sources, "source": keys.sources.get(name)} for name in KEY_NAMES},
+            BASE_URL_NAME: {"value": keys.gemini_base_url, "source": keys.sources.get(BASE_URL_NAME)},
+        },
+        indent=2,
+        ensure_ascii=False,
+    )
+
+
+def _table(home: str, loaded: LoadedSettings, keys: ProviderKeys) -> str:
+    rows = [("KEY", "VALUE", "SOURCE")]
+    rows += [(key, _cell(value), loaded.sources[key]) for key, value in loaded.settings.model_dump().items()]
+    rows += [(name, "set" if name in keys.sources else "not set", keys.sources.get(name, "-")) for name in KEY_NAMES]
+    rows.append((BASE_URL_NAME, keys.gemini_base_url or "not set", keys.sources.get(BASE_URL_NAME, "-")))
+    first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
+    lines = [f"{key:{first}}  {value:{second}}  {source}" for key, value, source in rows]
+    return "\n".join([f"home: {home}", "", *lines])
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "not set"
+    if isinstance(value, tuple):
+        return ", ".join(value) or "none"
+    return f"{value:.12g}" if isinstance(value, float) else str(value)

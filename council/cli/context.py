@@ -1,0 +1,45 @@
+"""What the options of the top command leave for every command below it: the home, the settings, the keys."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import typer
+
+from council.settings import Home, LoadedSettings, ProviderKeys, find_home, load_provider_keys, load_settings
+
+
+@dataclass
+class CliState:
+    """Stored on `ctx.obj`. `flags`: settings given on the command line; None means not given.
+
+    Everything is looked up when asked for: `council init` and `council --help` need no home.
+    """
+
+    home_flag: Path | None = None
+    flags: dict[str, object] = field(default_factory=dict)
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+    _loaded: LoadedSettings | None = field(default=None, repr=False)
+
+    def home(self) -> Home:
+        """Raises HomeNotFound."""
+        return find_home(self.home_flag, self.environ, Path.cwd())
+
+    def settings(self) -> LoadedSettings:
+        """Raises ConfigError. What is odd in `.env` is said once, on stderr."""
+        if self._loaded is None:
+            self._loaded = load_settings(self.home(), flags=self.flags, environ=self.environ)
+            for warning in self._loaded.warnings:
+                typer.echo(f"warning: {warning}", err=True)
+        return self._loaded
+
+    def keys(self) -> ProviderKeys:
+        return load_provider_keys(self.home(), self.environ)
+
+
+def state(ctx: typer.Context) -> CliState:
+    """The state that the top command stored, or an empty one where a sub-command runs by itself."""
+    return ctx.ensure_object(CliState)

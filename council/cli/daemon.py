@@ -1,0 +1,61 @@
+"""`council run`: the daemon in the foreground."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from council.cli.context import CliState, state
+
+if TYPE_CHECKING:
+    from council.app import App
+
+
+def run(
+    ctx: typer.Context,
+    once: Annotated[bool, typer.Option("--once", help="Do what is there, then end with the worst run's code.")] = False,
+    model: Annotated[str | None, typer.Option(help="gemini:<id>, scripted:<file> or offline.")] = None,
+    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
+    log_format: Annotated[str | None, typer.Option(help="auto, human or json.")] = None,
+    home: Annotated[Path | None, typer.Option(help="As before the sub-command.")] = None,
+) -> None:
+    """Watch commands/ and run what is dropped there, until SIGTERM or Ctrl-C."""
+    cli = state(ctx)
+    cli.home_flag = home or cli.home_flag
+    cli.flags = {"model": model, "log_level": log_level, "log_format": log_format}
+    raise typer.Exit(serve(cli, once=once))
+
+
+def serve(cli: CliState, *, once: bool, only: str | None = None, quiet: bool = False) -> int:
+    """Builds the council and serves; the exit code. `only`: the one command file that counts."""
+    app = built(cli)
+    from council.daemon.service import Service
+
+    if not quiet:
+        _show_events(app)
+    return asyncio.run(Service(app, once=once, only=only).run())
+
+
+def built(cli: CliState) -> App:
+    """The council of this home, with logging set up. Imported late: other commands need none of it."""
+    from council.app import build_app
+    from council.logs import configure
+
+    settings = cli.settings().settings
+    app = build_app(cli.home(), settings, cli.keys(), environ=cli.environ)
+    configure(settings.log_level, settings.log_format, app.redactor)
+    return app
+
+
+def _show_events(app: App) -> None:
+    from council.daemon.terminal import HumanLines, JsonLines
+
+    format_ = app.settings.log_format
+    human = sys.stdout.isatty() if format_ == "auto" else format_ == "human"
+    app.events.subscribe(
+        HumanLines(sys.stdout, app.redactor) if human else JsonLines(sys.stdout, app.clock, app.redactor)
+    )

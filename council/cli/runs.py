@@ -1,0 +1,170 @@
+"""`council status`, `council show`, `council cancel`: what goes on, what came of it, and stopping it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from council.cli.context import state
+from council.errors import RunNotFound
+from council.storage.files import FileLock
+
+if TYPE_CHECKING:
+    from council.engine.receipts import Receipt
+    from council.settings import Home
+
+_RECENT = 10
+_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+
+
+def status(
+    ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
+) -> None:
+    """What the daemon is doing, what waits, and how the last runs ended."""
+    home = state(ctx).home()
+    view = status_view(home)
+    typer.echo(json.dumps(view, indent=2, ensure_ascii=False) if as_json else _status_text(view))
+
+
+def show(
+    ctx: typer.Context,
+    run: Annotated[str, typer.Argument(help="A run's id, the beginning of one, or `last`.")] = "last",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the receipt.")] = False,
+) -> None:
+    """Print the answer of a run and where its artifact is."""
+    home = state(ctx).home()
+    receipt = read_receipt(home, find_run(home, run))
+    if as_json:
+        import msgspec
+
+        typer.echo(json.dumps(msgspec.to_builtins(receipt), indent=2, ensure_ascii=False))
+    else:
+        print_answer(home, receipt, relative_to=Path.cwd())
+
+
+def cancel(
+    ctx: typer.Context,
+    run: Annotated[str, typer.Argument(help="The run's id.")],
+) -> None:
+    """Drop a command that ends a run; it leaves what was said until then."""
+    from council.storage.drop import drop
+
+    home = state(ctx).home()
+    dropped = drop(home.commands, "cancel.json", json.dumps({"type": "cancel", "run": run}).encode())
+    holder = FileLock.holder(home.lock_file)
+    typer.echo(f"Dropped {os.path.relpath(dropped.path)}.")
+    if holder is None:
+        typer.echo("No daemon is running; it takes effect when one starts.")
+
+
+def status_view(home: Home) -> dict[str, Any]:
+    """Everything `status` tells, as plain JSON values."""
+    holder = FileLock.holder(home.lock_file)
+    view: dict[str, Any] = {"home": str(home.root), "state": "STOPPED", "daemon": holder, "runs": []}
+    if holder is not None:
+        try:
+            current = json.loads(home.state_file.read_bytes())
+            view.update(state=current["state"], runs=current["runs"], model=current["model"])
+        except (OSError, ValueError, KeyError):
+            view["state"] = "STARTING"
+    view["waiting_files"] = _waiting_files(home, view["runs"])
+    view["recent"] = [_brief(home, name) for name in reversed(_receipt_names(home)[-_RECENT:])]
+    return view
+
+
+def _waiting_files(home: Home, runs: list[dict[str, Any]]) -> list[str]:
+    from council.storage.drop import is_command_name
+
+    bound = {run["file"] for run in runs}
+    try:
+        names = sorted(entry.name for entry in os.scandir(home.commands) if entry.is_file(follow_symlinks=False))
+    except FileNotFoundError:
+        return []
+    return [name for name in names if is_command_name(name) and name not in bound]
+
+
+def _receipt_names(home: Home) -> list[str]:
+    try:
+        return sorted(name for name in os.listdir(home.receipts) if name.endswith(".json"))
+    except FileNotFoundError:
+        return []
+
+
+def _brief(home: Home, name: str) -> dict[str, Any]:
+    receipt = json.loads((home.receipts / name).read_bytes())
+    artifact = receipt.get("artifact") or {}
+    return {
+        "run_id": receipt["run_id"],
+        "status": receipt["status"],
+        "title": receipt.get("title", ""),
+        "artifact": artifact.get("path", ""),
+        "finished": receipt["finished"],
+    }
+
+
+def _status_text(view: dict[str, Any]) -> str:
+    holder = view["daemon"]
+    lines = [f"home    {view['home']}"]
+    if holder is None:
+        lines.append("daemon  not running (start it with `council run`)")
+    else:
+        lines.append(f"daemon  {view['state']}, pid {holder.get('pid', '?')}, model {view.get('model', '?')}")
+    for run in view["runs"]:
+        progress = f", round {run['round']} of {run['max_rounds']}" if run.get("max_rounds") else ""
+        speaker = f", {run['role']}" if run.get("role") else ""
+        waits = f" for {run['waiting_for']}" if run.get("waiting_for") else ""
+        lines.append(f"  {run['run_id']}  {run['status']}{waits}{progress}{speaker}: {run['title']}")
+    if view["waiting_files"]:
+        lines.append(f"inbox   {', '.join(view['waiting_files'][:_RECENT])}")
+    if view["recent"]:
+        lines.append("recent")
+    lines += [f"  {run['run_id']}  {run['status']:<9}  {run['artifact'] or run['title']}" for run in view["recent"]]
+    return "\n".join(lines)
+
+
+def find_run(home: Home, given: str) -> str:
+    """The one ended run that `given` means: an id, the beginning of one, or `last`. Raises RunNotFound."""
+    names = [name.removesuffix(".json") for name in _receipt_names(home)]
+    if given == "last":
+        with_artifact = [name for name in reversed(names) if _brief(home, f"{name}.json")["artifact"]]
+        matches = with_artifact[:1]
+    else:
+        matches = [name for name in names if name.startswith(given)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise RunNotFound(f"{given!r} means {len(matches)} runs.", fix="give more of the id", matches=matches[:_RECENT])
+    raise RunNotFound(
+        f"no ended run matches {given!r} in {home.root}.",
+        fix="`council status` lists the last runs and the active ones",
+    )
+
+
+def read_receipt(home: Home, run_id: str) -> Receipt:
+    from council.engine.receipts import Receipts
+
+    receipt = Receipts(home.receipts, home.runtime / "ids").read(run_id)
+    if receipt is None:
+        raise RunNotFound(f"run {run_id} has no receipt.", fix="it has not ended yet; see `council status`")
+    return receipt
+
+
+def print_answer(home: Home, receipt: Receipt, *, relative_to: Path) -> None:
+    """The artifact's first screen: title, notes, answer; then where it is."""
+    if receipt.artifact is None:
+        typer.echo(f"{receipt.title}: {receipt.status}.")
+        return
+    path = home.root / receipt.artifact.path
+    try:
+        body = _FRONT_MATTER.sub("", path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RunNotFound(
+            f"the artifact {receipt.artifact.path} cannot be read: {error.strerror}.", fix="it may have been moved"
+        ) from None
+    typer.echo(body.split("\n## Task\n")[0].strip())
+    typer.echo(f"\nStatus: {receipt.status}. The whole record: {os.path.relpath(path, relative_to)}")

@@ -1,0 +1,76 @@
+"""`council init` and `council demo`: the first minutes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from council.errors import EXIT_OK, UsageError
+
+_DEMO = Path(__file__).parents[1] / "resources" / "demo"
+
+
+def init(
+    directory: Annotated[Path, typer.Argument(help="The folder to make a home of; created when absent.")] = Path(),
+) -> None:
+    """Make a home: commands/, artifacts/, personas/, session_states/, council.toml. Overwrites nothing."""
+    from council.settings import builtin_personas_dir, init_home
+
+    created = init_home(directory, personas_from=builtin_personas_dir())
+    for path in created:
+        typer.echo(f"  + {path}")
+    typer.echo(f"{directory.resolve()} is a home." if created else f"{directory.resolve()} already is a home.")
+    typer.echo("Next: put GEMINI_API_KEY=… into its .env, `council run` there, and drop a command into commands/.")
+
+
+def demo(
+    directory: Annotated[Path, typer.Argument(help="Where to make the demo home.")] = Path("council-demo"),
+) -> None:
+    """Make a demo home with three documents, drop a command, and let the real daemon deliberate offline."""
+    from council.settings import Home, builtin_personas_dir, init_home
+    from council.storage.drop import drop
+
+    _require_demo_place(directory)
+    init_home(directory, personas_from=builtin_personas_dir())
+    shutil.copytree(_DEMO / "docs", directory / "docs", dirs_exist_ok=True)
+    home = Home(directory.resolve())
+    before = _receipts(home.receipts)
+    dropped = drop(home.commands, "command.json", (_DEMO / "command.json").read_bytes())
+    shown = os.path.relpath(dropped.path)
+    typer.echo(f"Made a home in {directory}/ and dropped {shown}. Starting the daemon, offline:\n")
+    code = _run_daemon(home.root)
+    new = sorted(_receipts(home.receipts) - before)
+    if not new:
+        raise typer.Exit(code or 1)
+    from council.cli.runs import print_answer, read_receipt
+
+    typer.echo("")
+    print_answer(home, read_receipt(home, new[-1].removesuffix(".json")), relative_to=Path.cwd())
+    raise typer.Exit(code)
+
+
+def _require_demo_place(directory: Path) -> None:
+    if directory.exists() and not directory.is_dir():
+        raise UsageError(f"{directory} is a file.", fix="name a folder: `council demo DIR`")
+    if directory.is_dir() and any(directory.iterdir()) and not (directory / "commands").is_dir():
+        raise UsageError(
+            f"the folder {directory} is not empty and not a home.", fix="name another one: `council demo DIR`"
+        )
+
+
+def _run_daemon(home: Path) -> int:
+    """The real daemon in a process of its own; its terminal is ours."""
+    command = [sys.executable, "-m", "council", "--home", str(home), "run", "--once"]
+    command += ["--model", "offline", "--log-format", "human", "--log-level", "warning"]
+    sys.stdout.flush()
+    return subprocess.run(command, check=False).returncode or EXIT_OK
+
+
+def _receipts(folder: Path) -> set[str]:
+    return set(os.listdir(folder)) if folder.is_dir() else set()

@@ -1,0 +1,222 @@
+"""`council submit`: the command line's way to drop a command file."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from council.cli.context import CliState, state
+from council.errors import (
+    EXIT_CANCELLED,
+    EXIT_DEGRADED,
+    EXIT_FAILED,
+    EXIT_OK,
+    CommandInvalid,
+    CouncilError,
+    DaemonRunning,
+    UsageError,
+    WaitTimeout,
+)
+from council.storage.drop import drop
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from council.engine.receipts import Receipt
+    from council.settings import Home
+    from council.storage.drop import Dropped
+
+_MAX_STDIN_BYTES = 1 << 20
+_POLL_S = 0.1
+STATUS_EXIT = {"succeeded": EXIT_OK, "degraded": EXIT_DEGRADED, "failed": EXIT_FAILED, "cancelled": EXIT_CANCELLED}
+
+
+def submit(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(help="The command file; - reads JSON from standard input.")],
+    name: Annotated[str | None, typer.Option(help="The name to drop it under; else its own.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the end and print the answer.")] = False,
+    timeout_s: Annotated[float, typer.Option(help="How long --wait waits, in seconds.")] = 3600.0,
+    model: Annotated[str | None, typer.Option(help="With --wait and no daemon: which model.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Drop a command into commands/, whole; with --wait, stay for the answer (and run it here if no daemon does)."""
+    cli = state(ctx)
+    cli.flags = {"model": model}
+    home = cli.home()
+    data = _read(file)
+    name = name or ("command.json" if str(file) == "-" else file.name)
+    waiting = _Waiting(cli, home, data) if wait else None
+    dropped = drop(home.commands, name, data)
+    if waiting is None:
+        _report_drop(home, dropped, as_json)
+        return
+    receipt = waiting.until_answered(dropped, timeout_s, quiet=as_json)
+    _report_answer(home, receipt, as_json)
+    raise typer.Exit(STATUS_EXIT[receipt.status])
+
+
+def _read(file: Path) -> bytes:
+    if str(file) == "-":
+        return sys.stdin.buffer.read(_MAX_STDIN_BYTES + 1)
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name a command file") from None
+
+
+def _report_drop(home: Home, dropped: Dropped, as_json: bool) -> None:
+    from council.storage.files import FileLock
+
+    holder = FileLock.holder(home.lock_file)
+    if as_json:
+        typer.echo(json.dumps({"file": str(dropped.path), "sha256": dropped.sha256, "daemon": holder}))
+        return
+    typer.echo(f"Dropped {os.path.relpath(dropped.path)}.")
+    if holder is None:
+        typer.echo("No daemon is running in this home: it waits there until `council run` is started.")
+    else:
+        typer.echo(f"The daemon (pid {holder.get('pid', '?')}) takes it up; see `council status`.")
+
+
+def _report_answer(home: Home, receipt: Receipt, as_json: bool) -> None:
+    import msgspec
+
+    from council.cli.runs import print_answer
+
+    if as_json:
+        typer.echo(json.dumps(msgspec.to_builtins(receipt), ensure_ascii=False))
+    else:
+        typer.echo("")
+        print_answer(home, receipt, relative_to=Path.cwd())
+
+
+class _Waiting:
+    """Waits for the receipt of one dropped file, or for the note that it could not become a run."""
+
+    def __init__(self, cli: CliState, home: Home, data: bytes) -> None:
+        self._cli = cli
+        self._home = home
+        self._before = _names(home.receipts)
+        self._failed_before = _names(home.failed)
+        self._id = _id_of(data)
+
+    def until_answered(self, dropped: Dropped, timeout_s: float, *, quiet: bool) -> Receipt:
+        """Raises CommandInvalid (set aside), WaitTimeout, or what building the council raises."""
+        from council.storage.files import FileLock
+
+        if FileLock.holder(self._home.lock_file) is None:
+            with contextlib.suppress(DaemonRunning):  # one started in this instant: it answers
+                self._drain(dropped, quiet)
+        deadline = time.monotonic() + timeout_s
+        with _progress(quiet) as show:
+            while time.monotonic() < deadline:
+                receipt = self._answer(dropped)
+                if receipt is not None:
+                    return receipt
+                show(_active(self._home, dropped))
+                time.sleep(_POLL_S)
+        raise WaitTimeout(
+            f"no answer to {dropped.path.name} within {timeout_s:.0f} s; it goes on.",
+            fix="`council status` shows it; `council show last` prints the answer when it is there",
+        )
+
+    def _drain(self, dropped: Dropped, quiet: bool) -> None:
+        from council.cli.daemon import serve
+
+        try:
+            serve(self._cli, once=True, only=dropped.path.name, quiet=quiet)
+        except CouncilError as error:
+            if not isinstance(error, DaemonRunning):
+                error.fix = f"{error.fix}; {dropped.path.name} stays in commands/ until a daemon runs"
+            raise
+
+    def _answer(self, dropped: Dropped) -> Receipt | None:
+        from council.cli.runs import read_receipt
+
+        for name in sorted(_names(self._home.receipts) - self._before):
+            receipt = read_receipt(self._home, name.removesuffix(".json"))
+            found = receipt.command_file
+            if (found.inode, found.mtime_ns, found.sha256) == (dropped.inode, dropped.mtime_ns, dropped.sha256):
+                return receipt
+        if dropped.path.exists():
+            return None
+        self._raise_if_set_aside(dropped)
+        return self._answered_before()
+
+    def _raise_if_set_aside(self, dropped: Dropped) -> None:
+        for name in sorted(_names(self._home.failed) - self._failed_before):
+            path = self._home.failed / name
+            with contextlib.suppress(FileNotFoundError):
+                if path.stat().st_ino == dropped.inode and not name.endswith(".error.md"):
+                    note = path.with_name(f"{name}.error.md")
+                    if note.exists():
+                        raise CommandInvalid(_first_problem(note), fix=f"see {os.path.relpath(note)}")
+
+    def _answered_before(self) -> Receipt | None:
+        from council.engine.receipts import Receipts
+
+        receipts = Receipts(self._home.receipts, self._home.runtime / "ids")
+        bound = receipts.bound(self._id) if self._id is not None else None
+        return receipts.read(bound.run_id) if bound is not None else None
+
+
+def _id_of(data: bytes) -> str | None:
+    try:
+        value: Any = json.loads(data)
+    except ValueError:
+        return None
+    found = value.get("id") if isinstance(value, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def _names(folder: Path) -> set[str]:
+    try:
+        return {name for name in os.listdir(folder) if not name.startswith(".")}
+    except FileNotFoundError:
+        return set()
+
+
+def _first_problem(note: Path) -> str:
+    lines = [line for line in note.read_text(encoding="utf-8").splitlines() if line.startswith("- **")]
+    return lines[0].removeprefix("- **").removesuffix("**") if lines else f"{note.name} says why it was refused"
+
+
+def _active(home: Home, dropped: Dropped) -> dict[str, Any] | None:
+    try:
+        state_view = json.loads(home.state_file.read_bytes())
+    except (OSError, ValueError):
+        return None
+    runs = [run for run in state_view.get("runs", []) if run.get("inode") == dropped.inode]
+    return runs[0] if runs else None
+
+
+@contextlib.contextmanager
+def _progress(quiet: bool) -> Iterator[Any]:
+    if quiet or not sys.stderr.isatty():
+        yield lambda run: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("waiting for the daemon", total=None)
+        yield lambda run: _show(progress, task, run)
+
+
+def _show(progress: Progress, task: TaskID, run: dict[str, Any] | None) -> None:
+    if run is None:
+        return
+    round_no, max_rounds = run.get("round", 0), run.get("max_rounds")
+    speaker = f", {run['role']}" if run.get("role") else ""
+    text = f"{run['status']}: round {round_no} of {max_rounds}{speaker}" if max_rounds else run["status"]
+    progress.update(task, description=text, total=max_rounds, completed=max(0, round_no - 1))

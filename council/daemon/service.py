@@ -1,0 +1,162 @@
+"""The daemon's loop: lock, recover, scan when woken, drain, stop. One per home (Protocol 95, section 2.1)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+from collections.abc import Iterator
+
+from council import __version__
+from council.app import App
+from council.daemon.inbox import Inbox, ScanResult
+from council.daemon.state import StateFile
+from council.daemon.watch import watch
+from council.engine.records import RunStatus
+from council.errors import (
+    EXIT_CANCELLED,
+    EXIT_DEGRADED,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_USAGE,
+    EXIT_WAITING,
+)
+from council.events import Event
+from council.ids import timestamp
+from council.storage.files import FileLock
+
+log = logging.getLogger(__name__)
+
+_RUN_EXIT: dict[RunStatus, int] = {
+    "failed": EXIT_FAILED,
+    "cancelled": EXIT_CANCELLED,
+    "degraded": EXIT_DEGRADED,
+    "succeeded": EXIT_OK,
+}
+_WORST_FIRST = (EXIT_FAILED, EXIT_USAGE, EXIT_CANCELLED, EXIT_DEGRADED, EXIT_OK)
+_REST_FACTOR = 3.0  # after a scan rest three times as long as it took: a burst of events costs a quarter of one core
+_MIN_REST_S = 0.002
+
+
+class Service:
+    """One run of the daemon over an App."""
+
+    def __init__(self, app: App, *, once: bool, only: str | None = None) -> None:
+        """`once`: end when nothing is left to do. `only`: the one file in `commands/` that counts."""
+        self._app = app
+        self._once = once
+        self._lock = FileLock(app.home.lock_file)
+        self._inbox = Inbox(app.home, app.root, app.engine, app.settings, app.events, app.clock)
+        if only is not None:
+            self._inbox.only(only)
+        self._wake = asyncio.Event()
+        self._signalled = 0
+        self._exits: set[int] = set()
+
+    async def run(self) -> int:
+        """Serves until told to stop (or drained); the exit code. Raises DaemonRunning when the home is held."""
+        app = self._app
+        self._lock.acquire({"started": timestamp(app.clock.now())})
+        try:
+            with self._signals(), self._listening():
+                return await self._serve()
+        finally:
+            await app.aclose()
+            self._lock.release()
+
+    async def _serve(self) -> int:
+        app = self._app
+        state = StateFile(app.home, app.engine, app.events, app.clock, model=app.model.name)
+        app.events.publish("daemon_started", version=__version__, model=app.model.name, pid=os.getpid())
+        loop = asyncio.get_running_loop()
+        stop_watching = (
+            watch(app.home.commands, lambda: loop.call_soon_threadsafe(self._wake.set)) if self._watches else None
+        )
+        try:
+            self._inbox.adopt(app.engine.recover())
+            state.write()
+            return await self._loop()
+        finally:
+            if stop_watching is not None:
+                stop_watching()
+            await app.engine.stop()
+            state.stop()
+
+    @property
+    def _watches(self) -> bool:
+        return self._app.settings.watch == "auto"
+
+    async def _loop(self) -> int:
+        idle = False
+        while not self._signalled:
+            self._wake.clear()
+            began_s = self._app.clock.monotonic_s()
+            result = await self._inbox.scan()
+            took_s = self._app.clock.monotonic_s() - began_s
+            if self._once and self._drained(result):
+                return EXIT_WAITING if self._app.engine.active else self._worst()
+            if not self._app.engine.active and not idle and not self._once:
+                self._app.events.publish("idle", folder=f"{self._app.home.commands}/")
+            idle = not self._app.engine.active
+            await asyncio.sleep(max(_MIN_REST_S, _REST_FACTOR * took_s) if not idle else _MIN_REST_S)
+            await self._rest(result)
+        return EXIT_OK if self._signalled == signal.SIGTERM else EXIT_INTERRUPTED
+
+    async def _rest(self, result: ScanResult) -> None:
+        timeout_s = self._app.settings.scan_interval_s
+        if result.next_look_s is not None:
+            timeout_s = min(timeout_s, result.next_look_s)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._wake.wait(), timeout_s)
+
+    def _drained(self, result: ScanResult) -> bool:
+        nothing_left = not self._app.engine.active or self._app.engine.only_waiting
+        return nothing_left and result.pending == 0
+
+    def _worst(self) -> int:
+        exits = self._exits | ({EXIT_USAGE} if self._inbox.refused_count else set())
+        return next((code for code in _WORST_FIRST if code in exits), EXIT_OK)
+
+    # ── what wakes and stops it ──────────────────────────────────────────────────────────────────────────────────────
+
+    @contextlib.contextmanager
+    def _listening(self) -> Iterator[None]:
+        unsubscribe = self._app.events.subscribe(self._on_event)
+        try:
+            yield
+        finally:
+            unsubscribe()
+
+    def _on_event(self, event: Event) -> None:
+        """Looks at the inbox again when the queue has drained, or when a file may have waited for this."""
+        if event.kind == "run_ended":
+            self._exits.add(_RUN_EXIT[event.data["status"]])
+        if event.kind in ("run_ended", "run_waiting", "command_changed") and (
+            event.kind == "command_changed"
+            or not self._app.engine.running
+            or not self._app.engine.active
+            or self._inbox.waits_for_a_run
+        ):
+            asyncio.get_running_loop().call_soon(self._wake.set)
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        handled = (signal.SIGTERM, signal.SIGINT)
+        for number in handled:
+            loop.add_signal_handler(number, self._on_signal, number)
+        try:
+            yield
+        finally:
+            for number in handled:
+                loop.remove_signal_handler(number)
+
+    def _on_signal(self, number: int) -> None:
+        if self._signalled:
+            os._exit(EXIT_INTERRUPTED)  # at once: the journals are built for exactly this
+        self._signalled = number
+        self._app.events.publish("stopping")
+        self._wake.set()

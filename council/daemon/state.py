@@ -1,0 +1,92 @@
+"""`.council/state.json`: what the daemon is doing now, for `council status` and for those who wait. A view, rebuilt at
+every start; the journals are the truth."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from typing import Any
+
+import msgspec
+
+from council.engine.engine import Engine
+from council.errors import StorageFailed
+from council.events import Event, Events
+from council.ids import Clock, timestamp
+from council.settings import Home
+from council.storage.files import write_atomic
+
+log = logging.getLogger(__name__)
+
+_INTERVAL_S = 0.1  # changes within this time are written once
+AWAITING = "AWAITING_COMMAND"
+
+
+class StateFile:
+    """Listens to events and keeps the file current."""
+
+    def __init__(self, home: Home, engine: Engine, events: Events, clock: Clock, *, model: str) -> None:
+        self._home = home
+        self._engine = engine
+        self._clock = clock
+        self._model = model
+        self._started = timestamp(clock.now())
+        self._progress: dict[str, dict[str, Any]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._stopped = False
+        self._unsubscribe = events.subscribe(self._on_event)
+
+    def _on_event(self, event: Event) -> None:
+        if event.run_id and event.kind in ("round", "turn_started", "synthesis", "run_waiting"):
+            self._progress.setdefault(event.run_id, {}).update(event.data)
+        if event.kind == "run_ended":
+            self._progress.pop(event.run_id, None)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_INTERVAL_S, self.write)
+
+    def write(self) -> None:
+        """Writes the file now. A disk that is full does not stop the daemon: the file is only a view."""
+        self._timer = None
+        try:
+            write_atomic(self._home.state_file, msgspec.json.encode(self._view()), sync=False, mode=0o644)
+        except StorageFailed as error:
+            log.warning("state.json is not current: %s", error)
+
+    def stop(self) -> None:
+        self._unsubscribe()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._stopped = True
+        self.write()
+
+    def _view(self) -> dict[str, Any]:
+        runs = [
+            {
+                "run_id": run.id,
+                "title": run.header.title,
+                "file": run.header.file.name,
+                "inode": run.header.file.inode,
+                "mtime_ns": run.header.file.mtime_ns,
+                "status": run.status,
+                "state": run.state,
+                "lane": run.header.lane,
+                "output": run.output.path,
+                "waiting_for": run.waiting_for,
+                **self._progress.get(run.id, {}),
+            }
+            for run in self._engine.active.values()
+        ]
+        busy = any(run["status"] in ("running", "waiting") for run in runs)
+        states = [run["state"] for run in runs if run["status"] == "running"]
+        state = (
+            "STOPPED" if self._stopped else states[0] if states else ("EXECUTING_TASK" if busy or runs else AWAITING)
+        )
+        return {
+            "state": state,
+            "pid": os.getpid(),
+            "started": self._started,
+            "updated": timestamp(self._clock.now()),
+            "model": self._model,
+            "runs": runs,
+        }

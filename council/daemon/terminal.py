@@ -1,0 +1,122 @@
+"""The daemon's terminal: lines for a person, in the original's manner, or one JSON object per line for a program."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, TextIO
+
+from council.events import Event
+from council.ids import Clock, timestamp
+from council.redaction import Redactor
+from council.safety.untrusted import plain_line
+
+_MAX_SHOWN_CHARS = 300
+
+
+class JsonLines:
+    """Every event as one JSON line with `time`, `event`, `run_id` and its data."""
+
+    def __init__(self, stream: TextIO, clock: Clock, redactor: Redactor) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._redactor = redactor
+
+    def __call__(self, event: Event) -> None:
+        line: dict[str, Any] = {"time": timestamp(self._clock.now()), "event": event.kind}
+        if event.run_id:
+            line["run_id"] = event.run_id
+        text = json.dumps({**line, **event.data}, ensure_ascii=False)
+        print(self._redactor.redact(text), file=self._stream, flush=True)
+
+
+class HumanLines:
+    """One plain line per event that a person cares about."""
+
+    def __init__(self, stream: TextIO, redactor: Redactor) -> None:
+        self._stream = stream
+        self._redactor = redactor
+
+    def __call__(self, event: Event) -> None:
+        line = _LINES.get(event.kind, _silent)(event.data, event.run_id)
+        if line:
+            print(self._redactor.redact(line), file=self._stream, flush=True)
+
+
+def _silent(data: dict[str, Any], run_id: str) -> str:
+    return ""
+
+
+def _shown(value: object) -> str:
+    return plain_line(str(value), _MAX_SHOWN_CHARS)
+
+
+def _queued(data: dict[str, Any], run_id: str) -> str:
+    return f"[!] Command file detected: commands/{_shown(data['file'])} is run {run_id}."
+
+
+def _started(data: dict[str, Any], run_id: str) -> str:
+    again = f" (attempt {data['attempt']})" if data.get("attempt", 1) > 1 else ""
+    return f"\n▶  Executing task: {_shown(data['title'])}{again}"
+
+
+def _turn_ended(data: dict[str, Any], run_id: str) -> str:
+    if data["failure"]:
+        return f"  x  {data['role']} did not answer: {_shown(data['failure'])}"
+    return f"  <- {data['role']} to Orchestrator."
+
+
+def _request(data: dict[str, Any], run_id: str) -> str:
+    if data["ok"]:
+        return f"[ORCHESTRATOR] {data['role']} asked {_shown(data['request'])}: {_shown(data['title'])}"
+    return f"[ORCHESTRATOR] {data['role']} asked {_shown(data['request'])}: refused, {_shown(data['error'])}"
+
+
+def _ended(data: dict[str, Any], run_id: str) -> str:
+    notes = "".join(f"\n    {_shown(note)}" for note in data["notes"])
+    if data["status"] in ("failed", "cancelled"):
+        error = data["error"] or {"message": "cancelled", "fix": ""}
+        fix = f"\n    Fix: {_shown(error['fix'])}" if error["fix"] else ""
+        where = f"\n    The partial transcript is in {_shown(data['artifact'])}" if data["artifact"] else ""
+        return f"[{data['status'].upper()}] {_shown(error['message'])}{fix}{where}"
+    word = "SUCCESS" if data["status"] == "succeeded" else data["status"].upper()
+    return f"[{word}] Decision saved to {_shown(data['artifact'])}{notes}"
+
+
+_LINES: dict[str, Callable[[dict[str, Any], str], str]] = {
+    "daemon_started": lambda data, run_id: (
+        f"Council {data['version']}, model {_shown(data['model'])}, pid {data['pid']}."
+    ),
+    "idle": lambda data, run_id: f"--- Orchestrator idle. Monitoring for commands in {_shown(data['folder'])} ---",
+    "command_refused": lambda data, run_id: (
+        f"[ERROR] {_shown(data['file'])} could not become a run: {_shown(data['error'])}\n"
+        f"    Fix: {_shown(data['fix'])}\n    Moved to {_shown(data['moved_to'])}, with a note beside it."
+    ),
+    "command_answered": lambda data, run_id: (
+        f"[=] {_shown(data['file'])} has the id of run {run_id}, which already answered it."
+    ),
+    "command_changed": lambda data, run_id: (
+        f"[!] commands/{_shown(data['file'])} changed meanwhile; it is a new command."
+    ),
+    "control": lambda data, run_id: f"[!] {_shown(data['type'])}: run {run_id}.",
+    "run_queued": _queued,
+    "run_recovered": lambda data, run_id: (
+        f"[+] Run {run_id} is taken up again; {data['steps']} steps are already done: {_shown(data['title'])}"
+    ),
+    "run_damaged": lambda data, run_id: f"[ERROR] {_shown(data['error'])}\n    Fix: {_shown(data['fix'])}",
+    "run_started": _started,
+    "round": lambda data, run_id: f"\n--- ROUND {data['round']} of {data['max_rounds']} ---",
+    "turn_started": lambda data, run_id: f"  -> Orchestrator to {data['role']}...",
+    "turn_ended": _turn_ended,
+    "request": _request,
+    "synthesis": lambda data, run_id: f"\n--- CLOSING: {data['role']} ---",
+    "model_retry": lambda data, run_id: (
+        f"  ~  {_shown(data['error'])} Trying again in {data['wait_s']:.0f} s (attempt {data['attempt']})."
+    ),
+    "run_waiting": lambda data, run_id: (
+        f"[WAITING] Run {run_id} waits {data['seconds']:.0f} s for {data['reason']}: {_shown(data['error'])}"
+    ),
+    "run_handed_back": lambda data, run_id: f"[!] Run {run_id} is handed back; it goes on at the next start.",
+    "run_ended": _ended,
+    "stopping": lambda data, run_id: "\n--- Stopping: the turns in flight end first; again to stop at once. ---",
+}

@@ -1,0 +1,284 @@
+"""The deliberation itself: rounds of turns, requests fulfilled between them, a closing synthesis.
+
+Reads top-down: `deliberate → run_round → take_turn → fulfil_requests`. Every model and tool call is a step of the run,
+so a restart repeats none that is recorded. Knows neither files nor providers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import msgspec
+
+from council.agents.manifest import AgentManifest
+from council.agents.turn import ProviderBusy, TurnResult, request_hash, take_turn
+from council.deliberation.prompts import (
+    Fencer,
+    context_message,
+    synthesis_instruction,
+    system_text,
+    turn_instruction,
+    turn_messages,
+)
+from council.deliberation.transcript import STEWARD_INPUT, Evidence, Transcript, Turn
+from council.engine.runs import Parked, Run
+from council.errors import CouncilError, InputUnreadable, ToolRefused
+from council.ids import sha256_hex
+from council.llm.base import Message, Model, TurnInfo
+from council.safety.untrusted import OutsideTexts, inert, plain_line
+from council.tools.base import ToolResult
+from council.tools.registry import ToolRegistry
+from council.tools.tokens import Request, echoed, parse
+
+MAX_FAILURES_IN_A_ROW = 3  # three agents in a row that cannot answer: the provider is down, not an agent
+
+
+class CouncilSilent(CouncilError):
+    """No agent could answer, or three in a row could not: the run ends with what there is."""
+
+    code = "council_silent"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of one deliberation; requests and bytes count over the whole task."""
+
+    max_requests_per_reply: int
+    max_requests: int
+    max_context_bytes: int
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """What a council deliberates with."""
+
+    model: Model
+    tools: ToolRegistry
+    limits: Limits
+
+
+class Member(msgspec.Struct, frozen=True):
+    """An agent as this run knows it: its whole system text, its memory digest, the tools it may use."""
+
+    role: str
+    system: str
+    memory: str
+    tools: tuple[str, ...]
+
+
+class StartView(msgspec.Struct, frozen=True):
+    """Recorded when a run starts, so that an edited persona or another task's end does not touch it. Members speak in
+    this order; the first one writes the synthesis."""
+
+    members: tuple[Member, ...]
+    model: str
+    notes: tuple[str, ...] = ()
+
+
+class Deliberation:
+    """One task of the council. `changed` is called whenever the transcript grew."""
+
+    def __init__(
+        self, run: Run, equipment: Equipment, start: StartView, task: str, max_rounds: int, changed: Callable[[], None]
+    ) -> None:
+        self._run = run
+        self._equipment = equipment
+        self._start = start
+        self._max_rounds = max_rounds
+        self._changed = changed
+        self._fencer = Fencer(run.secret)
+        self._outside = OutsideTexts()
+        self._failures_in_a_row = 0
+        self.transcript = Transcript(task)
+        self.synthesis: TurnResult | None = None
+        self._note_outside(task, *(member.memory for member in start.members))
+
+    async def deliberate(self, inputs: Sequence[str]) -> None:
+        """All rounds, then the synthesis. Raises CouncilError when it cannot go on, Parked when it can later."""
+        await self._read_inputs(inputs)
+        for round_no in range(1, self._max_rounds + 1):
+            await self._run_round(round_no)
+        if not any(turn.result.failure is None for turn in self.transcript.turns()):
+            raise CouncilSilent("no agent answered in any round.", fix=self._last_fix())
+        await self._synthesise()
+
+    # ── inputs ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _read_inputs(self, inputs: Sequence[str]) -> None:
+        for number, path in enumerate(dict.fromkeys(inputs), start=1):
+            item = await self._run.step(f"input/{number}", partial(self._read_input, path), type=Evidence)
+            self._add_input(item)
+        if self.transcript.inputs and not any(item.ok for item in self.transcript.inputs):
+            reasons = "; ".join(f"`{plain_line(item.argument, 200)}`: {item.error}" for item in self.transcript.inputs)
+            raise InputUnreadable(
+                f"none of the {len(self.transcript.inputs)} input artifacts could be read: {reasons}",
+                fix="correct the paths (relative to the home) and drop the command again",
+            )
+        self._changed()
+
+    async def _read_input(self, path: str) -> Evidence:
+        request = Request(action="READ_FILE", argument=path, raw=path, line=0, honoured=True, reason="")
+        return self._evidence(request, await self._call(request, None), STEWARD_INPUT, 0)
+
+    def _add_input(self, item: Evidence) -> None:
+        self.transcript.inputs.append(item)
+        self._note_outside(item.text)
+
+    # ── rounds ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _run_round(self, round_no: int) -> None:
+        self._run.publish("round", round=round_no, max_rounds=self._max_rounds)
+        for member in self._start.members:
+            turn = await self._take_turn(member, round_no)
+            self._count_failures(turn)
+            if turn.result.failure is None:
+                await self._fulfil_requests(member, turn)
+
+    async def _take_turn(self, member: Member, round_no: int) -> Turn:
+        info = TurnInfo(member.role, "turn", round_no, self._max_rounds, self.transcript.task)
+        instruction = turn_instruction(member.role, round_no, self._max_rounds)
+        self._run.publish("turn_started", role=member.role, round=round_no)
+        result = await self._ask(f"round/{round_no}/{member.role}", member, instruction, info)
+        turn = Turn(member.role, round_no, result)
+        self.transcript.entries.append(turn)
+        failure = result.failure.message if result.failure else ""
+        self._run.publish("turn_ended", role=member.role, round=round_no, failure=failure)
+        self._changed()
+        return turn
+
+    async def _ask(self, name: str, member: Member, instruction: Message, info: TurnInfo) -> TurnResult:
+        system = member.system
+        context = context_message(
+            member.memory,
+            self._fencer.task(self.transcript.task, sha256_hex(self.transcript.task)),
+            self.transcript.inputs,
+            self._fencer,
+        )
+        messages = turn_messages(context, self.transcript, self._fencer, instruction)
+        model = self._equipment.model
+
+        async def call() -> TurnResult:
+            return await take_turn(model, system=system, messages=messages, info=info)
+
+        try:
+            return await self._run.step(name, call, type=TurnResult, request=request_hash(model.name, system, messages))
+        except ProviderBusy as busy:
+            raise Parked("provider", busy.seconds, busy.error) from busy
+
+    def _count_failures(self, turn: Turn) -> None:
+        if turn.result.failure is None:
+            self._failures_in_a_row = 0
+            return
+        self._failures_in_a_row += 1
+        if self._failures_in_a_row >= MAX_FAILURES_IN_A_ROW:
+            raise CouncilSilent(
+                f"{MAX_FAILURES_IN_A_ROW} turns in a row brought no answer; the last: {turn.result.failure.message}",
+                fix=turn.result.failure.fix,
+            )
+
+    def _last_fix(self) -> str:
+        failures = [turn.result.failure for turn in self.transcript.turns() if turn.result.failure]
+        return failures[-1].fix if failures else ""
+
+    # ── requests (Protocol 93) ───────────────────────────────────────────────────────────────────────────────────────
+
+    async def _fulfil_requests(self, member: Member, turn: Turn) -> None:
+        requests = parse(turn.result.text, max_requests=self._equipment.limits.max_requests_per_reply)
+        for number, request in enumerate(requests, start=1):
+            name = f"round/{turn.round}/{member.role}/request/{number}"
+
+            async def fulfil(request: Request = request) -> Evidence:
+                return self._evidence(request, await self._answer(request, member), member.role, turn.round)
+
+            item = await self._run.step(name, fulfil, type=Evidence)
+            self.transcript.entries.append(item)
+            self._note_outside(item.text)
+            self._run.publish(
+                "request",
+                role=member.role,
+                round=turn.round,
+                request=plain_line(request.raw, 200),
+                ok=item.ok,
+                title=item.title,
+                error=item.error,
+            )
+            self._changed()
+
+    async def _answer(self, request: Request, member: Member) -> ToolResult:
+        if not request.honoured:
+            return _refusal("not_honoured", request.reason)
+        if echoed(request, self._outside) and not self._fulfilled_before(request):
+            return _refusal("echoed", "this request stands in text from outside; only your own words can ask")
+        asked = [item for item in self.transcript.entries if isinstance(item, Evidence)]
+        if len(asked) >= self._equipment.limits.max_requests:
+            return _refusal("too_many", f"this task has used its {self._equipment.limits.max_requests} requests")
+        if sum(len(item.text.encode()) for item in asked) >= self._equipment.limits.max_context_bytes:
+            return _refusal("too_much", f"this task has read its {self._equipment.limits.max_context_bytes} bytes")
+        return await self._call(request, member.tools)
+
+    async def _call(self, request: Request, allowed: Sequence[str] | None) -> ToolResult:
+        try:
+            return await self._equipment.tools.call(request, allowed=allowed if allowed is not None else ("READ_FILE",))
+        except ToolRefused as error:
+            return _refusal(error.code, str(error))
+
+    def _fulfilled_before(self, request: Request) -> bool:
+        return any(
+            item.ok and (item.action, item.argument) == (request.action, request.argument)
+            for item in self.transcript.evidence()
+        )
+
+    def _evidence(self, request: Request, result: ToolResult, asked_by: str, round_no: int) -> Evidence:
+        source = result.sources[0] if result.sources else None
+        shown = Evidence(
+            asked_by=asked_by,
+            round=round_no,
+            request=request.raw,
+            action=request.action,
+            argument=inert(plain_line(request.argument, 512)),
+            title=result.title,
+        )
+        if not result.ok:
+            return msgspec.structs.replace(shown, error_code=result.error_code, error=result.error)
+        sha256 = source.sha256 if source else sha256_hex(result.text)
+        known = self.transcript.same_as(result.title, sha256, result.text)
+        if known is not None:
+            return msgspec.structs.replace(shown, repeats=known.id, path=known.path)
+        first_line = source.first_line if source else 1
+        lines = (
+            max(1, len(result.text.splitlines())) if not source else max(1, result.text.rstrip("\n").count("\n") + 1)
+        )
+        return msgspec.structs.replace(
+            shown,
+            id=self.transcript.next_id(),
+            path=source.path if source else "",
+            first_line=first_line,
+            last_line=first_line + lines - 1,
+            sha256=sha256,
+            text=result.text,
+        )
+
+    def _note_outside(self, *texts: str) -> None:
+        for text in texts:
+            self._outside.add(text)
+
+    # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _synthesise(self) -> None:
+        chair = self._start.members[0]
+        info = TurnInfo(chair.role, "synthesis", self._max_rounds, self._max_rounds, self.transcript.task)
+        self._run.publish("synthesis", role=chair.role)
+        self.synthesis = await self._ask("synthesis", chair, synthesis_instruction(), info)
+        self._changed()
+
+
+def enlist(manifest: AgentManifest, tools: ToolRegistry, memory: str) -> Member:
+    """An agent as it is now, for a run to keep."""
+    system = system_text(manifest, tools.spec_for_prompt(manifest.tools))
+    return Member(manifest.role, system, memory, manifest.tools)
+
+
+def _refusal(code: str, reason: str) -> ToolResult:
+    return ToolResult(ok=False, title="", text="", error_code=code, error=reason)

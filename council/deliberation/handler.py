@@ -1,0 +1,211 @@
+"""How a `deliberate` command becomes a run: what is checked before, what is done, what it leaves."""
+
+from __future__ import annotations
+
+import logging
+import posixpath
+from dataclasses import dataclass
+from pathlib import Path
+
+from council.agents.manifest import load_personas, require_roles
+from council.agents.memory import EXCERPT_CHARS, Memory, MemoryMessage, RememberedTask, Session, digest
+from council.artifacts.render import render
+from council.commands.models import COMMANDS, DeliberateCommand
+from council.deliberation.deliberate import Deliberation, Equipment, Limits, StartView, enlist
+from council.deliberation.page import PageState, build_page, status_of, tokens_of
+from council.deliberation.transcript import Evidence, Transcript, Turn
+from council.engine.commit import Output
+from council.engine.runs import Admission, Finish, Outcome, Run
+from council.errors import CommandInvalid, PathRefused, StorageFailed
+from council.ids import Clock, slugify
+from council.llm.base import Model
+from council.safety.untrusted import plain_line
+from council.storage.paths import ConfinedRoot, PathRules
+from council.tools.registry import ToolRegistry
+
+log = logging.getLogger(__name__)
+
+TRIAD = ("COORDINATOR", "STRATEGIST", "AUDITOR")
+_LIVE_INTERVAL_S = 1.0  # an editor that follows the file needs no more
+_TITLE_CHARS = 100
+
+
+@dataclass(frozen=True)
+class CouncilSetup:
+    """What the handler needs from the outside, built once by `app`."""
+
+    home: Path
+    root: ConfinedRoot
+    personas: Path
+    seeds: Path | None
+    memory: Memory
+    model: Model
+    tools: ToolRegistry
+    limits: Limits
+    output_rules: PathRules
+    clock: Clock
+
+
+class DeliberateHandler:
+    """Protocol 95's task: deliberate and leave a decision."""
+
+    def __init__(self, setup: CouncilSetup) -> None:
+        self._setup = setup
+
+    def admit(self, command: DeliberateCommand) -> Admission:
+        title = title_of(command.task_description)
+        return Admission(title, self._output_path(command.output_artifact_path, title))
+
+    def begin(self, run: Run) -> Task:
+        return Task(run, self._setup)
+
+    def _output_path(self, wanted: str, title: str) -> str:
+        field = "output_artifact_path"
+        folder = wanted.endswith("/")
+        path = posixpath.normpath(wanted) if not wanted.startswith("/") and ".." not in wanted.split("/") else wanted
+        try:
+            path = path.removeprefix("./")
+            self._setup.output_rules.check(path)
+            if folder or self._setup.root.kind(path) == "directory":
+                path = f"{path}/{slugify(title)}.md"
+            elif self._setup.root.kind(path) == "other":
+                raise PathRefused(f"`{path}` is not a regular file.", reason="special", fix="name another path")
+        except PathRefused as error:
+            raise CommandInvalid(
+                f"`{field}`: {error.message}", fix=error.fix or "name a .md file below artifacts/", field=field
+            ) from error
+        if not path.endswith(".md"):
+            raise CommandInvalid(
+                f"`{field}` is `{path}`: a decision is Markdown.",
+                fix=f"end it in .md, or in / to have {slugify(title)}.md in that folder",
+                field=field,
+            )
+        return path
+
+
+class Task:
+    """One deliberate command being worked on (an engine Execution)."""
+
+    def __init__(self, run: Run, setup: CouncilSetup) -> None:
+        self._run = run
+        self._setup = setup
+        command = COMMANDS.validate_python(run.header.command)
+        assert isinstance(command, DeliberateCommand)
+        self._command = command
+        self._start = StartView((), setup.model.name)
+        self._deliberation: Deliberation | None = None
+        self._shown_at = -_LIVE_INTERVAL_S
+
+    async def work(self) -> None:
+        """Reads personas and memory once, then deliberates."""
+        self._start = await self._run.step("start", self._read_start, type=StartView)
+        for note in self._start.notes:
+            log.warning("%s", note)
+        equipment = Equipment(self._setup.model, self._setup.tools, self._setup.limits)
+        task, max_rounds = self._command.task_description, self._command.config.max_rounds
+        self._deliberation = Deliberation(self._run, equipment, self._start, task, max_rounds, self._grow)
+        self._grow()
+        await self._deliberation.deliberate(self._command.input_artifacts)
+
+    def conclude(self, finish: Finish) -> Outcome:
+        state = self._state(finish)
+        status = status_of(state)
+        artifact = render(build_page(state), self._run.output.path).encode()
+        calls, tokens = tokens_of(state)
+        return Outcome(
+            status=status,
+            artifact=artifact,
+            outputs=tuple(self._memory_outputs(state) if status in ("succeeded", "degraded") else ()),
+            error=finish.error,
+            notes=tuple(build_page(state).notes),
+            rounds=len({turn.round for turn in state.transcript.turns()}),
+            model=state.model,
+            calls=calls,
+            tokens=tokens,
+        )
+
+    # ── start ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _read_start(self) -> StartView:
+        setup = self._setup
+        members = []
+        notes: list[str] = []
+        for manifest in require_roles(load_personas(setup.personas, setup.seeds), TRIAD):
+            loaded = setup.memory.load(manifest.role, self._run.header.lane)
+            members.append(enlist(manifest, setup.tools, digest(loaded.session)))
+            notes += [f"Memory: {loaded.damage}."] if loaded.damage else []
+        return StartView(tuple(members), setup.model.name, tuple(notes))
+
+    # ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _state(self, finish: Finish | None) -> PageState:
+        task = self._deliberation
+        return PageState(
+            header=self._run.header,
+            transcript=task.transcript if task else Transcript(self._command.task_description),
+            synthesis=task.synthesis if task else None,
+            roles=tuple(member.role for member in self._start.members) or TRIAD,
+            model=self._start.model,
+            max_rounds=self._command.config.max_rounds,
+            notes=self._start.notes,
+            error=finish.error if finish else None,
+            cancelled=bool(finish and finish.cancelled),
+            finished=finish.at if finish else "",
+            displaced_from=self._run.output.wanted if self._run.output.displaced else "",
+        )
+
+    def _grow(self) -> None:
+        """The artifact as it is so far, at most once a second. A page that cannot be written now does not stop the run."""
+        now = self._setup.clock.monotonic_s()
+        if now - self._shown_at < _LIVE_INTERVAL_S or self._run.journal.closed:
+            return
+        self._shown_at = now
+        try:
+            self._run.output.grow(render(build_page(self._state(None)), self._run.output.path).encode())
+        except (StorageFailed, PathRefused) as error:
+            log.warning("the growing artifact of run %s is not shown: %s", self._run.id, error)
+
+    # ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _memory_outputs(self, state: PageState) -> list[Output]:
+        outputs: list[Output] = []
+        for role in state.roles:
+            session = self._setup.memory.load(role, self._run.header.lane).session
+            if any(task.run_id == self._run.id for task in session.tasks):
+                continue  # committed before a crash, and this is the second try
+            grown = Session(session.role, session.lane, (*session.tasks, self._remembered(state, role)))
+            outputs += self._setup.memory.outputs(grown, self._setup.home)
+        return outputs
+
+    def _remembered(self, state: PageState, role: str) -> RememberedTask:
+        answer = state.synthesis.text if state.synthesis and not state.synthesis.failure else ""
+        messages = [MemoryMessage("user", state.transcript.task)]
+        for entry in state.transcript.entries:
+            if isinstance(entry, Turn) and entry.role == role and entry.result.failure is None:
+                messages.append(MemoryMessage("model", entry.result.text))
+            elif isinstance(entry, Evidence) and entry.asked_by == role and entry.ok:
+                messages.append(MemoryMessage("user", f"CONTEXT_PROVIDED: {entry.title} sha256 {entry.sha256}"))
+        if role == state.roles[0] and answer:
+            messages.append(MemoryMessage("model", answer))
+        return RememberedTask(
+            run_id=self._run.id,
+            title=self._run.header.title,
+            status=status_of(state),
+            finished=state.finished,
+            answer=answer[:EXCERPT_CHARS],
+            messages=tuple(messages),
+        )
+
+
+def title_of(task: str) -> str:
+    """The first sentence or line of a task, short enough for a heading."""
+    first = plain_line(next((line for line in task.splitlines() if line.strip()), ""), 1_000).strip("# ").strip()
+    for mark in (". ", "? ", "! ", ": "):
+        head, found, _ = first.partition(mark)
+        if found and len(head) >= 12:
+            first = head + (mark.strip() if mark == "? " else "")
+            break
+    first = first.rstrip(".:!")
+    if len(first) <= _TITLE_CHARS:
+        return first or "Decision"
+    return first[:_TITLE_CHARS].rsplit(" ", 1)[0] + " …"

@@ -1,0 +1,196 @@
+"""A deliberation as a decision page: what is said above the text, which heading it earns, and its evidence. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from council.agents.turn import TurnResult
+from council.artifacts.page import Footnote, Page, Request, Round, Speech
+from council.deliberation.transcript import STEWARD_INPUT, Evidence, Transcript, Turn
+from council.engine.receipts import ErrorRef, TokenCount
+from council.engine.records import RunHeader, RunStatus
+
+MODES = {"offline": "offline-extractive", "scripted": "scripted"}
+
+
+@dataclass(frozen=True)
+class PageState:
+    """Everything a page is made of. `finished` is empty while the run goes on."""
+
+    header: RunHeader
+    transcript: Transcript
+    synthesis: TurnResult | None
+    roles: Sequence[str]
+    model: str
+    max_rounds: int
+    notes: Sequence[str]
+    error: ErrorRef | None = None
+    cancelled: bool = False
+    finished: str = ""
+    displaced_from: str = ""
+
+
+def status_of(state: PageState) -> RunStatus:
+    """succeeded, or degraded when something that was to be there is missing; failed and cancelled speak for themselves."""
+    if state.cancelled:
+        return "cancelled"
+    if state.error is not None:
+        return "failed"
+    missing = (
+        any(turn.result.failure is not None for turn in state.transcript.turns())
+        or any(not item.ok for item in state.transcript.inputs)
+        or state.synthesis is None
+        or state.synthesis.failure is not None
+        or _cut_off(state)
+    )
+    return "degraded" if missing else "succeeded"
+
+
+def tokens_of(state: PageState) -> tuple[int, TokenCount]:
+    """Calls made, and their tokens."""
+    results = [turn.result for turn in state.transcript.turns()]
+    results += [state.synthesis] if state.synthesis else []
+    answered = [result for result in results if result.failure is None]
+    known = [result.usage for result in answered if result.usage is not None]
+    count = TokenCount(
+        input=sum(usage.input_tokens for usage in known),
+        output=sum(usage.output_tokens for usage in known),
+        cached=sum(usage.cached_tokens for usage in known),
+        unknown_calls=len(results) - len(known),
+    )
+    return len(results), count
+
+
+def build_page(state: PageState) -> Page:
+    """The page of a run, finished or still growing."""
+    status = status_of(state) if state.finished else "in_progress"
+    heading, answer, byline = _answer(state)
+    return Page(
+        title=state.header.title,
+        front_matter=_front_matter(state, status),
+        notes=tuple(_notes(state, status)),
+        heading=heading,
+        answer=answer,
+        byline=byline,
+        task=state.transcript.task,
+        inputs=tuple(_request(item) for item in state.transcript.inputs),
+        rounds=tuple(_rounds(state.transcript)),
+        footnotes=tuple(_footnote(item) for item in state.transcript.evidence() if item.id),
+    )
+
+
+def mode_of(model: str) -> str:
+    """What stands behind the words: language-model, scripted, offline-extractive."""
+    return MODES.get(model.split(":")[0], "language-model")
+
+
+def _front_matter(state: PageState, status: str) -> dict[str, str | int | float | bool | tuple[str, ...] | None]:
+    calls, tokens = tokens_of(state)
+    offline = mode_of(state.model) == "offline-extractive"
+    unknown = bool(tokens.unknown_calls) and not offline
+    return {
+        "id": state.header.run_id,
+        "title": state.header.title,
+        "status": status,
+        "mode": mode_of(state.model),
+        "created": state.header.created,
+        "finished": state.finished or None,
+        "rounds": len({turn.round for turn in state.transcript.turns()}),
+        "agents": tuple(state.roles),
+        "model": state.model,
+        "command_sha256": state.header.file.sha256,
+        "calls": calls,
+        "tokens_in": "unknown" if unknown else tokens.input,
+        "tokens_out": "unknown" if unknown else tokens.output,
+        "cost": "none" if offline else "unknown",
+        "tags": ("council",),
+    }
+
+
+def _answer(state: PageState) -> tuple[str, str, str]:
+    """Heading, text, byline. The words decision and synthesis stand only over a real one."""
+    turns = len(state.transcript.turns())
+    if state.synthesis is not None and state.synthesis.failure is None:
+        chair = state.roles[0] if state.roles else ""
+        if mode_of(state.model) == "offline-extractive":
+            return (
+                "Extract",
+                state.synthesis.text,
+                f"Extracted offline after {turns} turns; no language model took part.",
+            )
+        return "Decision", state.synthesis.text, f"Synthesis by {chair} ({state.synthesis.model}) of {turns} turns."
+    if not state.finished:
+        return "In progress", "The council is deliberating; this page grows.", ""
+    if state.cancelled:
+        return "Cancelled", "The run was cancelled before the council decided. What was said until then is below.", ""
+    if state.error is not None:
+        return "No decision", f"The council did not come to a decision. {_fix(state.error.fix)}", ""
+    reason = state.synthesis.failure.message if state.synthesis and state.synthesis.failure else "it did not take place"
+    return "No decision", f"The closing call failed: {reason} The turns below stand for themselves.", ""
+
+
+def _fix(fix: str) -> str:
+    return f"To mend it: {fix}." if fix else ""
+
+
+def _notes(state: PageState, status: str) -> list[str]:
+    notes: list[str] = []
+    failed = [turn for turn in state.transcript.turns() if turn.result.failure is not None]
+    unread = [item for item in state.transcript.inputs if not item.ok]
+    if status == "failed" and state.error is not None:
+        notes.append(f"**Failed** (`{state.error.code}`). {state.error.message}")
+    elif status in ("degraded", "cancelled"):
+        notes.append(f"**{status.capitalize()}.**")
+    for turn in failed:
+        assert turn.result.failure is not None
+        notes.append(
+            f"{turn.role} did not answer in round {turn.round} ({turn.result.failure.kind}): {turn.result.failure.message}"
+        )
+    if state.synthesis is not None and state.synthesis.failure is not None:
+        notes.append(f"The closing call failed ({state.synthesis.failure.kind}): {state.synthesis.failure.message}")
+    if state.finished and _cut_off(state):
+        notes.append("A reply reached its token limit and is cut off; raise `max_output_tokens`.")
+    notes += [f"The input `{item.argument}` could not be read: {item.error}" for item in unread]
+    if state.displaced_from:
+        notes.append(
+            f"`{state.displaced_from}` was edited since Council wrote it (or is not ours); it was left as it is."
+        )
+    return [*notes, *state.notes]
+
+
+def _cut_off(state: PageState) -> bool:
+    results = [turn.result for turn in state.transcript.turns()] + ([state.synthesis] if state.synthesis else [])
+    return any(result.finish == "length" and result.failure is None for result in results)
+
+
+def _rounds(transcript: Transcript) -> list[Round]:
+    rounds: dict[int, list[Speech | Request]] = {}
+    for entry in transcript.entries:
+        block = _speech(entry) if isinstance(entry, Turn) else _request(entry)
+        rounds.setdefault(entry.round, []).append(block)
+    return [Round(number, tuple(entries)) for number, entries in sorted(rounds.items())]
+
+
+def _speech(turn: Turn) -> Speech:
+    failure = turn.result.failure
+    return Speech(turn.role, turn.result.text, f"{failure.kind}: {failure.message}" if failure else "")
+
+
+def _request(item: Evidence) -> Request:
+    spelling = item.argument if item.asked_by == STEWARD_INPUT else item.request
+    if not item.ok:
+        return Request(item.asked_by, spelling, "refused", item.error)
+    if item.repeats:
+        return Request(item.asked_by, spelling, "fulfilled", f"{item.title}, as before", item.repeats)
+    verb = item.title if item.asked_by == STEWARD_INPUT else f"Provided {item.title} to the council"
+    return Request(item.asked_by, spelling, "fulfilled", verb, item.id)
+
+
+def _footnote(item: Evidence) -> Footnote:
+    how = (
+        "Given with the command."
+        if item.asked_by == STEWARD_INPUT
+        else f"Asked for by {item.asked_by}, round {item.round}."
+    )
+    return Footnote(item.id, item.path, item.first_line, item.last_line, item.sha256, item.title, how)

@@ -1,0 +1,74 @@
+"""What happened in one deliberation so far: turns and evidence, in order. Data only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from council.agents.turn import TurnResult
+from council.llm.base import Source
+
+STEWARD_INPUT = "STEWARD"
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """What a request brought (or a named input): text from outside with its place, or the reason it was refused.
+
+    `id` (`E1`, `E2`, …) is empty for a refusal and for a repeated request, which names the earlier id in `repeats`.
+    """
+
+    asked_by: str
+    round: int
+    request: str
+    action: str = ""
+    argument: str = ""
+    id: str = ""
+    title: str = ""
+    path: str = ""
+    first_line: int = 1
+    last_line: int = 1
+    sha256: str = ""
+    text: str = ""
+    repeats: str = ""
+    error_code: str = ""
+    error: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return not self.error_code
+
+    def source(self) -> Source:
+        return Source(self.id, self.path, self.text, self.first_line, self.sha256)
+
+
+class Turn(msgspec.Struct, frozen=True):
+    role: str
+    round: int
+    result: TurnResult
+
+
+@dataclass
+class Transcript:
+    """Grows by appending; `entries` is the order in which things happened after the inputs."""
+
+    task: str
+    inputs: list[Evidence] = field(default_factory=list)
+    entries: list[Turn | Evidence] = field(default_factory=list)
+
+    def turns(self) -> list[Turn]:
+        return [entry for entry in self.entries if isinstance(entry, Turn)]
+
+    def evidence(self) -> list[Evidence]:
+        """All evidence, inputs first, in the order of their ids."""
+        return [*self.inputs, *(entry for entry in self.entries if isinstance(entry, Evidence))]
+
+    def next_id(self) -> str:
+        return f"E{sum(bool(item.id) for item in self.evidence()) + 1}"
+
+    def same_as(self, title: str, sha256: str, text: str) -> Evidence | None:
+        """Evidence that already holds exactly this."""
+        for item in self.evidence():
+            if item.id and item.sha256 == sha256 and item.title == title and item.text == text:
+                return item
+        return None

@@ -1,0 +1,77 @@
+"""The commit of staged files: paths and hashes only, whatever the files are.
+
+`stage` puts every file, synced, beside its final place; then the journal's commit record is the point of no return;
+then `roll_forward` renames. After a crash `roll_forward` alone completes the commit from the record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+
+from council.engine.records import CommitFile
+from council.errors import PathRefused
+from council.ids import sha256_hex
+from council.storage.paths import ConfinedRoot
+
+
+@dataclass(frozen=True)
+class Output:
+    """A file to commit. `replaces` None: replace whatever stands there (see CommitFile)."""
+
+    path: str
+    data: bytes
+    replaces: tuple[str, ...] | None = None
+    otherwise: str = ""
+
+
+def stage(root: ConfinedRoot, outputs: list[Output], run_id: str) -> tuple[CommitFile, ...]:
+    """Writes and syncs every output beside its final place. Raises StorageFailed; what was staged is then removed."""
+    staged: list[CommitFile] = []
+    try:
+        for output in outputs:
+            temporary = root.stage(output.path, output.data, run_id)
+            staged.append(
+                CommitFile(temporary, output.path, sha256_hex(output.data), output.replaces, output.otherwise)
+            )
+    except BaseException:
+        unstage(root, tuple(staged))
+        raise
+    return tuple(staged)
+
+
+def unstage(root: ConfinedRoot, files: tuple[CommitFile, ...]) -> None:
+    """Removes staged files whose commit was never recorded."""
+    for file in files:
+        with contextlib.suppress(PathRefused):
+            root.unlink(file.staged)
+
+
+def roll_forward(root: ConfinedRoot, files: tuple[CommitFile, ...]) -> list[str]:
+    """Renames what is still staged; where each file now stands, in order. Safe to repeat. Raises StorageFailed."""
+    return [_place(root, file) for file in files]
+
+
+def _place(root: ConfinedRoot, file: CommitFile) -> str:
+    target = file.final if _may_replace(root, file) else file.otherwise
+    if root.kind(file.staged) == "absent":  # renamed before the crash
+        return file.final if _hash(root, file.final) == file.sha256 or not file.otherwise else file.otherwise
+    root.rename(file.staged, target)
+    return target
+
+
+def _may_replace(root: ConfinedRoot, file: CommitFile) -> bool:
+    if file.replaces is None or not file.otherwise:
+        return True
+    try:
+        current = root.sha256(file.final)
+    except PathRefused:
+        return False
+    return current is None or current == file.sha256 or current in file.replaces
+
+
+def _hash(root: ConfinedRoot, path: str) -> str | None:
+    try:
+        return root.sha256(path)
+    except PathRefused:
+        return None

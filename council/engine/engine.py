@@ -1,0 +1,444 @@
+"""Who runs when: admission, lanes, slots, and the order in which a run ends.
+
+    admit → (lane) → execute → finish → stage → commit record → renames → receipt → file taken
+
+Everything up to the commit record can be repeated from the journal; everything after it only rolls forward. The engine
+knows no command type and no file format: handlers do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from council.commands.models import CancelCommand, DeliberateCommand, canonical_hash, dump
+from council.engine.commit import Output, roll_forward, stage
+from council.engine.journal import Exhausted, FileJournal, Handback
+from council.engine.outputs import OutputFile, OutputLedger
+from council.engine.receipts import ArtifactRef, ErrorRef, IdBinding, Receipt, Receipts
+from council.engine.records import EPOCH, Committed, Ended, FileIdentity, RunHeader, RunStatus, Waiting
+from council.engine.runs import Admission, Execution, Finish, Handler, Outcome, Parked, Run
+from council.errors import CouncilError, IdConflict, JournalDamaged, StorageFailed
+from council.events import Events
+from council.ids import Clock, new_run_id, timestamp
+from council.storage.files import fsync_dir
+from council.storage.paths import ConfinedRoot
+
+log = logging.getLogger(__name__)
+
+LANE = "main"
+_STORAGE_RETRY_S = 30.0  # a full disk is looked at again this often
+_SECRET_BYTES = 32
+
+
+@dataclass
+class _Lane:
+    queue: deque[Run] = field(default_factory=deque)
+    turn: Run | None = None  # running or waiting: a waiting run keeps its lane's turn
+
+
+@dataclass(frozen=True)
+class EnginePaths:
+    """Where the engine keeps its own files, all below the home's run-time folder."""
+
+    runs: Path
+    active: Path
+    outputs: Path
+
+    @classmethod
+    def under(cls, runtime: Path) -> EnginePaths:
+        return cls(runtime / "runs", runtime / "active", runtime / "outputs")
+
+
+class Engine:
+    """Runs commands of the types it has handlers for."""
+
+    def __init__(
+        self,
+        paths: EnginePaths,
+        root: ConfinedRoot,
+        receipts: Receipts,
+        handlers: Mapping[str, Handler],
+        events: Events,
+        clock: Clock,
+        *,
+        max_parallel_runs: int,
+        max_wait_s: float,
+        run_secret: bytes | None = None,
+    ) -> None:
+        """`run_secret` is for tests alone: two runs of one comparison get the same."""
+        self._paths = paths
+        self._root = root
+        self._receipts = receipts
+        self._handlers = handlers
+        self._events = events
+        self._clock = clock
+        self._slots = max_parallel_runs
+        self._max_wait_s = max_wait_s
+        self._run_secret = run_secret
+        self._ledger = OutputLedger(paths.outputs)
+        self._lanes: dict[str, _Lane] = {}
+        self._outputs_held: dict[str, str] = {}
+        self._running = 0
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._stopping = False
+        self._changed = asyncio.Event()
+        self.active: dict[str, Run] = {}
+        self.on_ended: Callable[[Run, RunStatus], None] = lambda run, status: None
+        for folder in (paths.runs, paths.active, paths.outputs):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    # ── admission ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def admit(self, command: DeliberateCommand, file: FileIdentity) -> Run | Receipt:
+        """A new run whose record 0 is on disk, or the receipt that already answers this command's id.
+
+        Raises CommandInvalid, PathRefused or IdConflict when it cannot become a run; StorageFailed when it cannot now.
+        """
+        if command.id is not None:
+            answered = self._answered(command.id, canonical_hash(command))
+            if answered is not None:
+                return answered
+        admission = self._handlers[command.type].admit(command)
+        header = self._header(command, file, admission)
+        run = self._create(header, command.id)
+        self._events.publish("run_queued", run.id, title=header.title, file=file.name, output=header.output_path)
+        self._enqueue(run)
+        return run
+
+    def id_in_progress(self, command: DeliberateCommand) -> bool:
+        """True when a run with this command's id is under way: its receipt will answer."""
+        bound = self._receipts.bound(command.id) if command.id is not None else None
+        return bound is not None and bound.run_id in self.active
+
+    def _answered(self, id_: str, command_hash: str) -> Receipt | None:
+        bound = self._receipts.bound(id_)
+        if bound is None:
+            return None
+        receipt = self._receipts.read(bound.run_id)
+        if receipt is not None and receipt.status in ("failed", "cancelled"):
+            return None
+        if receipt is None and bound.run_id not in self.active:
+            return None  # bound, but the process died before there was a run
+        if bound.command_hash != command_hash:
+            raise IdConflict(
+                f"the id {id_!r} belongs to run {bound.run_id}, which was asked something else.",
+                fix="choose another id, or drop the same command again to get its receipt",
+                field="id",
+            )
+        return receipt
+
+    def _header(self, command: DeliberateCommand, file: FileIdentity, admission: Admission) -> RunHeader:
+        now = self._clock.now()
+        return RunHeader(
+            run_id=new_run_id(now),
+            epoch=EPOCH,
+            created=timestamp(now),
+            lane=LANE,
+            type=command.type,
+            command=dump(command),
+            command_hash=canonical_hash(command),
+            file=file,
+            secret=(self._run_secret or secrets.token_bytes(_SECRET_BYTES)).hex(),
+            output_path=admission.output_path,
+            title=admission.title,
+        )
+
+    def _create(self, header: RunHeader, id_: str | None) -> Run:
+        if id_ is not None:
+            self._receipts.bind(IdBinding(id_, header.command_hash, header.run_id))
+        try:
+            folder = self._paths.runs / header.run_id
+            folder.mkdir()
+            (self._paths.active / header.run_id).touch()
+            journal = FileJournal.create(folder / "journal.jsonl", header)
+            fsync_dir(folder)
+        except OSError as error:
+            raise StorageFailed(
+                f"cannot create run {header.run_id}: {error.strerror}.", fix="make room on the disk", errno=error.errno
+            ) from error
+        return self._adopt(journal)
+
+    def _adopt(self, journal: FileJournal) -> Run:
+        header = journal.header
+        journal.stopping = lambda: self._stopping
+        output = OutputFile(self._root, self._ledger, self._paths.runs, header.output_path, header.run_id)
+        run = Run(journal, self._events, output)
+        self.active[run.id] = run
+        return run
+
+    # ── recovery ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def recover(self) -> list[Run]:
+        """Takes up every run that had not ended when the process last stopped, oldest first."""
+        recovered = []
+        for marker in sorted(self._paths.active.iterdir()):
+            run = self._recover_one(marker)
+            if run is not None:
+                recovered.append(run)
+        for run in recovered:
+            self._events.publish("run_recovered", run.id, title=run.header.title, steps=run.journal.step_count)
+            self._enqueue(run)
+        return recovered
+
+    def _recover_one(self, marker: Path) -> Run | None:
+        path = self._paths.runs / marker.name / "journal.jsonl"
+        try:
+            return self._adopt(FileJournal.load(path))
+        except (JournalDamaged, StorageFailed) as error:
+            if path.exists() and path.stat().st_size > 0:
+                log.error("run %s is left alone: %s", marker.name, error)
+                self._events.publish("run_damaged", marker.name, error=error.message, fix=error.fix)
+            else:  # the process died between the marker and record 0: the command file is still there and runs anew
+                marker.unlink()
+            return None
+
+    # ── lanes and slots ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _enqueue(self, run: Run) -> None:
+        self._lanes.setdefault(run.header.lane, _Lane()).queue.append(run)
+        self._pump()
+
+    def _pump(self) -> None:
+        """Starts whatever may start: the head of each free lane, while there are slots and its output path is free."""
+        for lane in self._lanes.values():
+            if self._stopping or self._running >= self._slots:
+                break
+            if lane.turn is not None or not lane.queue:
+                continue
+            run = lane.queue[0]
+            if self._outputs_held.get(run.header.output_path, run.id) != run.id:
+                continue
+            lane.queue.popleft()
+            lane.turn = run
+            self._outputs_held[run.header.output_path] = run.id
+            self._start(run)
+        self._changed.set()
+
+    def _start(self, run: Run) -> None:
+        self._running += 1
+        run.task = asyncio.get_running_loop().create_task(self._execute(run), name=run.id)
+
+    # ── one run ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _execute(self, run: Run) -> None:
+        run.status = "running"
+        run.waiting_for = ""
+        try:
+            if run.journal.committed is None:
+                run.journal.attempt()
+                outcome = await self._work(run)
+                self._commit(run, outcome)
+            self._complete(run)
+        except Handback:
+            run.status = "queued"
+            run.publish("run_handed_back")
+        except Parked as parked:
+            self._park(run, parked)
+        except StorageFailed as error:
+            log.error("run %s: %s", run.id, error)
+            self._park(run, Parked("storage", _STORAGE_RETRY_S, error))
+        finally:
+            self._running -= 1
+            run.task = None
+            self._pump()
+
+    async def _work(self, run: Run) -> Outcome:
+        execution = self._handlers[run.header.type].begin(run)
+        run.publish("run_started", title=run.header.title, attempt=run.journal.attempts, file=run.header.file.name)
+        if run.cancel_reason:
+            run.journal.put("finish", self._finish(cancelled=True), type=Finish)
+        run.journal.closed = run.journal.recorded("finish")
+        finish = await self._finish_of(run, execution)
+        finish = run.journal.put("finish", finish, type=Finish)
+        run.state = "PRODUCING_ARTIFACT"
+        run.publish("state", state=run.state)
+        return execution.conclude(finish)
+
+    async def _finish_of(self, run: Run, execution: Execution) -> Finish:
+        try:
+            await execution.work()
+        except (Parked, StorageFailed):
+            raise
+        except Exhausted:
+            pass  # a recorded end: the journal holds no step beyond this one
+        except asyncio.CancelledError:
+            if not run.cancel_reason:
+                raise Handback from None
+            return self._finish(cancelled=True)
+        except CouncilError as error:
+            return self._finish(ErrorRef(error.code, error.message, error.fix))
+        except Exception as error:
+            log.exception("run %s met a defect", run.id)
+            return self._finish(
+                ErrorRef("internal", f"internal error ({type(error).__name__}).", "see the log, and report it")
+            )
+        return self._finish()
+
+    def _finish(self, error: ErrorRef | None = None, *, cancelled: bool = False) -> Finish:
+        return Finish(timestamp(self._clock.now()), error, cancelled)
+
+    def _commit(self, run: Run, outcome: Outcome) -> None:
+        final, replaces, otherwise = run.output.claim(outcome.artifact)
+        artifact = Output(final, outcome.artifact, replaces, otherwise)
+        files = stage(self._root, [artifact, *outcome.outputs], run.id)
+        receipt = self._receipt(run, outcome, ArtifactRef(final, files[0].sha256))
+        run.journal.commit(Committed(outcome.status, files, msgspec.Raw(msgspec.json.encode(receipt))))
+
+    def _receipt(self, run: Run, outcome: Outcome, artifact: ArtifactRef) -> Receipt:
+        finish = run.journal.put("finish", self._finish(), type=Finish)
+        return Receipt(
+            run_id=run.id,
+            status=outcome.status,
+            type=run.header.type,
+            id=run.header.command.get("id"),
+            command_file=run.header.file,
+            command_sha256=run.header.file.sha256,
+            command_hash=run.header.command_hash,
+            created=run.header.created,
+            finished=finish.at,
+            title=run.header.title,
+            artifact=artifact,
+            error=outcome.error,
+            notes=outcome.notes,
+            rounds=outcome.rounds,
+            model=outcome.model,
+            calls=outcome.calls,
+            tokens=outcome.tokens,
+            attempts=run.journal.attempts,
+        )
+
+    def _complete(self, run: Run) -> None:
+        """Everything after the point of no return; safe to repeat."""
+        committed = run.journal.committed
+        assert committed is not None
+        finals = roll_forward(self._root, committed.files)
+        receipt = msgspec.json.decode(committed.receipt, type=Receipt)
+        if finals:
+            receipt = msgspec.structs.replace(receipt, artifact=ArtifactRef(finals[0], committed.files[0].sha256))
+        self._receipts.write(receipt)
+        run.status = committed.status
+        run.journal.end(Ended(committed.status))
+        self.on_ended(run, committed.status)
+        (self._paths.active / run.id).unlink(missing_ok=True)
+        run.journal.close()
+        self.active.pop(run.id, None)
+        self._release(run)
+        artifact = receipt.artifact.path if receipt.artifact else ""
+        error = msgspec.to_builtins(receipt.error) if receipt.error else None
+        run.publish(
+            "run_ended",
+            status=committed.status,
+            artifact=artifact,
+            error=error,
+            notes=list(receipt.notes),
+            title=receipt.title,
+            calls=receipt.calls,
+            file=run.header.file.name,
+        )
+
+    def _release(self, run: Run) -> None:
+        lane = self._lanes.get(run.header.lane)
+        if lane is not None and lane.turn is run:
+            lane.turn = None
+        if self._outputs_held.get(run.header.output_path) == run.id:
+            del self._outputs_held[run.header.output_path]
+
+    # ── waiting ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _park(self, run: Run, parked: Parked) -> None:
+        waited_s = sum(record.seconds for record in run.journal.waits)
+        seconds = max(1.0, parked.seconds)
+        if parked.reason != "storage":
+            if waited_s + seconds > self._max_wait_s:
+                self._give_up(run, parked, waited_s)
+                return
+            run.journal.wait(Waiting(parked.reason, timestamp(self._clock.now()), seconds, parked.message))
+        run.status = "waiting"
+        run.waiting_for = parked.reason
+        run.publish("run_waiting", reason=parked.reason, seconds=seconds, error=parked.message)
+        loop = asyncio.get_running_loop()
+        self._timers[run.id] = loop.call_later(seconds, self._resume, run)
+
+    def _give_up(self, run: Run, parked: Parked, waited_s: float) -> None:
+        error = ErrorRef(
+            "max_wait", f"waited {waited_s:.0f} s for {parked.reason}; {parked.message}", parked.fix or "try later"
+        )
+        run.journal.put("finish", self._finish(error), type=Finish)
+        self._start(run)
+
+    def _resume(self, run: Run) -> None:
+        self._timers.pop(run.id, None)
+        if run.status == "waiting" and not self._stopping:
+            self._start(run)
+
+    # ── from outside ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def cancel(self, run_id: str, reason: str) -> bool:
+        """Ends a run as soon as it can be; False when it is not active, or past its point of no return."""
+        run = self.active.get(run_id)
+        if run is None or run.journal.committed is not None or run.journal.recorded("finish"):
+            return False
+        run.cancel_reason = reason
+        if run.task is not None:
+            run.task.cancel()
+            return True
+        lane = self._lanes[run.header.lane]
+        with contextlib.suppress(ValueError):
+            lane.queue.remove(run)
+        self._start(run)
+        return True
+
+    def answer_control(self, command: CancelCommand, file: FileIdentity) -> Receipt:
+        """The receipt of a control command: all it leaves."""
+        now = self._clock.now()
+        receipt = Receipt(
+            run_id=new_run_id(now),
+            status="succeeded",
+            type=command.type,
+            id=command.id,
+            command_file=file,
+            command_sha256=file.sha256,
+            command_hash=canonical_hash(command),
+            created=timestamp(now),
+            finished=timestamp(now),
+            title=f"{command.type} {command.run}",
+        )
+        self._receipts.write(receipt)
+        return receipt
+
+    def receipt(self, run_id: str) -> Receipt | None:
+        return self._receipts.read(run_id)
+
+    @property
+    def running(self) -> int:
+        return self._running
+
+    @property
+    def only_waiting(self) -> bool:
+        """True when runs remain and all of them wait, or stand behind one that does."""
+        return bool(self.active) and self._running == 0
+
+    async def changed(self) -> None:
+        """Returns after the next start or end of a run."""
+        self._changed.clear()
+        await self._changed.wait()
+
+    async def stop(self) -> None:
+        """Lets each turn in flight end, then hands the runs back: they resume at the next start."""
+        self._stopping = True
+        for timer in self._timers.values():
+            timer.cancel()
+        tasks = [run.task for run in self.active.values() if run.task is not None]
+        if tasks:
+            await asyncio.wait(tasks)
+        for run in self.active.values():
+            run.journal.close()

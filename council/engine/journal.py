@@ -1,0 +1,215 @@
+"""The journal of one run: an append-only file of checksummed JSON lines, one sync per step.
+
+A line is `{"c":"<crc32, 8 hex>","r":<record>}`. A torn last line (the process died while writing) is cut off on load;
+a line in the middle that does not verify is JournalDamaged: nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from council.engine.records import Committed, Ended, Record, RunHeader, StepBegun, StepDone, Waiting
+from council.errors import JournalDamaged, StorageFailed
+
+T = TypeVar("T")
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Record)
+_ATTEMPT = "attempt"
+_PREFIX = len('{"c":"00000000","r":')
+
+
+class Handback(BaseException):
+    """The process is about to stop: the run goes back to the queue at a step boundary. Not an Exception: no `except
+    Exception` and no retry may swallow it."""
+
+
+class Exhausted(BaseException):
+    """The journal is closed (its end is recorded) and a step was asked for that it does not hold."""
+
+
+class Journal(Protocol):
+    """The seam: a recorded step is never run again."""
+
+    async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], request: str = "") -> T: ...
+
+
+def encode_line(record: Record) -> bytes:
+    payload = _encoder.encode(record)
+    return b'{"c":"%08x","r":' % zlib.crc32(payload) + payload + b"}\n"
+
+
+def decode_line(line: bytes) -> Record | None:
+    """The record in one line without its newline, None if it does not verify."""
+    payload = line[_PREFIX:-1]
+    try:
+        if line != b'{"c":"%08x","r":%b}' % (zlib.crc32(payload), payload):
+            return None
+        record: Record = _decoder.decode(payload)
+        return record
+    except (ValueError, msgspec.MsgspecError):
+        return None
+
+
+class FileJournal:
+    """One run's records, in memory and on disk."""
+
+    def __init__(self, path: Path, records: list[Record], fd: int) -> None:
+        header = records[0]
+        if not isinstance(header, RunHeader):
+            raise JournalDamaged(f"{path}: the first record is not a run header.", fix="move the run's folder away")
+        self.path = path
+        self.header = header
+        self._fd = fd
+        self._steps: dict[str, StepDone] = {}
+        self.committed: Committed | None = None
+        self.ended: Ended | None = None
+        self.waits: list[Waiting] = []
+        self.attempts = 0
+        self.closed = False  # True: only recorded steps answer
+        self.stopping: Callable[[], bool] = lambda: False
+        for record in records[1:]:
+            self._remember(record)
+
+    @classmethod
+    def create(cls, path: Path, header: RunHeader) -> FileJournal:
+        """A new journal whose record 0 is on disk when this returns. Raises StorageFailed."""
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise _failed(path, error) from error
+        journal = cls(path, [header], fd)
+        journal._write(encode_line(header), sync=True)
+        return journal
+
+    @classmethod
+    def load(cls, path: Path) -> FileJournal:
+        """An existing journal, its torn tail cut off. Raises JournalDamaged or StorageFailed."""
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        except OSError as error:
+            raise _failed(path, error) from error
+        try:
+            with open(fd, "rb", closefd=False) as stream:
+                records, good_bytes, size = read_records(path, stream.read())
+            if good_bytes < size:
+                os.ftruncate(fd, good_bytes)
+            return cls(path, records, fd)
+        except BaseException:
+            os.close(fd)
+            raise
+
+    async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], request: str = "") -> T:
+        """The recorded result of step `name`, else what `fn` returns, recorded and synced before this returns.
+
+        `name` is unique in its run and stable across restarts; `request` is the hash of what is asked. What `fn`
+        raises is not recorded: the step runs again on resume. Raises StorageFailed when the record cannot be written.
+        """
+        known = self._steps.get(name)
+        if known is not None:
+            return msgspec.json.decode(known.out, type=type)
+        if self.closed:
+            raise Exhausted(name)
+        if self.stopping():
+            raise Handback
+        self._append(StepBegun(name, request), sync=False)
+        result = await fn()
+        return self.put(name, result, type=type, request=request)
+
+    def put(self, name: str, value: T, *, type: type[T], request: str = "") -> T:
+        """The recorded result of `name`, else `value`, now recorded and synced: a step whose work is already done."""
+        known = self._steps.get(name)
+        if known is not None:
+            return msgspec.json.decode(known.out, type=type)
+        self._append(StepDone(name, request, msgspec.Raw(_encoder.encode(value))), sync=True)
+        return value
+
+    def attempt(self) -> int:
+        """Notes that an execution begins; how many began so far, this one included. Not synced."""
+        self._append(StepBegun(_ATTEMPT, ""), sync=False)
+        return self.attempts
+
+    def recorded(self, name: str) -> bool:
+        return name in self._steps
+
+    @property
+    def step_count(self) -> int:
+        return len(self._steps)
+
+    def wait(self, record: Waiting) -> None:
+        self._append(record, sync=True)
+
+    def commit(self, record: Committed) -> None:
+        """The point of no return: from here the run only rolls forward."""
+        self._append(record, sync=True)
+
+    def end(self, record: Ended) -> None:
+        self._append(record, sync=False)  # the receipt is the durable sign; this line only saves a look at it
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _append(self, record: Record, *, sync: bool) -> None:
+        self._write(encode_line(record), sync=sync)
+        self._remember(record)
+
+    def _remember(self, record: Record) -> None:
+        if isinstance(record, StepDone):
+            self._steps[record.name] = record
+        elif isinstance(record, StepBegun):
+            self.attempts += record.name == _ATTEMPT
+        elif isinstance(record, Committed):
+            self.committed = record
+        elif isinstance(record, Ended):
+            self.ended = record
+        elif isinstance(record, Waiting):
+            self.waits.append(record)
+
+    def _write(self, line: bytes, *, sync: bool) -> None:
+        try:
+            written = os.write(self._fd, line)
+            if written != len(line):  # a full disk writes a part; cut it off so that no torn line stays in the middle
+                os.ftruncate(self._fd, os.fstat(self._fd).st_size - written)
+                raise OSError(28, "No space left on device")
+            if sync:
+                os.fdatasync(self._fd)
+        except OSError as error:
+            raise _failed(self.path, error) from error
+
+
+def read_records(path: Path, data: bytes) -> tuple[list[Record], int, int]:
+    """The records in `data`, how many bytes of it verify, and its size. Raises JournalDamaged for a bad middle line."""
+    records: list[Record] = []
+    position = 0
+    while position < len(data):
+        end = data.find(b"\n", position)
+        record = decode_line(data[position:end]) if end >= 0 else None
+        if record is None:
+            rest = data[end + 1 :] if end >= 0 else b""
+            if rest:
+                raise JournalDamaged(
+                    f"{path}: record {len(records)} (byte {position}) does not verify.",
+                    fix="restore the file from a backup, or move the run's folder away to give the run up",
+                )
+            break
+        records.append(record)
+        position = end + 1
+    if not records:
+        raise JournalDamaged(f"{path}: no record verifies.", fix="move the run's folder away; the command runs anew")
+    return records, position, len(data)
+
+
+def _failed(path: Path, error: OSError) -> StorageFailed:
+    return StorageFailed(
+        f"cannot write {path.name} of run {path.parent.name}: {error.strerror}.",
+        fix="make room on the disk and check the folder's permissions; the run goes on by itself",
+        errno=error.errno,
+    )

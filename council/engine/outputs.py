@@ -1,0 +1,105 @@
+"""Where runs put their files, and which bytes there are ours.
+
+A ledger remembers, per path, the SHA-256 of what we last wrote (and, while a write is under way, of what we are about
+to write). A file whose bytes it does not know belongs to a person: it is left, and the run's file goes beside it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from council.errors import PathRefused
+from council.ids import sha256_hex
+from council.storage.files import write_atomic
+from council.storage.paths import ConfinedRoot
+
+
+class Written(msgspec.Struct, frozen=True):
+    """What stands at `path`: `sha256s` are the last bytes we wrote and the ones before (a write may have been cut off)."""
+
+    path: str
+    run_id: str
+    sha256s: tuple[str, ...]
+
+
+class OutputLedger:
+    """One small file per output path."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def read(self, path: str) -> Written | None:
+        try:
+            return msgspec.json.decode(self._file(path).read_bytes(), type=Written)
+        except FileNotFoundError:
+            return None
+        except msgspec.MsgspecError:
+            return None  # a damaged entry claims nothing: the file is then treated as a person's, and kept
+
+    def note(self, path: str, run_id: str, sha256: str, *, sync: bool) -> None:
+        """To be called before the bytes with `sha256` are put at `path`."""
+        before = self.read(path)
+        previous = before.sha256s[:1] if before else ()
+        entry = Written(path, run_id, (sha256, *(known for known in previous if known != sha256)))
+        self._folder.mkdir(parents=True, exist_ok=True)
+        write_atomic(self._file(path), msgspec.json.encode(entry), sync=sync)
+
+    def _file(self, path: str) -> Path:
+        return self._folder / f"{sha256_hex(path)}.json"
+
+
+class OutputFile:
+    """One run's artifact: where it goes, and the care taken with what stands there."""
+
+    def __init__(self, root: ConfinedRoot, ledger: OutputLedger, runs: Path, path: str, run_id: str) -> None:
+        self._root = root
+        self._ledger = ledger
+        self._runs = runs
+        self._run_id = run_id
+        self.wanted = path
+        pure = PurePosixPath(path)
+        self.beside = str(pure.with_name(f"{pure.stem}.{run_id}{pure.suffix}"))
+        self.path = path
+        self._settle_path()
+
+    @property
+    def displaced(self) -> bool:
+        """True when a person's file stands at the wanted path."""
+        return self.path != self.wanted
+
+    def grow(self, data: bytes) -> None:
+        """Puts `data` there now, without a sync: the next version or the commit replaces it."""
+        self._settle_path()
+        self._ledger.note(self.path, self._run_id, sha256_hex(data), sync=False)
+        self._root.write_atomic(self.path, data, sync=False)
+
+    def claim(self, data: bytes) -> tuple[str, tuple[str, ...], str]:
+        """Before a commit of `data`: (final path, hashes it may replace, path beside it)."""
+        self._settle_path()
+        self._ledger.note(self.path, self._run_id, sha256_hex(data), sync=True)
+        entry = self._ledger.read(self.path)
+        return self.path, entry.sha256s if entry else (), self.beside
+
+    def _settle_path(self) -> None:
+        if self.path == self.beside:
+            return
+        try:
+            current = self._root.sha256(self.path)
+        except PathRefused:
+            self.path = self.beside  # a folder, a link, a device: not ours
+            return
+        if current is None:
+            return
+        entry = self._ledger.read(self.path)
+        if entry is None or current not in entry.sha256s:
+            self.path = self.beside
+        elif entry.run_id != self._run_id:
+            self._keep_old(entry.run_id)
+
+    def _keep_old(self, owner: str) -> None:
+        kept = self._runs / owner / "artifact.md"
+        if not kept.exists():
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(kept, self._root.read(self.path, max_bytes=64 << 20).data)

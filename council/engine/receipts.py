@@ -1,0 +1,109 @@
+"""Receipts: the durable answer to a command, one JSON file per ended run, and the binding of command ids to runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+
+from council.engine.records import FileIdentity, RunStatus
+from council.ids import sha256_hex
+from council.storage.files import write_atomic
+
+_MAX_RECEIPT_BYTES = 1 << 20
+
+
+class ArtifactRef(msgspec.Struct, frozen=True):
+    """`path` is relative to the home."""
+
+    path: str
+    sha256: str
+
+
+class ErrorRef(msgspec.Struct, frozen=True):
+    code: str
+    message: str
+    fix: str = ""
+
+
+class TokenCount(msgspec.Struct, frozen=True):
+    """Tokens of a whole run; `unknown_calls` counts calls whose provider did not say."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    unknown_calls: int = 0
+
+
+class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of a command. `cost_usd` is None when unknown, never zero for want of a price."""
+
+    run_id: str
+    status: RunStatus
+    type: str
+    command_file: FileIdentity
+    command_sha256: str
+    command_hash: str
+    created: str
+    finished: str
+    id: str | None = None
+    title: str = ""
+    artifact: ArtifactRef | None = None
+    error: ErrorRef | None = None
+    notes: tuple[str, ...] = ()
+    rounds: int = 0
+    model: str = ""
+    calls: int = 0
+    tokens: TokenCount = TokenCount()
+    cost_usd: float | None = None
+    attempts: int = 1
+
+
+class IdBinding(msgspec.Struct, frozen=True):
+    """Which run answers for an id. Outlives the run's own files."""
+
+    id: str
+    command_hash: str
+    run_id: str
+
+
+class Receipts:
+    """The receipts of a home, read and written by run id."""
+
+    def __init__(self, receipts: Path, ids: Path) -> None:
+        self._receipts = receipts
+        self._ids = ids
+
+    def write(self, receipt: Receipt) -> None:
+        """Atomic and synced. Raises StorageFailed."""
+        text = json.dumps(msgspec.to_builtins(receipt), indent=2, ensure_ascii=False) + "\n"
+        write_atomic(self._receipts / f"{receipt.run_id}.json", text.encode())
+
+    def read(self, run_id: str) -> Receipt | None:
+        """None when the run has not ended (or is not known here)."""
+        try:
+            with (self._receipts / f"{run_id}.json").open("rb") as stream:
+                return msgspec.json.decode(stream.read(_MAX_RECEIPT_BYTES), type=Receipt)
+        except FileNotFoundError:
+            return None
+
+    def run_ids(self) -> list[str]:
+        """All ended runs, oldest first."""
+        try:
+            return sorted(path.stem for path in self._receipts.iterdir() if path.suffix == ".json")
+        except FileNotFoundError:
+            return []
+
+    def bind(self, binding: IdBinding) -> None:
+        self._ids.mkdir(parents=True, exist_ok=True)
+        write_atomic(self._id_path(binding.id), msgspec.json.encode(binding))
+
+    def bound(self, id_: str) -> IdBinding | None:
+        try:
+            return msgspec.json.decode(self._id_path(id_).read_bytes(), type=IdBinding)
+        except FileNotFoundError:
+            return None
+
+    def _id_path(self, id_: str) -> Path:
+        return self._ids / f"{sha256_hex(id_)}.json"

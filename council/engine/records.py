@@ -1,0 +1,90 @@
+"""What a run's journal holds: typed records, one per line.
+
+Record 0 (`RunHeader`) says what was asked; every `StepDone` is the result of one unit of work; `Committed` is the point
+of no return; `Ended` closes the run. Times are RFC 3339 in UTC.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+EPOCH = 1  # raised when the meaning of recorded steps changes; a journal of another epoch is not resumed
+
+RunStatus = Literal["queued", "running", "waiting", "succeeded", "degraded", "failed", "cancelled"]
+ENDED: frozenset[str] = frozenset({"succeeded", "degraded", "failed", "cancelled"})
+
+
+class FileIdentity(msgspec.Struct, frozen=True):
+    """A command file as it was admitted: the same three values mean the same drop."""
+
+    name: str
+    inode: int
+    mtime_ns: int
+    sha256: str
+
+
+class RunHeader(msgspec.Struct, frozen=True, tag="run", tag_field="t"):
+    """Record 0. `secret` (hex, 32 bytes) feeds every random choice of the run; `command_hash` ignores spelling and id."""
+
+    run_id: str
+    epoch: int
+    created: str
+    lane: str
+    type: str
+    command: dict[str, Any]
+    command_hash: str
+    file: FileIdentity
+    secret: str
+    output_path: str = ""
+    title: str = ""
+
+
+class StepBegun(msgspec.Struct, frozen=True, tag="begin", tag_field="t"):
+    """Written without a sync: tells after a kill that a call may have been in flight."""
+
+    name: str
+    request: str
+
+
+class StepDone(msgspec.Struct, frozen=True, tag="done", tag_field="t"):
+    """`request` is the hash of what was asked, empty when there was nothing to hash."""
+
+    name: str
+    request: str
+    out: msgspec.Raw
+
+
+class Waiting(msgspec.Struct, frozen=True, tag="wait", tag_field="t"):
+    reason: str
+    since: str
+    seconds: float
+    error: str
+
+
+class CommitFile(msgspec.Struct, frozen=True):
+    """One file of a commit, as paths relative to the home: `staged` is renamed to `final`.
+
+    A `final` that exists is replaced only while its SHA-256 stands in `replaces` (or already equals `sha256`), or when
+    `replaces` is None (a file that is the run's own business); otherwise the file goes to `otherwise`.
+    """
+
+    staged: str
+    final: str
+    sha256: str
+    replaces: tuple[str, ...] | None = None
+    otherwise: str = ""
+
+
+class Committed(msgspec.Struct, frozen=True, tag="commit", tag_field="t"):
+    status: RunStatus
+    files: tuple[CommitFile, ...]
+    receipt: msgspec.Raw
+
+
+class Ended(msgspec.Struct, frozen=True, tag="end", tag_field="t"):
+    status: RunStatus
+
+
+Record = RunHeader | StepBegun | StepDone | Waiting | Committed | Ended

@@ -1,0 +1,114 @@
+"""One run while the process lives: its journal, its state, and what a handler may do with it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from council.commands.models import CancelCommand, DeliberateCommand
+from council.engine.commit import Output
+from council.engine.journal import FileJournal
+from council.engine.outputs import OutputFile
+from council.engine.receipts import ErrorRef, TokenCount
+from council.engine.records import RunHeader, RunStatus
+from council.errors import CouncilError
+from council.events import Events
+
+T = TypeVar("T")
+
+
+class Parked(CouncilError):
+    """The run cannot go on now but can later: it waits, keeps its lane's turn, and frees its slot."""
+
+    code = "waiting"
+
+    def __init__(self, reason: str, seconds: float, error: CouncilError) -> None:
+        super().__init__(error.message, fix=error.fix)
+        self.reason = reason
+        self.seconds = seconds
+
+
+class Finish(msgspec.Struct, frozen=True):
+    """How the work ended, recorded as the step `finish`. `error` is None when the work came to its end."""
+
+    at: str
+    error: ErrorRef | None = None
+    cancelled: bool = False
+
+
+@dataclass(frozen=True)
+class Admission:
+    """What a handler says of a command before it becomes a run. `output_path` is relative to the home."""
+
+    title: str
+    output_path: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run leaves: `artifact` and further `outputs` are committed together with `status`."""
+
+    status: RunStatus
+    artifact: bytes
+    outputs: tuple[Output, ...] = ()
+    error: ErrorRef | None = None
+    notes: tuple[str, ...] = ()
+    rounds: int = 0
+    model: str = ""
+    calls: int = 0
+    tokens: TokenCount = field(default_factory=TokenCount)
+
+
+class Run:
+    """A run in memory. `state` is the Protocol 95 word, `status` the ledger's."""
+
+    def __init__(self, journal: FileJournal, events: Events, output: OutputFile) -> None:
+        self.journal = journal
+        self.header: RunHeader = journal.header
+        self.id = journal.header.run_id
+        self.secret = bytes.fromhex(journal.header.secret)
+        self.status: RunStatus = "queued"
+        self.state = "EXECUTING_TASK"
+        self.output = output
+        self.cancel_reason = ""
+        self.task: asyncio.Task[None] | None = None
+        self.waiting_for = ""
+        self._events = events
+
+    def publish(self, kind: str, **data: Any) -> None:
+        self._events.publish(kind, self.id, **data)
+
+    async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], request: str = "") -> T:
+        """See `FileJournal.step`: a recorded step is never run again."""
+        return await self.journal.step(name, fn, type=type, request=request)
+
+    def choice(self, purpose: str) -> random.Random:
+        """A generator for one purpose, seeded by the run's secret: the same after every restart."""
+        return random.Random(self.secret + purpose.encode())  # noqa: S311  shuffling, not cryptography
+
+
+class Execution(Protocol):
+    """One command being worked on."""
+
+    async def work(self) -> None:
+        """Does the work through `run.step`. Raises CouncilError when it cannot go on, Parked when it can later."""
+
+    def conclude(self, finish: Finish) -> Outcome:
+        """What the run leaves, from what was done so far: a pure function of the journal."""
+
+
+class Handler(Protocol):
+    """How one command type becomes a run."""
+
+    def admit(self, command: DeliberateCommand) -> Admission:
+        """Checks what only the home can tell. Raises CommandInvalid or PathRefused: then there is no run."""
+
+    def begin(self, run: Run) -> Execution: ...
+
+
+AnyCommand = DeliberateCommand | CancelCommand

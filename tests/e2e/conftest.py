@@ -1,0 +1,29 @@
+"""A fake Gemini server and a home, for tests that start the real daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fake_gemini import FakeGemini
+from tests.harness import environment, make_home
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeGemini]:
+    with FakeGemini() as server:
+        yield server
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A fresh home whose waits are short."""
+    return make_home(tmp_path / "home", settings="settle_s = 0.5\nscan_interval_s = 0.5\n")
+
+
+@pytest.fixture
+def env(fake: FakeGemini) -> dict[str, str]:
+    """An environment in which the real Gemini client talks to the fake server."""
+    return environment(GEMINI_API_KEY="test-key-0123456789abcdef", GOOGLE_GEMINI_BASE_URL=fake.url)

@@ -1,0 +1,171 @@
+"""A real `council run` in a process of its own, for tests: start it, drop commands, wait for events, look at the disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from council.settings import builtin_personas_dir, init_home
+from council.storage.drop import drop
+
+TIMEOUT_S = 60.0  # far beyond any wait here; only a defect reaches it
+
+
+def make_home(folder: Path, *, settings: str = "") -> Path:
+    """A home with the built-in personas; `settings` goes into its council.toml."""
+    init_home(folder, personas_from=builtin_personas_dir())
+    if settings:
+        (folder / "council.toml").write_text(settings)
+    return folder
+
+
+def command(task: str = "Choose a storage engine for the archive.", **keys: Any) -> dict[str, Any]:
+    """A command of the four keys; `rounds` is short for config.max_rounds."""
+    rounds = keys.pop("rounds", 1)
+    body: dict[str, Any] = {"task_description": task, "output_artifact_path": "artifacts/out.md"}
+    return {**body, "config": {"max_rounds": rounds}, **keys}
+
+
+def drop_command(home: Path, body: dict[str, Any] | bytes, name: str = "command.json") -> Path:
+    """Drops a command whole, as every door does."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return drop(home / "commands", name, data).path
+
+
+def environment(**extra: str) -> dict[str, str]:
+    """This process's environment without anything that configures a council or a model, plus `extra`."""
+    names = ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL")
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("COUNCIL_") and key not in names}
+    return {**kept, "PYTHONUNBUFFERED": "1", **extra}
+
+
+def run_cli(
+    *arguments: str, cwd: Path, env: dict[str, str] | None = None, stdin: bytes = b"", timeout_s: float = TIMEOUT_S
+) -> subprocess.CompletedProcess[str]:
+    """`council …`, to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "council", *arguments],
+        cwd=cwd,
+        env=env or environment(),
+        input=stdin.decode(),
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+
+
+class Daemon:
+    """A running `council run`; its events are the JSON lines it prints."""
+
+    def __init__(self, home: Path, *arguments: str, env: dict[str, str] | None = None) -> None:
+        self.home = home
+        self.events: list[dict[str, Any]] = []
+        self._seen = threading.Condition()
+        self._stderr: list[str] = []
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "council", "--home", str(home), "run", "--log-format", "json", *arguments],
+            cwd=home,
+            env=env or environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._threads = [
+            threading.Thread(target=self._read_events, daemon=True),
+            threading.Thread(target=self._read_errors, daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def __enter__(self) -> Daemon:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(TIMEOUT_S)
+        for thread in self._threads:
+            thread.join(TIMEOUT_S)
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+    def _read_events(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            with self._seen:
+                self.events.append(json.loads(line))
+                self._seen.notify_all()
+        with self._seen:
+            self._seen.notify_all()
+
+    def _read_errors(self) -> None:
+        assert self.process.stderr is not None
+        self._stderr.extend(self.process.stderr)
+
+    @property
+    def stderr(self) -> str:
+        return "".join(self._stderr)
+
+    def wait(self, kind: str, *, count: int = 1, timeout_s: float = TIMEOUT_S, **match: Any) -> dict[str, Any]:
+        """The `count`th event of that kind (and those values); fails loudly when the process ends or time is up."""
+
+        def found() -> list[dict[str, Any]]:
+            return [
+                event
+                for event in self.events
+                if event["event"] == kind and all(event.get(key) == value for key, value in match.items())
+            ]
+
+        deadline = time.monotonic() + timeout_s
+        with self._seen:
+            while len(found()) < count:
+                left = deadline - time.monotonic()
+                alive = self.process.poll() is None or any(thread.is_alive() for thread in self._threads)
+                seen = f"no {kind} #{count} {match}: {self.events[-5:]}\n{self.stderr[-3000:]}"
+                assert left > 0, seen
+                assert alive, seen
+                self._seen.wait(min(left, 0.5))
+            return found()[count - 1]
+
+    def ready(self) -> Daemon:
+        self.wait("idle")
+        return self
+
+    def signal(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def stop(self) -> int:
+        """SIGTERM, and the exit code."""
+        self.signal(signal.SIGTERM)
+        return self.process.wait(TIMEOUT_S)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(TIMEOUT_S)
+
+
+def wait_until(condition: Any, what: str, timeout_s: float = TIMEOUT_S) -> Any:
+    """Polls the disk until `condition()` is true; for what no event announces."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"timed out: {what}"
+        time.sleep(0.02)
+
+
+def receipts(home: Path) -> list[dict[str, Any]]:
+    """All receipts, oldest first."""
+    folder = home / ".council" / "receipts"
+    return [json.loads(path.read_bytes()) for path in sorted(folder.glob("*.json"))]
