@@ -10,6 +10,7 @@
     ├── InputUnreadable        input_unreadable   no named input could be read
     ├── ToolRefused            tool_refused       a request token that is not honoured
     ├── ModelError             model_<kind>       a call to a language model failed
+    ├── Drift                  drift              what a step asks is not what it asked when it was recorded
     ├── JournalDamaged         journal_damaged    a record in the middle of a journal does not verify
     ├── StorageFailed          storage_failed     disk full, read-only folder, failing sync
     ├── RunNotFound            run_not_found      no run by that id
@@ -195,6 +196,13 @@ class ModelError(CouncilError):
 
 class JournalDamaged(CouncilError):
     code = "journal_damaged"
+
+
+class Drift(CouncilError):
+    """A run met a change under its feet (model, prompt, journal epoch): going on would mix two councils."""
+
+    code = "drift"
+    http_status = 409
 
 
 class StorageFailed(CouncilError):

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from council.settings import Home
 
 _RECENT = 10
+_LINK_TARGET = re.compile(r"\[([^\[\]\n]*)\]\([^()\n]*\)")
+_FOOTNOTE_MARK = re.compile(r"\[\^E[0-9]+\]")
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 
 
@@ -154,6 +156,11 @@ def read_receipt(home: Home, run_id: str) -> Receipt:
     return receipt
 
 
+def _for_terminal(markdown: str) -> str:
+    """Without what only a page can use: link targets and footnote marks."""
+    return _FOOTNOTE_MARK.sub("", _LINK_TARGET.sub(r"[\1]", markdown))
+
+
 def print_answer(home: Home, receipt: Receipt, *, relative_to: Path) -> None:
     """The artifact's first screen: title, notes, answer; then where it is."""
     if receipt.artifact is None:
@@ -166,5 +173,5 @@ def print_answer(home: Home, receipt: Receipt, *, relative_to: Path) -> None:
         raise RunNotFound(
             f"the artifact {receipt.artifact.path} cannot be read: {error.strerror}.", fix="it may have been moved"
         ) from None
-    typer.echo(body.split("\n## Task\n")[0].strip())
+    typer.echo(_for_terminal(body.split("\n## Task\n")[0].strip()))
     typer.echo(f"\nStatus: {receipt.status}. The whole record: {os.path.relpath(path, relative_to)}")

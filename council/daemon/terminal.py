@@ -80,7 +80,7 @@ def _ended(data: dict[str, Any], run_id: str) -> str:
         where = f"\n    The partial transcript is in {_shown(data['artifact'])}" if data["artifact"] else ""
         return f"[{data['status'].upper()}] {_shown(error['message'])}{fix}{where}"
     word = "SUCCESS" if data["status"] == "succeeded" else data["status"].upper()
-    return f"[{word}] Decision saved to {_shown(data['artifact'])}{notes}"
+    return f"[{word}] Artifact saved to {_shown(data['artifact'])}{notes}"
 
 
 _LINES: dict[str, Callable[[dict[str, Any], str], str]] = {

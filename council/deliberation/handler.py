@@ -16,7 +16,7 @@ from council.deliberation.page import PageState, build_page, status_of, tokens_o
 from council.deliberation.transcript import Evidence, Transcript, Turn
 from council.engine.commit import Output
 from council.engine.runs import Admission, Finish, Outcome, Run
-from council.errors import CommandInvalid, PathRefused, StorageFailed
+from council.errors import CommandInvalid, Drift, PathRefused, StorageFailed
 from council.ids import Clock, slugify
 from council.llm.base import Model
 from council.safety.untrusted import plain_line
@@ -99,6 +99,11 @@ class Task:
     async def work(self) -> None:
         """Reads personas and memory once, then deliberates."""
         self._start = await self._run.step("start", self._read_start, type=StartView)
+        if self._start.model != self._setup.model.name:
+            raise Drift(
+                f"the run began with {self._start.model}; the daemon now runs with {self._setup.model.name}.",
+                fix=f"drop the command again, or restart the daemon with --model {self._start.model} before a run is taken up",
+            )
         for note in self._start.notes:
             log.warning("%s", note)
         equipment = Equipment(self._setup.model, self._setup.tools, self._setup.limits)

@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from council.engine.records import Committed, Ended, Record, RunHeader, StepBegun, StepDone, Waiting
-from council.errors import JournalDamaged, StorageFailed
+from council.errors import Drift, JournalDamaged, StorageFailed
 
 T = TypeVar("T")
 
@@ -109,10 +109,12 @@ class FileJournal:
         """The recorded result of step `name`, else what `fn` returns, recorded and synced before this returns.
 
         `name` is unique in its run and stable across restarts; `request` is the hash of what is asked. What `fn`
-        raises is not recorded: the step runs again on resume. Raises StorageFailed when the record cannot be written.
+        raises is not recorded: the step runs again on resume. Raises StorageFailed when the record cannot be written,
+        Drift when the recorded step was asked something else.
         """
         known = self._steps.get(name)
         if known is not None:
+            _require_same(known, request)
             return msgspec.json.decode(known.out, type=type)
         if self.closed:
             raise Exhausted(name)
@@ -205,6 +207,15 @@ def read_records(path: Path, data: bytes) -> tuple[list[Record], int, int]:
     if not records:
         raise JournalDamaged(f"{path}: no record verifies.", fix="move the run's folder away; the command runs anew")
     return records, position, len(data)
+
+
+def _require_same(known: StepDone, request: str) -> None:
+    if known.request != request:
+        raise Drift(
+            f"step {known.name} was asked something else when it was recorded (persona, prompt or model changed).",
+            fix="drop the command again to run it anew",
+            step=known.name,
+        )
 
 
 def _failed(path: Path, error: OSError) -> StorageFailed:

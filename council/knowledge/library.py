@@ -74,12 +74,17 @@ class Library:
         """Readable files that match `glob`, sorted, at most MAX_LISTED; True when there are more."""
         wanted = PathRules(deny=(), allow=(glob.removeprefix("./") or "**",))
         found: list[str] = []
-        for path in self._root.walk(max_entries=_MAX_WALKED, skip=self._denied):
-            if self._denied(path) or _refused(wanted, path):
-                continue
-            if len(found) == MAX_LISTED:
-                return found, True
-            found.append(path)
+        try:
+            for path in self._root.walk(max_entries=_MAX_WALKED, skip=self._denied):
+                if self._denied(path) or _refused(wanted, path):
+                    continue
+                if len(found) == MAX_LISTED:
+                    return found, True
+                found.append(path)
+        except PathRefused as error:
+            if error.reason != "too_many":
+                raise
+            return found, True
         return found, False
 
     def _denied(self, path: str) -> bool:

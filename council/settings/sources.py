@@ -1,7 +1,8 @@
 """Finds each setting's value and remembers where it came from.
 
-Flags win over COUNCIL_* variables, those over `.env`, that over `council.toml`, that over the defaults. A name or value
-that fits no setting is a ConfigError, except in `.env`, which other programs share: there it is skipped with a warning.
+Flags win over COUNCIL_* variables, those over `.env`, that over `council.toml`, that over the defaults. A value that
+does not fit is a ConfigError wherever it stands; so is an unknown name, except in `.env`, which other programs share:
+there it is a warning.
 """
 
 from __future__ import annotations
@@ -117,13 +118,7 @@ def _dotenv_layer(path: Path) -> tuple[Layer, list[str]]:
     for name in values:
         if _is_setting_name(name) and name not in _VARIABLES:
             warnings.append(f"skipped: {_unknown(f'{name} in .env', _key(name), spelled=_variable)}")
-    layer = MappingEnvSource({name: value for name, value in values.items() if name in _VARIABLES})()
-    for key in list(layer):
-        try:
-            Settings(**{key: layer[key]})
-        except ValidationError as error:
-            warnings.append(f"skipped: {_wrong_value(key, layer.pop(key), f'{_variable(key)} in .env', error)}")
-    return layer, warnings
+    return MappingEnvSource({name: value for name, value in values.items() if name in _VARIABLES})(), warnings
 
 
 def _toml_layer(path: Path) -> Layer:

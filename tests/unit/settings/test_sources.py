@@ -150,11 +150,10 @@ def test_an_unknown_name_in_dotenv_is_a_warning(home: Home) -> None:
     assert loaded.warnings == ("skipped: COUNCIL_MODLE in .env is not a setting. Fix: did you mean COUNCIL_MODEL?",)
 
 
-def test_a_wrong_value_in_dotenv_is_skipped_with_a_warning_and_the_layer_below_counts(home: Home) -> None:
+def test_a_wrong_value_in_dotenv_is_an_error_that_names_the_place(home: Home) -> None:
     write(home, dotenv="COUNCIL_MAX_PARALLEL_RUNS=many\n", toml="max_parallel_runs = 2\n")
-    loaded = load(home)
-    assert (loaded.settings.max_parallel_runs, loaded.sources["max_parallel_runs"]) == (2, "council.toml")
-    assert "max_parallel_runs cannot be 'many'" in loaded.warnings[0]
+    with pytest.raises(ConfigError, match=r"max_parallel_runs cannot be 'many', as \.env says"):
+        load(home)
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00broken", b"=\n'''\n\"unclosed\n", b"export\n====\nCOUNCIL_MODEL"])
