@@ -11,6 +11,10 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 _TEXT_FENCES = frozenset({"", "text", "txt", "plain", "plaintext", "markdown", "md"})
+_CODE_LINE = re.compile(
+    r"\s*(?:def |class |import |from \w+ import |return\b|@\w|self\.|#include|const |let |var |function |public |\$ )"
+    r"|.{0,200}(?:[{};]|\w\([^()]{0,100}\):?)\s*$|\s*[\w.\[\]]{1,60} ?[:+-]?= ?\S"
+)
 _BOX = re.compile(r"\[([ xX])\]\s+")
 
 
@@ -103,7 +107,12 @@ def _text_block(token: Token, inside: Sequence[str], first_line: int) -> Iterato
             rows = (rows[0][box.end() :], *rows[1:])
         yield Block("item", first, rows, checked=None if box is None else box.group(1) != " ")
     else:
-        yield Block("prose", first, rows)
+        yield Block("code" if _looks_like_code(rows) else "prose", first, rows)
+
+
+def _looks_like_code(rows: Sequence[str]) -> bool:
+    """Three lines or more, most of which end or begin as programs do: code that was pasted without a language."""
+    return len(rows) > 2 and sum(_CODE_LINE.match(row) is not None for row in rows) * 2 > len(rows)
 
 
 def _fenced(token: Token, first_line: int) -> Iterator[Block]:
@@ -111,7 +120,7 @@ def _fenced(token: Token, first_line: int) -> Iterator[Block]:
     fence = token.type == "fence"
     first = first_line + (token.map[0] if token.map else 0) + fence
     rows = token.content.rstrip("\n").split("\n")
-    if not fence or token.info.strip().lower() not in _TEXT_FENCES:
+    if not fence or token.info.strip().lower() not in _TEXT_FENCES or _looks_like_code(rows):
         yield Block("code", first, tuple(rows))
         return
     paragraph: list[str] = []

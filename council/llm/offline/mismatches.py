@@ -104,9 +104,10 @@ def _one_path(left: Quantity, right: Quantity) -> bool:
 
 
 def _heads_phrase(words: frozenset[str], sequence: Sequence[str]) -> bool:
-    """No other strong word between them or right behind: "data migration takes", not "data migration rehearsal"."""
+    """No other strong word before, between or right behind them: "full restore, start to end", but neither "report on
+    the full restore" nor "full restore rehearsal"."""
     places = [i for i, word in enumerate(sequence) if word in words]
-    inside = sequence[places[0] : places[-1] + 1]
+    inside = sequence[: places[-1] + 1]
     behind = sequence[places[-1] + 1] if places[-1] + 1 < len(sequence) else ""
     return not behind and all(word in words or not word for word in inside)
 

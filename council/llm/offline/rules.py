@@ -12,9 +12,9 @@ from council.llm.offline.text import Heading, Statement
 
 _OPEN = re.compile(
     r"\b(TODO|TBD|TBC|TBA|FIXME|XXX)\b|\?\?\?"
-    r"|(?i:\bto be (?:decided|determined|confirmed|defined|agreed|discussed|clarified|checked|done)\b"
+    r"|(?i:\bto be (?:decided|determined|confirmed|defined|agreed|discussed|clarified)\b"
     r"|\bopen (?:questions?|items?|issues?|points?)\b|\bnot (?:yet|been (?:tested|decided|agreed|checked))\b"
-    r"|\b(?:is|are|still|remains?) (?:unknown|unclear|undecided|unresolved|open)\b|\bpending\b|\bundecided\b"
+    r"|\b(?:is|are|still|remains?) (?:unknown|unclear|undecided|unresolved|pending|open)\b|\bundecided\b"
     r"|\bas far as we know\b)"
 )
 _OPEN_SECTION = re.compile(r"(?i)^(?:\W|\d)*(?:open|still open|unresolved|to.?do|still to do|next steps?)\b")
@@ -77,7 +77,7 @@ def absolutes(statements: Iterable[Statement], terms: Collection[str]) -> list[S
     for s in statements:
         strong = _STRONG.search(s.text) is not None
         near = len(wanted & set(s.stems))
-        if s.kind in ("row", "data") or s.text.endswith("?") or _SUPPORT.search(s.text) or _is_rule(s.text):
+        if s.kind in ("row", "data") or s.text.endswith(("?", ":")) or _SUPPORT.search(s.text) or _is_rule(s.text):
             continue
         if strong or (_BROAD.search(s.text) and near):
             scored.append((not strong, -near, s))

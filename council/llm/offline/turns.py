@@ -104,7 +104,9 @@ def _read_since(case: Case) -> list[Section]:
 
 def _strategist(case: Case, number: int) -> Content:
     sections, _ = _other(case, number)
-    wanted = case.unread[:MAX_REQUESTS] if number == 1 else []
+    # Program files last: of those, this engine only counts the lines.
+    ordered = sorted(case.unread, key=lambda named: named.path.endswith(".py"))
+    wanted = ordered[:MAX_REQUESTS] if number == 1 else []
     if wanted:
         sections.append(Section("Requested,", "because the documents name it and it was not read:"))
     return sections, [f"[ORCHESTRATOR_REQUEST: READ_FILE({named.path})]" for named in wanted]
