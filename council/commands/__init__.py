@@ -1,1 +1,4 @@
-"""What a command is (`models`) and how bytes become one (`parsing`). Pure: no file is touched here."""
+"""What a command is (`models`), how bytes become plain values (`documents`), and values a command (`parsing`).
+
+Pure: no file is touched here.
+"""

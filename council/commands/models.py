@@ -43,6 +43,10 @@ class _CommandBase(_CommandModel):
     ] = None
 
 
+LANE_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
+DEFAULT_LANE = "main"
+
+
 class DeliberateConfig(_CommandModel):
     """Bounds of one deliberation."""
 
@@ -55,6 +59,13 @@ class DeliberateCommand(_CommandBase):
     """A task for the council: the four keys of Protocol 95."""
 
     type: Annotated[Literal["deliberate"], Field(description="What kind of command this is.")] = "deliberate"
+    session: Annotated[
+        StrictStr,
+        Field(
+            pattern=LANE_PATTERN,
+            description="The lane: runs of one lane take turns and share a memory, lanes run side by side.",
+        ),
+    ] = DEFAULT_LANE
     task_description: Annotated[
         StrictStr, Field(min_length=1, max_length=MAX_TASK_CHARS, description="The goal, in words.")
     ]
@@ -69,6 +80,13 @@ class DeliberateCommand(_CommandBase):
         ),
     ]
     config: DeliberateConfig = DeliberateConfig()
+
+    @field_validator("session")
+    @classmethod
+    def _not_reserved(cls, value: str) -> str:
+        if value == "archive" or value.startswith("ask-"):
+            raise ValueError(f"{value!r} is reserved: `archive` is a folder, `ask-…` are conversations")
+        return value
 
     @field_validator("task_description")
     @classmethod
@@ -85,7 +103,8 @@ class CancelCommand(_CommandBase):
     run: Annotated[StrictStr, Field(min_length=1, max_length=64, description="The run's id.")]
 
 
-COMMAND_TYPES: tuple[str, ...] = ("deliberate", "cancel")
+MODELS: dict[str, type[BaseModel]] = {"deliberate": DeliberateCommand, "cancel": CancelCommand}
+COMMAND_TYPES: tuple[str, ...] = tuple(MODELS)
 DEFAULT_TYPE = "deliberate"
 
 

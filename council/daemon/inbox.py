@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from council.commands.models import CancelCommand, DeliberateCommand
-from council.commands.parsing import Problem, Unparsable, parse_command
+from council.commands.parsing import NotACommand, Problem, Unparsable, parse_command
 from council.engine.engine import Engine
 from council.engine.records import FileIdentity, RunStatus
 from council.engine.runs import Run
@@ -35,10 +35,11 @@ _ADMISSIONS_PER_BREATH = 20  # then the loop runs: a crowd must not hold up the 
 
 @dataclass
 class _Seen:
-    """A file that is not a run yet: when it last changed (monotonic seconds), and whether its refusal was reported."""
+    """A file that is not a run yet: when it last changed (monotonic seconds), and whether it is no command at all."""
 
     mark: tuple[int, int, int]
     since_s: float
+    ignored: bool = False
 
 
 @dataclass
@@ -77,6 +78,7 @@ class Inbox:
         self._bound: dict[str, _Bound] = {}
         self._only: str | None = None
         self._waiting_ids: set[str] = set()
+        self._closed: set[str] = set()
         self.refused_count = 0
         engine.on_ended = self.take
 
@@ -88,6 +90,11 @@ class Inbox:
     def only(self, name: str) -> None:
         """From now on only this file counts: for a door that drains its own drop and leaves."""
         self._only = name
+
+    def file_closed(self, name: str) -> None:
+        """A writer closed this file, or moved it here: what it holds now is whole."""
+        if is_command_name(name):
+            self._closed.add(name)
 
     # ── at start ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -157,6 +164,7 @@ class Inbox:
     def _forget_absent(self, present: dict[str, os.stat_result]) -> None:
         for name in [name for name in self._seen if name not in present]:
             del self._seen[name]
+        self._closed &= present.keys()
 
     def _consider(self, name: str, status: os.stat_result, result: ScanResult) -> None:
         now = self._clock.monotonic_s()
@@ -164,9 +172,16 @@ class Inbox:
         seen = self._seen.get(name)
         if seen is None or seen.mark != mark:
             seen = self._seen[name] = _Seen(mark, now - self._age_s(status))
+        if seen.ignored:
+            return
         unchanged_s = now - seen.since_s
+        if not self._is_whole(name, unchanged_s):
+            self._wait(result, self._settings.quiet_s - unchanged_s)
+            return
         try:
             self._admit(name, status, result)
+        except NotACommand:
+            seen.ignored = True
         except Unparsable as error:
             if unchanged_s >= self._settings.settle_s:
                 self._set_aside(name, error, result)
@@ -178,6 +193,10 @@ class Inbox:
             log.error("%s stays in the inbox: %s", name, error)
             self._wait(result, self._settings.scan_interval_s)
 
+    def _is_whole(self, name: str, unchanged_s: float) -> bool:
+        """Half a JSON file does not parse; half a YAML or Markdown file may, so these wait for the close or for quiet."""
+        return name.lower().endswith(".json") or name in self._closed or unchanged_s >= self._settings.quiet_s
+
     def _age_s(self, status: os.stat_result) -> float:
         """How long a file seen for the first time has been unchanged; zero when its time lies in the future."""
         return max(0.0, self._clock.now().timestamp() - status.st_mtime_ns / 1e9)
@@ -188,8 +207,6 @@ class Inbox:
         result.next_look_s = due if result.next_look_s is None else min(result.next_look_s, due)
 
     def _admit(self, name: str, status: os.stat_result, result: ScanResult) -> None:
-        if not name.lower().endswith(".json"):
-            return
         found = self._read(name)
         if found is None:
             return
@@ -216,6 +233,7 @@ class Inbox:
         except PathRefused as error:
             raise CommandInvalid(error.message, fix=error.fix) from error
         self._seen.pop(name, None)
+        self._closed.discard(name)
         result.admitted += 1
         if isinstance(admitted, Run):
             self._bound[name] = _Bound(admitted, identity)

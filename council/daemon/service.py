@@ -72,9 +72,11 @@ class Service:
         state = StateFile(app.home, app.engine, app.events, app.clock, model=app.model.name)
         app.events.publish("daemon_started", version=__version__, model=app.model.name, pid=os.getpid())
         loop = asyncio.get_running_loop()
-        stop_watching = (
-            watch(app.home.commands, lambda: loop.call_soon_threadsafe(self._wake.set)) if self._watches else None
-        )
+        stop_watching = None
+        if app.settings.watch == "auto":
+            stop_watching = watch(
+                app.home.commands, lambda name: loop.call_soon_threadsafe(self._on_file_event, name)
+            )
         try:
             self._inbox.adopt(app.engine.recover())
             state.write()
@@ -84,10 +86,6 @@ class Service:
                 stop_watching()
             await app.engine.stop()
             state.stop()
-
-    @property
-    def _watches(self) -> bool:
-        return self._app.settings.watch == "auto"
 
     async def _loop(self) -> int:
         idle = False
@@ -110,7 +108,8 @@ class Service:
         if result.next_look_s is not None:
             timeout_s = min(timeout_s, result.next_look_s)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), timeout_s)
+            async with asyncio.timeout(timeout_s):  # not wait_for, which makes a task: one more turn of the loop per drop
+                await self._wake.wait()
 
     def _drained(self, result: ScanResult) -> bool:
         nothing_left = not self._app.engine.active or self._app.engine.only_waiting
@@ -129,6 +128,11 @@ class Service:
             yield
         finally:
             unsubscribe()
+
+    def _on_file_event(self, closed_name: str) -> None:
+        if closed_name:
+            self._inbox.file_closed(closed_name)
+        self._wake.set()
 
     def _on_event(self, event: Event) -> None:
         """Looks at the inbox again when the queue has drained, or when a file may have waited for this."""

@@ -34,7 +34,6 @@ from council.storage.paths import ConfinedRoot
 
 log = logging.getLogger(__name__)
 
-LANE = "main"
 _STORAGE_RETRY_S = 30.0  # a full disk is looked at again this often
 _SECRET_BYTES = 32
 
@@ -142,7 +141,7 @@ class Engine:
             run_id=new_run_id(now),
             epoch=EPOCH,
             created=timestamp(now),
-            lane=LANE,
+            lane=command.session,
             type=command.type,
             command=dump(command),
             command_hash=canonical_hash(command),

@@ -1,0 +1,228 @@
+"""Command files in their three spellings: what is accepted, and what an error says."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from council.commands.models import CancelCommand, DeliberateCommand, canonical_hash
+from council.commands.parsing import NotACommand, Unparsable, parse_command
+from council.errors import CommandInvalid
+
+SEED = {
+    "task_description": "A high-level strategic goal.",
+    "input_artifacts": ["docs/a.md"],
+    "output_artifact_path": "artifacts/a.md",
+    "config": {"max_rounds": 3},
+}
+YAML = """\
+task_description: A high-level strategic goal.
+input_artifacts: [docs/a.md]
+output_artifact_path: artifacts/a.md
+config:
+  max_rounds: 3
+"""
+MARKDOWN = """\
+---
+input_artifacts:
+  - docs/a.md
+output_artifact_path: artifacts/a.md
+config: {max_rounds: 3}
+---
+
+A high-level strategic goal.
+"""
+
+
+def parsed(text: str | bytes, name: str = "command.json") -> DeliberateCommand:
+    found = parse_command(name, text.encode() if isinstance(text, str) else text)
+    assert isinstance(found, DeliberateCommand)
+    return found
+
+
+def refused(text: str | bytes, name: str = "command.json") -> CommandInvalid:
+    with pytest.raises(CommandInvalid) as caught:
+        parse_command(name, text.encode() if isinstance(text, str) else text)
+    assert caught.value.fix
+    return caught.value
+
+
+def test_the_three_spellings_of_one_command_are_one_command() -> None:
+    spellings = [parsed(json.dumps(SEED)), parsed(YAML, "a.yaml"), parsed(YAML, "a.yml"), parsed(MARKDOWN, "a.md")]
+    assert len({canonical_hash(command) for command in spellings}) == 1
+
+
+def test_inputs_and_config_may_be_missing_and_rounds_default_to_three() -> None:
+    command = parsed('{"task_description": "x", "output_artifact_path": "a.md"}')
+    assert (command.input_artifacts, command.config.max_rounds, command.session) == ((), 3, "main")
+
+
+def test_a_byte_order_mark_is_tolerated() -> None:
+    assert parsed(b"\xef\xbb\xbf" + json.dumps(SEED).encode()).config.max_rounds == 3
+
+
+def test_spelling_order_schema_and_id_do_not_change_the_canonical_hash() -> None:
+    other = {"$schema": "./x.json", "id": "a-1", **dict(reversed(SEED.items()))}
+    assert canonical_hash(parsed(json.dumps(other, indent=3))) == canonical_hash(parsed(json.dumps(SEED)))
+
+
+def test_an_explicit_default_is_the_same_command_as_its_absence() -> None:
+    bare = {"task_description": "x", "output_artifact_path": "a.md"}
+    full = {**bare, "type": "deliberate", "input_artifacts": [], "config": {"max_rounds": 3}, "session": "main"}
+    assert canonical_hash(parsed(json.dumps(bare))) == canonical_hash(parsed(json.dumps(full)))
+
+
+def test_a_cancel_command_is_told_by_its_type() -> None:
+    assert parse_command("c.json", b'{"type": "cancel", "run": "20261120-1"}') == CancelCommand(
+        type="cancel", run="20261120-1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "said"),
+    [
+        ({"config": {"max_rounds": "3"}}, "config.max_rounds", "whole number without quotes"),
+        ({"config": {"max_rounds": True}}, "config.max_rounds", "whole number"),
+        ({"config": {"max_rounds": 0}}, "config.max_rounds", "at least 1"),
+        ({"config": {"max_rounds": 101}}, "config.max_rounds", "at most 100"),
+        ({"config": {"max_round": 3}}, "config.max_round", 'did you mean "max_rounds"'),
+        ({"config": []}, "config", "an object with keys"),
+        ({"input_artifacts": "docs/a.md"}, "input_artifacts", "a list"),
+        ({"input_artifacts": [1]}, "input_artifacts.0", "text in quotes"),
+        ({"task_description": ""}, "task_description", "longer"),
+        ({"task_description": "  "}, "task_description", "blank"),
+        ({"task_description": 5}, "task_description", "text in quotes, is the number 5"),
+        ({"output_artifact_pth": "x"}, "output_artifact_pth", 'did you mean "output_artifact_path"'),
+        ({"type": "deliberat"}, "type", "known types: deliberate, cancel"),
+        ({"type": 7}, "type", "known types"),
+        ({"session": "Not A Lane"}, "session", "must match"),
+        ({"session": "archive"}, "session", "reserved"),
+        ({"session": "ask-1"}, "session", "reserved"),
+        ({"priority": 5}, "priority", "not a known key"),
+        ({"user": "bo"}, "user", "not a known key"),
+        ({"id": ""}, "id", "longer"),
+    ],
+)
+@pytest.mark.parametrize("spelling", ["json", "yaml", "md"])
+def test_a_wrong_key_is_named_with_its_place_and_a_fix(
+    change: dict[str, object], field: str, said: str, spelling: str
+) -> None:
+    text = json.dumps({**SEED, **change}, indent=1)
+    if spelling == "md":
+        text = f"---\n{yaml.safe_dump({**SEED, **change}, sort_keys=False)}---\n"
+    error = refused(text, f"command.{spelling}")
+    assert error.field == field
+    assert said in str(error)
+    assert error.line is not None
+    assert error.line > 1
+
+
+@pytest.mark.parametrize("missing", ["task_description", "output_artifact_path"])
+def test_a_missing_key_is_named(missing: str) -> None:
+    error = refused(json.dumps({key: value for key, value in SEED.items() if key != missing}))
+    assert (error.field, error.line, error.column) == (missing, 1, 1)
+
+
+def test_a_field_is_found_at_its_line_and_column_in_json() -> None:
+    error = refused(
+        '{\n  "task_description": "x",\n  "output_artifact_path": "a.md",\n  "config": {"max_rounds": 500}\n}'
+    )
+    assert (error.line, error.column) == (4, 28)
+
+
+def test_a_field_is_found_at_its_line_in_the_front_matter_of_markdown() -> None:
+    error = refused("---\noutput_artifact_path: a.md\nconfig:\n  max_rounds: 500\n---\nGo.\n", "a.md")
+    assert (error.line, error.column) == (4, 15)
+
+
+def test_all_problems_are_told_at_once() -> None:
+    error = refused('{"task_description": 1, "config": {"max_rounds": 0}, "x": 2}')
+    assert str(error).count("`") >= 8
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "empty"),
+        (b"  \n", "empty"),
+        (b'{"task_description": "x"', "ends too early"),
+        (b"{'a': 1}", "double quotes"),
+        (b'{"a": 1,}', "remove the comma"),
+        (b'{"a": 1 "b": 2}', "put a comma"),
+        (b"\xff\xfe{\x00}\x00", "UTF-16"),
+        (b"{\x00}", "binary"),
+        (b'{"a": "\xe4"}', "not UTF-8"),
+        (b"x: [1", "not JSON"),
+    ],
+)
+def test_bytes_that_may_yet_become_json_are_unparsable_with_a_place(data: bytes, said: str) -> None:
+    error = refused(data)
+    assert isinstance(error, Unparsable)
+    assert said in str(error)
+    assert error.line == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"a": 1, "a": 2}', "stands twice"),
+        ('{"a": NaN}', "NaN is not a JSON value"),
+        ("[" * 100_000 + "]" * 100_000, "nested too deeply"),
+        ("[1]", "is a list"),
+        ('"x"', 'is the text "x"'),
+        ("null", "is null"),
+    ],
+)
+def test_json_that_can_never_be_a_command_is_refused_at_once(text: str, said: str) -> None:
+    error = refused(text)
+    assert not isinstance(error, Unparsable)
+    assert said in str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: [1\n", "not YAML"),
+        ("a:\n\t- 1\n", "not YAML"),
+        ("a: &x 1\nb: *x\n", "alias"),
+        ("a: !!python/object:os.system 1\n", "not YAML"),
+    ],
+)
+def test_yaml_that_does_not_parse_says_where(text: str, said: str) -> None:
+    error = refused(text, "a.yaml")
+    assert isinstance(error, Unparsable)
+    assert said in str(error)
+    assert error.line is not None
+
+
+def test_a_repeated_yaml_key_is_refused() -> None:
+    assert "stands twice" in str(refused("a: 1\na: 2\n", "a.yaml"))
+
+
+def test_a_yaml_date_stays_text() -> None:
+    assert parsed(f"id: 2026-11-20\n{YAML}", "a.yaml").id == "2026-11-20"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# Notes\n\nJust notes.\n",
+        "---\ntitle: Notes\ntype: note\n---\nText.\n",
+        "---\nid: x\n---\noutput_artifact_path: y\n",
+        "no front matter\n---\noutput_artifact_path: x\n---\n",
+        "",
+    ],
+)
+def test_markdown_without_a_commands_front_matter_is_no_command(text: str) -> None:
+    with pytest.raises(NotACommand):
+        parse_command("notes.md", text.encode())
+
+
+def test_a_task_in_front_matter_and_body_is_refused() -> None:
+    assert "there is a body" in str(refused(MARKDOWN.replace("---\n\n", "task_description: y\n---\n\n"), "a.md"))
+
+
+def test_front_matter_that_is_not_closed_may_still_be_completed() -> None:
+    assert isinstance(refused("---\noutput_artifact_path: a.md\n", "a.md"), Unparsable)
