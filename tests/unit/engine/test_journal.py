@@ -65,7 +65,7 @@ async def test_a_flipped_byte_in_the_middle_is_named_and_never_guessed(tmp_path:
         damaged = bytearray(whole)
         damaged[position] ^= 0x01
         path.write_bytes(damaged)
-        with pytest.raises(JournalDamaged, match="does not verify|no record verifies"):
+        with pytest.raises(JournalDamaged, match=r"does not verify|no record verifies"):
             FileJournal.load(path)
 
 
