@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import yaml
@@ -83,7 +84,9 @@ def decode(data: bytes) -> str:
         before = data[: error.start]
         line = before.count(b"\n") + 1
         column = error.start - (before.rfind(b"\n") + 1) + 1
-        raise unparsable(f"byte 0x{data[error.start]:02x} is not UTF-8", "save the file as UTF-8", line, column) from None
+        raise unparsable(
+            f"byte 0x{data[error.start]:02x} is not UTF-8", "save the file as UTF-8", line, column
+        ) from None
 
 
 def invalid(problems: Sequence[Problem]) -> CommandInvalid:
@@ -111,17 +114,13 @@ def _said(problems: Sequence[Problem]) -> tuple[str, dict[str, Any]]:
 # ── JSON ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _DuplicateKey(Exception):
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
-        self.key = key
+_JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_NO_VALUE = re.compile(r"NaN|-?Infinity")
 
 
 def _read_json(text: str) -> Document:
     try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
-    except _DuplicateKey as error:
-        raise invalid([Problem("stands twice", "keep one of them", error.key)]) from None
+        value = json.loads(text, object_pairs_hook=partial(_unique, text), parse_constant=partial(_no_constant, text))
     except RecursionError:
         raise invalid([Problem("is nested too deeply", "a command is at most three levels deep")]) from None
     except json.JSONDecodeError as error:
@@ -132,17 +131,23 @@ def _read_json(text: str) -> Document:
     return Document(value, lambda loc: _locate_json(text, loc))
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(text: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:
-            raise _DuplicateKey(key)
+            places = [found for found in _JSON_STRING.finditer(text) if found[0] == json.dumps(key)]
+            place = _place(text, places[-1].start()) if places else (None, None)
+            raise invalid([Problem("stands twice", "keep one of them", key, *place)])
         result[key] = value
     return result
 
 
-def _no_constant(name: str) -> Any:
-    raise invalid([Problem(f"{name} is not a JSON value", "use a number, text, true, false or null")])
+def _no_constant(text: str, name: str) -> Any:
+    bare = _JSON_STRING.sub(lambda found: " " * len(found[0]), text)
+    found = _NO_VALUE.search(bare)
+    place = _place(text, found.start()) if found else (None, None)
+    fix = "use a number, text, true, false or null"
+    raise invalid([Problem(f"{name} is not a JSON value", fix, "", *place)])
 
 
 def _json_fix(text: str, error: json.JSONDecodeError) -> str:
@@ -165,6 +170,10 @@ def _locate_json(text: str, loc: Loc) -> Place:
         if found is None:
             break
         position = found
+    return _place(text, position)
+
+
+def _place(text: str, position: int) -> Place:
     before = text[:position]
     return before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1
 

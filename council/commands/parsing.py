@@ -42,7 +42,7 @@ _EXPECTED = {
     "tuple_type": 'a list: ["a.md", "b.md"]',
     "model_type": "an object with keys",
     "string_too_short": "longer: it is empty",
-    }
+}
 
 
 def _problem(document: Document, tag: str, detail: ErrorDetails) -> Problem:

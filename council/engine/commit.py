@@ -34,6 +34,7 @@ def stage(root: ConfinedRoot, outputs: list[Output], run_id: str) -> tuple[Commi
             staged.append(
                 CommitFile(temporary, output.path, sha256_hex(output.data), output.replaces, output.otherwise)
             )
+        root.sync_folders(file.staged for file in staged)
     except BaseException:
         unstage(root, tuple(staged))
         raise
@@ -49,7 +50,9 @@ def unstage(root: ConfinedRoot, files: tuple[CommitFile, ...]) -> None:
 
 def roll_forward(root: ConfinedRoot, files: tuple[CommitFile, ...]) -> list[str]:
     """Renames what is still staged; where each file now stands, in order. Safe to repeat. Raises StorageFailed."""
-    return [_place(root, file) for file in files]
+    finals = [_place(root, file) for file in files]
+    root.sync_folders(finals)
+    return finals
 
 
 def _place(root: ConfinedRoot, file: CommitFile) -> str:

@@ -194,15 +194,18 @@ class FileLock:
 # What `paths` and `drop` share with the above: the same steps, under an open folder.
 
 
-def place(folder_fd: int, name: str, data: bytes, *, sync: bool, mode: int) -> None:
-    """Write `name` in an open folder through a temporary neighbour, which no failure leaves behind. Raises OSError."""
+def place(folder_fd: int, name: str, data: bytes, *, sync: bool, mode: int, folder_too: bool = True) -> None:
+    """Write `name` in an open folder through a temporary neighbour, which no failure leaves behind. Raises OSError.
+
+    `sync`: the bytes are on the medium when this returns, and with `folder_too` the name as well.
+    """
     temporary, _ = write_temporary(folder_fd, name, data, sync=sync, mode=mode)
     try:
         os.replace(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
     except BaseException:
         discard(folder_fd, temporary)
         raise
-    if sync:
+    if sync and folder_too:
         sync_folder(folder_fd)
 
 

@@ -16,7 +16,7 @@ import os
 import re
 import stat
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -248,7 +248,7 @@ class ConfinedRoot:
     def stage(self, relative: str, data: bytes, tag: str) -> str:
         """Write and sync `data` beside its final place, as `.<name>.<tag>.staged`; returns that path for `rename`.
 
-        The same tag replaces what it staged before.
+        The same tag replaces what it staged before. The names are on the medium after `sync_folders`.
         """
         if not _TAG.fullmatch(tag):
             raise _refused(relative, "tag", tag=tag)
@@ -259,20 +259,24 @@ class ConfinedRoot:
         with self._parent(relative, create=True, sync=True) as (folder_fd, name):
             _require_replaceable(relative, folder_fd, name)
             _require_replaceable(staged, folder_fd, staged_name)
-            place(folder_fd, staged_name, data, sync=True, mode=0o644)
+            place(folder_fd, staged_name, data, sync=True, mode=0o644, folder_too=False)
         return staged
 
+    def sync_folders(self, files: Iterable[str]) -> None:
+        """Put the names in the folders of these files on the medium, each folder once."""
+        for folder in {file.rpartition("/")[0] for file in files}:
+            with self._parent(f"{folder}/x" if folder else "x") as (folder_fd, _):
+                sync_folder(folder_fd)
+
     def rename(self, src: str, dst: str) -> None:
-        """Move a file over another or to a free name, in existing folders, and sync them. Refuses what is no file."""
+        """Move a file over another or to a free name, in existing folders. Refuses what is no file. The names are on the
+        medium after `sync_folders`."""
         with self._parent(src) as (src_fd, src_name), self._parent(dst) as (dst_fd, dst_name):
             status = _status(src_fd, src_name)
             if reason := "not_found" if status is None else _not_a_file(status):
                 raise _refused(src, reason)
             _require_replaceable(dst, dst_fd, dst_name)
             os.replace(src_name, dst_name, src_dir_fd=src_fd, dst_dir_fd=dst_fd)
-            sync_folder(dst_fd)
-            if not os.path.samestat(os.fstat(src_fd), os.fstat(dst_fd)):
-                sync_folder(src_fd)
 
     def unlink(self, relative: str, missing_ok: bool = True) -> None:
         """Remove a file, or a symbolic link itself, and sync the folder. Refuses a folder."""
