@@ -8,15 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from council.agents.memory import Memory
+from council.commands.models import MemoryCommand, RunCommand, canonical_hash
 from council.deliberation.deliberate import Limits
-from council.deliberation.handler import CouncilSetup, DeliberateHandler
+from council.deliberation.handler import CouncilSetup, DeliberateHandler, admit_deliberation
+from council.deliberation.memory import MemoryHandler, admit_memory_change
 from council.engine.engine import Engine, EnginePaths
 from council.engine.receipts import Receipts
+from council.engine.runs import Admission
 from council.errors import ConfigError, ModelError
 from council.events import Events
 from council.ids import Clock, SystemClock
+from council.knowledge.cortex.cortex import Cortex
 from council.knowledge.library import Library
-from council.knowledge.tools import list_files, read_file
+from council.knowledge.tools import list_files, query_cortex, read_file
 from council.llm.base import Model
 from council.llm.retry import RetryingModel
 from council.redaction import Redactor
@@ -56,8 +60,8 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         home=home.root,
         root=root,
         personas=home.personas,
-        seeds=home.root / settings.seeds_dir if settings.seeds_dir else None,
-        memory=Memory(home.session_states, home.runtime / "memory"),
+        seeds=seeds_folder(home, settings),
+        memory=build_memory(home),
         model=model,
         tools=build_tools(root, settings),
         limits=Limits(
@@ -72,7 +76,10 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         EnginePaths.under(home.runtime),
         root,
         Receipts(home.receipts, home.runtime / "ids"),
-        {"deliberate": DeliberateHandler(setup)},
+        {
+            "deliberate": DeliberateHandler(setup),
+            "memory": MemoryHandler(setup.memory, home.root, setup.personas, setup.seeds),
+        },
         events,
         clock,
         max_parallel_runs=settings.max_parallel_runs,
@@ -82,13 +89,52 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
     return App(home, settings, events, clock, root, model, engine, Redactor(keys.secrets()))
 
 
+def admission_of(home: Home, settings: Settings, command: RunCommand) -> Admission:
+    """What admission would say of a command, with no model and no run. Raises CommandInvalid or PathRefused."""
+    receipts = Receipts(home.receipts, home.runtime / "ids")
+    if command.id is not None:
+        is_active = (home.runtime / "active").joinpath
+        receipts.answering(command.id, canonical_hash(command), lambda run_id: is_active(run_id).exists())
+    if isinstance(command, MemoryCommand):
+        return admit_memory_change(command, build_memory(home), home.personas, seeds_folder(home, settings))
+    with ConfinedRoot(home.root) as root:
+        return admit_deliberation(command, root, PathRules(deny=OUTPUT_DENIED))
+
+
+def build_memory(home: Home) -> Memory:
+    return Memory(home.session_states, home.runtime / "memory")
+
+
+def seeds_folder(home: Home, settings: Settings) -> Path | None:
+    """Where original awakening seeds are read from, if anywhere."""
+    return home.root / settings.seeds_dir if settings.seeds_dir else None
+
+
+def build_library(root: ConfinedRoot, settings: Settings) -> Library:
+    """What agents read, by rule."""
+    return Library(
+        root,
+        read_rules(settings),
+        max_file_bytes=settings.max_file_bytes,
+        max_text_bytes=settings.max_context_bytes_per_request,
+    )
+
+
 def build_tools(root: ConfinedRoot, settings: Settings) -> ToolRegistry:
     """The tools of deliberations: reading, inside the allowed roots."""
-    rules = PathRules(deny=(*ALWAYS_DENIED, *settings.deny), allow=settings.read_roots)
-    library = Library(
-        root, rules, max_file_bytes=settings.max_file_bytes, max_text_bytes=settings.max_context_bytes_per_request
-    )
-    return ToolRegistry([read_file(library), list_files(library)])
+    library = build_library(root, settings)
+    return ToolRegistry([read_file(library), list_files(library), query_cortex(build_cortex(root, settings))])
+
+
+def build_cortex(root: ConfinedRoot, settings: Settings) -> Cortex:
+    """The indexes of a home; nothing is read or loaded until it is asked."""
+    folder = Home(root.root).runtime / "cortex"
+    return Cortex(root, read_rules(settings), folder, max_file_bytes=settings.max_file_bytes)
+
+
+def read_rules(settings: Settings) -> PathRules:
+    """What agents may read."""
+    return PathRules(deny=(*ALWAYS_DENIED, *settings.deny), allow=settings.read_roots)
 
 
 def build_model(home: Home, settings: Settings, keys: ProviderKeys) -> Model:

@@ -1,4 +1,5 @@
-"""Logging: lines for people on a terminal, JSON lines elsewhere, no secret in either, each with its run, agent, round.
+"""Logging: lines for people on a terminal, JSON lines elsewhere and in the log file, no secret in any, each with its
+run, agent, round.
 
 Modules log through `logging.getLogger(__name__)`; only the rim calls `configure`, once. Warnings of libraries take the
 same way, so that a key in one of their messages is removed as well.
@@ -8,17 +9,23 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import TextIO
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Any, TextIO
 
 from council.redaction import Redactor
 
 # What a line was written for. Each task of asyncio carries its own copy.
 _context: ContextVar[dict[str, str | int] | None] = ContextVar("council_log_context", default=None)
+
+MAX_LOG_BYTES = 5 << 20
+LOG_FILES = 3  # the one being written and two older ones: 15 MB at most
 
 # Text from a model may hold terminal escapes; a person's terminal must not obey them.
 _VISIBLE = {code: f"\\x{code:02x}" for code in (*range(32), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
@@ -53,6 +60,52 @@ def configure(
         root.removeHandler(old)
     root.addHandler(handler)
     logging.getLogger("council").setLevel(level.upper())
+
+
+class LogFile:
+    """The daemon's own log: events and log records as JSON lines, for their owner only, rotated by size."""
+
+    def __init__(self, path: Path, redactor: Redactor) -> None:
+        """Records of `council.*` and everybody else's warnings arrive from now on, until `close`. Raises OSError."""
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        self._handler = _FileHandler(
+            path, maxBytes=MAX_LOG_BYTES, backupCount=LOG_FILES - 1, encoding="utf-8", delay=True
+        )
+        self._handler.addFilter(_Redaction(redactor))
+        self._handler.setFormatter(_JsonFormatter())
+        logging.getLogger().addHandler(self._handler)
+
+    def write_event(self, kind: str, run_id: str, data: dict[str, Any]) -> None:
+        """One line with `time`, `event`, `run_id` when there is one, and the event's own values."""
+        record = logging.LogRecord("council.events", logging.INFO, "", 0, kind, (), None)
+        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line = {"time": moment.replace("+00:00", "Z"), "event": kind} | ({"run_id": run_id} if run_id else {}) | data
+        record.msg = json.dumps(line, ensure_ascii=False)
+        record.event = kind
+        self._handler.handle(record)
+
+    def close(self) -> None:
+        logging.getLogger().removeHandler(self._handler)
+        self._handler.close()
+
+
+class _FileHandler(RotatingFileHandler):
+    """A log that cannot be written does not stop what it is a log of, and does not repeat itself on the terminal."""
+
+    _said = False
+
+    def _open(self) -> Any:
+        return open(self.baseFilename, self.mode, encoding=self.encoding, opener=_open_private)
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        if not self._said:
+            self._said = True
+            error = sys.exc_info()[1]
+            sys.stderr.write(f"warning: {self.baseFilename} cannot be written ({type(error).__name__})\n")
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 class _CouncilHandler(logging.StreamHandler[TextIO]):
@@ -95,6 +148,8 @@ class _HumanFormatter(logging.Formatter):
 
 class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
+        if hasattr(record, "event"):
+            return record.getMessage()  # a whole line already
         moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line: dict[str, object] = {
             "time": moment.replace("+00:00", "Z"),

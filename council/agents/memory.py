@@ -82,6 +82,21 @@ class Memory:
             return Loaded(session)
         return self._from_copy(path, role, lane, reason)
 
+    def look(self, role: str, lane: str = "main") -> Loaded:
+        """Like `load`, but changes nothing: for those who only show. A damaged file is said to be so."""
+        path = self.path(role, lane)
+        try:
+            session, reason = decode_session(path.read_bytes(), role, lane)
+        except FileNotFoundError:
+            return Loaded(Session(role, lane))
+        except OSError as error:
+            return Loaded(Session(role, lane), f"{path.name} cannot be read ({error.strerror})")
+        return Loaded(session) if session else Loaded(Session(role, lane), f"{path.name} is damaged ({reason})")
+
+    def path(self, role: str, lane: str = "main") -> Path:
+        """The session file of an agent."""
+        return self._folder / session_name(role, lane)
+
     def _from_copy(self, path: Path, role: str, lane: str, reason: str) -> Loaded:
         aside = path.with_name(f"{path.name}.damaged")
         os.replace(path, aside)
@@ -104,10 +119,19 @@ class Memory:
         data = encode_session(kept)
         name = session_name(session.role, session.lane)
         outputs = [Output(_relative(folder / name, home), data) for folder in (self._folder, self._copies)]
-        for task in archived:
-            path = self._folder / "archive" / session.lane / session.role.lower() / f"{task.run_id}.md"
-            outputs.append(Output(_relative(path, home), _archive_page(session, task)))
-        return outputs
+        return [*outputs, *(self._archived(session, task, task.run_id, home) for task in archived)]
+
+    def replaced(self, before: Session, after: Session, run_id: str, home: Path) -> list[Output]:
+        """The files that put `after` in the place of `before`: every task that is not kept as it was goes to the archive,
+        under a name of its own (`run_id` is the change's), so that no page there is ever overwritten."""
+        kept = {task.run_id: task for task in after.tasks}
+        changed = [task for task in before.tasks if kept.get(task.run_id) != task]
+        pages = [self._archived(before, task, f"{task.run_id}.{run_id}", home) for task in changed]
+        return [*self.outputs(after, home), *pages]
+
+    def _archived(self, session: Session, task: RememberedTask, stem: str, home: Path) -> Output:
+        path = self._folder / "archive" / session.lane / session.role.lower() / f"{stem}.md"
+        return Output(_relative(path, home), _archive_page(session, task))
 
 
 def session_name(role: str, lane: str) -> str:
@@ -167,6 +191,8 @@ def _archive_page(session: Session, task: RememberedTask) -> bytes:
     for message in task.messages:
         speaker = session.role if message.role == "model" else "ORCHESTRATOR"
         lines += [f"## {speaker}", "", inert(clean(message.text)), ""]
+    if not any(message.text.startswith(task.answer) for message in task.messages):
+        lines += ["## REMEMBERED ANSWER", "", inert(clean(task.answer)), ""]
     return "\n".join(lines).encode()
 
 

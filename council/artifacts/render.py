@@ -15,6 +15,7 @@ from council.artifacts.page import Footnote, Page, Request, Round, Scalar, Speec
 from council.safety.untrusted import for_markdown, plain_line
 
 _CITATION = re.compile(r"\[(E[0-9]{1,4})(?::\s*([^\[\]\n:]{1,512}):([0-9]{1,7})(?:-([0-9]{1,7}))?)?\]")
+_WRAPPER = re.compile(r"^\[ORCHESTRATOR_REQUEST:\s*(.*)\]$", re.IGNORECASE)
 _MAX_DIAGRAM_MESSAGES = 60  # beyond that a picture says less than the transcript
 _SAFE_YAML_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9 _./-]*")
 _YAML_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
@@ -72,7 +73,7 @@ def _inputs(inputs: tuple[Request, ...]) -> Iterator[str]:
 
 def _given(item: Request) -> str:
     if item.outcome == "fulfilled":
-        return f"{_text_line(item.detail)} [^{item.id}]"
+        return f"{_text_line(item.detail)}[^{item.id}]"
     return f"`{_code(item.spelling)}` **could not be read:** {_text_line(item.detail)}"
 
 
@@ -100,8 +101,8 @@ def _entry(entry: Speech | Request, known: Mapping[str, Footnote], path: str) ->
 
 def _request(entry: Request) -> str:
     if entry.outcome == "fulfilled":
-        note = f" [^{entry.id}]" if entry.id else ""
-        return f"**ORCHESTRATOR (Fulfilled Request):** {_text_line(entry.detail)}, asked by {entry.asked_by}.{note}"
+        note = f"[^{entry.id}]" if entry.id else ""
+        return f"**ORCHESTRATOR (Fulfilled Request):** {_text_line(entry.detail)},{note} asked by {entry.asked_by}."
     return (
         f"**ORCHESTRATOR (Refused Request):** `{_code(entry.spelling)}`, asked by {entry.asked_by}: "
         f"{_text_line(entry.detail)}"
@@ -109,16 +110,23 @@ def _request(entry: Request) -> str:
 
 
 def _cited(markdown: str, known: Mapping[str, Footnote], path: str) -> str:
-    """`[E1: docs/a.md:12]` becomes a link to that line and a footnote; a citation of nothing known stays as it is."""
+    """`[E1: docs/a.md:12]` becomes a link to that line; a citation of nothing known stays as it is.
+
+    The footnote marks stand where evidence came in, once each and in the order of the ids, so that viewers, which count
+    footnotes by their first mark, give E1 the number 1.
+    """
 
     def link(match: re.Match[str]) -> str:
         note = known.get(match[1])
-        if note is None or (match[2] and match[2].strip() != note.path):
+        if note is None:
             return match[0]
         if not match[2]:
-            return f"[^{note.id}]"
+            return f"[{note.id}]({_href(note.path, path, str(note.first_line))})" if note.path else match[0]
+        cited = match[2].strip()
+        if cited != note.path and (note.path or f"{cited}:" not in note.title):
+            return match[0]
         lines = f"{match[3]}-{match[4]}" if match[4] else match[3]
-        return f"[{_label(note.path)}:{lines}]({_href(note.path, path, match[3])})[^{note.id}]"
+        return f"[{note.id} {_label(cited)}:{lines}]({_href(cited, path, match[3])})"
 
     return _CITATION.sub(link, markdown)
 
@@ -147,7 +155,7 @@ def _diagram(page: Page) -> Iterator[str]:
     lines += messages[:_MAX_DIAGRAM_MESSAGES]
     if len(messages) > _MAX_DIAGRAM_MESSAGES:
         lines.append(f"    Note over O: … {len(messages) - _MAX_DIAGRAM_MESSAGES} more messages")
-    lines.append(f"    O->>S: {_mermaid(page.heading)}")
+    lines.append(f"    O->>S: {_mermaid(page.heading).lower()}")
     yield "## How it went"
     yield "```mermaid\n" + "\n".join(lines) + "\n```"
 
@@ -159,12 +167,14 @@ def _messages(round_: Round) -> Iterator[str]:
             yield f"    O->>{entry.role}: turn"
             yield f"    {entry.role}{'--x' if entry.failure else '-->>'}O: {'no answer' if entry.failure else 'analysis'}"
         else:
-            yield f"    Note over {entry.asked_by},O: {_mermaid(entry.spelling)} {entry.outcome}"
+            asked = _mermaid(_WRAPPER.sub(r"\1", entry.spelling))
+            yield f"    {entry.asked_by}->>O: {asked}"
+            yield f"    O-->>{entry.asked_by}: {f'{entry.id}, to all' if entry.id else entry.outcome}"
 
 
 def _mermaid(text: str) -> str:
     """Text that cannot end a Mermaid statement."""
-    return re.sub(r"[^A-Za-z0-9 _./()-]+", " ", plain_line(text, 80)).strip()
+    return re.sub(r"[^A-Za-z0-9 _./()-]+", " ", plain_line(text, 60)).strip()
 
 
 def _text_line(text: str) -> str:
@@ -176,4 +186,4 @@ def _code(text: str) -> str:
 
 
 def _label(path: str) -> str:
-    return plain_line(path, 300).replace("[", "(").replace("]", ")")
+    return _text_line(path).replace("[", "(").replace("]", ")")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from council.cli.context import state
 from council.redaction import MASK, Redactor
-from council.settings import BASE_URL_NAME, KEY_NAMES, LoadedSettings, ProviderKeys
+
+if TYPE_CHECKING:
+    from council.settings import LoadedSettings, ProviderKeys
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -35,6 +37,8 @@ def show(
 
 
 def _json(home: str, loaded: LoadedSettings, keys: ProviderKeys) -> str:
+    from council.settings import BASE_URL_NAME, KEY_NAMES
+
     values = loaded.settings.model_dump(mode="json")
     return json.dumps(
         {
@@ -49,6 +53,8 @@ def _json(home: str, loaded: LoadedSettings, keys: ProviderKeys) -> str:
 
 
 def _table(home: str, loaded: LoadedSettings, keys: ProviderKeys) -> str:
+    from council.settings import BASE_URL_NAME, KEY_NAMES
+
     rows = [("KEY", "VALUE", "SOURCE")]
     rows += [(key, _cell(value), loaded.sources[key]) for key, value in loaded.settings.model_dump().items()]
     rows += [(name, "set" if name in keys.sources else "not set", keys.sources.get(name, "-")) for name in KEY_NAMES]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-from council.settings import Home, LoadedSettings, ProviderKeys, find_home, load_provider_keys, load_settings
+if TYPE_CHECKING:
+    from council.settings import Home, LoadedSettings, ProviderKeys
 
 
 @dataclass
@@ -26,10 +29,14 @@ class CliState:
 
     def home(self) -> Home:
         """Raises HomeNotFound."""
+        from council.settings.home import find_home
+
         return find_home(self.home_flag, self.environ, Path.cwd())
 
     def settings(self) -> LoadedSettings:
         """Raises ConfigError. What is odd in `.env` is said once, on stderr."""
+        from council.settings import load_settings
+
         if self._loaded is None:
             self._loaded = load_settings(self.home(), flags=self.flags, environ=self.environ)
             for warning in self._loaded.warnings:
@@ -37,7 +44,13 @@ class CliState:
         return self._loaded
 
     def keys(self) -> ProviderKeys:
+        from council.settings import load_provider_keys
+
         return load_provider_keys(self.home(), self.environ)
+
+    def styled(self, text: str, *, fg: str) -> str:
+        """`text` in a colour on a terminal, as it is elsewhere and when NO_COLOR is set (no-color.org)."""
+        return typer.style(text, fg=fg) if sys.stdout.isatty() and not self.environ.get("NO_COLOR") else text
 
 
 def state(ctx: typer.Context) -> CliState:

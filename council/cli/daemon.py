@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,12 +33,15 @@ def run(
 
 def serve(cli: CliState, *, once: bool, only: str | None = None, quiet: bool = False) -> int:
     """Builds the council and serves; the exit code. `only`: the one command file that counts."""
+    import asyncio
+
     app = built(cli)
     from council.daemon.service import Service
 
     if not quiet:
         _show_events(app)
-    return asyncio.run(Service(app, once=once, only=only).run())
+    with _logging_to_file(app):
+        return asyncio.run(Service(app, once=once, only=only).run())
 
 
 def built(cli: CliState) -> App:
@@ -49,6 +53,25 @@ def built(cli: CliState) -> App:
     app = build_app(cli.home(), settings, cli.keys(), environ=cli.environ)
     configure(settings.log_level, settings.log_format, app.redactor)
     return app
+
+
+@contextlib.contextmanager
+def _logging_to_file(app: App) -> Iterator[None]:
+    """Events and log records go to `.council/logs/`; a folder that cannot be written stops nothing."""
+    from council.logs import LogFile
+
+    try:
+        log_file = LogFile(app.home.log_file, app.redactor)
+    except OSError as error:
+        typer.echo(f"warning: no log is kept: {app.home.log_file.parent}: {error.strerror}", err=True)
+        yield
+        return
+    unsubscribe = app.events.subscribe(lambda event: log_file.write_event(event.kind, event.run_id, event.data))
+    try:
+        yield
+    finally:
+        unsubscribe()
+        log_file.close()
 
 
 def _show_events(app: App) -> None:

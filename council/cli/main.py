@@ -11,14 +11,33 @@ from typing import Annotated
 import typer
 
 from council import __version__
-from council.cli import config, daemon, runs, start, submit
+from council.cli import (
+    agents,
+    completion,
+    config,
+    cortex,
+    daemon,
+    doctor,
+    logs,
+    memory,
+    runs,
+    schedule,
+    start,
+    submit,
+    validate,
+)
 from council.cli.context import CliState
+from council.cli.help import KNOW, LOOK, MEND, START, WORK, SectionedGroup
 from council.errors import EXIT_CODES, EXIT_FAILED, EXIT_INTERRUPTED, CouncilError
 
-_EPILOG = "Exit codes:\n\n" + "\n\n".join(f"{code}: {meaning}" for code, meaning in EXIT_CODES.items())
+# \b: lines stay lines.
+_EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
 
 app = typer.Typer(
     name="council",
+    cls=SectionedGroup,
+    add_completion=False,  # `council completion` prints the script of the shell that is asked for
+    context_settings={"max_content_width": 100},
     help="Drop a command file; a council of AI agents deliberates and leaves a decision you can audit.",
     epilog=_EPILOG,
     no_args_is_help=True,
@@ -38,24 +57,35 @@ def top(
     ctx.obj = CliState(home_flag=home)
 
 
-@app.command()
 def version(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
     """Print the version."""
     typer.echo(json.dumps({"version": __version__}) if as_json else f"council {__version__}")
 
 
-app.command()(start.init)
-app.command()(start.demo)
-app.command()(daemon.run)
-app.command()(submit.submit)
-app.command()(runs.status)
-app.command()(runs.show)
-app.command()(runs.cancel)
-app.add_typer(config.app, name="config")
+app.command(rich_help_panel=START)(start.init)
+app.command(rich_help_panel=START)(start.demo)
+app.command(rich_help_panel=WORK)(daemon.run)
+app.command(rich_help_panel=WORK)(submit.submit)
+app.command(rich_help_panel=WORK)(validate.validate)
+app.command(rich_help_panel=WORK)(runs.cancel)
+app.add_typer(schedule.app, name="schedule", rich_help_panel=WORK)
+app.command(rich_help_panel=LOOK)(runs.status)
+app.command(rich_help_panel=LOOK)(runs.show)
+app.command(rich_help_panel=LOOK)(logs.logs)
+app.add_typer(agents.app, name="agents", rich_help_panel=KNOW)
+app.add_typer(memory.app, name="memory", rich_help_panel=KNOW)
+app.add_typer(cortex.app, name="cortex", rich_help_panel=KNOW)
+app.command(rich_help_panel=MEND)(doctor.doctor)
+app.add_typer(config.app, name="config", rich_help_panel=MEND)
+app.command(rich_help_panel=MEND)(validate.schema)
+app.command(rich_help_panel=MEND)(completion.completion)
+app.command(rich_help_panel=MEND)(version)
 
 
 def main() -> None:
     """Runs the command line; a CouncilError becomes one message on stderr and its exit code."""
+    if completion.VARIABLE in os.environ:
+        completion.prepare()
     try:
         app()
     except CouncilError as error:

@@ -165,6 +165,8 @@ def print_answer(home: Home, receipt: Receipt, *, relative_to: Path) -> None:
     """The artifact's first screen: title, notes, answer; then where it is."""
     if receipt.artifact is None:
         typer.echo(f"{receipt.title}: {receipt.status}.")
+        for note in receipt.notes:
+            typer.echo(note)
         return
     path = home.root / receipt.artifact.path
     try:

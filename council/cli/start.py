@@ -18,14 +18,25 @@ _DEMO = Path(__file__).parents[1] / "resources" / "demo"
 
 def init(
     directory: Annotated[Path, typer.Argument(help="The folder to make a home of; created when absent.")] = Path(),
+    vscode: Annotated[bool, typer.Option("--vscode", help="Also write .vscode/settings.json and tasks.json.")] = False,
 ) -> None:
-    """Make a home: commands/, artifacts/, personas/, session_states/, council.toml. Overwrites nothing."""
+    """Make a home: commands/, artifacts/, personas/, session_states/, council.toml. Overwrites nothing of yours."""
+    from council.cli.validate import write_schemas
     from council.settings import builtin_personas_dir, init_home
 
     created = init_home(directory, personas_from=builtin_personas_dir())
+    created += write_schemas(directory)
+    kept: dict[Path, str] = {}
+    if vscode:
+        from council.cli.editor import write_vscode
+
+        written, kept = write_vscode(directory)
+        created += written
     for path in created:
         typer.echo(f"  + {path}")
     typer.echo(f"{directory.resolve()} is a home." if created else f"{directory.resolve()} already is a home.")
+    for path, text in kept.items():
+        typer.echo(f"\n{path} is there already and was left alone. Add to it:\n\n{text}")
     typer.echo("Next: put GEMINI_API_KEY=… into its .env, `council run` there, and drop a command into commands/.")
 
 

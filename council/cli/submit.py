@@ -36,7 +36,13 @@ if TYPE_CHECKING:
 
 _MAX_STDIN_BYTES = 1 << 20
 _POLL_S = 0.1
-STATUS_EXIT = {"succeeded": EXIT_OK, "degraded": EXIT_DEGRADED, "failed": EXIT_FAILED, "cancelled": EXIT_CANCELLED}
+STATUS_EXIT = {
+    "succeeded": EXIT_OK,
+    "degraded": EXIT_DEGRADED,
+    "failed": EXIT_FAILED,
+    "cancelled": EXIT_CANCELLED,
+    "skipped": EXIT_CANCELLED,  # the id of a scheduled occurrence that was skipped: nothing was run
+}
 
 
 def submit(
@@ -54,14 +60,22 @@ def submit(
     home = cli.home()
     data = _read(file)
     name = name or ("command.json" if str(file) == "-" else file.name)
-    waiting = _Waiting(cli, home, data) if wait else None
-    dropped = drop(home.commands, name, data)
-    if waiting is None:
-        _report_drop(home, dropped, as_json)
+    if not wait:
+        _report_drop(home, drop(home.commands, name, data), as_json)
         return
-    receipt = waiting.until_answered(dropped, timeout_s, quiet=as_json)
+    receipt = drop_and_wait(cli, name, data, timeout_s, quiet=as_json)
     _report_answer(home, receipt, as_json)
     raise typer.Exit(STATUS_EXIT[receipt.status])
+
+
+def drop_and_wait(cli: CliState, name: str, data: bytes, timeout_s: float, *, quiet: bool) -> Receipt:
+    """Drops a command and stays for its receipt; without a daemon this process takes the lock and drains that one file.
+
+    Raises CommandInvalid (set aside), WaitTimeout, or what building the council raises.
+    """
+    waiting = _Waiting(cli, cli.home(), data)
+    dropped = drop(cli.home().commands, name, data)
+    return waiting.until_answered(dropped, timeout_s, quiet=quiet)
 
 
 def _read(file: Path) -> bytes:

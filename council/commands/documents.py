@@ -40,7 +40,7 @@ class Problem:
 
     def __str__(self) -> str:
         place = f"line {self.line}, column {self.column}: " if self.line else ""
-        name = f"`{self.field}` " if self.field else ""
+        name = f"`{' '.join(self.field.split())[:100]}` " if self.field else ""
         return f"{place}{name}{self.message}"
 
 
@@ -151,6 +151,8 @@ def _no_constant(text: str, name: str) -> Any:
 
 
 def _json_fix(text: str, error: json.JSONDecodeError) -> str:
+    if error.msg.startswith("Unterminated string"):
+        return "the file ends too early, inside a text: finish it (or close the quotation mark)"
     if error.pos >= len(text.rstrip()):
         return "the file ends too early; finish it, or remove it and drop it whole (write elsewhere, then rename)"
     if "'" in text[max(0, error.pos - 1) : error.pos + 1]:

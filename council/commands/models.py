@@ -5,9 +5,10 @@ A key is refused until its feature exists, so that no command asks for something
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Discriminator,
@@ -17,6 +18,7 @@ from pydantic import (
     Tag,
     TypeAdapter,
     field_validator,
+    model_validator,
 )
 
 from council.ids import canonical_json, sha256_hex
@@ -24,6 +26,8 @@ from council.ids import canonical_json, sha256_hex
 MAX_TASK_CHARS = 100_000  # about 25,000 tokens: more belongs into an input artifact
 MAX_INPUTS = 64
 MAX_ROUNDS = 100
+MAX_ANSWERS = 20  # what a session file keeps of tasks; older ones lie in the archive
+MAX_ANSWER_CHARS = 10_000  # a digest shows the first hundreds
 
 
 class _CommandModel(BaseModel):
@@ -47,6 +51,22 @@ LANE_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 DEFAULT_LANE = "main"
 
 
+def _not_reserved(value: str) -> str:
+    if value == "archive" or value.startswith("ask-"):
+        raise ValueError(f"{value!r} is reserved: `archive` is a folder, `ask-…` are conversations")
+    return value
+
+
+Lane = Annotated[
+    StrictStr,
+    Field(
+        pattern=LANE_PATTERN,
+        description="The lane: runs of one lane take turns and share a memory, lanes run side by side.",
+    ),
+    AfterValidator(_not_reserved),
+]
+
+
 class DeliberateConfig(_CommandModel):
     """Bounds of one deliberation."""
 
@@ -59,13 +79,7 @@ class DeliberateCommand(_CommandBase):
     """A task for the council: the four keys of Protocol 95."""
 
     type: Annotated[Literal["deliberate"], Field(description="What kind of command this is.")] = "deliberate"
-    session: Annotated[
-        StrictStr,
-        Field(
-            pattern=LANE_PATTERN,
-            description="The lane: runs of one lane take turns and share a memory, lanes run side by side.",
-        ),
-    ] = DEFAULT_LANE
+    session: Lane = DEFAULT_LANE
     task_description: Annotated[
         StrictStr, Field(min_length=1, max_length=MAX_TASK_CHARS, description="The goal, in words.")
     ]
@@ -79,14 +93,7 @@ class DeliberateCommand(_CommandBase):
             min_length=1, max_length=1024, description="Where the decision goes: a .md file, or a folder ending in /."
         ),
     ]
-    config: DeliberateConfig = DeliberateConfig()
-
-    @field_validator("session")
-    @classmethod
-    def _not_reserved(cls, value: str) -> str:
-        if value == "archive" or value.startswith("ask-"):
-            raise ValueError(f"{value!r} is reserved: `archive` is a folder, `ask-…` are conversations")
-        return value
+    config: Annotated[DeliberateConfig, Field(description="Bounds of the deliberation.")] = DeliberateConfig()
 
     @field_validator("task_description")
     @classmethod
@@ -103,7 +110,52 @@ class CancelCommand(_CommandBase):
     run: Annotated[StrictStr, Field(min_length=1, max_length=64, description="The run's id.")]
 
 
-MODELS: dict[str, type[BaseModel]] = {"deliberate": DeliberateCommand, "cancel": CancelCommand}
+class RememberedAnswer(_CommandModel):
+    """One task as an agent is to remember it."""
+
+    run_id: Annotated[
+        StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", description="The run that the answer is of.")
+    ]
+    title: Annotated[StrictStr, Field(max_length=300, description="What the task was; unset: as it was.")] = ""
+    answer: Annotated[StrictStr, Field(max_length=MAX_ANSWER_CHARS, description="What the council answered.")]
+
+
+class MemoryCommand(_CommandBase):
+    """Changes what one agent remembers in one lane (Protocol 94); what it remembered before goes to the archive."""
+
+    type: Annotated[Literal["memory"], Field(description="What kind of command this is.")]
+    session: Lane = DEFAULT_LANE
+    role: Annotated[StrictStr, Field(pattern=r"^[A-Z][A-Z0-9_]{1,31}$", description="The agent's role: AUDITOR.")]
+    action: Annotated[
+        Literal["reset", "replace"],
+        Field(description="`reset`: remember nothing. `replace`: remember `answers`, in this order, oldest first."),
+    ]
+    answers: Annotated[
+        tuple[RememberedAnswer, ...] | None,
+        Field(max_length=MAX_ANSWERS, description="With `replace`: everything that is to be remembered."),
+    ] = None
+    base_sha256: Annotated[
+        StrictStr | None,
+        Field(
+            pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the session file that was edited; refused if it changed."
+        ),
+    ] = None
+
+    @model_validator(mode="after")
+    def _fits_its_action(self) -> Self:
+        if (self.action == "replace") != (self.answers is not None):
+            raise ValueError("`answers` belongs to the action `replace`, and to no other")
+        ids = [answer.run_id for answer in self.answers or ()]
+        if len(set(ids)) != len(ids):
+            raise ValueError("`answers` holds a run_id twice")
+        return self
+
+
+MODELS: dict[str, type[BaseModel]] = {
+    "deliberate": DeliberateCommand,
+    "cancel": CancelCommand,
+    "memory": MemoryCommand,
+}
 COMMAND_TYPES: tuple[str, ...] = tuple(MODELS)
 DEFAULT_TYPE = "deliberate"
 
@@ -114,18 +166,22 @@ def command_type(value: Any) -> str:
     return given if isinstance(given, str) else repr(given)
 
 
+RunCommand = DeliberateCommand | MemoryCommand  # these become runs and take their lane's turn
+AnyCommand = RunCommand | CancelCommand
 Command = Annotated[
-    Annotated[DeliberateCommand, Tag("deliberate")] | Annotated[CancelCommand, Tag("cancel")],
+    Annotated[DeliberateCommand, Tag("deliberate")]
+    | Annotated[CancelCommand, Tag("cancel")]
+    | Annotated[MemoryCommand, Tag("memory")],
     Discriminator(command_type),
 ]
-COMMANDS: TypeAdapter[DeliberateCommand | CancelCommand] = TypeAdapter(Command)
+COMMANDS: TypeAdapter[AnyCommand] = TypeAdapter(Command)
 
 
-def dump(command: DeliberateCommand | CancelCommand) -> dict[str, Any]:
+def dump(command: AnyCommand) -> dict[str, Any]:
     """The command as plain JSON values, defaults filled in, under the names that a file uses."""
     return command.model_dump(mode="json", by_alias=True)
 
 
-def canonical_hash(command: DeliberateCommand | CancelCommand) -> str:
+def canonical_hash(command: AnyCommand) -> str:
     """SHA-256 over what the command asks for: `$schema` and `id` do not count, order and spelling of JSON neither."""
     return sha256_hex(canonical_json(command.model_dump(mode="json", exclude={"schema_", "id"})))

@@ -10,17 +10,17 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from council.commands.documents import Document, Loc, NotACommand, Problem, Unparsable, invalid, read_document
-from council.commands.models import COMMAND_TYPES, COMMANDS, MODELS, CancelCommand, DeliberateCommand, command_type
+from council.commands.models import COMMAND_TYPES, COMMANDS, MODELS, AnyCommand, command_type
 
 __all__ = ["NotACommand", "Problem", "Unparsable", "parse_command", "validate"]
 
 
-def parse_command(name: str, data: bytes) -> DeliberateCommand | CancelCommand:
+def parse_command(name: str, data: bytes) -> AnyCommand:
     """The command in `data`, read by the ending of `name`. Raises Unparsable, CommandInvalid or NotACommand."""
     return validate(read_document(name, data))
 
 
-def validate(document: Document) -> DeliberateCommand | CancelCommand:
+def validate(document: Document) -> AnyCommand:
     """The command that a document holds. Raises CommandInvalid with every problem found."""
     value = document.value
     if not isinstance(value, dict):

@@ -12,24 +12,22 @@ import logging
 import os
 import stat
 from dataclasses import dataclass
-from pathlib import Path
 
-from council.commands.models import CancelCommand, DeliberateCommand
-from council.commands.parsing import NotACommand, Problem, Unparsable, parse_command
+from council.commands.models import CancelCommand, RunCommand
+from council.commands.parsing import NotACommand, Unparsable, parse_command
+from council.daemon.taking import Taking, printable
 from council.engine.engine import Engine
 from council.engine.records import FileIdentity, RunStatus
 from council.engine.runs import Run
-from council.errors import CommandInvalid, CouncilError, PathRefused, StorageFailed
+from council.errors import CommandInvalid, PathRefused, StorageFailed
 from council.events import Events
 from council.ids import Clock, sha256_hex
 from council.settings import Home, Settings
 from council.storage.drop import is_command_name
-from council.storage.files import rename_noreplace, write_atomic
 from council.storage.paths import ConfinedRoot, FileBytes
 
 log = logging.getLogger(__name__)
 
-_MAX_NAMESAKES = 10_000
 _ADMISSIONS_PER_BREATH = 20  # then the loop runs: a crowd must not hold up the runs under way
 
 
@@ -50,6 +48,12 @@ class ScanResult:
     refused: int = 0
     pending: int = 0
     next_look_s: float | None = None
+
+    def look_within(self, seconds: float | None) -> None:
+        """Brings the next look forward to then; None changes nothing."""
+        if seconds is not None:
+            due = max(0.01, seconds)
+            self.next_look_s = due if self.next_look_s is None else min(self.next_look_s, due)
 
 
 @dataclass
@@ -74,6 +78,7 @@ class Inbox:
         self._settings = settings
         self._events = events
         self._clock = clock
+        self._taking = Taking(home, root, events, max_bytes=settings.max_command_bytes)
         self._seen: dict[str, _Seen] = {}
         self._bound: dict[str, _Bound] = {}
         self._only: str | None = None
@@ -106,19 +111,10 @@ class Inbox:
             run_id = path.name[1 : -len(".taken")]
             taken.add(run_id)
             if run_id not in by_id:
-                self._settle_orphan(path)
+                self._taking.settle_orphan(path, self._engine.receipt(run_id))
         for run in runs:
-            identity = self._file_of(run) if run.id not in taken else None
-            if identity is not None:
-                self._bound[identity.name] = _Bound(run, identity)
-
-    def _settle_orphan(self, path: Path) -> None:
-        """A `.taken` file of a run that is over: the taking was proven; what is left is to look at it, as always."""
-        receipt = self._engine.receipt(path.name[1 : -len(".taken")])
-        if receipt is not None:
-            self._settle_taken(path, receipt.command_file, receipt.run_id, receipt.status)
-        else:
-            self._put_back(path, path.name[1 : -len(".taken")] + ".json")
+            if run.id not in taken:  # without its file a run is missing it, and will be cancelled as any other
+                self._bound[run.header.file.name] = _Bound(run, self._file_of(run) or run.header.file)
 
     def _file_of(self, run: Run) -> FileIdentity | None:
         """The file with the run's name, if it holds the run's bytes: that run's file, whatever inode it has now."""
@@ -139,7 +135,7 @@ class Inbox:
         for name, status in sorted(present.items(), key=lambda item: (item[1].st_mtime_ns, item[0])):
             bound = self._bound.get(name)
             if bound is not None:
-                bound.missing_since_s, bound.missing_scans = None, 0
+                self._note_present(bound)
                 continue
             self._consider(name, status, result)
             handled = result.admitted + result.refused
@@ -203,16 +199,19 @@ class Inbox:
 
     def _wait(self, result: ScanResult, seconds: float) -> None:
         result.pending += 1
-        due = max(0.01, seconds)
-        result.next_look_s = due if result.next_look_s is None else min(result.next_look_s, due)
+        result.look_within(seconds)
 
     def _admit(self, name: str, status: os.stat_result, result: ScanResult) -> None:
+        if not name.isprintable() or printable(name) != name:
+            raise CommandInvalid(
+                "the file's name is not plain UTF-8 text", fix="give it a plain name and drop it again"
+            )
         found = self._read(name)
         if found is None:
             return
         if isinstance(found, CommandInvalid):
             raise found
-        self._require_owner(name, status)
+        require_owner(self._home, name, status)
         command = parse_command(name, found.data)
         identity = FileIdentity(name, found.inode, found.mtime_ns, sha256_hex(found.data))
         if isinstance(command, CancelCommand):
@@ -220,7 +219,7 @@ class Inbox:
         else:
             self._submit(name, command, identity, result)
 
-    def _submit(self, name: str, command: DeliberateCommand, identity: FileIdentity, result: ScanResult) -> None:
+    def _submit(self, name: str, command: RunCommand, identity: FileIdentity, result: ScanResult) -> None:
         if self._engine.id_in_progress(command):
             if name not in self._waiting_ids:
                 self._waiting_ids.add(name)
@@ -239,7 +238,7 @@ class Inbox:
             self._bound[name] = _Bound(admitted, identity)
         else:
             self._events.publish("command_answered", admitted.run_id, file=name, id=command.id)
-            self._take_file(name, identity, admitted.run_id, "succeeded")
+            self._taking.take(name, identity, admitted.run_id, "succeeded")
 
     def _control(self, name: str, command: CancelCommand, identity: FileIdentity, result: ScanResult) -> None:
         if not self._engine.cancel(command.run, f"by {name}"):
@@ -249,7 +248,7 @@ class Inbox:
         receipt = self._engine.answer_control(command, identity)
         self._events.publish("control", command.run, file=name, type=command.type)
         result.admitted += 1
-        self._take_file(name, identity, receipt.run_id, "succeeded")
+        self._taking.take(name, identity, receipt.run_id, "succeeded")
 
     def _read(self, name: str) -> FileBytes | CommandInvalid | None:
         """The file's bytes, the reason they are refused, or None when it is gone."""
@@ -258,19 +257,21 @@ class Inbox:
         except PathRefused as error:
             if error.reason == "not_found":
                 return None
-            if error.reason in (
-                "too_large",
-                "hard_link",
-            ):  # it may still be written to, or be in the middle of a link+unlink
-                return Unparsable(error.message, fix=error.fix)
-            return CommandInvalid(error.message, fix="drop a regular file")
+            if error.reason == "too_large":  # it may still be written to
+                limit = self._settings.max_command_bytes
+                message = f"the file is larger than the {limit} bytes that a command may have (max_command_bytes)"
+                return Unparsable(message, fix="put the material into files and name them as input_artifacts")
+            if error.reason == "hard_link":  # it may be in the middle of a link and unlink
+                return Unparsable(
+                    f"{error.message} (a hard link)", fix="drop a file of its own, not a second link to one"
+                )
+            return CommandInvalid(error.message, fix="drop a regular file with a plain name")
 
-    def _require_owner(self, name: str, status: os.stat_result) -> None:
-        if status.st_uid not in (os.geteuid(), os.stat(self._home.root).st_uid):
-            raise CommandInvalid(
-                f"commands/{name} belongs to uid {status.st_uid}, who is neither the home's owner nor the daemon's user.",
-                fix="drop it as the home's owner",
-            )
+    def _note_present(self, bound: _Bound) -> None:
+        """A file that came back with the same bytes is the same file, whatever inode it has now."""
+        if bound.missing_since_s is not None:
+            bound.identity = self._file_of(bound.run) or bound.identity
+        bound.missing_since_s, bound.missing_scans = None, 0
 
     # ── what is gone ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -287,91 +288,46 @@ class Inbox:
                 self._engine.cancel(bound.run.id, "its command file was removed")
                 bound.missing_since_s = None
             else:
-                due = max(0.01, self._settings.settle_s - missing_s)
-                result.next_look_s = due if result.next_look_s is None else min(result.next_look_s, due)
+                result.look_within(self._settings.settle_s - missing_s)
 
     # ── taking ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def take(self, run: Run, status: RunStatus) -> None:
         """The run's file leaves the inbox: gone, or in `failed/`; a file that changed meanwhile stays, as a new command."""
-        bound = self._bound.pop(run.header.file.name, None)
-        identity = bound.identity if bound is not None and bound.run is run else run.header.file
-        self._take_file(identity.name, identity, run.id, status)
-
-    def _take_file(self, name: str, admitted: FileIdentity, run_id: str, status: RunStatus) -> None:
-        taken = self._home.commands / f".{run_id}.taken"
-        if not taken.exists():
-            try:
-                os.rename(self._home.commands / name, taken)
-            except FileNotFoundError:
-                return  # the steward removed it; there is nothing left to take
-        self._settle_taken(taken, admitted, run_id, status)
-
-    def _settle_taken(self, taken: Path, admitted: FileIdentity, run_id: str, status: RunStatus) -> None:
-        if not self._is_same(taken, admitted):
-            self._put_back(taken, admitted.name)
-        elif status == "failed":
-            path = Path(admitted.name)
-            self._home.failed.mkdir(exist_ok=True)
-            _move_beside(taken, self._home.failed / f"{path.stem}.{run_id}{path.suffix}")
-        else:
-            os.unlink(taken)
-
-    def _is_same(self, taken: Path, admitted: FileIdentity) -> bool:
-        try:
-            found = self._root.read(f"commands/{taken.name}", max_bytes=self._settings.max_command_bytes)
-        except PathRefused:
-            return False
-        same_drop = (found.inode, found.mtime_ns) == (admitted.inode, admitted.mtime_ns)
-        return same_drop and sha256_hex(found.data) == admitted.sha256
-
-    def _put_back(self, taken: Path, name: str) -> None:
-        back = _move_beside(taken, self._home.commands / name)
-        self._events.publish("command_changed", file=back.name)
-
-    # ── setting aside ────────────────────────────────────────────────────────────────────────────────────────────────
+        name = run.header.file.name
+        bound = self._bound.get(name)
+        if bound is None or bound.run is run:
+            identity = self._bound.pop(name).identity if bound is not None else run.header.file
+            self._taking.take(name, identity, run.id, status)
+        else:  # what stands there belongs to another run; only a taking that was begun before is completed
+            self._taking.complete(run.header.file, run.id, status)
 
     def _set_aside(self, name: str, error: CommandInvalid, result: ScanResult) -> None:
-        self._home.failed.mkdir(exist_ok=True)
         try:
-            aside = _move_beside(self._home.commands / name, self._home.failed / name)
+            moved_to = self._taking.set_aside(name, error)
         except FileNotFoundError:
             return
-        note = aside.with_name(f"{aside.name}.error.md")
-        write_atomic(note, error_page(name, error).encode(), mode=0o644)
+        except StorageFailed as failure:
+            log.error("%s cannot be set aside: %s", printable(name), failure)
+            self._wait(result, self._settings.scan_interval_s)
+            return
         self._seen.pop(name, None)
         self.refused_count += 1
         result.refused += 1
         self._events.publish(
             "command_refused",
-            file=name,
+            file=printable(name),
             code=error.code,
-            error=error.message,
-            fix=error.fix,
-            moved_to=f"commands/failed/{aside.name}",
+            error=printable(error.message),
+            fix=printable(error.fix),
+            moved_to=printable(moved_to),
         )
 
 
-def _move_beside(source: Path, target: Path) -> Path:
-    """Renames without overwriting; a taken name gets a number before its ending. Where the file is now."""
-    for number in range(1, _MAX_NAMESAKES):
-        place = target if number == 1 else target.with_name(f"{target.stem}-{number}{target.suffix}")
-        try:
-            rename_noreplace(source, place)
-            return place
-        except FileExistsError:
-            continue
-    raise StorageFailed(f"{target.parent.name}/ holds too many files called {target.name}.", fix="tidy that folder")
-
-
-def error_page(name: str, error: CouncilError) -> str:
-    """What stands beside a command that could not become a run."""
-    lines = [f"# `{name}` could not become a run", "", f"Error code: `{error.code}`", ""]
-    problems = error.data.get("problems")
-    if isinstance(problems, list) and all(isinstance(problem, Problem) for problem in problems):
-        for problem in problems:
-            lines += [f"- **{problem}**", f"  Fix: {problem.fix}."]
-    else:
-        lines += [f"- **{error.message}**", f"  Fix: {error.fix}." if error.fix else ""]
-    lines += ["", f"Correct the file beside this note and move it back to `commands/{name}`. Nothing was run.", ""]
-    return "\n".join(lines)
+def require_owner(home: Home, name: str, status: os.stat_result) -> None:
+    """A command acts as the steward: only he, or the daemon's own user, may put one there. Raises CommandInvalid."""
+    if status.st_uid not in (os.geteuid(), os.stat(home.root).st_uid):
+        raise CommandInvalid(
+            f"commands/{name} belongs to uid {status.st_uid}, who is neither the home's owner nor the daemon's user.",
+            fix="drop it as the home's owner",
+        )

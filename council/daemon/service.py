@@ -12,8 +12,11 @@ from collections.abc import Iterator
 from council import __version__
 from council.app import App
 from council.daemon.inbox import Inbox, ScanResult
+from council.daemon.recurring import RecurringFolder
+from council.daemon.schedule import Scheduler
 from council.daemon.state import StateFile
 from council.daemon.watch import watch
+from council.engine.receipts import Receipts
 from council.engine.records import RunStatus
 from council.errors import (
     EXIT_CANCELLED,
@@ -50,8 +53,11 @@ class Service:
         self._once = once
         self._lock = FileLock(app.home.lock_file)
         self._inbox = Inbox(app.home, app.root, app.engine, app.settings, app.events, app.clock)
+        self._scheduler: Scheduler | None = None
         if only is not None:
             self._inbox.only(only)
+        else:
+            self._scheduler = _scheduler(app)
         self._wake = asyncio.Event()
         self._signalled = 0
         self._exits: set[int] = set()
@@ -74,9 +80,7 @@ class Service:
         loop = asyncio.get_running_loop()
         stop_watching = None
         if app.settings.watch == "auto":
-            stop_watching = watch(
-                app.home.commands, lambda name: loop.call_soon_threadsafe(self._on_file_event, name)
-            )
+            stop_watching = watch(app.home.commands, lambda name: loop.call_soon_threadsafe(self._on_file_event, name))
         try:
             self._inbox.adopt(app.engine.recover())
             state.write()
@@ -92,7 +96,11 @@ class Service:
         while not self._signalled:
             self._wake.clear()
             began_s = self._app.clock.monotonic_s()
+            due_s = self._scheduler.tick() if self._scheduler is not None else None
+            if self._once:
+                self._scheduler = None  # what is due at the start is drained, and nothing after it
             result = await self._inbox.scan()
+            result.look_within(due_s)
             took_s = self._app.clock.monotonic_s() - began_s
             if self._once and self._drained(result):
                 return EXIT_WAITING if self._app.engine.active else self._worst()
@@ -108,7 +116,8 @@ class Service:
         if result.next_look_s is not None:
             timeout_s = min(timeout_s, result.next_look_s)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):  # not wait_for, which makes a task: one more turn of the loop per drop
+            # not wait_for, which makes a task: one more turn of the loop between a drop and its scan
+            async with asyncio.timeout(timeout_s):
                 await self._wake.wait()
 
     def _drained(self, result: ScanResult) -> bool:
@@ -164,3 +173,14 @@ class Service:
         self._signalled = number
         self._app.events.publish("stopping")
         self._wake.set()
+
+
+def _scheduler(app: App) -> Scheduler:
+    folder = RecurringFolder(app.home, app.root, max_bytes=app.settings.max_command_bytes)
+    receipts = Receipts(app.home.receipts, app.home.runtime / "ids")
+
+    def active_ids() -> dict[str, str]:
+        commands = {run.id: run.header.command.get("id") for run in app.engine.active.values()}
+        return {id_: run_id for run_id, id_ in commands.items() if id_ is not None}
+
+    return Scheduler(app.home, folder, receipts, active_ids, app.events, app.clock, quiet_s=app.settings.quiet_s)

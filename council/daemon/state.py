@@ -71,7 +71,7 @@ class StateFile:
                 "status": run.status,
                 "state": run.state,
                 "lane": run.header.lane,
-                "output": run.output.path,
+                "output": run.output_path,
                 "waiting_for": run.waiting_for,
                 **self._progress.get(run.id, {}),
             }

@@ -38,9 +38,14 @@ class HumanLines:
         self._redactor = redactor
 
     def __call__(self, event: Event) -> None:
-        line = _LINES.get(event.kind, _silent)(event.data, event.run_id)
+        line = event_line(event.kind, event.data, event.run_id)
         if line:
             print(self._redactor.redact(line), file=self._stream, flush=True)
+
+
+def event_line(kind: str, data: dict[str, Any], run_id: str) -> str:
+    """What a person is told of an event; empty for those that only programs follow."""
+    return _LINES.get(kind, _silent)(data, run_id)
 
 
 def _silent(data: dict[str, Any], run_id: str) -> str:
@@ -80,7 +85,16 @@ def _ended(data: dict[str, Any], run_id: str) -> str:
         where = f"\n    The partial transcript is in {_shown(data['artifact'])}" if data["artifact"] else ""
         return f"[{data['status'].upper()}] {_shown(error['message'])}{fix}{where}"
     word = "SUCCESS" if data["status"] == "succeeded" else data["status"].upper()
-    return f"[{word}] Artifact saved to {_shown(data['artifact'])}{notes}"
+    left = f"Artifact saved to {_shown(data['artifact'])}" if data["artifact"] else _shown(data["title"])
+    return f"[{word}] {left}{notes}"
+
+
+def _missed(data: dict[str, Any], run_id: str) -> str:
+    more = " or more" if data["capped"] else ""
+    return (
+        f"[!] recurring/{_shown(data['file'])} was missed {data['count']}{more} times since {data['first']}; "
+        f"only the latest occurrence, {data['latest']}, counts."
+    )
 
 
 _LINES: dict[str, Callable[[dict[str, Any], str], str]] = {
@@ -118,5 +132,17 @@ _LINES: dict[str, Callable[[dict[str, Any], str], str]] = {
     ),
     "run_handed_back": lambda data, run_id: f"[!] Run {run_id} is handed back; it goes on at the next start.",
     "run_ended": _ended,
+    "schedule_seen": lambda data, run_id: (
+        f"[!] recurring/{_shown(data['file'])} is scheduled: {_shown(data['schedule'])}."
+    ),
+    "schedule_due": lambda data, run_id: (
+        f"[!] recurring/{_shown(data['file'])} is due: dropped {_shown(data['dropped'])}."
+    ),
+    "schedule_missed": _missed,
+    "schedule_skipped": lambda data, run_id: f"[!] Skipped {_shown(data['id'])}: {_shown(data['reason'])}.",
+    "schedule_refused": lambda data, run_id: (
+        f"[ERROR] recurring/{_shown(data['file'])} is not scheduled: {_shown(data['error'])}\n"
+        f"    Fix: {_shown(data['fix'])}\n    A note is in {_shown(data['note'])}"
+    ),
     "stopping": lambda data, run_id: "\n--- Stopping: the turns in flight end first; again to stop at once. ---",
 }

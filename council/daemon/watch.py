@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from watchdog.events import (
     FileSystemEventHandler,
 )
 from watchdog.observers import Observer
+from watchdog.observers.api import BaseObserver
 
 from council.storage.drop import is_command_name
 
@@ -29,25 +31,34 @@ _KINDS: list[type[FileSystemEvent]] = [FileClosedEvent, FileMovedEvent, FileCrea
 _STOP_TIMEOUT_S = 5.0
 
 
+def _observer() -> BaseObserver:
+    """On Linux one that also tells of files moved in from elsewhere as moved, not as created."""
+    if sys.platform.startswith("linux"):
+        from watchdog.observers.inotify import InotifyObserver
+
+        return InotifyObserver(generate_full_events=True)
+    return Observer()
+
+
 class _Waker(FileSystemEventHandler):
+    """Speaks up for names that count alone. The temporary neighbour of a drop would start a scan, and the rename that
+    ends the drop would then find the daemon resting from it."""
+
     def __init__(self, wake: Callable[[str], object]) -> None:
         self._wake = wake
 
     def on_any_event(self, event: FileSystemEvent) -> None:
-        self._wake("")
-
-    def on_closed(self, event: FileSystemEvent) -> None:
-        self._wake(os.path.basename(os.fsdecode(event.src_path)))
-
-    def on_moved(self, event: FileSystemEvent) -> None:
-        self._wake(os.path.basename(os.fsdecode(event.dest_path)))
+        source, target = (os.path.basename(os.fsdecode(path)) for path in (event.src_path, event.dest_path))
+        whole = {FileClosedEvent: source, FileMovedEvent: target}.get(type(event), "")
+        if is_command_name(source) or is_command_name(target):
+            self._wake(whole)
 
 
 def watch(folder: Path, wake: Callable[[str], object]) -> Callable[[], None]:
     """Calls `wake` (from another thread) after changes in `folder`, with the name of a file that was closed after writing
-    or moved there, else with an empty one; what is returned ends it. When the system cannot
-    watch (no inotify left), that is said, and the timed scan remains."""
-    observer = Observer()
+    or moved there, else with an empty one; what is returned ends it. When the system cannot watch (no inotify left),
+    that is said, and the timed scan remains."""
+    observer = _observer()
     try:
         observer.schedule(_Waker(wake), str(folder), recursive=False, event_filter=_KINDS)
         observer.start()

@@ -28,7 +28,7 @@ from council.errors import CouncilError, InputUnreadable, ToolRefused
 from council.ids import sha256_hex
 from council.llm.base import Message, Model, TurnInfo
 from council.safety.untrusted import OutsideTexts, inert, plain_line
-from council.tools.base import ToolResult
+from council.tools.base import ToolContext, ToolResult
 from council.tools.registry import ToolRegistry
 from council.tools.tokens import Request, echoed, parse
 
@@ -120,7 +120,7 @@ class Deliberation:
 
     async def _read_input(self, path: str) -> Evidence:
         request = Request(action="READ_FILE", argument=path, raw=path, line=0, honoured=True, reason="")
-        return self._evidence(request, await self._call(request, None), STEWARD_INPUT, 0)
+        return self._evidence(request, await self._call(request, ("READ_FILE",), STEWARD_INPUT, 0), STEWARD_INPUT, 0)
 
     def _add_input(self, item: Evidence) -> None:
         self.transcript.inputs.append(item)
@@ -190,7 +190,7 @@ class Deliberation:
             name = f"round/{turn.round}/{member.role}/request/{number}"
 
             async def fulfil(request: Request = request) -> Evidence:
-                return self._evidence(request, await self._answer(request, member), member.role, turn.round)
+                return self._evidence(request, await self._answer(request, member, turn.round), member.role, turn.round)
 
             item = await self._run.step(name, fulfil, type=Evidence)
             self.transcript.entries.append(item)
@@ -206,7 +206,7 @@ class Deliberation:
             )
             self._changed()
 
-    async def _answer(self, request: Request, member: Member) -> ToolResult:
+    async def _answer(self, request: Request, member: Member, round_no: int) -> ToolResult:
         if not request.honoured:
             return _refusal("not_honoured", request.reason)
         if echoed(request, self._outside) and not self._fulfilled_before(request):
@@ -216,11 +216,13 @@ class Deliberation:
             return _refusal("too_many", f"this task has used its {self._equipment.limits.max_requests} requests")
         if sum(len(item.text.encode()) for item in asked) >= self._equipment.limits.max_context_bytes:
             return _refusal("too_much", f"this task has read its {self._equipment.limits.max_context_bytes} bytes")
-        return await self._call(request, member.tools)
+        return await self._call(request, member.tools, member.role, round_no)
 
-    async def _call(self, request: Request, allowed: Sequence[str] | None) -> ToolResult:
+    async def _call(self, request: Request, allowed: Sequence[str], role: str, round_no: int) -> ToolResult:
+        lane = self._run.header.lane
+        context = ToolContext(role=role, run_id=self._run.id, lane=lane, round=round_no, saw_outside=True)
         try:
-            return await self._equipment.tools.call(request, allowed=allowed if allowed is not None else ("READ_FILE",))
+            return await self._equipment.tools.call(request, allowed=allowed, context=context)
         except ToolRefused as error:
             return _refusal(error.code, str(error))
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import posixpath
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from council.agents.manifest import load_personas, require_roles
 from council.agents.memory import EXCERPT_CHARS, Memory, MemoryMessage, RememberedTask, Session, digest
 from council.artifacts.render import render
-from council.commands.models import COMMANDS, DeliberateCommand
+from council.commands.models import COMMANDS, DeliberateCommand, RunCommand
 from council.deliberation.deliberate import Deliberation, Equipment, Limits, StartView, enlist
 from council.deliberation.page import PageState, build_page, status_of, tokens_of
 from council.deliberation.transcript import Evidence, Transcript, Turn
@@ -27,7 +28,8 @@ log = logging.getLogger(__name__)
 
 TRIAD = ("COORDINATOR", "STRATEGIST", "AUDITOR")
 _LIVE_INTERVAL_S = 1.0  # an editor that follows the file needs no more
-_TITLE_CHARS = 100
+_TITLE_CHARS = 120
+_SENTENCE = re.compile(r".{12,}?[.?!:](?=\s)")  # shorter ones are "Hello." or "Task:"
 
 
 @dataclass(frozen=True)
@@ -52,35 +54,42 @@ class DeliberateHandler:
     def __init__(self, setup: CouncilSetup) -> None:
         self._setup = setup
 
-    def admit(self, command: DeliberateCommand) -> Admission:
-        title = title_of(command.task_description)
-        return Admission(title, self._output_path(command.output_artifact_path, title))
+    def admit(self, command: RunCommand) -> Admission:
+        assert isinstance(command, DeliberateCommand)
+        return admit_deliberation(command, self._setup.root, self._setup.output_rules)
 
     def begin(self, run: Run) -> Task:
         return Task(run, self._setup)
 
-    def _output_path(self, wanted: str, title: str) -> str:
-        field = "output_artifact_path"
-        folder = wanted.endswith("/")
-        path = posixpath.normpath(wanted) if not wanted.startswith("/") and ".." not in wanted.split("/") else wanted
-        try:
-            path = path.removeprefix("./")
-            self._setup.output_rules.check(path)
-            if folder or self._setup.root.kind(path) == "directory":
-                path = f"{path}/{slugify(title)}.md"
-            elif self._setup.root.kind(path) == "other":
-                raise PathRefused(f"`{path}` is not a regular file.", reason="special", fix="name another path")
-        except PathRefused as error:
-            raise CommandInvalid(
-                f"`{field}`: {error.message}", fix=error.fix or "name a .md file below artifacts/", field=field
-            ) from error
-        if not path.endswith(".md"):
-            raise CommandInvalid(
-                f"`{field}` is `{path}`: a decision is Markdown.",
-                fix=f"end it in .md, or in / to have {slugify(title)}.md in that folder",
-                field=field,
-            )
-        return path
+
+def admit_deliberation(command: DeliberateCommand, root: ConfinedRoot, output_rules: PathRules) -> Admission:
+    """Title and output path of a command; needs no model. Raises CommandInvalid when the path will not do."""
+    title = title_of(command.task_description)
+    return Admission(title, _output_path(root, output_rules, command.output_artifact_path, title))
+
+
+def _output_path(root: ConfinedRoot, rules: PathRules, wanted: str, title: str) -> str:
+    field = "output_artifact_path"
+    folder = wanted.endswith("/")
+    path = posixpath.normpath(wanted) if not wanted.startswith("/") and ".." not in wanted.split("/") else wanted
+    try:
+        path = path.removeprefix("./")
+        rules.check(path)
+        if folder or root.kind(path) == "directory":
+            path = f"{path}/{slugify(title)}.md"
+        elif root.kind(path) == "other":
+            raise PathRefused(f"`{path}` is not a regular file.", reason="special", fix="name another path")
+    except PathRefused as error:
+        raise CommandInvalid(
+            f"`{field}`: {error.message}", fix=error.fix or "name a .md file below artifacts/", field=field
+        ) from error
+    if not path.endswith(".md"):
+        raise CommandInvalid(
+            f"`{field}` is `{path}`: a decision is Markdown.",
+            fix=f"end it in .md, or in / to have {slugify(title)}.md in that folder",
+            field=field,
+        )
+    return path
 
 
 class Task:
@@ -156,7 +165,9 @@ class Task:
             error=finish.error if finish else None,
             cancelled=bool(finish and finish.cancelled),
             finished=finish.at if finish else "",
-            displaced_from=self._run.output.wanted if self._run.output.displaced else "",
+            displaced=f"`{self._run.output.wanted}` {self._run.output.displaced}."
+            if self._run.output.displaced
+            else "",
         )
 
     def _grow(self) -> None:
@@ -205,11 +216,8 @@ class Task:
 def title_of(task: str) -> str:
     """The first sentence or line of a task, short enough for a heading."""
     first = plain_line(next((line for line in task.splitlines() if line.strip()), ""), 1_000).strip("# ").strip()
-    for mark in (". ", "? ", "! ", ": "):
-        head, found, _ = first.partition(mark)
-        if found and len(head) >= 12:
-            first = head + (mark.strip() if mark == "? " else "")
-            break
+    sentence = _SENTENCE.match(first)
+    first = sentence[0] if sentence else first
     first = first.rstrip(".:!")
     if len(first) <= _TITLE_CHARS:
         return first or "Decision"

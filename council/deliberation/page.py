@@ -16,7 +16,8 @@ MODES = {"offline": "offline-extractive", "scripted": "scripted"}
 
 @dataclass(frozen=True)
 class PageState:
-    """Everything a page is made of. `finished` is empty while the run goes on."""
+    """Everything a page is made of. `finished` is empty while the run goes on; `displaced` says why the page is not where
+    it was wanted."""
 
     header: RunHeader
     transcript: Transcript
@@ -28,7 +29,7 @@ class PageState:
     error: ErrorRef | None = None
     cancelled: bool = False
     finished: str = ""
-    displaced_from: str = ""
+    displaced: str = ""
 
 
 def status_of(state: PageState) -> RunStatus:
@@ -152,10 +153,7 @@ def _notes(state: PageState, status: str) -> list[str]:
     if state.finished and _cut_off(state):
         notes.append("A reply reached its token limit and is cut off; raise `max_output_tokens`.")
     notes += [f"The input `{item.argument}` could not be read: {item.error}" for item in unread]
-    if state.displaced_from:
-        notes.append(
-            f"`{state.displaced_from}` was edited since Council wrote it (or is not ours); it was left as it is."
-        )
+    notes += [state.displaced] if state.displaced else []
     return [*notes, *state.notes]
 
 

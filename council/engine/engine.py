@@ -12,21 +12,23 @@ import asyncio
 import contextlib
 import logging
 import secrets
+import shutil
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from council.commands.models import CancelCommand, DeliberateCommand, canonical_hash, dump
+from council.commands.models import CancelCommand, RunCommand, canonical_hash, dump
 from council.engine.commit import Output, roll_forward, stage
 from council.engine.journal import Exhausted, FileJournal, Handback
 from council.engine.outputs import OutputFile, OutputLedger
 from council.engine.receipts import ArtifactRef, ErrorRef, IdBinding, Receipt, Receipts
 from council.engine.records import EPOCH, Committed, Ended, FileIdentity, RunHeader, RunStatus, Waiting
 from council.engine.runs import Admission, Execution, Finish, Handler, Outcome, Parked, Run
-from council.errors import CouncilError, IdConflict, JournalDamaged, StorageFailed
+from council.errors import CouncilError, JournalDamaged, PathRefused, StorageFailed
 from council.events import Events
 from council.ids import Clock, new_run_id, timestamp
 from council.storage.files import fsync_dir
@@ -89,6 +91,7 @@ class Engine:
         self._running = 0
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._stopping = False
+        self._last_order = 0
         self._changed = asyncio.Event()
         self.active: dict[str, Run] = {}
         self.on_ended: Callable[[Run, RunStatus], None] = lambda run, status: None
@@ -97,13 +100,14 @@ class Engine:
 
     # ── admission ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def admit(self, command: DeliberateCommand, file: FileIdentity) -> Run | Receipt:
+    def admit(self, command: RunCommand, file: FileIdentity) -> Run | Receipt:
         """A new run whose record 0 is on disk, or the receipt that already answers this command's id.
 
         Raises CommandInvalid, PathRefused or IdConflict when it cannot become a run; StorageFailed when it cannot now.
         """
         if command.id is not None:
-            answered = self._answered(command.id, canonical_hash(command))
+            is_active = self.active.__contains__
+            answered = self._receipts.answering(command.id, canonical_hash(command), is_active)
             if answered is not None:
                 return answered
         admission = self._handlers[command.type].admit(command)
@@ -113,29 +117,12 @@ class Engine:
         self._enqueue(run)
         return run
 
-    def id_in_progress(self, command: DeliberateCommand) -> bool:
+    def id_in_progress(self, command: RunCommand) -> bool:
         """True when a run with this command's id is under way: its receipt will answer."""
         bound = self._receipts.bound(command.id) if command.id is not None else None
         return bound is not None and bound.run_id in self.active
 
-    def _answered(self, id_: str, command_hash: str) -> Receipt | None:
-        bound = self._receipts.bound(id_)
-        if bound is None:
-            return None
-        receipt = self._receipts.read(bound.run_id)
-        if receipt is not None and receipt.status in ("failed", "cancelled"):
-            return None
-        if receipt is None and bound.run_id not in self.active:
-            return None  # bound, but the process died before there was a run
-        if bound.command_hash != command_hash:
-            raise IdConflict(
-                f"the id {id_!r} belongs to run {bound.run_id}, which was asked something else.",
-                fix="choose another id, or drop the same command again to get its receipt",
-                field="id",
-            )
-        return receipt
-
-    def _header(self, command: DeliberateCommand, file: FileIdentity, admission: Admission) -> RunHeader:
+    def _header(self, command: RunCommand, file: FileIdentity, admission: Admission) -> RunHeader:
         now = self._clock.now()
         return RunHeader(
             run_id=new_run_id(now),
@@ -149,18 +136,28 @@ class Engine:
             secret=(self._run_secret or secrets.token_bytes(_SECRET_BYTES)).hex(),
             output_path=admission.output_path,
             title=admission.title,
+            order=self._next_order(),
         )
+
+    def _next_order(self) -> int:
+        """Nanoseconds since the epoch, but never less than before: a clock set back does not change the order."""
+        self._last_order = max(self._last_order + 1, int(self._clock.now().timestamp() * 1_000_000_000))
+        return self._last_order
 
     def _create(self, header: RunHeader, id_: str | None) -> Run:
         if id_ is not None:
             self._receipts.bind(IdBinding(id_, header.command_hash, header.run_id))
+        folder, marker = self._paths.runs / header.run_id, self._paths.active / header.run_id
         try:
-            folder = self._paths.runs / header.run_id
             folder.mkdir()
-            (self._paths.active / header.run_id).touch()
+            marker.touch()
             journal = FileJournal.create(folder / "journal.jsonl", header)
             fsync_dir(folder)
-        except OSError as error:
+        except (OSError, StorageFailed) as error:
+            marker.unlink(missing_ok=True)  # there is no run: the command file stays, and is tried again
+            shutil.rmtree(folder, ignore_errors=True)
+            if isinstance(error, StorageFailed):
+                raise
             raise StorageFailed(
                 f"cannot create run {header.run_id}: {error.strerror}.", fix="make room on the disk", errno=error.errno
             ) from error
@@ -169,7 +166,8 @@ class Engine:
     def _adopt(self, journal: FileJournal) -> Run:
         header = journal.header
         journal.stopping = lambda: self._stopping
-        output = OutputFile(self._root, self._ledger, self._paths.runs, header.output_path, header.run_id)
+        path = header.output_path
+        output = OutputFile(self._root, self._ledger, self._paths.runs, path, header.run_id) if path else None
         run = Run(journal, self._events, output)
         self.active[run.id] = run
         return run
@@ -177,12 +175,10 @@ class Engine:
     # ── recovery ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def recover(self) -> list[Run]:
-        """Takes up every run that had not ended when the process last stopped, oldest first."""
-        recovered = []
-        for marker in sorted(self._paths.active.iterdir()):
-            run = self._recover_one(marker)
-            if run is not None:
-                recovered.append(run)
+        """Takes up every run that had not ended when the process last stopped, in the order of their admission."""
+        found = [self._recover_one(marker) for marker in list(self._paths.active.iterdir())]
+        recovered = sorted((run for run in found if run is not None), key=lambda run: (run.header.order, run.id))
+        self._last_order = max((run.header.order for run in recovered), default=0)
         for run in recovered:
             self._events.publish("run_recovered", run.id, title=run.header.title, steps=run.journal.step_count)
             self._enqueue(run)
@@ -193,11 +189,11 @@ class Engine:
         try:
             return self._adopt(FileJournal.load(path))
         except (JournalDamaged, StorageFailed) as error:
-            if path.exists() and path.stat().st_size > 0:
+            if not path.exists() or error.data.get("records") == 0:
+                marker.unlink()  # the process died before record 0 was whole: the command file is there and runs anew
+            else:
                 log.error("run %s is left alone: %s", marker.name, error)
                 self._events.publish("run_damaged", marker.name, error=error.message, fix=error.fix)
-            else:  # the process died between the marker and record 0: the command file is still there and runs anew
-                marker.unlink()
             return None
 
     # ── lanes and slots ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -214,11 +210,13 @@ class Engine:
             if lane.turn is not None or not lane.queue:
                 continue
             run = lane.queue[0]
-            if self._outputs_held.get(run.header.output_path, run.id) != run.id:
+            path = run.header.output_path
+            if path and self._outputs_held.get(path, run.id) != run.id:
                 continue
             lane.queue.popleft()
             lane.turn = run
-            self._outputs_held[run.header.output_path] = run.id
+            if path:
+                self._outputs_held[path] = run.id
             self._start(run)
         self._changed.set()
 
@@ -234,8 +232,7 @@ class Engine:
         try:
             if run.journal.committed is None:
                 run.journal.attempt()
-                outcome = await self._work(run)
-                self._commit(run, outcome)
+                self._commit(run, await self._work(run))
             self._complete(run)
         except Handback:
             run.status = "queued"
@@ -245,12 +242,17 @@ class Engine:
         except StorageFailed as error:
             log.error("run %s: %s", run.id, error)
             self._park(run, Parked("storage", _STORAGE_RETRY_S, error))
+        except Exception:
+            log.exception("run %s met a defect while it ended; it is tried again at the next start", run.id)
+            run.status = "waiting"
+            run.waiting_for = "restart"
         finally:
             self._running -= 1
             run.task = None
             self._pump()
 
-    async def _work(self, run: Run) -> Outcome:
+    async def _work(self, run: Run) -> Callable[[], Outcome]:
+        """Does the work; what is returned renders what it leaves, for wherever the artifact goes."""
         execution = self._handlers[run.header.type].begin(run)
         run.publish("run_started", title=run.header.title, attempt=run.journal.attempts, file=run.header.file.name)
         if run.cancel_reason:
@@ -260,7 +262,7 @@ class Engine:
         finish = run.journal.put("finish", finish, type=Finish)
         run.state = "PRODUCING_ARTIFACT"
         run.publish("state", state=run.state)
-        return execution.conclude(finish)
+        return partial(execution.conclude, finish)
 
     async def _finish_of(self, run: Run, execution: Execution) -> Finish:
         try:
@@ -285,14 +287,32 @@ class Engine:
     def _finish(self, error: ErrorRef | None = None, *, cancelled: bool = False) -> Finish:
         return Finish(timestamp(self._clock.now()), error, cancelled)
 
-    def _commit(self, run: Run, outcome: Outcome) -> None:
-        final, replaces, otherwise = run.output.claim(outcome.artifact)
-        artifact = Output(final, outcome.artifact, replaces, otherwise)
-        files = stage(self._root, [artifact, *outcome.outputs], run.id)
-        receipt = self._receipt(run, outcome, ArtifactRef(final, files[0].sha256))
+    def _commit(self, run: Run, conclude: Callable[[], Outcome]) -> None:
+        try:
+            self._commit_outcome(run, self._settled(run, conclude))
+        except PathRefused as error:  # the folder of the artifact became something else in mid-run
+            log.warning("run %s: %s", run.id, error)
+            run.output.step_aside(f"cannot be written ({error.message})", f"artifacts/{run.id}.md")
+            self._commit_outcome(run, conclude())
+
+    def _settled(self, run: Run, conclude: Callable[[], Outcome]) -> Outcome:
+        """The outcome, rendered for the place where it goes: a person may have edited the page meanwhile."""
+        if run.output_path:
+            run.output.settle()
+        return conclude()
+
+    def _commit_outcome(self, run: Run, outcome: Outcome) -> None:
+        artifact = [self._claim(run, outcome.artifact)] if outcome.artifact is not None else []
+        files = stage(self._root, [*artifact, *outcome.outputs], run.id)
+        reference = ArtifactRef(artifact[0].path, files[0].sha256) if artifact else None
+        receipt = self._receipt(run, outcome, reference)
         run.journal.commit(Committed(outcome.status, files, msgspec.Raw(msgspec.json.encode(receipt))))
 
-    def _receipt(self, run: Run, outcome: Outcome, artifact: ArtifactRef) -> Receipt:
+    def _claim(self, run: Run, artifact: bytes) -> Output:
+        final, replaces, otherwise = run.output.claim(artifact)
+        return Output(final, artifact, replaces, otherwise)
+
+    def _receipt(self, run: Run, outcome: Outcome, artifact: ArtifactRef | None) -> Receipt:
         finish = run.journal.put("finish", self._finish(), type=Finish)
         return Receipt(
             run_id=run.id,
@@ -321,7 +341,7 @@ class Engine:
         assert committed is not None
         finals = roll_forward(self._root, committed.files)
         receipt = msgspec.json.decode(committed.receipt, type=Receipt)
-        if finals:
+        if receipt.artifact is not None:
             receipt = msgspec.structs.replace(receipt, artifact=ArtifactRef(finals[0], committed.files[0].sha256))
         self._receipts.write(receipt)
         run.status = committed.status
@@ -393,6 +413,8 @@ class Engine:
         lane = self._lanes[run.header.lane]
         with contextlib.suppress(ValueError):
             lane.queue.remove(run)
+        if run.output_path and self._outputs_held.get(run.output_path, run.id) != run.id:
+            run.output.step_aside("is being written by another run")
         self._start(run)
         return True
 

@@ -1,7 +1,11 @@
 """The journal of one run: an append-only file of checksummed JSON lines, one sync per step.
 
 A line is `{"c":"<crc32, 8 hex>","r":<record>}`. A torn last line (the process died while writing) is cut off on load;
-a line in the middle that does not verify is JournalDamaged: nothing is guessed.
+a line in the middle that does not verify is JournalDamaged: nothing is guessed. A result larger than MAX_INLINE_BYTES
+lies beside it in `blobs/`, named by its hash.
+
+Three kinds of step: `step` (a result, recorded once), `effect` (a change whose own transaction keeps the record, which
+on resume is the truth), `ephemeral` (only a small typed outcome is kept: for what must not be written down).
 """
 
 from __future__ import annotations
@@ -16,12 +20,16 @@ import msgspec
 
 from council.engine.records import Committed, Ended, Record, RunHeader, StepBegun, StepDone, Waiting
 from council.errors import Drift, JournalDamaged, StorageFailed
+from council.ids import sha256_hex
+from council.storage.files import write_atomic
 
 T = TypeVar("T")
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Record)
 _ATTEMPT = "attempt"
+MAX_INLINE_BYTES = 256 << 10  # a line beyond this makes every later load slow
+MAX_EPHEMERAL_BYTES = 1 << 10  # an outcome, not a text
 _PREFIX = len('{"c":"00000000","r":')
 
 
@@ -34,10 +42,29 @@ class Exhausted(BaseException):
     """The journal is closed (its end is recorded) and a step was asked for that it does not hold."""
 
 
+class EffectStore(Protocol):
+    """Where an effect's own transaction keeps (run_id, step) under a unique key, with the encoded result."""
+
+    def recorded(self, run_id: str, step: str) -> bytes | None:
+        """What the committed transaction stored for this step, None when there is none."""
+
+
 class Journal(Protocol):
     """The seam: a recorded step is never run again."""
 
     async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], request: str = "") -> T: ...
+
+    async def effect(
+        self,
+        name: str,
+        store: EffectStore,
+        fn: Callable[[str, str, Callable[[T], bytes]], Awaitable[T]],
+        *,
+        type: type[T],
+        request: str = "",
+    ) -> T: ...
+
+    async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], request: str = "") -> T: ...
 
 
 def encode_line(record: Record) -> bytes:
@@ -115,22 +142,91 @@ class FileJournal:
         known = self._steps.get(name)
         if known is not None:
             _require_same(known, request)
-            return msgspec.json.decode(known.out, type=type)
-        if self.closed:
-            raise Exhausted(name)
-        if self.stopping():
-            raise Handback
-        self._append(StepBegun(name, request), sync=False)
-        result = await fn()
-        return self.put(name, result, type=type, request=request)
+            return self._result(known, type)
+        self._begin(name, request)
+        return self.put(name, await fn(), type=type, request=request)
+
+    async def effect(
+        self,
+        name: str,
+        store: EffectStore,
+        fn: Callable[[str, str, Callable[[T], bytes]], Awaitable[T]],
+        *,
+        type: type[T],
+        request: str = "",
+    ) -> T:
+        """A step that changes something in `store`, once, whatever dies when.
+
+        `fn(run_id, name, encode)` makes the change and, in the same transaction, stores `encode(result)` under the
+        unique key (run_id, name). A process that died after that transaction and before this journal's record finds
+        the row on resume and does not change anything again.
+        """
+        known = self._steps.get(name)
+        if known is not None:
+            _require_same(known, request)
+            return self._result(known, type)
+        row = store.recorded(self.header.run_id, name)
+        if row is not None:
+            return self.put(name, msgspec.json.decode(row, type=type), type=type, request=request)
+        self._begin(name, request)
+        return self.put(name, await fn(self.header.run_id, name, _encoder.encode), type=type, request=request)
+
+    async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], request: str = "") -> T:
+        """A step of which only its outcome is kept: `fn` returns a small typed value without prompt text, and that is
+        what replay returns. Raises ValueError for an outcome beyond MAX_EPHEMERAL_BYTES."""
+
+        async def small() -> T:
+            outcome = await fn()
+            if len(_encoder.encode(outcome)) > MAX_EPHEMERAL_BYTES:
+                raise ValueError(f"the outcome of the ephemeral step {name} is larger than {MAX_EPHEMERAL_BYTES} bytes")
+            return outcome
+
+        return await self.step(name, small, type=type, request=request)
 
     def put(self, name: str, value: T, *, type: type[T], request: str = "") -> T:
         """The recorded result of `name`, else `value`, now recorded and synced: a step whose work is already done."""
         known = self._steps.get(name)
         if known is not None:
-            return msgspec.json.decode(known.out, type=type)
-        self._append(StepDone(name, request, msgspec.Raw(_encoder.encode(value))), sync=True)
+            return self._result(known, type)
+        encoded = _encoder.encode(value)
+        if len(encoded) <= MAX_INLINE_BYTES:
+            record = StepDone(name, request, msgspec.Raw(encoded))
+        else:
+            record = StepDone(name, request, msgspec.Raw(b"null"), self._store_blob(encoded))
+        self._append(record, sync=True)
         return value
+
+    def _begin(self, name: str, request: str) -> None:
+        if self.closed:
+            raise Exhausted(name)
+        if self.stopping():
+            raise Handback
+        self._append(StepBegun(name, request), sync=False)
+
+    def _store_blob(self, encoded: bytes) -> str:
+        """Before the record that names it, so that a record never points at nothing."""
+        digest = sha256_hex(encoded)
+        folder = self.path.parent / "blobs"
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise _failed(self.path, error) from error
+        write_atomic(folder / digest, encoded)
+        return digest
+
+    def _result(self, record: StepDone, type: type[T]) -> T:
+        if not record.blob:
+            return msgspec.json.decode(record.out, type=type)
+        path = self.path.parent / "blobs" / record.blob
+        try:
+            encoded = path.read_bytes()
+        except OSError as error:
+            raise JournalDamaged(
+                f"{path}: cannot be read ({error.strerror}).", fix="restore it from a backup"
+            ) from None
+        if sha256_hex(encoded) != record.blob:
+            raise JournalDamaged(f"{path}: does not match its name.", fix="restore it from a backup")
+        return msgspec.json.decode(encoded, type=type)
 
     def attempt(self) -> int:
         """Notes that an execution begins; how many began so far, this one included. Not synced."""
@@ -205,7 +301,9 @@ def read_records(path: Path, data: bytes) -> tuple[list[Record], int, int]:
         records.append(record)
         position = end + 1
     if not records:
-        raise JournalDamaged(f"{path}: no record verifies.", fix="move the run's folder away; the command runs anew")
+        raise JournalDamaged(
+            f"{path}: no record verifies.", fix="move the run's folder away; the command runs anew", records=0
+        )
     return records, position, len(data)
 
 

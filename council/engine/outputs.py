@@ -17,7 +17,7 @@ from council.storage.paths import ConfinedRoot
 
 
 class Written(msgspec.Struct, frozen=True):
-    """What stands at `path`: `sha256s` are the last bytes we wrote and the ones before (a write may have been cut off)."""
+    """What stands at `path`: `sha256s` are the bytes we were about to write and the ones they were to replace."""
 
     path: str
     run_id: str
@@ -38,11 +38,10 @@ class OutputLedger:
         except msgspec.MsgspecError:
             return None  # a damaged entry claims nothing: the file is then treated as a person's, and kept
 
-    def note(self, path: str, run_id: str, sha256: str, *, sync: bool) -> None:
-        """To be called before the bytes with `sha256` are put at `path`."""
-        before = self.read(path)
-        previous = before.sha256s[:1] if before else ()
-        entry = Written(path, run_id, (sha256, *(known for known in previous if known != sha256)))
+    def note(self, path: str, run_id: str, sha256: str, *, current: str | None, sync: bool) -> None:
+        """To be called before the bytes with `sha256` take the place of ours with the hash `current` (None: of nothing).
+        Whichever of the two a crash leaves there, it is known as ours."""
+        entry = Written(path, run_id, tuple(dict.fromkeys(known for known in (sha256, current) if known)))
         self._folder.mkdir(parents=True, exist_ok=True)
         write_atomic(self._file(path), msgspec.json.encode(entry), sync=sync)
 
@@ -62,41 +61,45 @@ class OutputFile:
         pure = PurePosixPath(path)
         self.beside = str(pure.with_name(f"{pure.stem}.{run_id}{pure.suffix}"))
         self.path = path
-        self._settle_path()
+        self.displaced = ""  # why the file does not go to the wanted path, a sentence about it
 
-    @property
-    def displaced(self) -> bool:
-        """True when a person's file stands at the wanted path."""
-        return self.path != self.wanted
+    def step_aside(self, reason: str, path: str = "") -> None:
+        """The file goes beside the wanted path (or to `path`), and `reason` says why."""
+        self.path = path or self.beside
+        self.displaced = reason
 
     def grow(self, data: bytes) -> None:
         """Puts `data` there now, without a sync: the next version or the commit replaces it."""
-        self._settle_path()
-        self._ledger.note(self.path, self._run_id, sha256_hex(data), sync=False)
+        current = self.settle()
+        self._ledger.note(self.path, self._run_id, sha256_hex(data), current=current, sync=False)
         self._root.write_atomic(self.path, data, sync=False)
 
     def claim(self, data: bytes) -> tuple[str, tuple[str, ...], str]:
         """Before a commit of `data`: (final path, hashes it may replace, path beside it)."""
-        self._settle_path()
-        self._ledger.note(self.path, self._run_id, sha256_hex(data), sync=True)
+        current = self.settle()
+        self._ledger.note(self.path, self._run_id, sha256_hex(data), current=current, sync=True)
         entry = self._ledger.read(self.path)
         return self.path, entry.sha256s if entry else (), self.beside
 
-    def _settle_path(self) -> None:
-        if self.path == self.beside:
-            return
+    def settle(self) -> str | None:
+        """Chooses the path by what stands at the wanted one now; the SHA-256 of ours that is to be replaced, if any."""
+        if not self.displaced:
+            current = self._hash(self.path)
+            entry = self._ledger.read(self.path)
+            if current == "" or (current is not None and (entry is None or current not in entry.sha256s)):
+                self.step_aside("was edited since Council wrote it (or is not ours), and was left as it is")
+            else:
+                if current is not None and entry is not None and entry.run_id != self._run_id:
+                    self._keep_old(entry.run_id)
+                return current
+        return self._hash(self.path) or None
+
+    def _hash(self, path: str) -> str | None:
+        """None when nothing is there, empty when what is there is no file."""
         try:
-            current = self._root.sha256(self.path)
+            return self._root.sha256(path)
         except PathRefused:
-            self.path = self.beside  # a folder, a link, a device: not ours
-            return
-        if current is None:
-            return
-        entry = self._ledger.read(self.path)
-        if entry is None or current not in entry.sha256s:
-            self.path = self.beside
-        elif entry.run_id != self._run_id:
-            self._keep_old(entry.run_id)
+            return ""
 
     def _keep_old(self, owner: str) -> None:
         kept = self._runs / owner / "artifact.md"

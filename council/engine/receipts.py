@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from council.engine.records import FileIdentity, RunStatus
+from council.errors import IdConflict
 from council.ids import sha256_hex
 from council.storage.files import write_atomic
 
@@ -104,6 +106,24 @@ class Receipts:
             return msgspec.json.decode(self._id_path(id_).read_bytes(), type=IdBinding)
         except FileNotFoundError:
             return None
+
+    def answering(self, id_: str, command_hash: str, is_active: Callable[[str], bool]) -> Receipt | None:
+        """The receipt that already answers a command of this id; None when it is to run. Raises IdConflict."""
+        bound = self.bound(id_)
+        if bound is None:
+            return None
+        receipt = self.read(bound.run_id)
+        if receipt is not None and receipt.status in ("failed", "cancelled"):
+            return None
+        if receipt is None and not is_active(bound.run_id):
+            return None  # bound, but the process died before there was a run
+        if bound.command_hash != command_hash:
+            raise IdConflict(
+                f"the id {id_!r} belongs to run {bound.run_id}, which was asked something else.",
+                fix="choose another id, or drop the same command again to get its receipt",
+                field="id",
+            )
+        return receipt
 
     def _id_path(self, id_: str) -> Path:
         return self._ids / f"{sha256_hex(id_)}.json"

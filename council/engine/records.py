@@ -12,8 +12,9 @@ import msgspec
 
 EPOCH = 1  # raised when the meaning of recorded steps changes; a journal of another epoch is not resumed
 
-RunStatus = Literal["queued", "running", "waiting", "succeeded", "degraded", "failed", "cancelled"]
-ENDED: frozenset[str] = frozenset({"succeeded", "degraded", "failed", "cancelled"})
+# `skipped` is no run's: it stands in the receipt of a scheduled occurrence that never became one.
+RunStatus = Literal["queued", "running", "waiting", "succeeded", "degraded", "failed", "cancelled", "skipped"]
+ENDED: frozenset[str] = frozenset({"succeeded", "degraded", "failed", "cancelled", "skipped"})
 
 
 class FileIdentity(msgspec.Struct, frozen=True):
@@ -26,7 +27,8 @@ class FileIdentity(msgspec.Struct, frozen=True):
 
 
 class RunHeader(msgspec.Struct, frozen=True, tag="run", tag_field="t"):
-    """Record 0. `secret` (hex, 32 bytes) feeds every random choice of the run; `command_hash` ignores spelling and id."""
+    """Record 0. `secret` (hex, 32 bytes) feeds every random choice of the run; `command_hash` ignores spelling and id;
+    `order` grows with each admission: the order in a lane, after a restart too."""
 
     run_id: str
     epoch: int
@@ -39,6 +41,7 @@ class RunHeader(msgspec.Struct, frozen=True, tag="run", tag_field="t"):
     secret: str
     output_path: str = ""
     title: str = ""
+    order: int = 0
 
 
 class StepBegun(msgspec.Struct, frozen=True, tag="begin", tag_field="t"):
@@ -49,11 +52,13 @@ class StepBegun(msgspec.Struct, frozen=True, tag="begin", tag_field="t"):
 
 
 class StepDone(msgspec.Struct, frozen=True, tag="done", tag_field="t"):
-    """`request` is the hash of what was asked, empty when there was nothing to hash."""
+    """`request` is the hash of what was asked, empty when there was nothing to hash. A result too large for a line lies
+    in `blobs/<blob>` beside the journal, named by its SHA-256; `out` is then null."""
 
     name: str
     request: str
     out: msgspec.Raw
+    blob: str = ""
 
 
 class Waiting(msgspec.Struct, frozen=True, tag="wait", tag_field="t"):

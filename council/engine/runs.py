@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from council.commands.models import CancelCommand, DeliberateCommand
+from council.commands.models import RunCommand
 from council.engine.commit import Output
 from council.engine.journal import FileJournal
 from council.engine.outputs import OutputFile
@@ -43,7 +43,8 @@ class Finish(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Admission:
-    """What a handler says of a command before it becomes a run. `output_path` is relative to the home."""
+    """What a handler says of a command before it becomes a run. `output_path` is relative to the home, empty for a run
+    that leaves no artifact."""
 
     title: str
     output_path: str
@@ -51,10 +52,10 @@ class Admission:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run leaves: `artifact` and further `outputs` are committed together with `status`."""
+    """What a run leaves: `artifact` (None: a receipt alone) and further `outputs` are committed with `status`."""
 
     status: RunStatus
-    artifact: bytes
+    artifact: bytes | None
     outputs: tuple[Output, ...] = ()
     error: ErrorRef | None = None
     notes: tuple[str, ...] = ()
@@ -67,18 +68,29 @@ class Outcome:
 class Run:
     """A run in memory. `state` is the Protocol 95 word, `status` the ledger's."""
 
-    def __init__(self, journal: FileJournal, events: Events, output: OutputFile) -> None:
+    def __init__(self, journal: FileJournal, events: Events, output: OutputFile | None) -> None:
         self.journal = journal
         self.header: RunHeader = journal.header
         self.id = journal.header.run_id
         self.secret = bytes.fromhex(journal.header.secret)
         self.status: RunStatus = "queued"
         self.state = "EXECUTING_TASK"
-        self.output = output
+        self._output = output
         self.cancel_reason = ""
         self.task: asyncio.Task[None] | None = None
         self.waiting_for = ""
         self._events = events
+
+    @property
+    def output(self) -> OutputFile:
+        """The artifact's file; a handler that admitted its command without an `output_path` has none."""
+        assert self._output is not None
+        return self._output
+
+    @property
+    def output_path(self) -> str:
+        """Where the artifact goes, as far as is known now; empty when the run leaves none."""
+        return self._output.path if self._output is not None else ""
 
     def publish(self, kind: str, **data: Any) -> None:
         self._events.publish(kind, self.id, **data)
@@ -105,10 +117,7 @@ class Execution(Protocol):
 class Handler(Protocol):
     """How one command type becomes a run."""
 
-    def admit(self, command: DeliberateCommand) -> Admission:
+    def admit(self, command: RunCommand) -> Admission:
         """Checks what only the home can tell. Raises CommandInvalid or PathRefused: then there is no run."""
 
     def begin(self, run: Run) -> Execution: ...
-
-
-AnyCommand = DeliberateCommand | CancelCommand

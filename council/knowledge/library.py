@@ -14,7 +14,7 @@ from council.storage.paths import ConfinedRoot, PathRules
 
 _BINARY_PROBE_BYTES = 8192
 _LINE_RANGE = re.compile(r"^(?P<path>.+?):(?P<first>[0-9]{1,7})(?:-(?P<last>[0-9]{1,7}))?$")
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")  # as editors count: only a newline ends a line, unlike str.splitlines
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 MAX_LISTED = 200
 _MAX_WALKED = 20_000
 
@@ -50,7 +50,7 @@ class Library:
         normal = path.removeprefix("./")
         self._rules.check(normal)
         data = self._root.read(normal, max_bytes=self._max_file_bytes).data
-        lines = _LINE.findall(_text(normal, data))
+        lines = split_lines(as_text(normal, data))
         total = len(lines)
         if first_line > max(total, 1) or (last_line is not None and last_line < first_line):
             raise PathRefused(
@@ -75,8 +75,8 @@ class Library:
         wanted = PathRules(deny=(), allow=(glob.removeprefix("./") or "**",))
         found: list[str] = []
         try:
-            for path in self._root.walk(max_entries=_MAX_WALKED, skip=self._denied):
-                if self._denied(path) or _refused(wanted, path):
+            for path in self._root.walk(max_entries=_MAX_WALKED, skip=lambda folder: is_closed(self._rules, folder)):
+                if is_denied(self._rules, path) or is_denied(wanted, path):
                     continue
                 if len(found) == MAX_LISTED:
                     return found, True
@@ -86,9 +86,6 @@ class Library:
                 raise
             return found, True
         return found, False
-
-    def _denied(self, path: str) -> bool:
-        return _refused(self._rules, path)
 
 
 def split_range(argument: str) -> tuple[str, int, int | None]:
@@ -101,7 +98,8 @@ def split_range(argument: str) -> tuple[str, int, int | None]:
     return match["path"], max(first, 1), last
 
 
-def _refused(rules: PathRules, path: str) -> bool:
+def is_denied(rules: PathRules, path: str) -> bool:
+    """Whether the rules keep this file from readers."""
     try:
         rules.check(path)
     except PathRefused:
@@ -109,7 +107,22 @@ def _refused(rules: PathRules, path: str) -> bool:
     return False
 
 
-def _text(path: str, data: bytes) -> str:
+def is_closed(rules: PathRules, folder: str) -> bool:
+    """Whether nothing in a folder can be read. A folder that no rule allows by its own name may hold files that are."""
+    try:
+        rules.check(folder)
+    except PathRefused as error:
+        return error.reason != "denied" or bool(error.data["rule"])
+    return False
+
+
+def split_lines(text: str) -> list[str]:
+    """As editors count them, each with its newline: only a newline ends a line, unlike `str.splitlines`."""
+    return _LINE.findall(text)
+
+
+def as_text(path: str, data: bytes) -> str:
+    """A file's bytes as text with plain newlines. Raises PathRefused for what is not UTF-8 text."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise PathRefused(f"`{path}` is UTF-16.", reason="encoding", fix="save it as UTF-8")
     if b"\0" in data[:_BINARY_PROBE_BYTES]:

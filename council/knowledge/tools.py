@@ -1,13 +1,22 @@
-"""READ_FILE and LIST_FILES: the library as tools (Protocol 93, section 2)."""
+"""READ_FILE, LIST_FILES and QUERY_CORTEX: library and Cortex as tools (Protocol 93, section 2)."""
 
 from __future__ import annotations
 
-from council.errors import PathRefused
+import asyncio
+import re
+from textwrap import indent
+
+from council.errors import PathRefused, StorageFailed
+from council.knowledge.cortex.cortex import SCOPES, Answer, Cortex, Scope
+from council.knowledge.cortex.shelf import Hit
 from council.knowledge.library import Document, Library, split_range
 from council.llm.base import Source
 from council.tools.base import Tool, ToolContext, ToolResult
 
 _MAX_LISTING_CHARS = 16_000
+_CORTEX_PATIENCE_S = 10.0  # for another process that writes the index; beyond it, what the index held is the answer
+_SCOPE = re.compile(r",\s*scope\s*[=:]\s*[\"'“”]?(\w+)[\"'“”]?\s*$")
+_QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "`": "`"}
 
 
 def read_file(library: Library) -> Tool:
@@ -61,6 +70,78 @@ def list_files(library: Library) -> Tool:
         spellings=("[ORCHESTRATOR_REQUEST: LIST_FILES(docs/**/*.md)]",),
         run=run,
     )
+
+
+def query_cortex(cortex: Cortex) -> Tool:
+    """`QUERY_CORTEX("question")`, `QUERY_CORTEX("question", scope=memory)`: memory is that of the asking agent's lane,
+    and of its own role where the context names one."""
+
+    async def run(argument: str, /, *, context: ToolContext) -> ToolResult:
+        question, named = split_question(argument)
+        scope: Scope | None = next((known for known in SCOPES if known == named), None)
+        if scope is None:
+            return _no_answer("no_such_scope", f"there is no scope `{named}`; it is {' or '.join(SCOPES)}")
+        group = ""
+        if scope == "memory":
+            group = f"{context.lane}/{context.role.lower()}" if context.role else context.lane
+        try:
+            answer = await asyncio.to_thread(
+                cortex.query, question, scope=scope, group=group, patience_s=_CORTEX_PATIENCE_S
+            )
+        except StorageFailed as error:  # the index is only a copy of what can be read: no reason to end a run
+            return _no_answer(error.code, str(error))
+        return answered(question, answer)
+
+    return Tool(
+        name="QUERY_CORTEX",
+        description=(
+            "finds the passages of the home's files that fit a question best, with path, lines and sha256; with "
+            "scope=memory, passages of your own earlier tasks. It matches words, not meanings: name the things you seek"
+        ),
+        parameter="question",
+        schema={"type": "string", "maxLength": 512, "description": "a question, optionally followed by , scope=memory"},
+        effect="read",
+        spellings=(
+            '[ORCHESTRATOR_REQUEST: QUERY_CORTEX("Find all protocols related to agentic safety")]',
+            '[ORCHESTRATOR_REQUEST: QUERY_CORTEX("What did we decide about backups?", scope=memory)]',
+        ),
+        run=run,
+    )
+
+
+def split_question(argument: str) -> tuple[str, str]:
+    """`"Why?", scope=memory` → the question without its quotation marks, and the scope, `files` if none is named."""
+    match = _SCOPE.search(argument)
+    question = (argument[: match.start()] if match else argument).strip()
+    if len(question) >= 2 and _QUOTES.get(question[0]) == question[-1]:
+        question = re.sub(r"\\([\"'\\])", r"\1", question[1:-1])
+    return question.strip(), match[1].lower() if match else "files"
+
+
+def answered(question: str, answer: Answer) -> ToolResult:
+    """The passages as one text: a line `path:first-last sha256 …` for each, then its quotation, indented so that no
+    quotation can pass for such a line."""
+    said = "".join(f"; {note}" for note in answer.notes)
+    if not answer.hits:
+        return _no_answer("no_match", f"no passage fits “{question}”{said}")
+    count = f"{len(answer.hits)} passage{'s' if len(answer.hits) != 1 else ''}"
+    places = ", ".join(f"`{place(hit)}`" for hit in answer.hits)
+    blocks = [f"{_head(hit)}\n{indent(hit.quotation, '    ')}" for hit in answer.hits]
+    return ToolResult(ok=True, title=f"{count} for “{question}”: {places}{said}", text="\n\n".join(blocks) + "\n")
+
+
+def place(hit: Hit) -> str:
+    return f"{hit.path}:{hit.first_line}-{hit.last_line}"
+
+
+def _head(hit: Hit) -> str:
+    own = " [the council's own artifact, not a source]" if hit.own_artifact else ""
+    under = f" (under: {hit.heading})" if hit.heading else ""
+    return f"{place(hit)} sha256 {hit.sha256}{own}{under}"
+
+
+def _no_answer(code: str, error: str) -> ToolResult:
+    return ToolResult(ok=False, title="", text="", error_code=code, error=error)
 
 
 def provided(document: Document) -> ToolResult:

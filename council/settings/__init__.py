@@ -1,12 +1,19 @@
 """Where a home lies, what is configured and where each value came from, and the providers' keys.
 
-The only room that reads the environment, `.env` and `council.toml`; all others get values as arguments.
+The only room that reads the environment, `.env` and `council.toml`; all others get values as arguments. Names are
+loaded when they are asked for: finding a home (`council status`) must not wait for pydantic.
 """
 
-from council.settings.home import Home, builtin_personas_dir, find_home, init_home
-from council.settings.keys import BASE_URL_NAME, KEY_NAMES, ProviderKeys, load_provider_keys
-from council.settings.model import DEFAULT_MODEL, Settings, allowed_values, council_toml_template
-from council.settings.sources import LoadedSettings, load_settings
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from council.settings.home import Home, builtin_personas_dir, find_home, init_home
+    from council.settings.keys import BASE_URL_NAME, KEY_NAMES, ProviderKeys, load_provider_keys
+    from council.settings.model import DEFAULT_MODEL, Settings, allowed_values, council_toml_template
+    from council.settings.sources import LoadedSettings, load_settings
 
 __all__ = [
     "BASE_URL_NAME",
@@ -24,3 +31,17 @@ __all__ = [
     "load_provider_keys",
     "load_settings",
 ]
+
+_MODULES = {
+    "home": ("Home", "builtin_personas_dir", "find_home", "init_home"),
+    "keys": ("BASE_URL_NAME", "KEY_NAMES", "ProviderKeys", "load_provider_keys"),
+    "model": ("DEFAULT_MODEL", "Settings", "allowed_values", "council_toml_template"),
+    "sources": ("LoadedSettings", "load_settings"),
+}
+_HOMES_OF_NAMES = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES_OF_NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES_OF_NAMES[name]}"), name)

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import council
 from council.errors import ConfigError, HomeNotFound, StorageFailed
-from council.settings.model import council_toml_template
 
 README_NAME = "README.md"
 _FOLDERS = ("commands", "artifacts", "personas", "session_states")
@@ -35,6 +34,10 @@ class Home:
     @property
     def failed(self) -> Path:
         return self.commands / "failed"
+
+    @property
+    def recurring(self) -> Path:
+        return self.commands / "recurring"
 
     @property
     def artifacts(self) -> Path:
@@ -67,6 +70,19 @@ class Home:
     @property
     def state_file(self) -> Path:
         return self.runtime / "state.json"
+
+    @property
+    def sightings_file(self) -> Path:
+        """What the scheduler remembers of each recurring file."""
+        return self.runtime / "schedules.json"
+
+    @property
+    def schedule_marks(self) -> Path:
+        return self.runtime / "schedules"
+
+    @property
+    def log_file(self) -> Path:
+        return self.runtime / "logs" / "council.jsonl"
 
     def ensure_runtime(self) -> None:
         """Make `.council/` and its folders, readable by their owner only: journals hold whole prompts.
@@ -128,6 +144,8 @@ def init_home(directory: Path, *, personas_from: Path) -> list[Path]:
 
     Raises ConfigError when a place cannot be made or written.
     """
+    from council.settings.model import council_toml_template  # late: finding a home needs none of pydantic
+
     created: list[Path] = []
     try:
         for name in _FOLDERS:

@@ -141,7 +141,11 @@ def _closes(fence: tuple[str, int], bare: str, columns: int) -> bool:
 
 _OPEN = re.compile(r"\[\s*ORCHESTRATOR_REQUEST", re.IGNORECASE | re.ASCII)
 _ACTION = re.compile(r"\s*:\s*([A-Za-z_]{2,32})\s*\(\s*", re.ASCII)
-_QUOTED = re.compile(r"(?P<mark>[\"'])(?P<text>(?:(?!(?P=mark))[^\\]|\\.)*+)(?P=mark)\s*\)\s*\]", re.ASCII)
+_QUOTED = re.compile(
+    r"(?P<mark>[\"'])(?P<text>(?:(?!(?P=mark))[^\\]|\\.)*+)(?P=mark)"
+    r"(?P<options>(?:\s*,\s*[a-z_]{1,32}\s*=\s*[\w.-]{1,64})*+)\s*\)\s*\]",
+    re.ASCII,
+)
 _BARE = re.compile(r"([^\[\]]*+)\]")
 _JOINT = re.compile(r"(?:\*{1,3}|_{1,3})?[.,;]?(?:\*{1,3}|_{1,3}){0,2}")  # what may follow a token, spaces aside
 _BEFORE = frozenset(" \t\u00a0:.,;?)—–…*_")  # what may touch a token from the left; anything else holds or hides it
@@ -209,7 +213,10 @@ def _token(line: str, opening: re.Match[str]) -> _Token:
         return _malformed(line, opening, "it is not spelled [ORCHESTRATOR_REQUEST: ACTION(parameter)]")
     name = action[1].upper()
     quoted = _QUOTED.match(line, action.end())
-    if quoted:
+    if quoted and quoted["options"]:  # `"a question [sic]", scope=memory`: for the tool to take apart
+        argument = line[quoted.start() : quoted.end("options")]
+        end = quoted.end()
+    elif quoted:
         mark = quoted["mark"]
         argument = re.sub(rf"\\([{mark}\\])", r"\1", quoted["text"])
         end = quoted.end()

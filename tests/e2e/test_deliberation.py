@@ -82,7 +82,9 @@ def test_an_agent_is_told_only_of_the_tools_its_persona_lists_and_gets_no_other(
 ) -> None:
     (home / "notes.md").write_text("the hidden line\n")
     persona = home / "personas" / "auditor.md"
-    persona.write_text(persona.read_text().replace("tools: [READ_FILE, LIST_FILES]", "tools: [LIST_FILES]"))
+    persona.write_text(
+        persona.read_text().replace("tools: [READ_FILE, LIST_FILES, QUERY_CORTEX]", "tools: [LIST_FILES]")
+    )
     fake.reply = answers({"AUDITOR": "[ORCHESTRATOR_REQUEST: READ_FILE(notes.md)]"})
     drop_command(home, command())
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0

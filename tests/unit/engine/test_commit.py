@@ -90,7 +90,9 @@ def test_an_edit_by_a_person_sends_the_next_version_beside_it(root: ConfinedRoot
 def test_a_write_cut_off_between_ledger_and_rename_is_still_ours(root: ConfinedRoot, home: Path) -> None:
     (home / ".council").mkdir()
     output(root, home, "run1").grow(b"first")
-    OutputLedger(home / ".council" / "outputs").note("out/a.md", "run1", sha256_hex(b"never written"), sync=False)
+    OutputLedger(home / ".council" / "outputs").note(
+        "out/a.md", "run1", sha256_hex(b"never written"), current=sha256_hex(b"first"), sync=False
+    )
     again = output(root, home, "run1")
     again.grow(b"second")
     assert (home / "out" / "a.md").read_bytes() == b"second"

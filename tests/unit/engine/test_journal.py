@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -10,6 +12,7 @@ import pytest
 from council.engine.journal import Exhausted, FileJournal, Handback, encode_line, read_records
 from council.engine.records import EPOCH, FileIdentity, RunHeader, StepDone
 from council.errors import Drift, JournalDamaged
+from council.ids import sha256_hex
 
 HEADER = RunHeader(
     run_id="r1", epoch=EPOCH, created="2026-11-20T00:00:00Z", lane="main", type="deliberate", command={"a": 1},
@@ -114,3 +117,90 @@ def test_a_line_is_json_with_a_checksum_over_its_record() -> None:
     line = encode_line(StepDone("a", "", msgspec.Raw(b'{"text":"x"}')))
     assert msgspec.json.decode(line)["r"]["out"] == {"text": "x"}
     assert len(msgspec.json.decode(line)["c"]) == 8
+
+
+class Counter:
+    """A real store on SQLite: the effect and the record of the step in one transaction."""
+
+    def __init__(self, path: Path) -> None:
+        self.db = sqlite3.connect(path)
+        self.db.execute("CREATE TABLE IF NOT EXISTS effects (n INTEGER)")
+        self.db.execute(
+            "CREATE TABLE IF NOT EXISTS steps (run_id TEXT, step TEXT, out BLOB, PRIMARY KEY (run_id, step))"
+        )
+        self.db.commit()
+
+    def recorded(self, run_id: str, step: str) -> bytes | None:
+        row = self.db.execute("SELECT out FROM steps WHERE run_id = ? AND step = ?", (run_id, step)).fetchone()
+        return row[0] if row else None
+
+    async def add(self, run_id: str, step: str, encode: Callable[[Out], bytes]) -> Out:
+        with self.db:
+            self.db.execute("INSERT INTO effects VALUES (1)")
+            result = Out(f"effect {self.count()}")
+            self.db.execute("INSERT INTO steps VALUES (?, ?, ?)", (run_id, step, encode(result)))
+        return result
+
+    def count(self) -> int:
+        return int(self.db.execute("SELECT count(*) FROM effects").fetchone()[0])
+
+
+async def test_an_effect_happens_once_even_when_the_process_dies_before_its_record(tmp_path: Path) -> None:
+    store = Counter(tmp_path / "db")
+    journal = FileJournal.create(tmp_path / "j", HEADER)
+    assert await journal.effect("pay", store, store.add, type=Out) == Out("effect 1")
+    whole = (tmp_path / "j").read_bytes()
+    lines = whole.splitlines(keepends=True)
+    (tmp_path / "j").write_bytes(b"".join(lines[:-1]))  # the record of the step never reached the disk
+    again = FileJournal.load(tmp_path / "j")
+    assert not again.recorded("pay")
+    assert await again.effect("pay", store, store.add, type=Out) == Out("effect 1")
+    assert store.count() == 1
+    assert FileJournal.load(tmp_path / "j").recorded("pay")
+
+
+async def test_an_effect_whose_transaction_fails_is_not_recorded_and_happens_on_the_next_try(tmp_path: Path) -> None:
+    store = Counter(tmp_path / "db")
+    journal = FileJournal.create(tmp_path / "j", HEADER)
+
+    async def fails(run_id: str, step: str, encode: Callable[[Out], bytes]) -> Out:
+        with store.db:
+            store.db.execute("INSERT INTO effects VALUES (1)")
+            raise RuntimeError("in the middle")
+
+    with pytest.raises(RuntimeError, match="in the middle"):
+        await journal.effect("pay", store, fails, type=Out)
+    assert store.count() == 0
+    assert await journal.effect("pay", store, store.add, type=Out) == Out("effect 1")
+
+
+async def test_two_effects_of_the_same_step_meet_the_unique_key(tmp_path: Path) -> None:
+    store = Counter(tmp_path / "db")
+    await store.add("r1", "pay", msgspec.json.encode)
+    with pytest.raises(sqlite3.IntegrityError):
+        await store.add("r1", "pay", msgspec.json.encode)
+    assert store.count() == 1
+
+
+async def test_an_ephemeral_step_keeps_a_small_outcome_and_refuses_a_large_one(tmp_path: Path) -> None:
+    journal = FileJournal.create(tmp_path / "j", HEADER)
+    assert await journal.ephemeral("ask", counted("yes", []), type=Out) == Out("yes")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="larger than 1024 bytes"):
+        await journal.ephemeral("tell", counted("x" * 2000, []), type=Out)  # type: ignore[arg-type]
+    again = FileJournal.load(tmp_path / "j")
+    assert await again.ephemeral("ask", counted("no", []), type=Out) == Out("yes")  # type: ignore[arg-type]
+    assert not again.recorded("tell")
+
+
+async def test_a_large_result_lies_in_a_blob_named_by_its_hash_and_a_changed_blob_is_refused(tmp_path: Path) -> None:
+    journal = FileJournal.create(tmp_path / "j", HEADER)
+    large = "y" * 300_000
+    await journal.step("big", counted(large, []), type=Out)  # type: ignore[arg-type]
+    assert (tmp_path / "j").stat().st_size < 2_000
+    [blob] = (tmp_path / "blobs").iterdir()
+    assert sha256_hex(blob.read_bytes()) == blob.name
+    again = FileJournal.load(tmp_path / "j")
+    assert await again.step("big", counted("", []), type=Out) == Out(large)  # type: ignore[arg-type]
+    blob.write_bytes(blob.read_bytes()[:-3])
+    with pytest.raises(JournalDamaged, match="does not match its name"):
+        await again.step("big", counted("", []), type=Out)  # type: ignore[arg-type]

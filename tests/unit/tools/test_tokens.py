@@ -35,6 +35,8 @@ SPELLINGS = {
     "QUERY_CORTEX('the steward\\'s rule')": ("QUERY_CORTEX", "the steward's rule"),
     "QUERY_CORTEX(“safety scope=memory”)": ("QUERY_CORTEX", "safety scope=memory"),
     'QUERY_CORTEX("a) closing (paren]")': ("QUERY_CORTEX", "a) closing (paren]"),
+    'QUERY_CORTEX("what did we decide?", scope=memory)': ("QUERY_CORTEX", '"what did we decide?", scope=memory'),
+    'QUERY_CORTEX("what [sic] did (we", scope=memory)': ("QUERY_CORTEX", '"what [sic] did (we", scope=memory'),
     "LIST_FILES()": ("LIST_FILES", ""),
     "LIST_FILES(Größe/日本)": ("LIST_FILES", "Größe/日本"),
 }

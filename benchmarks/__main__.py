@@ -1,0 +1,17 @@
+"""Runs every benchmark and rewrites RESULTS.md: `python -m benchmarks`."""
+
+from __future__ import annotations
+
+from benchmarks import pickup, startup
+from benchmarks.report import RESULTS, render
+
+
+def main() -> None:
+    tables = [table for benchmark in (pickup, startup) for table in benchmark.measure()]
+    page = render(tables)
+    RESULTS.write_text(page)
+    print(page)
+
+
+if __name__ == "__main__":
+    main()

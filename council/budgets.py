@@ -1,0 +1,360 @@
+"""What may be spent, what was, and a model that asks first.
+
+A call's worst case is reserved before it is made and settled after it, in a log that survives a kill: a reservation
+without a settlement was a call in flight, and is charged in full. The cost of the closing call is set aside at the
+start, so that a crossed budget still yields an answer. An unknown price is unknown, never zero.
+
+Wraps a Model; neither the engine nor the models know of budgets.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from council.errors import ConfigError, CouncilError, ModelError, StorageFailed
+from council.ids import Clock
+from council.llm.base import Message, Model, OnText, Reply, ToolSpec, TurnInfo, Usage
+
+_MILLION = Decimal(1_000_000)
+_FIRST_CHARS_PER_TOKEN = 3.0  # the safe side before anything is measured: prose has four to five, code three
+_CALIBRATION_WEIGHT = 0.2  # of each new measurement: a few calls settle it, one odd one does not upset it
+_MARGIN = 1.15  # estimates are a little high: a reservation that is too small would break the promise
+_DEFAULT_OUTPUT_TOKENS = 8192
+CLOSING = "synthesis"
+# The provider refused before it worked: the call counts, its tokens do not. Any other failure may have been billed.
+_UNBILLED = frozenset({"auth", "billing", "not_found", "request", "rate", "overload", "server"})
+
+Meter = Literal["calls", "tokens", "usd", "seconds"]
+
+
+class BudgetSpent(CouncilError):
+    """The next call would cross a limit. `scope` is `command` or `day`; `meter` says which."""
+
+    code = "budget"
+    http_status = 402
+
+    def __init__(self, scope: Literal["command", "day"], meter: Meter, limit: float, spent: float) -> None:
+        shown = {"calls": f"{limit:.0f} calls", "tokens": f"{limit:.0f} tokens", "usd": f"{limit:g} USD"}
+        limit_text = shown.get(meter, f"{limit:g} s")
+        super().__init__(
+            f"the {scope}'s budget of {limit_text} does not allow another call ({spent:g} spent or reserved).",
+            fix=f"raise max_{meter} for the {scope}" + (", or wait for the next day (UTC)" if scope == "day" else ""),
+        )
+        self.scope = scope
+        self.meter = meter
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Upper bounds; None is no bound. `max_tokens` counts input and output together."""
+
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_usd: float | None = None
+    max_seconds: float | None = None
+
+    @property
+    def bounded(self) -> bool:
+        return any(value is not None for value in (self.max_calls, self.max_tokens, self.max_usd, self.max_seconds))
+
+
+class Price(msgspec.Struct, frozen=True):
+    """US dollars per million tokens."""
+
+    input: Decimal
+    output: Decimal
+    cached: Decimal | None = None
+
+    def cost(self, usage: Usage) -> Decimal:
+        cached = self.input if self.cached is None else self.cached
+        fresh_tokens = max(0, usage.input_tokens - usage.cached_tokens)
+        return (fresh_tokens * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output) / _MILLION
+
+
+class Prices:
+    """Prices by model name: the override table first, then the bundled ones (genai-prices, offline)."""
+
+    def __init__(self, overrides: Mapping[str, Price]) -> None:
+        self._overrides = overrides
+
+    def of(self, model: str) -> Price | None:
+        """The price of `provider:id`, None when nobody knows it. Models that run here cost nothing."""
+        provider, _, model_id = model.partition(":")
+        for name in (model, model_id):
+            if name in self._overrides:
+                return self._overrides[name]
+        if provider in ("offline", "scripted"):
+            return Price(Decimal(0), Decimal(0), Decimal(0))
+        return _bundled_price(model_id, "google" if provider == "gemini" else None)
+
+
+def _bundled_price(model_id: str, provider_id: str | None) -> Price | None:
+    from genai_prices import Usage as PricedUsage
+    from genai_prices import calc_price
+
+    def per_million(usage: PricedUsage) -> Decimal:
+        return calc_price(usage, model_ref=model_id, provider_id=provider_id).total_price
+
+    try:
+        return Price(
+            per_million(PricedUsage(input_tokens=1_000_000, output_tokens=0)),
+            per_million(PricedUsage(input_tokens=0, output_tokens=1_000_000)),
+            per_million(PricedUsage(input_tokens=1_000_000, output_tokens=0, cache_read_tokens=1_000_000)),
+        )
+    except LookupError:
+        return None
+
+
+# ── what was spent ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Reserved(msgspec.Struct, frozen=True, tag="begin", tag_field="t"):
+    """A call is about to be made: its worst case. `usd` is None when the price is unknown."""
+
+    call: str
+    run_id: str
+    tokens: int
+    usd: float | None
+
+
+class Settled(msgspec.Struct, frozen=True, tag="end", tag_field="t"):
+    """What the call of the same name came to."""
+
+    call: str
+    run_id: str
+    tokens: int
+    usd: float | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Spent and reserved together. `usd` is None as soon as one call's price is unknown."""
+
+    calls: int = 0
+    tokens: int = 0
+    usd: float | None = 0.0
+    seconds: float = 0.0
+
+
+class SpendLog:
+    """Reservations and settlements in one append-only file, unsynced: a kill loses none, a power cut at most the last."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._entries: dict[tuple[str, str], Reserved | Settled] = {}
+        self._fd = -1
+        if path.exists():
+            for line in path.read_bytes().split(b"\n"):
+                self._load(line)
+
+    def append(self, entry: Reserved | Settled) -> None:
+        """Raises StorageFailed."""
+        try:
+            if self._fd < 0:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+                self._fd = os.open(self._path, flags, 0o600)
+            os.write(self._fd, b"\n" + msgspec.json.encode(entry))  # newline first: a torn line spoils only itself
+        except OSError as error:
+            raise StorageFailed(
+                f"cannot note what is spent ({error.strerror}).", fix="make room on the disk", errno=error.errno
+            ) from error
+        self._entries[(entry.run_id, entry.call)] = entry
+
+    def totals(self) -> Totals:
+        calls, tokens, seconds = 0, 0, 0.0
+        usd: float | None = 0.0
+        for entry in self._entries.values():
+            calls += 1
+            tokens += entry.tokens
+            seconds += entry.seconds if isinstance(entry, Settled) else 0.0
+            usd = None if usd is None or entry.usd is None else usd + entry.usd
+        return Totals(calls, tokens, usd, seconds)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _load(self, line: bytes) -> None:
+        try:
+            entry = msgspec.json.decode(line, type=Reserved | Settled)
+        except msgspec.MsgspecError:
+            return  # empty, or torn by a power cut
+        self._entries[(entry.run_id, entry.call)] = entry
+
+
+# ── how many tokens a text has ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class Calibration:
+    """Characters per token, per model, learnt from what providers count; kept in one small file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._chars_per_token: dict[str, float] = {}
+        if path.exists():
+            try:
+                self._chars_per_token = msgspec.json.decode(path.read_bytes(), type=dict[str, float])
+            except msgspec.MsgspecError:
+                self._chars_per_token = {}  # begins anew, on the safe side
+
+    def tokens(self, model: str, chars: int) -> int:
+        """How many tokens `chars` characters are at most, as far as is known."""
+        per_token = self._chars_per_token.get(model, _FIRST_CHARS_PER_TOKEN)
+        return int(chars / per_token * _MARGIN) + 1
+
+    def learn(self, model: str, chars: int, tokens: int) -> None:
+        if tokens <= 0 or chars <= 0:
+            return
+        measured = chars / tokens
+        known = self._chars_per_token.get(model)
+        value = measured if known is None else known + _CALIBRATION_WEIGHT * (measured - known)
+        self._chars_per_token[model] = min(8.0, max(1.0, value))
+
+    def save(self) -> None:
+        from council.storage.files import write_atomic
+
+        write_atomic(self._path, msgspec.json.encode(self._chars_per_token), sync=False)
+
+
+# ── the model that asks first ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Budget:
+    """The limits of one run and of the day, and the logs they are measured by."""
+
+    run_id: str
+    model: str
+    command: Limits
+    day: Limits
+    command_log: SpendLog
+    day_log: Callable[[], SpendLog]
+    price: Price | None
+    clock: Clock
+    closing: Reserved | None = None
+    _counter: int = field(default=0, repr=False)
+
+    def require_price(self) -> None:
+        """Raises ConfigError when a limit in dollars is set and the price is not known: nothing could hold it."""
+        if self.price is None and (self.command.max_usd is not None or self.day.max_usd is not None):
+            raise ConfigError(
+                f"max_usd is set, and the price of {self.model} is not known.",
+                fix=f'add it to council.toml: [prices."{self.model}"] input = … output = … (USD per million tokens)',
+            )
+
+    def usd(self, usage: Usage) -> float | None:
+        return float(self.price.cost(usage)) if self.price is not None else None
+
+    def reserve(self, input_tokens: int, output_tokens: int, *, closing: bool) -> Reserved:
+        """Raises BudgetSpent when the call's worst case does not fit beside what is spent and set aside."""
+        self._counter += 1
+        usage = Usage(input_tokens, output_tokens)
+        name = f"{os.getpid()}-{self._counter}"
+        entry = Reserved(name, self.run_id, input_tokens + output_tokens, self.usd(usage))
+        aside = None if closing else self.closing
+        self._require("command", self.command, self.command_log.totals(), entry, aside)
+        self._require("day", self.day, self.day_log().totals(), entry, aside)
+        self.command_log.append(entry)
+        self.day_log().append(entry)
+        return entry
+
+    def settle(self, entry: Reserved, usage: Usage | None, seconds: float) -> None:
+        """`usage` None: the provider did not count, and the reservation stands as the price of the call."""
+        tokens = usage.input_tokens + usage.output_tokens if usage is not None else entry.tokens
+        usd = self.usd(usage) if usage is not None else entry.usd
+        settled = Settled(entry.call, entry.run_id, tokens, usd, seconds)
+        self.command_log.append(settled)
+        self.day_log().append(settled)
+
+    def _require(
+        self, scope: Literal["command", "day"], limits: Limits, spent: Totals, entry: Reserved, aside: Reserved | None
+    ) -> None:
+        calls = spent.calls + (1 if aside is not None else 0)
+        tokens = spent.tokens + (aside.tokens if aside is not None else 0)
+        usd = (spent.usd or 0.0) + ((aside.usd or 0.0) if aside is not None else 0.0)
+        needs: list[tuple[Meter, float | None, float, float]] = [
+            ("calls", limits.max_calls, calls, 1),
+            ("tokens", limits.max_tokens, tokens, entry.tokens),
+            ("usd", limits.max_usd, usd, entry.usd or 0.0),
+            ("seconds", limits.max_seconds, spent.seconds, 0.0),
+        ]
+        for meter, limit, used, more in needs:
+            crossed = limit is not None and (used >= limit if meter == "seconds" else used + more > limit + 1e-9)
+            if limit is not None and crossed:
+                raise BudgetSpent(scope, meter, limit, used)
+
+
+class BudgetedModel:
+    """A Model that reserves before each call of the inner one, and settles after it."""
+
+    def __init__(
+        self, inner: Model, budget: Budget, calibration: Calibration, *, max_output_tokens: int | None
+    ) -> None:
+        self._inner = inner
+        self._budget = budget
+        self._calibration = calibration
+        self._max_output_tokens = max_output_tokens or _DEFAULT_OUTPUT_TOKENS
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    @property
+    def context_tokens(self) -> int:
+        return self._inner.context_tokens
+
+    async def generate(
+        self,
+        messages: Sequence[Message],
+        *,
+        system: str,
+        schema: Mapping[str, Any] | None = None,
+        tools: Sequence[ToolSpec] = (),
+        on_text: OnText | None = None,
+        max_output_tokens: int | None = None,
+        temperature: float | None = None,
+        info: TurnInfo | None = None,
+    ) -> Reply:
+        chars = len(system) + sum(len(message.text) for message in messages)
+        output_tokens = max_output_tokens or self._max_output_tokens
+        closing = info is not None and info.purpose == CLOSING
+        budget = self._budget
+        if budget.closing is None and not closing and (budget.command.bounded or budget.day.bounded):
+            # The closing call reads everything that was said: set aside what the first call costs, twice its input.
+            worst = Usage(2 * self._calibration.tokens(self.name, chars), output_tokens)
+            budget.closing = Reserved(CLOSING, budget.run_id, worst.input_tokens + output_tokens, budget.usd(worst))
+        entry = budget.reserve(self._calibration.tokens(self.name, chars), output_tokens, closing=closing)
+        began_s = budget.clock.monotonic_s()
+        usage: Usage | None = None
+        try:
+            reply = await self._inner.generate(
+                messages,
+                system=system,
+                schema=schema,
+                tools=tools,
+                on_text=on_text,
+                max_output_tokens=max_output_tokens,
+                temperature=temperature,
+                info=info,
+            )
+            usage = reply.usage
+            if usage is not None:
+                self._calibration.learn(self.name, chars, usage.input_tokens)
+            return reply
+        except ModelError as error:
+            usage = Usage() if error.kind in _UNBILLED else None
+            raise
+        finally:
+            budget.settle(entry, usage, budget.clock.monotonic_s() - began_s)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

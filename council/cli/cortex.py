@@ -1,0 +1,150 @@
+"""`council cortex`: bring the index up to date, ask it, see what it holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from enum import StrEnum
+from textwrap import indent
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from council.cli.context import CliState, state
+
+if TYPE_CHECKING:
+    from council.knowledge.cortex.cortex import Answer, Cortex, Scope
+    from council.knowledge.cortex.shelf import Refresh, Status
+
+app = typer.Typer(no_args_is_help=True)
+
+_PATIENCE_S = 5.0  # for another process that is writing the index; a small change takes it a fraction of that
+
+
+class ScopeName(StrEnum):
+    """The scopes as choices of an option."""
+
+    files = "files"
+    memory = "memory"
+
+
+@app.callback()
+def cortex() -> None:
+    """The index behind QUERY_CORTEX: passages of this home's files, with path, lines and SHA-256."""
+
+
+@app.command()
+def index(
+    ctx: typer.Context,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Begin anew instead of reading only changes.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Read what changed since the last time. A query does the same by itself; this takes the wait beforehand."""
+    with _cortex(state(ctx)) as built:
+        done = {
+            scope: (built.refresh(scope, rebuild=rebuild, patience_s=_PATIENCE_S), built.status(scope))
+            for scope in _scopes()
+        }
+    if as_json:
+        _print_json({scope: {**asdict(refresh), **_held(status)} for scope, (refresh, status) in done.items()})
+        return
+    for scope, (refresh, status) in done.items():
+        typer.echo(f"{scope:<7} {_refreshed(refresh)}; {_holds(status)}")
+    _print_notes(note for refresh, _ in done.values() for note in refresh.notes)
+
+
+@app.command()
+def query(
+    ctx: typer.Context,
+    question: Annotated[str, typer.Argument(help="What to look for. It matches words, not meanings.")],
+    scope: Annotated[
+        ScopeName, typer.Option(help="The home's files, or the agents' archived memory.")
+    ] = ScopeName.files,
+    limit: Annotated[int, typer.Option(min=1, max=50, help="How many passages at most.")] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Print the passages that fit a question best, as the files are now."""
+    with _cortex(state(ctx)) as built:
+        answer = built.query(question, scope=scope.value, limit=limit, patience_s=_PATIENCE_S)
+    if as_json:
+        hits = [asdict(hit) for hit in answer.hits]
+        _print_json({"question": question, "scope": scope.value, "hits": hits, "notes": list(answer.notes)})
+        return
+    typer.echo(_passages(answer) if answer.hits else "No passage fits.")
+    _print_notes(answer.notes)
+
+
+@app.command()
+def status(
+    ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
+) -> None:
+    """What the index holds, and how many files changed since; changes nothing."""
+    from council.storage.files import FileLock
+
+    with _cortex(state(ctx)) as built:
+        shown = {scope: built.status(scope) for scope in _scopes()}
+        writer = FileLock.holder(built.lock_path)
+    if as_json:
+        _print_json({"writer": writer} | {scope: _held(held) for scope, held in shown.items()})
+        return
+    for scope, held in shown.items():
+        typer.echo(f"{scope:<7} {_holds(held)}")
+        typer.echo(
+            f"        {held.pending} changed since, refreshed {held.refreshed or 'never'}, {held.index_bytes:,} bytes"
+        )
+    if writer is not None:
+        typer.echo(f"process {writer.get('pid', '?')} is indexing")
+    _print_notes(note for held in shown.values() for note in held.notes)
+
+
+@contextmanager
+def _cortex(cli: CliState) -> Iterator[Cortex]:
+    from council.app import build_cortex
+    from council.storage.paths import ConfinedRoot
+
+    home, settings = cli.home(), cli.settings().settings
+    home.ensure_runtime()
+    with ConfinedRoot(home.root) as root:
+        yield build_cortex(root, settings)
+
+
+def _scopes() -> tuple[Scope, ...]:
+    from council.knowledge.cortex.cortex import SCOPES
+
+    return SCOPES
+
+
+def _passages(answer: Answer) -> str:
+    from council.safety.untrusted import clean
+
+    blocks = []
+    for hit in answer.hits:
+        own = "  (the council's own artifact, not a source)" if hit.own_artifact else ""
+        under = f"  {hit.heading}" if hit.heading else ""
+        head = f"{hit.path}:{hit.first_line}-{hit.last_line}{own}{under}\n  sha256 {hit.sha256}"
+        blocks.append(f"{head}\n\n{indent(clean(hit.quotation), '    ')}")
+    return "\n\n".join(blocks)
+
+
+def _refreshed(refresh: Refresh) -> str:
+    return f"{refresh.added} added, {refresh.changed} changed, {refresh.removed} removed, {refresh.read} read"
+
+
+def _holds(status: Status) -> str:
+    skipped = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in status.skipped.items())
+    return f"holds {status.files} files, {status.passages} passages" + (f"; left out: {skipped}" if skipped else "")
+
+
+def _held(status: Status) -> dict[str, Any]:
+    return {key: value for key, value in asdict(status).items() if key != "notes" or value}
+
+
+def _print_json(value: object) -> None:
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def _print_notes(notes: Iterable[str]) -> None:
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)

@@ -1,0 +1,89 @@
+"""What `council init --vscode` writes: editor settings and tasks. Never over a file that is there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from council.commands.schema import COMMAND_SCHEMA_NAME, RECURRING_SCHEMA_NAME, SCHEMA_FOLDER
+
+_SCHEMA = f"./commands/{SCHEMA_FOLDER}"
+# What `council validate` prints: file:line:column: error: message
+_MATCHER = {
+    "owner": "council",
+    "fileLocation": ["autoDetect", "${workspaceFolder}"],
+    "pattern": {
+        "regexp": "^(.+?):(\\d+):(\\d+): (error|warning): (.*)$",
+        "file": 1,
+        "line": 2,
+        "column": 3,
+        "severity": 4,
+        "message": 5,
+    },
+}
+
+
+def vscode_files() -> dict[str, str]:
+    """Each file by its path in the home."""
+    return {".vscode/settings.json": _text(_settings()), ".vscode/tasks.json": _text(_tasks())}
+
+
+def write_vscode(home: Path) -> tuple[list[Path], dict[Path, str]]:
+    """What was written; and, for files that are there already and say something else, what to add to them by hand."""
+    written: list[Path] = []
+    kept: dict[Path, str] = {}
+    for name, text in vscode_files().items():
+        path = home / name
+        path.parent.mkdir(exist_ok=True)
+        try:
+            with path.open("x", encoding="utf-8") as stream:
+                stream.write(text)
+            written.append(path)
+        except FileExistsError:
+            if path.read_text(encoding="utf-8", errors="replace") != text:
+                kept[path] = text
+    return written, kept
+
+
+def _settings() -> dict[str, Any]:
+    command, recurring = f"{_SCHEMA}/{COMMAND_SCHEMA_NAME}", f"{_SCHEMA}/{RECURRING_SCHEMA_NAME}"
+    yaml_folders = {command: ("commands", "commands/failed"), recurring: ("commands/recurring",)}
+    return {
+        "json.schemas": [
+            {"fileMatch": ["/commands/*.json", "/commands/failed/*.json"], "url": command},
+            {"fileMatch": ["/commands/recurring/*.json"], "url": recurring},
+        ],
+        "yaml.schemas": {
+            schema: [f"{folder}/*.{ending}" for folder in folders for ending in ("yaml", "yml")]
+            for schema, folders in yaml_folders.items()
+        },
+    }
+
+
+def _tasks() -> dict[str, Any]:
+    return {
+        "version": "2.0.0",
+        "tasks": [
+            _task("run", "run") | {"isBackground": True, "problemMatcher": []},
+            _task("submit current file", "submit", "--wait", "${file}"),
+            _task("validate current file", "validate", "${file}") | {"problemMatcher": _MATCHER},
+            _task("show last", "show", "last"),
+            _task("doctor", "doctor"),
+        ],
+    }
+
+
+def _task(label: str, *arguments: str) -> dict[str, Any]:
+    return {
+        "label": f"council: {label}",
+        "type": "process",
+        "command": "council",
+        "args": list(arguments),
+        "options": {"cwd": "${workspaceFolder}"},
+        "problemMatcher": [],
+    }
+
+
+def _text(value: dict[str, Any]) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

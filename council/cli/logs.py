@@ -1,0 +1,135 @@
+"""`council logs`: what the daemon's log says, for a person or as its JSON lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from council.cli.context import state
+
+_POLL_S = 0.2
+_FOR_PROGRAMS = ("state",)  # events that another line says in words
+
+
+def logs(
+    ctx: typer.Context,
+    count: Annotated[int, typer.Option("-n", "--lines", min=0, help="How many lines, from the newest.")] = 50,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on printing what is added, until Ctrl-C.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the JSON lines as they are.")] = False,
+) -> None:
+    """Print the daemon's log: events and log records, oldest first."""
+    path = state(ctx).home().log_file
+    if not path.exists() and not follow:
+        typer.echo("No log yet: it begins with the first `council run`.", err=True)
+        return
+    shown = str if as_json else readable
+    # NOTE: what is followed is opened before the old lines are read, so that no line falls between the two.
+    followed = _Followed(path)
+    newest = filter(None, map(shown, _newest_first(path, followed.position)))
+    for text in reversed(list(islice(newest, count))):
+        typer.echo(text)
+    while follow:
+        for text in filter(None, map(shown, followed.new_lines())):
+            typer.echo(text)
+        time.sleep(_POLL_S)
+
+
+def _newest_first(path: Path, end: int) -> Iterator[str]:
+    """Every line of the log: the current file up to `end`, then the rotated ones."""
+    from council.logs import LOG_FILES
+
+    if end:
+        with path.open("rb") as stream:
+            yield from reversed(_whole_lines(stream.read(end)))
+    for number in range(1, LOG_FILES):
+        older = path.with_name(f"{path.name}.{number}")
+        if older.exists():
+            yield from reversed(_whole_lines(older.read_bytes()))
+
+
+def _whole_lines(data: bytes) -> list[str]:
+    return [line for line in data.decode("utf-8", "replace").split("\n") if line]
+
+
+class _Followed:
+    """A file that grows, and that another one may take the place of. `position`: how much of it is known."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._inode, self.position = self._look()
+
+    def new_lines(self) -> Iterator[str]:
+        inode, size = self._look()
+        if inode != self._inode:
+            yield from self._rest_of_the_old()
+            self._inode, self.position = inode, 0
+        if size <= self.position:
+            return
+        with self._path.open("rb") as stream:
+            stream.seek(self.position)
+            data = stream.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        self.position += len(whole)
+        yield from _whole_lines(whole)
+
+    def _rest_of_the_old(self) -> Iterator[str]:
+        old = self._path.with_name(f"{self._path.name}.1")
+        if self._inode and old.exists() and old.stat().st_ino == self._inode:
+            yield from _whole_lines(old.read_bytes()[self.position :])
+
+    def _look(self) -> tuple[int, int]:
+        try:
+            status = os.stat(self._path)
+        except FileNotFoundError:
+            return 0, 0
+        return status.st_ino, status.st_size
+
+
+# ── how a line reads ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def readable(line: str) -> str:
+    """One line of the log for a person: `2026-11-20 22:54:13Z  <run>  what happened`; empty for what only programs
+    follow. What is not JSON is shown as it is."""
+    try:
+        record: Any = json.loads(line)
+    except ValueError:
+        return line
+    if not isinstance(record, dict) or not isinstance(record.get("time"), str):
+        return line
+    if record.get("event") in _FOR_PROGRAMS:
+        return ""
+    words = _event_words(record) if "event" in record else _record_words(record)
+    where = f"{record['run_id']}  " if record.get("run_id") else ""
+    return f"{record['time'][:10]} {record['time'][11:19]}Z  {where}{words}"
+
+
+def _event_words(record: dict[str, Any]) -> str:
+    from council.daemon.terminal import event_line
+    from council.safety.untrusted import plain_line
+
+    kind, run_id = str(record["event"]), str(record.get("run_id", ""))
+    data = {key: value for key, value in record.items() if key not in ("time", "event", "run_id")}
+    try:
+        told = " ".join(event_line(kind, data, run_id).split())
+    except (KeyError, TypeError, ValueError):  # written by another version
+        told = ""
+    if not told:
+        told = " ".join([kind, *(f"{key}={plain_line(str(value), 100)}" for key, value in data.items())])
+    return told
+
+
+def _record_words(record: dict[str, Any]) -> str:
+    from council.safety.untrusted import plain_line
+
+    details = str(record.get("details", ""))
+    shown = "".join(f"\n    {plain_line(part, 500)}" for part in details.splitlines())
+    message = plain_line(str(record.get("message", "")), 1_000)
+    return f"{record.get('level', '?')} {record.get('logger', '?')}: {message}{shown}"

@@ -1,0 +1,276 @@
+"""`council memory`: what an agent remembers, and changing that through a command in its lane's turn."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from council.cli.context import CliState, state
+from council.errors import EXIT_USAGE, UsageError
+
+if TYPE_CHECKING:
+    from council.agents.memory import Loaded, Memory, Session
+
+app = typer.Typer(no_args_is_help=True)
+
+_WAIT_S = 3600.0
+_Role = Annotated[str, typer.Argument(help="The agent's role: auditor.")]
+_Lane = Annotated[str, typer.Option(help="The lane, the key `session` of commands.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@app.callback()
+def memory() -> None:
+    """What agents remember across tasks (Protocol 94)."""
+
+
+@app.command()
+def show(ctx: typer.Context, role: _Role, lane: _Lane = "main", as_json: _Json = False) -> None:
+    """Print the digest that prompts carry, and the remembered tasks."""
+    from council.agents.memory import digest
+
+    loaded = _loaded(state(ctx), role.upper(), lane)
+    typer.echo(_json(loaded, digest(loaded.session)) if as_json else _text(loaded, digest(loaded.session)))
+
+
+@app.command()
+def edit(
+    ctx: typer.Context,
+    role: _Role,
+    lane: _Lane = "main",
+    file: Annotated[Path | None, typer.Option(help="The edited YAML; else $VISUAL or $EDITOR opens it.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the receipt.")] = False,
+) -> None:
+    """Edit what an agent remembers; the version before goes to the archive."""
+    cli = state(ctx)
+    role = role.upper()
+    base_sha256 = _sha256(cli, role, lane)
+    before = _as_yaml(_loaded(cli, role, lane).session)
+    after = _read(file) if file is not None else _edited(cli, before, role)
+    if after == before:
+        typer.echo("Nothing changed.")
+        return
+    keys: dict[str, Any] = {"action": "replace", "answers": _answers(after, file)}
+    if base_sha256:
+        keys["base_sha256"] = base_sha256
+    _change(cli, role, lane, keys, as_json=as_json)
+
+
+@app.command()
+def reset(
+    ctx: typer.Context,
+    role: _Role,
+    lane: _Lane = "main",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the receipt.")] = False,
+) -> None:
+    """Let an agent begin without memory; what it remembered goes to the archive."""
+    role = role.upper()
+    if not yes:
+        typer.confirm(
+            f"{role} will remember nothing in lane {lane} (the archive keeps it). Go on?", abort=True, err=True
+        )
+    _change(state(ctx), role, lane, {"action": "reset"}, as_json=as_json)
+
+
+# ── showing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _memory(cli: CliState) -> Memory:
+    from council.agents.memory import Memory
+
+    home = cli.home()
+    return Memory(home.session_states, home.runtime / "memory")
+
+
+def _loaded(cli: CliState, role: str, lane: str) -> Loaded:
+    """Raises UsageError for a role that has neither memory nor persona: most likely a slip of the pen."""
+    _require_plain(role, lane)
+    memory = _memory(cli)
+    if not memory.path(role, lane).exists():
+        from council.cli.agents import personas
+
+        known = personas(cli)
+        if role not in known:
+            raise UsageError(f"there is no agent {role} here.", fix=f"use one of {', '.join(sorted(known))}")
+    return memory.look(role, lane)
+
+
+def _require_plain(role: str, lane: str) -> None:
+    """Role and lane become part of a path."""
+    for what, value in (("role", role), ("lane", lane)):
+        if not value.replace("_", "").replace("-", "").isalnum() or not value.isascii():
+            raise UsageError(f"{value!r} is no {what}.", fix="use letters, digits, - and _")
+
+
+def _text(loaded: Loaded, digest: str) -> str:
+    session = loaded.session
+    lines = [f"warning: {loaded.damage}"] if loaded.damage else []
+    if not session.tasks:
+        return "\n".join([*lines, f"{session.role} remembers nothing in lane {session.lane}."])
+    lines += [f"{session.role}, lane {session.lane}, {len(session.tasks)} tasks", ""]
+    for task in session.tasks:
+        lines.append(
+            f"  {task.run_id}  {task.status:<9}  {task.finished}  {task.title} ({len(task.messages)} messages)"
+        )
+    return "\n".join([*lines, "", "What every prompt carries of it:", "", digest.rstrip()])
+
+
+def _json(loaded: Loaded, digest: str) -> str:
+    session = loaded.session
+    tasks = [
+        {
+            "run_id": task.run_id,
+            "title": task.title,
+            "status": task.status,
+            "finished": task.finished,
+            "answer": task.answer,
+            "messages": len(task.messages),
+        }
+        for task in session.tasks
+    ]
+    told = {"role": session.role, "lane": session.lane, "damage": loaded.damage, "digest": digest, "tasks": tasks}
+    return json.dumps(told, indent=2, ensure_ascii=False)
+
+
+# ── editing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _sha256(cli: CliState, role: str, lane: str) -> str:
+    """Of the session file as it is now, so that a task that ends meanwhile is not edited away; empty without one."""
+    from council.ids import sha256_hex
+
+    _require_plain(role, lane)
+    try:
+        return sha256_hex(_memory(cli).path(role, lane).read_bytes())
+    except OSError:
+        return ""
+
+
+def _as_yaml(session: Session) -> str:
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Texts of several lines as blocks."""
+
+    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+    Dumper.add_representer(str, text)
+    answers = [{"run_id": task.run_id, "title": task.title, "answer": task.answer} for task in session.tasks]
+    head = [
+        f"# What {session.role} remembers in lane {session.lane}, oldest first. Change a title or an answer, remove an",
+        "# entry, or add one with a run_id of your own. What you change or remove goes to the archive.",
+    ]
+    body = yaml.dump(answers, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
+    return "\n".join([*head, "", body])
+
+
+def _edited(cli: CliState, text: str, role: str) -> str:
+    """What the person's editor leaves. The file is for its owner only, and is gone afterwards."""
+    editor = cli.environ.get("VISUAL") or cli.environ.get("EDITOR")
+    if not editor:
+        raise UsageError("no editor is set.", fix="set EDITOR, or give the edited YAML with --file")
+    with tempfile.TemporaryDirectory(prefix="council-memory-") as folder:
+        path = Path(folder) / f"{role.lower()}.yaml"
+        path.write_text(text, encoding="utf-8")
+        try:
+            code = subprocess.run([*shlex.split(editor), str(path)], check=False).returncode
+        except OSError as error:
+            raise UsageError(
+                f"{editor} cannot be started: {error.strerror}.", fix="set EDITOR to your editor"
+            ) from None
+        if code != 0:
+            raise UsageError(f"{editor} ended with {code}; nothing was changed.", fix="edit it again")
+        return _checked(_read(path))
+
+
+def _checked(text: str) -> str:
+    """The text if it will do; else it is kept for the person, who must not lose it."""
+    try:
+        _answers(text, None)
+    except UsageError as error:
+        fd, kept = tempfile.mkstemp(prefix="council-memory-", suffix=".yaml")
+        with os.fdopen(fd, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        error.fix = f"{error.fix}; your text is kept: correct it, then `council memory edit … --file {kept}`"
+        raise
+    return text
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {file}: {error}.", fix="name a YAML file of answers, in UTF-8") from None
+
+
+def _answers(text: str, file: Path | None) -> list[dict[str, Any]]:
+    """The list in the YAML; what each entry must be is the command's own check. Raises UsageError."""
+    from council.commands.documents import read_document
+    from council.errors import CommandInvalid
+
+    where = str(file or "the edited text")
+    try:
+        answers = read_document("answers.yaml", text.encode()).value
+    except CommandInvalid as error:
+        raise UsageError(f"{where}: {error.message}.", fix=error.fix) from None
+    if answers is None:
+        return []
+    if not isinstance(answers, list) or not all(isinstance(entry, dict) for entry in answers):
+        raise UsageError(f"{where} is no list of answers.", fix="write entries of run_id, title and answer")
+    return [{key: value for key, value in entry.items() if key != "title" or value} for entry in answers]
+
+
+# ── changing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _change(cli: CliState, role: str, lane: str, keys: dict[str, Any], *, as_json: bool) -> None:
+    """Drops the command and stays for its end."""
+    import msgspec
+
+    from council.cli.runs import print_answer
+    from council.cli.submit import STATUS_EXIT, drop_and_wait
+
+    body = {"type": "memory", "session": lane, "role": role, **keys}
+    data = json.dumps(body, indent=2, ensure_ascii=False).encode()
+    _require_valid(data)
+    if not _has_unfinished_runs(cli):
+        cli.flags = {"model": "offline"}  # nothing else can run here and now, and a change of memory needs no model
+    receipt = drop_and_wait(cli, f"memory-{role.lower()}.json", data, _WAIT_S, quiet=True)
+    if as_json:
+        typer.echo(json.dumps(msgspec.to_builtins(receipt), indent=2, ensure_ascii=False))
+    else:
+        print_answer(cli.home(), receipt, relative_to=Path.cwd())
+        if receipt.error is not None:
+            typer.echo(f"error ({receipt.error.code}): {receipt.error.message}\n  fix: {receipt.error.fix}", err=True)
+    raise typer.Exit(STATUS_EXIT[receipt.status])
+
+
+def _require_valid(data: bytes) -> None:
+    """Says at the terminal what the daemon would say in `commands/failed/`."""
+    from council.cli.validate import problems_of
+    from council.commands.parsing import parse_command
+    from council.errors import CommandInvalid
+
+    try:
+        parse_command("memory.json", data)
+    except CommandInvalid as error:
+        for problem in problems_of(error):
+            name = f"`{problem.field}` " if problem.field else ""
+            typer.echo(f"error: {name}{problem.message}\n  fix: {problem.fix}", err=True)
+        raise typer.Exit(EXIT_USAGE) from None
+
+
+def _has_unfinished_runs(cli: CliState) -> bool:
+    try:
+        return bool(os.listdir(cli.home().runtime / "active"))
+    except FileNotFoundError:
+        return False

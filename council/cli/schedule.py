@@ -1,0 +1,185 @@
+"""`council schedule`: the recurring commands, when they are due, and holding one back for a while."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from council.cli.context import state
+from council.errors import CommandInvalid
+from council.ids import SystemClock, timestamp
+
+if TYPE_CHECKING:
+    import os
+
+    from council.commands.recurring import RecurringCommand
+    from council.daemon.recurring import RecurringFolder, Sighting
+    from council.settings import Home
+
+app = typer.Typer(no_args_is_help=True)
+
+File = Annotated[str, typer.Argument(help="A file in commands/recurring/; its name without ending is enough.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.callback()
+def schedule() -> None:
+    """Commands that recur: the files in commands/recurring/."""
+
+
+@app.command("list")
+def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """Show each recurring command: its last and next time."""
+    home = state(ctx).home()
+    with _folder(ctx) as folder:
+        rows = _rows(home, folder, SystemClock().now())
+    typer.echo(json.dumps(rows, indent=2, ensure_ascii=False) if as_json else _table(rows))
+
+
+@app.command("next")
+def next_(
+    ctx: typer.Context,
+    file: File,
+    count: Annotated[int, typer.Option("-n", min=1, max=1000, help="How many.")] = 5,
+    as_json: AsJson = False,
+) -> None:
+    """Show when one is due next, in its own zone.
+
+    A pause is not looked at.
+    """
+    from council.daemon.recurring import find_file
+
+    with _folder(ctx) as folder:
+        listing = folder.list()
+        name = find_file(listing, file)
+        command = _read(folder, name, listing.files[name])
+    moments = list(islice(command.schedule.after(SystemClock().now()), count))
+    if as_json:
+        rows = [
+            {"at": _local(command, moment), "utc": timestamp(moment), "id": command.id_at(moment)} for moment in moments
+        ]
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+    else:
+        typer.echo("\n".join(f"{command.schedule.local(moment):%a %Y-%m-%d %H:%M %Z}" for moment in moments))
+
+
+@app.command()
+def pause(ctx: typer.Context, file: File) -> None:
+    """Hold one back until it is resumed.
+
+    A run under way goes on.
+    """
+    from council.daemon.recurring import find_file
+
+    with _folder(ctx) as folder:
+        name = find_file(folder.list(), file)
+        folder.pause(name, SystemClock().now())
+    typer.echo(f"{name} is paused; `council schedule resume {name}` ends that.")
+
+
+@app.command()
+def resume(ctx: typer.Context, file: File) -> None:
+    """Let one go on, from now.
+
+    What came due during the pause is not made up for.
+    """
+    from council.daemon.recurring import find_file
+
+    with _folder(ctx) as folder:
+        name = find_file(folder.list(), file)
+        if not folder.is_paused(name):
+            typer.echo(f"{name} is not paused.")
+            return
+        folder.resume(name, SystemClock().now())
+    typer.echo(f"{name} is resumed; `council schedule next {name}` shows when it is due.")
+
+
+@contextmanager
+def _folder(ctx: typer.Context) -> Iterator[RecurringFolder]:
+    from council.daemon.recurring import RecurringFolder
+    from council.storage.paths import ConfinedRoot
+
+    cli = state(ctx)
+    with ConfinedRoot(cli.home().root) as root:
+        yield RecurringFolder(cli.home(), root, max_bytes=cli.settings().settings.max_command_bytes)
+
+
+def _read(folder: RecurringFolder, name: str, status: os.stat_result) -> RecurringCommand:
+    """Raises CommandInvalid, for a file that is no command at all too."""
+    from council.commands.parsing import NotACommand
+
+    try:
+        return folder.read(name, status).command
+    except NotACommand:
+        raise CommandInvalid(
+            f"{name} has no command's front matter.", fix="see `docs/schedules.md` for what one looks like"
+        ) from None
+    except FileNotFoundError:
+        raise CommandInvalid(f"{name} is gone.", fix="list the folder again") from None
+
+
+def _rows(home: Home, folder: RecurringFolder, now: datetime) -> list[dict[str, Any]]:
+    from council.daemon.recurring import load_sightings
+
+    sightings = load_sightings(home.sightings_file)
+    rows = []
+    for name, status in sorted(folder.list().files.items()):
+        row: dict[str, Any] = {"file": name, "paused": folder.is_paused(name), "error": None}
+        row |= dict.fromkeys(("cron", "zone", "next", "last", "last_status"))
+        try:
+            command = _read(folder, name, status)
+        except CommandInvalid as error:
+            problems = error.data.get("problems")
+            rows.append({**row, "error": str(problems[0]) if isinstance(problems, list) else error.message})
+            continue
+        rows.append({**row, **_times(home, command, sightings.get(name), now, paused=row["paused"])})
+    return rows
+
+
+def _times(
+    home: Home, command: RecurringCommand, sighting: Sighting | None, now: datetime, *, paused: bool
+) -> dict[str, Any]:
+    last = sighting.last_fire if sighting is not None else None
+    following = None if paused else next(command.schedule.after(now), None)
+    return {
+        "cron": command.schedule.cron,
+        "zone": command.schedule.zone,
+        "next": _local(command, following) if following else None,
+        "last": _local(command, last) if last else None,
+        "last_status": _status(home, command.id_at(last)) if last else None,
+    }
+
+
+def _status(home: Home, id_: str) -> str:
+    """What became of an occurrence, as far as its receipt tells."""
+    from council.engine.receipts import Receipts
+
+    receipts = Receipts(home.receipts, home.runtime / "ids")
+    bound = receipts.bound(id_)
+    receipt = receipts.read(bound.run_id) if bound is not None else None
+    return receipt.status if receipt is not None else "dropped"
+
+
+def _local(command: RecurringCommand, moment: datetime) -> str:
+    return command.schedule.local(moment).isoformat(timespec="minutes")
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    if not rows:
+        return "No recurring commands: put one into commands/recurring/ (docs/schedules.md shows how)."
+    cells = [("FILE", "SCHEDULE", "NEXT", "LAST")] + [_cells(row) for row in rows if row["error"] is None]
+    widths = [max(len(row[column]) for row in cells) for column in range(4)]
+    lines = ["  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    errors = [f"{row['file']}: {row['error']}" for row in rows if row["error"] is not None]
+    return "\n".join([*(lines if len(cells) > 1 else []), *errors])
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, str, str, str]:
+    last = f"{row['last']} {row['last_status']}" if row["last"] else "-"
+    return row["file"], f"{row['cron']} {row['zone']}", "paused" if row["paused"] else row["next"] or "never", last

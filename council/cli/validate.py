@@ -1,0 +1,242 @@
+"""`council validate` and `council schema`: what the daemon would say of a command file, and what editors need to know."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from council.cli.context import CliState, state
+from council.errors import EXIT_USAGE, CommandInvalid, CouncilError, HomeNotFound, PathRefused, UsageError
+
+if TYPE_CHECKING:
+    from council.commands.documents import Document, Problem
+    from council.commands.models import AnyCommand, DeliberateCommand
+    from council.settings import Home, Settings
+
+_DEFAULT_MAX_BYTES = 262_144  # where there is no home to ask
+_RECURRING = "recurring"
+
+
+@dataclass
+class Verdict:
+    """What is wrong with a file (then it cannot become a run), and what is odd about it (then it can)."""
+
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
+    type: str = ""
+    output: str = ""
+
+
+def validate(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(help="The command file; in a folder recurring/, a recurring one.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Say what the daemon would say of a command file, without dropping it."""
+    verdict = _judge(state(ctx), file)
+    typer.echo(_json(file, verdict) if as_json else _text(file, verdict))
+    if verdict.problems:
+        raise typer.Exit(EXIT_USAGE)
+
+
+def schema(
+    ctx: typer.Context,
+    recurring: Annotated[bool, typer.Option("--recurring", help="That of commands/recurring/.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write both into commands/.schema/ of the home.")] = False,
+) -> None:
+    """Print the JSON Schema of command files."""
+    from council.commands.schema import COMMAND_SCHEMA_NAME, RECURRING_SCHEMA_NAME, schema_files
+
+    if write:
+        for path in write_schemas(state(ctx).home().root):
+            typer.echo(f"  + {path}")
+        return
+    typer.echo(schema_files()[RECURRING_SCHEMA_NAME if recurring else COMMAND_SCHEMA_NAME].decode(), nl=False)
+
+
+def write_schemas(home: Path) -> list[Path]:
+    """Puts the schemas into `commands/.schema/`: generated files, replaced when they differ. What was written.
+
+    Raises StorageFailed.
+    """
+    from council.commands.schema import SCHEMA_FOLDER, schema_files
+    from council.storage.files import as_storage_failed, write_atomic
+
+    folder = home / "commands" / SCHEMA_FOLDER
+    written = []
+    with as_storage_failed(f"Cannot write into {folder}"):
+        folder.mkdir(exist_ok=True)
+        for name, data in schema_files().items():
+            path = folder / name
+            if not path.is_file() or path.read_bytes() != data:
+                write_atomic(path, data, mode=0o644)
+                written.append(path)
+    return written
+
+
+# ── the verdict ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _judge(cli: CliState, file: Path) -> Verdict:
+    verdict = Verdict()
+    try:
+        home: Home | None = cli.home()
+    except HomeNotFound:
+        if cli.home_flag is not None or cli.environ.get("COUNCIL_HOME"):
+            raise
+        home = None
+    settings = cli.settings().settings if home is not None else None
+    data = _read(file, settings.max_command_bytes if settings else _DEFAULT_MAX_BYTES, verdict)
+    if data is None:
+        return verdict
+    parsed = _parse(file, data, verdict)
+    if parsed is None:
+        return verdict
+    document, command = parsed
+    verdict.type = command.type
+    if home is None or settings is None:
+        _warn(verdict, "there is no home here, so its paths are not checked", "name one with --home")
+    else:
+        _admit(cli, home, settings, document, command, verdict)
+    return verdict
+
+
+def _read(file: Path, max_bytes: int, verdict: Verdict) -> bytes | None:
+    from council.commands.documents import Problem
+    from council.storage.drop import is_command_name
+
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(max_bytes + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name a command file") from None
+    if not is_command_name(file.name):
+        fix = "use a plain file name ending in .json, .yaml, .yml or .md"
+        verdict.problems.append(Problem(f"{file.name} is a name that is never read as a command", fix))
+    if len(data) > max_bytes:
+        fix = "put long text into an input artifact, or raise max_command_bytes"
+        verdict.problems.append(Problem(f"the file is larger than {max_bytes} bytes", fix))
+        return None
+    return data
+
+
+def _parse(file: Path, data: bytes, verdict: Verdict) -> tuple[Document, AnyCommand] | None:
+    """The document and its command. A recurring file is checked as such, and its command of a sample moment goes on."""
+    from council.commands.documents import NotACommand, Problem, read_document
+    from council.commands.parsing import validate
+
+    try:
+        if file.resolve().parent.name == _RECURRING:
+            return _parse_recurring(file.name, data)
+        document = read_document(file.name, data)
+        return document, validate(document)
+    except NotACommand:
+        fix = "begin it with ---, the keys output_artifact_path, config, …, and ---; the text below is the task"
+        verdict.problems.append(Problem("is no command: its front matter holds none of a command's keys", fix))
+    except CommandInvalid as error:
+        verdict.problems += problems_of(error)
+    return None
+
+
+def _parse_recurring(name: str, data: bytes) -> tuple[Document, AnyCommand]:
+    from datetime import UTC, datetime
+
+    from council.commands.recurring import parse_recurring
+
+    recurring = parse_recurring(name, data)
+    return recurring.document, recurring.command_at(datetime.now(UTC))
+
+
+def problems_of(error: CouncilError) -> list[Problem]:
+    """All problems that an error carries, or the error as one."""
+    from council.commands.documents import Problem
+
+    problems = error.data.get("problems")
+    if isinstance(problems, list) and all(isinstance(problem, Problem) for problem in problems):
+        return problems
+    place = (error.line, error.column) if isinstance(error, CommandInvalid) else (None, None)
+    return [Problem(error.message, error.fix, "", *place)]
+
+
+def _admit(
+    cli: CliState, home: Home, settings: Settings, document: Document, command: AnyCommand, verdict: Verdict
+) -> None:
+    """The checks that only the home can answer, the same that admission makes."""
+    from council.app import admission_of
+    from council.commands.documents import Problem
+    from council.commands.models import CancelCommand, DeliberateCommand
+
+    if isinstance(command, CancelCommand):
+        if not (home.runtime / "active" / command.run).exists():
+            _warn(verdict, f"the run {command.run} is not active now", "see `council status`", "run", document)
+        return
+    try:
+        verdict.output = admission_of(home, settings, command).output_path
+    except CommandInvalid as error:
+        place = document.locate((error.field,)) if error.field else (None, None)
+        message = error.message.removeprefix(f"`{error.field}`").lstrip(": ")
+        verdict.problems.append(Problem(message, error.fix, error.field, *place))
+    except CouncilError as error:
+        verdict.problems += problems_of(error)
+    if isinstance(command, DeliberateCommand):
+        _check_inputs(home, settings, document, command, verdict)
+
+
+def _check_inputs(
+    home: Home, settings: Settings, document: Document, command: DeliberateCommand, verdict: Verdict
+) -> None:
+    from council.app import build_library
+    from council.knowledge.library import split_range
+    from council.storage.paths import ConfinedRoot
+
+    with ConfinedRoot(home.root) as root:
+        library = build_library(root, settings)
+        unreadable = 0
+        for index, wanted in enumerate(command.input_artifacts):
+            path, first, last = split_range(wanted)
+            try:
+                library.read(path, first_line=first, last_line=last)
+            except PathRefused as error:
+                unreadable += 1
+                place = document.locate(("input_artifacts", index))
+                verdict.warnings.append(_problem(error.message, error.fix, f"input_artifacts.{index}", place))
+    if unreadable and unreadable == len(command.input_artifacts):
+        message = "no input can be read now, and then the run fails"
+        _warn(verdict, message, "create one of them, or correct the paths", "input_artifacts", document)
+
+
+def _warn(verdict: Verdict, message: str, fix: str, field: str = "", document: Document | None = None) -> None:
+    place = document.locate((field,)) if document is not None and field else (None, None)
+    verdict.warnings.append(_problem(message, fix, field, place))
+
+
+def _problem(message: str, fix: str, field: str, place: tuple[int | None, int | None]) -> Problem:
+    from council.commands.documents import Problem
+
+    return Problem(message, fix, field, *place)
+
+
+# ── how it is told ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _text(file: Path, verdict: Verdict) -> str:
+    """One `file:line:column: error: …` per finding, as compilers write it: editors make it a link."""
+    lines = []
+    for kind, problems in (("error", verdict.problems), ("warning", verdict.warnings)):
+        for problem in problems:
+            place = f"{file}:{problem.line}:{problem.column}" if problem.line else str(file)
+            name = f"`{problem.field}` " if problem.field else ""
+            lines += [f"{place}: {kind}: {name}{problem.message}", f"    fix: {problem.fix}" if problem.fix else ""]
+    if not verdict.problems:
+        output = f", writes {verdict.output}" if verdict.output else ""
+        lines.append(f"{file}: ok ({verdict.type}{output})")
+    return "\n".join(line for line in lines if line)
+
+
+def _json(file: Path, verdict: Verdict) -> str:
+    told: dict[str, Any] = {"file": str(file), "valid": not verdict.problems, **asdict(verdict)}
+    return json.dumps(told, indent=2, ensure_ascii=False)

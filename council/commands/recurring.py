@@ -1,0 +1,290 @@
+"""A recurring command: a command file with one more key, `schedule`, and the moments at which it is due.
+
+Pure. The one module that knows cron (`cronsim`): unlike croniter it fires a fixed local time once when the clock is put
+back. Moments are in UTC; the schedule's zone counts for the clock face and for `{date}` and `{time}`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
+from pathlib import PurePosixPath
+from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
+
+from cronsim import CronSim, CronSimError
+
+from council.commands.documents import Document, Loc, NotACommand, Problem, invalid, read_document
+from council.commands.models import DEFAULT_LANE, DEFAULT_TYPE, AnyCommand, command_type
+from council.commands.parsing import validate
+from council.errors import CommandInvalid
+
+PLACEHOLDERS = ("date", "time", "id")
+DEFAULT_ZONE = "UTC"
+
+_KEY = "schedule"
+_EXAMPLE = "0 7 * * 1-5"
+_CRON_FIX = f'give five fields: minute, hour, day of month, month, day of week, as in "{_EXAMPLE}"'
+_MAX_CRON_CHARS = 200  # a list of every minute has 169
+_MAX_NAME_CHARS = 180  # the command's id is the name and 17 characters, and has at most 200
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+ -]*")
+_MAX_LANE_CHARS = 64
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+_SCHEDULE_LINE = re.compile(rb"^schedule[ \t]*:", re.MULTILINE)
+_SAMPLE = datetime(2026, 11, 20, 7, tzinfo=UTC)  # any moment will do: what is checked does not depend on it
+# `latest` looks back this far first, so that a schedule of every minute is not counted through a year of downtime.
+_WINDOWS = (timedelta(hours=1), timedelta(days=1), timedelta(days=32), timedelta(days=366))
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A cron expression of five fields and the IANA name of the zone whose clock it reads."""
+
+    cron: str
+    zone: str = DEFAULT_ZONE
+
+    def __str__(self) -> str:
+        return f"{self.cron} {self.zone}"
+
+    def after(self, moment: datetime) -> Iterator[datetime]:
+        """Its moments later than `moment`, in order, each once, however the zone's clock is put."""
+        last = moment
+        for found in CronSim(self.cron, moment.astimezone(ZoneInfo(self.zone))):
+            utc = found.astimezone(UTC)
+            # NOTE: started in the hour that the clock repeats, cronsim answers with moments of the first pass.
+            if utc > last:
+                last = utc
+                yield utc
+
+    def latest(self, after: datetime, until: datetime) -> datetime | None:
+        """Its last moment later than `after` and not later than `until`."""
+        for start in [*(until - window for window in _WINDOWS), after]:
+            found = deque(takewhile(lambda moment: moment <= until, self.after(max(after, start))), maxlen=1)
+            if found:
+                return found[0]
+        return None
+
+    def local(self, moment: datetime) -> datetime:
+        return moment.astimezone(ZoneInfo(self.zone))
+
+
+@dataclass(frozen=True)
+class RecurringCommand:
+    """A valid recurring file: `file` is its name, `document` its keys without `schedule`."""
+
+    file: str
+    schedule: Schedule
+    document: Document
+
+    def id_at(self, moment: datetime) -> str:
+        """`brief.yaml@20261120T070000Z`: one id per moment, whoever drops the command and how often."""
+        return f"{self.file}@{_stamp(moment)}"
+
+    def command_at(self, moment: datetime) -> AnyCommand:
+        return validate(self._filled(moment))
+
+    def bytes_at(self, moment: datetime) -> bytes:
+        """The command of one moment, as the file to be dropped."""
+        return (json.dumps(self._filled(moment).value, indent=2, ensure_ascii=False) + "\n").encode()
+
+    def _filled(self, moment: datetime) -> Document:
+        return _filled(self.document, self.file, self.schedule, moment)
+
+
+def occurrence_pattern(file: str) -> re.Pattern[str]:
+    """Matches the ids that `id_at` gives to commands of that file."""
+    return re.compile(rf"{re.escape(file)}@\d{{8}}T\d{{6}}Z")
+
+
+def parse_recurring(name: str, data: bytes) -> RecurringCommand:
+    """The recurring command in `data`, read by the ending of `name`.
+
+    Raises Unparsable, CommandInvalid with every problem found, or NotACommand.
+    """
+    document = _read(name, data)
+    if not isinstance(document.value, dict):
+        validate(document)  # raises: it says what a command looks like
+    command = {key: value for key, value in document.value.items() if key not in (_KEY, "$schema")}
+    schedule, problems = _schedule(document)
+    unfit_name = _name_problems(name)
+    problems += [*unfit_name, *_id_problems(document), *_placeholder_problems(document)]
+    recurring = RecurringCommand(name, schedule, Document(command, document.locate))
+    try:
+        (replace(recurring, file="file.json") if unfit_name else recurring).command_at(_SAMPLE)
+    except CommandInvalid as error:
+        problems += _problems_of(error)
+    if problems:
+        raise invalid(problems)
+    return recurring
+
+
+def _read(name: str, data: bytes) -> Document:
+    try:
+        return read_document(name, data)
+    except NotACommand:
+        front_matter = data.partition(b"\n---")[0]
+        if front_matter.startswith(b"---") and _SCHEDULE_LINE.search(front_matter):
+            raise invalid([Problem("is missing", 'add "output_artifact_path"', "output_artifact_path", 1, 1)]) from None
+        raise
+
+
+def _problems_of(error: CommandInvalid) -> list[Problem]:
+    problems = error.data["problems"]
+    assert isinstance(problems, list)
+    return problems
+
+
+# ── the schedule ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _schedule(document: Document) -> tuple[Schedule, list[Problem]]:
+    """The schedule (a stand-in when there are problems) and what is wrong with it."""
+    stand_in = Schedule(_EXAMPLE)
+    place = document.locate((_KEY,))
+    if _KEY not in document.value:
+        return stand_in, [Problem("is missing", f'add "{_KEY}": "{_EXAMPLE}"', _KEY, *document.locate(()))]
+    given = document.value[_KEY]
+    if isinstance(given, str):
+        problems = _cron_problems(given, _KEY, place)
+        return (stand_in if problems else Schedule(_normal(given))), problems
+    if not isinstance(given, dict):
+        message = "must be a cron expression in quotes, or an object with cron and zone"
+        return stand_in, [Problem(message, _CRON_FIX, _KEY, *place)]
+    return _schedule_object(document, given, stand_in)
+
+
+def _schedule_object(document: Document, given: dict[str, Any], stand_in: Schedule) -> tuple[Schedule, list[Problem]]:
+    def at(key: str) -> tuple[int | None, int | None]:
+        return document.locate((_KEY, key))
+
+    problems = [
+        Problem(
+            "is not a known key", f'did you mean "{_nearest(str(key), ("cron", "zone"))}"?', f"{_KEY}.{key}", *at(key)
+        )
+        for key in given
+        if key not in ("cron", "zone")
+    ]
+    if "cron" not in given:
+        problems.append(Problem("is missing", f'add "cron": "{_EXAMPLE}"', f"{_KEY}.cron", *document.locate((_KEY,))))
+    else:
+        problems += _cron_problems(given["cron"], f"{_KEY}.cron", at("cron"))
+    zone = given.get("zone", DEFAULT_ZONE)
+    problems += _zone_problems(zone, at("zone"))
+    return (stand_in if problems else Schedule(_normal(given["cron"]), zone)), problems
+
+
+def _normal(cron: str) -> str:
+    return " ".join(cron.split())
+
+
+def _cron_problems(cron: object, field: str, place: tuple[int | None, int | None]) -> list[Problem]:
+    if not isinstance(cron, str):
+        return [Problem("must be text in quotes", _CRON_FIX, field, *place)]
+    shown = f"is {cron[:_MAX_CRON_CHARS]!r}, not a cron expression"
+    if len(cron) > _MAX_CRON_CHARS or len(cron.split()) != 5:  # cronsim would take a sixth field, for seconds
+        return [Problem(f"{shown} of five fields", _CRON_FIX, field, *place)]
+    try:
+        next(Schedule(cron).after(_SAMPLE))
+    except CronSimError as error:
+        return [Problem(f"{shown}: {str(error)[:1].lower()}{str(error)[1:]}", _CRON_FIX, field, *place)]
+    except StopIteration:
+        return [Problem(f"is {cron!r}, and no such day comes in 50 years", "choose a day that exists", field, *place)]
+    return []
+
+
+def _zone_problems(zone: object, place: tuple[int | None, int | None]) -> list[Problem]:
+    field = f"{_KEY}.zone"
+    if not isinstance(zone, str):
+        return [Problem("must be text in quotes", 'name a zone, as in "Europe/Berlin"', field, *place)]
+    try:
+        ZoneInfo(zone)
+    except (KeyError, ValueError, OSError):  # not there; not a name; a folder of zones
+        return [Problem(f"is {zone[:100]!r}, which is not a time zone", f'use "{_nearest_zone(zone)}"', field, *place)]
+    return []
+
+
+def _nearest_zone(zone: str) -> str:
+    known = {name.lower(): name for name in sorted(available_timezones())}
+    wanted = zone.lower().strip().replace(" ", "_")
+    cities = [name for lower, name in known.items() if lower.rpartition("/")[2] == wanted]
+    return cities[0] if cities else known[_nearest(wanted, list(known))]
+
+
+def _nearest(word: str, known: Sequence[str]) -> str:
+    return difflib.get_close_matches(word[:100], known, n=1, cutoff=0.0)[0]
+
+
+# ── what is filled in ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _filled(document: Document, file: str, schedule: Schedule, moment: datetime) -> Document:
+    """The command of one moment: placeholders replaced, `id` made, and a lane of its own unless one is given."""
+    local = schedule.local(moment)
+    words = {"date": f"{local:%Y-%m-%d}", "time": f"{local:%H%M}", "id": _stamp(moment)}
+    value = {key: _replaced(part, words) if key in _PATH_KEYS else part for key, part in document.value.items()}
+    if command_type(value) == DEFAULT_TYPE:
+        value.setdefault("session", default_lane(file))
+    return Document({**value, "id": f"{file}@{words['id']}"}, document.locate)
+
+
+_PATH_KEYS = ("output_artifact_path", "input_artifacts")
+
+
+def _replaced(part: Any, words: dict[str, str]) -> Any:
+    if isinstance(part, str):
+        return _PLACEHOLDER.sub(lambda found: words.get(found[1], found[0]), part)
+    return [_replaced(entry, words) for entry in part] if isinstance(part, list) else part
+
+
+def _stamp(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+
+
+def default_lane(file: str) -> str:
+    """The lane of a recurring file that names none: `Morning Brief.yaml` has `morning-brief`. Never a reserved name."""
+    lane = re.sub(r"[^a-z0-9_]+", "-", PurePosixPath(file).stem.lower()).strip("-_")
+    if lane in ("", DEFAULT_LANE, "archive") or lane.startswith("ask-"):
+        lane = f"recurring-{lane}"
+    return lane[:_MAX_LANE_CHARS].strip("-")
+
+
+def _name_problems(name: str) -> list[Problem]:
+    if len(name) <= _MAX_NAME_CHARS and _NAME.fullmatch(name):
+        return []
+    message = (
+        f"the file's name becomes part of the command's id: at most {_MAX_NAME_CHARS} of A-Z a-z 0-9 . _ : + - space"
+    )
+    return [Problem(message, "rename the file")]
+
+
+def _id_problems(document: Document) -> list[Problem]:
+    if "id" not in document.value:
+        return []
+    fix = "remove it; to have it in a path, write {id} there"
+    return [Problem("is made anew for every occurrence", fix, "id", *document.locate(("id",)))]
+
+
+def _placeholder_problems(document: Document) -> list[Problem]:
+    found: list[tuple[Loc, object]] = [(("output_artifact_path",), document.value.get("output_artifact_path"))]
+    inputs = document.value.get("input_artifacts")
+    if isinstance(inputs, list):
+        found += [(("input_artifacts", index), entry) for index, entry in enumerate(inputs)]
+    known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
+    return [
+        Problem(
+            f"holds {{{word}}}, which is no placeholder; known: {known}",
+            f"use {{{_nearest(word, PLACEHOLDERS)}}}",
+            ".".join(str(part) for part in loc),
+            *document.locate(loc),
+        )
+        for loc, text in found
+        if isinstance(text, str)
+        for word in _PLACEHOLDER.findall(text)
+        if word not in PLACEHOLDERS
+    ]

@@ -1,0 +1,117 @@
+"""JSON Schema of command files and of recurring ones, for editors: completion, ranges, unknown keys. Pure.
+
+Draft 7, because that is what editors' JSON and YAML services know in full. The union is written as one `if` per type
+with the default type last: an editor then names every known type, and reports a wrong key on the branch that is meant.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from council.commands.models import COMMAND_TYPES, COMMANDS, DEFAULT_TYPE, MODELS
+
+DRAFT = "http://json-schema.org/draft-07/schema#"
+SCHEMA_FOLDER = ".schema"  # in commands/; the inbox never looks into sub-folders
+COMMAND_SCHEMA_NAME = "command.schema.json"
+RECURRING_SCHEMA_NAME = "recurring.schema.json"
+
+_ROOT = "#/definitions"
+
+_SCHEDULE: dict[str, Any] = {
+    "title": "Schedule",
+    "description": "When: a cron expression of five fields, read in UTC, or an object with `cron` and `zone`.",
+    "examples": ["0 7 * * 1-5"],
+    "oneOf": [
+        {"type": "string", "description": "minute, hour, day of month, month, day of week; in UTC"},
+        {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["cron"],
+            "properties": {
+                "cron": {"type": "string", "description": "minute, hour, day of month, month, day of week"},
+                "zone": {"type": "string", "description": "An IANA time zone: Europe/Berlin.", "default": "UTC"},
+            },
+        },
+    ],
+}
+
+
+def command_schema() -> dict[str, Any]:
+    """The schema of one file in `commands/`."""
+    return _schema("Council command", "A command file: drop it into commands/, and a run begins.", _definitions())
+
+
+def recurring_schema() -> dict[str, Any]:
+    """The schema of one file in `commands/recurring/`: a command and its `schedule`; its ids are made."""
+    definitions = _definitions()
+    for name in _branches().values():
+        branch = definitions[name]
+        del branch["properties"]["id"]
+        branch["properties"]["schedule"] = {"$ref": f"{_ROOT}/Schedule"}
+        branch["required"] = [*branch.get("required", ()), "schedule"]
+    definitions["Schedule"] = _SCHEDULE
+    return _schema("Council recurring command", "Dropped into commands/ whenever its schedule is due.", definitions)
+
+
+def schema_files() -> dict[str, bytes]:
+    """Every schema by the name that it has in `commands/.schema/`."""
+    schemas = {COMMAND_SCHEMA_NAME: command_schema(), RECURRING_SCHEMA_NAME: recurring_schema()}
+    return {name: as_text(schema).encode() for name, schema in schemas.items()}
+
+
+def as_text(schema: dict[str, Any]) -> str:
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def _schema(title: str, description: str, definitions: dict[str, Any]) -> dict[str, Any]:
+    branches = _branches()
+    schema: dict[str, Any] = {"$ref": f"{_ROOT}/{branches[DEFAULT_TYPE]}"}
+    for type_ in reversed([name for name in COMMAND_TYPES if name != DEFAULT_TYPE]):
+        asked = {"properties": {"type": {"const": type_}}, "required": ["type"]}
+        schema = {"if": asked, "then": {"$ref": f"{_ROOT}/{branches[type_]}"}, "else": schema}
+    return {
+        "$schema": DRAFT,
+        "title": title,
+        "description": description,
+        "type": "object",
+        "properties": {"type": _type_property(definitions)},
+        **schema,
+        "definitions": definitions,
+    }
+
+
+def _type_property(definitions: dict[str, Any]) -> dict[str, Any]:
+    """Every type with what it is for. The branches themselves do not list the key's values: that would hide the others."""
+    meanings = [definitions[_branches()[type_]]["description"] for type_ in COMMAND_TYPES]
+    return {
+        "description": "What kind of command this is.",
+        "default": DEFAULT_TYPE,
+        "enum": list(COMMAND_TYPES),
+        "enumDescriptions": meanings,
+    }
+
+
+def _branches() -> dict[str, str]:
+    """The name of each type's definition."""
+    return {type_: model.__name__ for type_, model in MODELS.items()}
+
+
+def _definitions() -> dict[str, Any]:
+    schema = COMMANDS.json_schema(by_alias=True, ref_template=f"{_ROOT}/{{model}}")
+    definitions: dict[str, Any] = _draft_7(schema["$defs"])
+    for name in _branches().values():
+        definitions[name]["properties"]["type"] = {"title": "Type"}
+    return definitions
+
+
+def _draft_7(part: Any) -> Any:
+    """In draft 7 nothing beside a `$ref` counts: what stands beside one moves around it."""
+    if isinstance(part, list):
+        return [_draft_7(entry) for entry in part]
+    if not isinstance(part, dict):
+        return part
+    moved = {key: _draft_7(value) for key, value in part.items()}
+    if "$ref" in moved and len(moved) > 1:
+        moved["allOf"] = [{"$ref": moved.pop("$ref")}]
+    return moved

@@ -1,0 +1,188 @@
+"""`commands/recurring/` on disk: its files, the notes beside the bad ones, the marks of paused ones, and what is
+remembered of each. Shared by the scheduler and `council schedule`; decides nothing about time.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import os
+import stat
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from council.commands.recurring import RecurringCommand, parse_recurring
+from council.daemon.inbox import require_owner
+from council.daemon.taking import error_page
+from council.engine.records import FileIdentity
+from council.errors import CommandInvalid, PathRefused, UsageError
+from council.ids import sha256_hex
+from council.settings import Home
+from council.storage.drop import is_command_name
+from council.storage.files import as_storage_failed, write_atomic
+from council.storage.paths import ConfinedRoot
+
+log = logging.getLogger(__name__)
+
+_PAGE_ENDING = ".error.md"
+_MEND = "Correct it where it stands: it is never moved, and counts again as soon as it can be read."
+
+
+class Listing(NamedTuple):
+    """`files`: what may be a recurring command, by name. `pages`: the names of the notes beside bad ones."""
+
+    files: dict[str, os.stat_result]
+    pages: list[str]
+
+
+@dataclass(frozen=True)
+class RecurringFile:
+    """A file as it was read: what it asks for, and which bytes those were."""
+
+    command: RecurringCommand
+    identity: FileIdentity
+
+
+class RecurringFolder:
+    """The recurring commands of one home."""
+
+    def __init__(self, home: Home, root: ConfinedRoot, *, max_bytes: int) -> None:
+        self._home = home
+        self._root = root
+        self._max_bytes = max_bytes
+
+    def list(self) -> Listing:
+        """A folder that is not there, or is a symbolic link, holds nothing. Raises StorageFailed."""
+        listing = Listing({}, [])
+        if self._home.recurring.is_symlink() or not self._home.recurring.is_dir():
+            return listing
+        with as_storage_failed(f"Cannot list {self._home.recurring}"), os.scandir(self._home.recurring) as entries:
+            for entry in entries:
+                if entry.name.endswith(_PAGE_ENDING):
+                    listing.pages.append(entry.name)
+                elif is_command_name(entry.name):
+                    try:
+                        status = entry.stat(follow_symlinks=False)
+                    except FileNotFoundError:
+                        continue
+                    if not stat.S_ISDIR(status.st_mode):
+                        listing.files[entry.name] = status
+        return listing
+
+    def read(self, name: str, status: os.stat_result) -> RecurringFile:
+        """Raises CommandInvalid, or NotACommand for a Markdown file of another kind, or FileNotFoundError."""
+        relative = f"{self._home.recurring.name}/{name}"
+        try:
+            found = self._root.read(f"commands/{relative}", max_bytes=self._max_bytes)
+        except PathRefused as error:
+            if error.reason == "not_found":
+                raise FileNotFoundError(name) from None
+            raise CommandInvalid(error.message, fix=error.fix or "put a regular file there") from error
+        require_owner(self._home, relative, status)
+        identity = FileIdentity(relative, found.inode, found.mtime_ns, sha256_hex(found.data))
+        return RecurringFile(parse_recurring(name, found.data), identity)
+
+    # ── notes beside bad files ───────────────────────────────────────────────────────────────────────────────────────
+
+    def write_page(self, name: str, error: CommandInvalid) -> str:
+        """Puts what is wrong beside the file; where, relative to the home. Raises StorageFailed."""
+        page = self._page(name)
+        write_atomic(page, error_page(f"recurring/{name}", error, mend=_MEND).encode(), mode=0o644)
+        return f"commands/recurring/{page.name}"
+
+    def remove_page(self, name: str) -> None:
+        with as_storage_failed(f"Cannot remove {self._page(name)}"):
+            self._page(name).unlink(missing_ok=True)
+
+    def remove_orphans(self, listing: Listing) -> None:
+        """Notes whose file is gone. Raises StorageFailed."""
+        for page in listing.pages:
+            name = page.removesuffix(_PAGE_ENDING)
+            if is_command_name(name) and name not in listing.files:
+                self.remove_page(name)
+
+    def _page(self, name: str) -> Path:
+        return self._home.recurring / f"{name}{_PAGE_ENDING}"
+
+    # ── pausing ──────────────────────────────────────────────────────────────────────────────────────────────────────
+    # Two marks per file: `.paused` pauses it, and `.resumed` says since when occurrences count again. Each is written
+    # whole and read by the daemon, which writes neither: no order of events, and no kill, can lose or repeat a run.
+
+    def is_paused(self, name: str) -> bool:
+        return self._mark(name, "paused").exists()
+
+    def pause(self, name: str, now: datetime) -> None:
+        """Raises StorageFailed."""
+        self._write_mark(name, "paused", now)
+
+    def resume(self, name: str, now: datetime) -> None:
+        """What came due while it was paused is not made up for. Raises StorageFailed."""
+        self._write_mark(name, "resumed", now)
+        with as_storage_failed(f"Cannot remove {self._mark(name, 'paused')}"):
+            self._mark(name, "paused").unlink(missing_ok=True)
+
+    def resumed_at(self, name: str) -> datetime | None:
+        try:
+            moment = datetime.fromisoformat(self._mark(name, "resumed").read_text())
+        except (FileNotFoundError, ValueError):
+            return None
+        return moment if moment.tzinfo is not None else None
+
+    def _write_mark(self, name: str, mark: str, now: datetime) -> None:
+        self._home.ensure_runtime()
+        with as_storage_failed(f"Cannot make {self._home.schedule_marks}"):
+            self._home.schedule_marks.mkdir(mode=0o700, exist_ok=True)
+        write_atomic(self._mark(name, mark), now.isoformat().encode())
+
+    def _mark(self, name: str, mark: str) -> Path:
+        return self._home.schedule_marks / f"{name}.{mark}"
+
+
+def find_file(listing: Listing, given: str) -> str:
+    """The one recurring file that `given` means: its name, its path, or its name without ending. Raises UsageError."""
+    wanted = Path(given).name
+    matches = [name for name in sorted(listing.files) if wanted in (name, Path(name).stem)]
+    exact = [name for name in matches if name == wanted]
+    if len(exact or matches) == 1:
+        return (exact or matches)[0]
+    if matches:
+        raise UsageError(f"{given!r} means {' and '.join(matches)}.", fix="give the name with its ending")
+    near = difflib.get_close_matches(wanted, sorted(listing.files), n=1, cutoff=0.4)
+    fix = f"did you mean {near[0]}?" if near else "`council schedule list` shows the files that are"
+    raise UsageError(f"there is no {given!r} in commands/recurring/.", fix=fix)
+
+
+# ── what is remembered ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Sighting(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is remembered of one file. `last_fire`: its last occurrence that was dropped or skipped."""
+
+    first_seen: datetime
+    schedule: str
+    last_fire: datetime | None = None
+
+    @property
+    def counted_from(self) -> datetime:
+        """Occurrences later than this one count."""
+        return max(self.first_seen, self.last_fire or self.first_seen)
+
+
+def load_sightings(path: Path) -> dict[str, Sighting]:
+    """By file name. What cannot be read is forgotten, and said: every file is then seen for the first time."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Sighting])
+    except FileNotFoundError:
+        return {}
+    except (OSError, msgspec.DecodeError) as error:
+        log.warning("%s cannot be read (%s); schedules are counted from now", path, error)
+        return {}
+
+
+def save_sightings(path: Path, sightings: dict[str, Sighting]) -> None:
+    """Raises StorageFailed."""
+    write_atomic(path, msgspec.json.format(msgspec.json.encode(sightings), indent=2) + b"\n")

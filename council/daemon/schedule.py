@@ -1,0 +1,263 @@
+"""The scheduler: when a recurring command is due, it drops a command, as any other door does. It starts no run itself.
+
+An occurrence is dropped before that is remembered, so none is lost; its command's id says which one it is, so none runs
+twice, whatever a kill or a clock that is set back leaves behind.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice, takewhile
+
+import msgspec
+
+from council.commands.models import canonical_hash
+from council.commands.parsing import NotACommand
+from council.commands.recurring import RecurringCommand, occurrence_pattern
+from council.daemon.recurring import Listing, RecurringFile, RecurringFolder, Sighting, load_sightings, save_sightings
+from council.engine.receipts import IdBinding, Receipt, Receipts
+from council.errors import CommandInvalid, StorageFailed
+from council.events import Events
+from council.ids import Clock, new_run_id, timestamp
+from council.settings import Home
+from council.storage.drop import drop
+
+log = logging.getLogger(__name__)
+
+MAX_COUNTED = 10_000  # missed occurrences are counted up to here: a week of every minute, a tenth of a second
+_STORAGE_RETRY_S = 30.0  # a full disk is looked at again this often
+
+
+@dataclass
+class _Known:
+    """A file as it was read last; `file` is None when it is no command, or a bad one. `due` was found for `counted_from`."""
+
+    mark: tuple[int, int, int]
+    file: RecurringFile | None
+    counted_from: datetime | None = None
+    due: datetime | None = None
+
+
+class Scheduler:
+    """Watches over one home's `commands/recurring/`."""
+
+    def __init__(
+        self,
+        home: Home,
+        folder: RecurringFolder,
+        receipts: Receipts,
+        active_ids: Callable[[], Mapping[str, str]],
+        events: Events,
+        clock: Clock,
+        *,
+        quiet_s: float,
+    ) -> None:
+        """`active_ids`: the command ids of the runs under way, with their runs. `quiet_s`: a file that changed more
+        recently may still be written to; nothing is dropped from it, and nothing said against it."""
+        self._home = home
+        self._folder = folder
+        self._receipts = receipts
+        self._active_ids = active_ids
+        self._events = events
+        self._clock = clock
+        self._quiet_s = quiet_s
+        self._known: dict[str, _Known] = {}
+        self._sightings = load_sightings(home.sightings_file)
+        self._unsaved = False
+
+    def tick(self) -> float | None:
+        """Drops what is due. Seconds until something is due again, None when nothing is known to be."""
+        now = self._clock.now()
+        try:
+            listing = self._folder.list()
+            self._forget_absent(listing)
+            looks = [self._look_at(name, status, now) for name, status in sorted(listing.files.items())]
+            self._save()
+        except StorageFailed as error:
+            log.error("schedules: %s", error)
+            return _STORAGE_RETRY_S
+        return min((seconds for seconds in looks if seconds is not None), default=None)
+
+    def _forget_absent(self, listing: Listing) -> None:
+        self._folder.remove_orphans(listing)
+        for name in self._known.keys() - listing.files.keys():
+            del self._known[name]
+        for name in self._sightings.keys() - listing.files.keys():
+            del self._sightings[name]
+            self._unsaved = True
+
+    def _save(self) -> None:
+        if self._unsaved:
+            save_sightings(self._home.sightings_file, self._sightings)
+            self._unsaved = False
+
+    # ── one file ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _look_at(self, name: str, status: os.stat_result, now: datetime) -> float | None:
+        """Seconds until this file is to be looked at again."""
+        try:
+            known = self._read(name, status, now)
+            if known is None:
+                return self._quiet_s
+            if known.file is None or self._folder.is_paused(name):
+                return None
+            return self._serve(known, known.file, self._may_grow(name, status, now), now)
+        except StorageFailed as error:
+            log.error("commands/recurring/%s: %s", name, error)
+            return _STORAGE_RETRY_S
+
+    def _may_grow(self, name: str, status: os.stat_result, now: datetime) -> bool:
+        """Half a JSON file does not parse; half a YAML or Markdown file may."""
+        return not name.lower().endswith(".json") and self._is_fresh(status, now)
+
+    def _is_fresh(self, status: os.stat_result, now: datetime) -> bool:
+        return 0 <= now.timestamp() - status.st_mtime < self._quiet_s
+
+    def _read(self, name: str, status: os.stat_result, now: datetime) -> _Known | None:
+        """What the file holds, parsed again only when it changed; None when it is not yet to be judged."""
+        mark = (status.st_ino, status.st_size, status.st_mtime_ns)
+        known = self._known.get(name)
+        if known is not None and known.mark == mark:
+            return known
+        file = None
+        try:
+            file = self._folder.read(name, status)
+        except FileNotFoundError:
+            return None
+        except NotACommand:
+            pass
+        except CommandInvalid as error:
+            if self._is_fresh(status, now):
+                return None
+            self._refuse(name, error)
+            self._known[name] = _Known(mark, None)
+            return self._known[name]
+        self._folder.remove_page(name)
+        self._known[name] = _Known(mark, file)
+        return self._known[name]
+
+    def _refuse(self, name: str, error: CommandInvalid) -> None:
+        page = self._folder.write_page(name, error)
+        self._events.publish(
+            "schedule_refused", file=name, code=error.code, error=error.message, fix=error.fix, note=page
+        )
+
+    def _serve(self, known: _Known, file: RecurringFile, may_grow: bool, now: datetime) -> float | None:
+        schedule = file.command.schedule
+        sighting = self._sight(file.command, now)
+        if known.counted_from != sighting.counted_from:
+            known.counted_from = sighting.counted_from
+            known.due = next(schedule.after(sighting.counted_from), None)
+        if known.due is None:
+            return None
+        if known.due > now:
+            return (known.due - now).total_seconds()
+        if may_grow:
+            return self._quiet_s
+        fired = self._fire(file, sighting, known.due, now)
+        self._remember(file.command.file, msgspec.structs.replace(sighting, last_fire=fired))
+        following = next(schedule.after(now), None)
+        return (following - now).total_seconds() if following else None
+
+    def _sight(self, command: RecurringCommand, now: datetime) -> Sighting:
+        """What is remembered of the file, made or mended: a new file, a new schedule, and a clock that was set back
+        begin to count now; a resumed file began when it was resumed."""
+        old = self._sightings.get(command.file)
+        sighting = old
+        if sighting is None or sighting.schedule != str(command.schedule) or sighting.counted_from > now:
+            last_fire = sighting.last_fire if sighting and sighting.last_fire and sighting.last_fire <= now else None
+            sighting = Sighting(now, str(command.schedule), last_fire)
+            if old is None or old.schedule != sighting.schedule:
+                self._events.publish("schedule_seen", file=command.file, schedule=sighting.schedule)
+        resumed = self._folder.resumed_at(command.file)
+        if resumed is not None and sighting.counted_from < resumed <= now:
+            sighting = msgspec.structs.replace(sighting, first_seen=resumed)
+        if sighting != old:
+            self._remember(command.file, sighting)
+        return sighting
+
+    def _remember(self, name: str, sighting: Sighting) -> None:
+        self._sightings[name] = sighting
+        self._unsaved = True
+
+    # ── one occurrence ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _fire(self, file: RecurringFile, sighting: Sighting, due: datetime, now: datetime) -> datetime:
+        """Settles everything that is due: the latest occurrence is dropped or skipped, older ones are told of."""
+        command = file.command
+        latest = command.schedule.latest(due, now) or due
+        if self._is_settled(command.id_at(latest)):
+            return latest
+        self._tell_missed(command, sighting.counted_from, latest)
+        obstacle = self._still_going(command.file)
+        if obstacle:
+            self._skip(file, latest, obstacle, now)
+        else:
+            self._drop(command, latest)
+        return latest
+
+    def _is_settled(self, id_: str) -> bool:
+        """True when this occurrence was dropped or skipped before: the memory of it was lost, or the clock set back."""
+        bound = self._receipts.bound(id_)
+        if bound is not None and (id_ in self._active_ids() or self._receipts.read(bound.run_id) is not None):
+            return True
+        name = f"{id_}.json"
+        return (self._home.commands / name).exists() or (self._home.failed / name).exists()
+
+    def _tell_missed(self, command: RecurringCommand, after: datetime, latest: datetime) -> None:
+        older = takewhile(lambda moment: moment < latest, command.schedule.after(after))
+        missed = [timestamp(moment) for moment in islice(older, MAX_COUNTED)]
+        if missed:
+            self._events.publish(
+                "schedule_missed",
+                file=command.file,
+                count=len(missed),
+                first=missed[0],
+                capped=len(missed) == MAX_COUNTED,
+                latest=timestamp(latest),
+            )
+
+    def _still_going(self, file: str) -> str:
+        """What an earlier occurrence still does, in words; empty when none is under way."""
+        pattern = occurrence_pattern(file)
+        for id_, run_id in self._active_ids().items():
+            if pattern.fullmatch(id_):
+                return f"run {run_id} of an earlier occurrence has not ended"
+        for name in sorted(os.listdir(self._home.commands)):
+            if pattern.match(name) and name.endswith(".json"):
+                return f"commands/{name} of an earlier occurrence is still waiting"
+        return ""
+
+    def _drop(self, command: RecurringCommand, moment: datetime) -> None:
+        id_ = command.id_at(moment)
+        dropped = drop(self._home.commands, f"{id_}.json", command.bytes_at(moment))
+        self._events.publish("schedule_due", file=command.file, id=id_, dropped=f"commands/{dropped.path.name}")
+
+    def _skip(self, file: RecurringFile, moment: datetime, reason: str, now: datetime) -> None:
+        """The receipt is all that a skipped occurrence leaves; its id is bound, so that it never runs later."""
+        command = file.command.command_at(moment)
+        id_ = file.command.id_at(moment)
+        run_id = new_run_id(now)
+        command_hash = canonical_hash(command)
+        # NOTE: bound first. A kill in between leaves an id that nothing answers, and the occurrence is looked at anew.
+        self._receipts.bind(IdBinding(id_, command_hash, run_id))
+        self._receipts.write(
+            Receipt(
+                run_id=run_id,
+                status="skipped",
+                type=command.type,
+                id=id_,
+                command_file=file.identity,
+                command_sha256=file.identity.sha256,
+                command_hash=command_hash,
+                created=timestamp(now),
+                finished=timestamp(now),
+                title=id_,
+                notes=(f"Skipped: {reason}.",),
+            )
+        )
+        self._events.publish("schedule_skipped", file=file.command.file, id=id_, reason=reason, receipt=run_id)

@@ -1,0 +1,146 @@
+"""How a command file leaves the inbox: taken when its run has ended, set aside when it cannot become one.
+
+Taking is one rename to `commands/.<run_id>.taken`, then a look: the file as it was admitted goes (or moves to
+`failed/`), anything else goes back without overwriting and is a new command. No step loses bytes, and each may be
+repeated after a crash.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+from council.commands.documents import Problem
+from council.engine.receipts import Receipt
+from council.engine.records import FileIdentity, RunStatus
+from council.errors import CommandInvalid, CouncilError, PathRefused, StorageFailed
+from council.events import Events
+from council.ids import sha256_hex
+from council.settings import Home
+from council.storage.files import rename_noreplace, shortened, write_atomic
+from council.storage.paths import ConfinedRoot
+
+log = logging.getLogger(__name__)
+
+_MAX_NAMESAKES = 10_000
+_MAX_NAME_BYTES = 255
+_NOTE_ENDING = ".error.md"
+_ROOM_FOR_NUMBER = 8
+
+
+def printable(text: str) -> str:
+    """Text that every terminal and file can hold: bytes of a name that are no UTF-8 are shown as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+class Taking:
+    """The moves of command files in one home."""
+
+    def __init__(self, home: Home, root: ConfinedRoot, events: Events, *, max_bytes: int) -> None:
+        self._home = home
+        self._root = root
+        self._events = events
+        self._max_bytes = max_bytes
+
+    def take(self, name: str, admitted: FileIdentity, run_id: str, status: RunStatus) -> None:
+        """Takes the file of an ended run; nothing happens when it is gone already."""
+        taken = self._place(run_id)
+        if not taken.exists():
+            try:
+                os.rename(self._home.commands / name, taken)
+            except FileNotFoundError:
+                return  # the steward removed it; there is nothing left to take
+        self._settle(taken, admitted, run_id, status)
+
+    def complete(self, admitted: FileIdentity, run_id: str, status: RunStatus) -> None:
+        """Completes a taking that was begun; begins none."""
+        if self._place(run_id).exists():
+            self._settle(self._place(run_id), admitted, run_id, status)
+
+    def settle_orphan(self, taken: Path, receipt: Receipt | None) -> None:
+        """A `.taken` file found at start whose run is over: it proves the taking; what is left is to look at it."""
+        if receipt is not None:
+            self._settle(taken, receipt.command_file, receipt.run_id, receipt.status)
+        else:
+            self._put_back(taken, taken.name[1 : -len(".taken")] + ".json")
+
+    def set_aside(self, name: str, error: CommandInvalid) -> str:
+        """Moves a file that cannot become a run to `failed/`, with a note beside it; where it is now, relative to the
+        home. Raises FileNotFoundError when it is gone, StorageFailed when it cannot be moved: then it stays."""
+        place = self._home.failed / _fitting(name, "", len(_NOTE_ENDING) + _ROOM_FOR_NUMBER)
+        aside = self._move(self._home.commands / name, place)
+        note = aside.with_name(f"{aside.name}{_NOTE_ENDING}")
+        text = error_page(printable(name), error)
+        write_atomic(note, text.encode("utf-8", "backslashreplace"), mode=0o644)
+        return f"commands/failed/{aside.name}"
+
+    def _place(self, run_id: str) -> Path:
+        return self._home.commands / f".{run_id}.taken"
+
+    def _settle(self, taken: Path, admitted: FileIdentity, run_id: str, status: RunStatus) -> None:
+        if not self._is_same(taken, admitted):
+            self._put_back(taken, admitted.name)
+        elif status == "failed":
+            try:
+                self._move(taken, self._home.failed / _fitting(admitted.name, f".{run_id}", _ROOM_FOR_NUMBER))
+            except StorageFailed as error:  # the run has its receipt; the file waits for the next start
+                log.error("%s stays as %s: %s", admitted.name, taken.name, error)
+        else:
+            os.unlink(taken)
+
+    def _is_same(self, taken: Path, admitted: FileIdentity) -> bool:
+        try:
+            found = self._root.read(f"commands/{taken.name}", max_bytes=self._max_bytes)
+        except PathRefused:
+            return False
+        same_drop = (found.inode, found.mtime_ns) == (admitted.inode, admitted.mtime_ns)
+        return same_drop and sha256_hex(found.data) == admitted.sha256
+
+    def _put_back(self, taken: Path, name: str) -> None:
+        back = self._home.commands / name
+        try:
+            if os.path.samestat(os.lstat(back), os.lstat(taken)):  # the second link of an interrupted link and unlink
+                os.unlink(taken)
+                return
+        except FileNotFoundError:
+            pass
+        self._events.publish("command_changed", file=printable(self._move(taken, back).name))
+
+    def _move(self, source: Path, target: Path) -> Path:
+        """Renames without overwriting; a taken name gets a number before its ending. Where the file is now."""
+        try:
+            target.parent.mkdir(exist_ok=True)
+        except OSError as error:
+            raise StorageFailed(
+                f"cannot make {target.parent.name}/ in {target.parent.parent.name}/ ({error.strerror}).",
+                fix=f"remove what stands at {target.parent.parent.name}/{target.parent.name}",
+            ) from error
+        for number in range(1, _MAX_NAMESAKES):
+            place = target if number == 1 else target.with_name(f"{target.stem}-{number}{target.suffix}")
+            try:
+                rename_noreplace(source, place)
+                return place
+            except FileExistsError:
+                continue
+        raise StorageFailed(f"{target.parent.name}/ holds too many files called {target.name}.", fix="tidy that folder")
+
+
+def _fitting(name: str, infix: str, spare_bytes: int) -> str:
+    """`<stem><infix><ending>`, the stem shortened so that `spare_bytes` more still fit into a file name."""
+    path = Path(name)
+    room = _MAX_NAME_BYTES - len(os.fsencode(infix + path.suffix)) - spare_bytes
+    stem = path.stem if len(os.fsencode(path.stem)) <= room else shortened(path.stem, room)
+    return f"{stem}{infix}{path.suffix}"
+
+
+def error_page(name: str, error: CouncilError, *, mend: str = "") -> str:
+    """What stands beside a command that could not become a run. `mend`: where to correct it, if not there."""
+    mend = mend or f"Correct the file beside this note and move it back to `commands/{name}`. Nothing was run."
+    lines = [f"# `{name}` could not become a run", "", f"Error code: `{error.code}`", ""]
+    problems = error.data.get("problems")
+    if not isinstance(problems, list) or not all(isinstance(problem, Problem) for problem in problems):
+        problems = [Problem(error.message.rstrip("."), error.fix)]
+    for problem in problems:
+        lines += [f"- **{problem}**", f"  Fix: {problem.fix.rstrip('.')}." if problem.fix else ""]
+    return "\n".join([*lines, "", mend, ""])

@@ -1,0 +1,109 @@
+"""How a `memory` command becomes a run: it takes its lane's turn, changes one agent's memory, and leaves a receipt only.
+
+What was remembered before goes to the archive: nothing is thrown away except by `forget`. Needs no model.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from council.agents.manifest import load_personas
+from council.agents.memory import Memory, RememberedTask, Session
+from council.commands.models import COMMANDS, MemoryCommand, RunCommand
+from council.engine.runs import Admission, Finish, Outcome, Run
+from council.errors import CommandInvalid, CouncilError, PersonaError
+from council.ids import sha256_hex
+
+
+class MemoryChanged(CouncilError):
+    """The memory is not the one that was edited."""
+
+    code = "memory_changed"
+    http_status = 409
+
+
+class MemoryHandler:
+    """`reset` and `replace` of what an agent remembers (Protocol 94)."""
+
+    def __init__(self, memory: Memory, home: Path, personas: Path, seeds: Path | None) -> None:
+        self._memory = memory
+        self._home = home
+        self._personas = personas
+        self._seeds = seeds
+
+    def admit(self, command: RunCommand) -> Admission:
+        assert isinstance(command, MemoryCommand)
+        return admit_memory_change(command, self._memory, self._personas, self._seeds)
+
+    def begin(self, run: Run) -> MemoryChange:
+        return MemoryChange(run, self._memory, self._home)
+
+
+def admit_memory_change(command: MemoryCommand, memory: Memory, personas: Path, seeds: Path | None) -> Admission:
+    """Its title; there is no output path. Raises CommandInvalid for a role that has neither persona nor memory."""
+    try:
+        known = load_personas(personas, seeds)
+    except PersonaError as error:
+        raise CommandInvalid(error.message, fix=error.fix, field="role") from error
+    if command.role not in known and not memory.path(command.role, command.session).exists():
+        raise CommandInvalid(
+            f"`role` is {command.role}: it has no persona here and no memory in lane {command.session}.",
+            fix=f"use one of {', '.join(sorted(known))}",
+            field="role",
+        )
+    return Admission(f"Memory of {command.role}, lane {command.session}: {command.action}", "")
+
+
+class _Before(msgspec.Struct, frozen=True):
+    """What was found: recorded, so that a resumed run says the same. `damage` as in `Loaded`."""
+
+    damage: str
+
+
+class MemoryChange:
+    """One memory command being worked on (an engine Execution)."""
+
+    def __init__(self, run: Run, memory: Memory, home: Path) -> None:
+        self._run = run
+        self._memory = memory
+        self._home = home
+        command = COMMANDS.validate_python(run.header.command)
+        assert isinstance(command, MemoryCommand)
+        self._command = command
+        self._before = _Before("")
+
+    async def work(self) -> None:
+        """Raises MemoryChanged when it is not the memory that was edited."""
+        self._before = await self._run.step("before", self._look, type=_Before)
+
+    async def _look(self) -> _Before:
+        command = self._command
+        path = self._memory.path(command.role, command.session)
+        if command.base_sha256 is not None:
+            current = sha256_hex(path.read_bytes()) if path.exists() else ""
+            if current != command.base_sha256:
+                raise MemoryChanged(
+                    f"the memory of {command.role} changed after it was opened for editing.",
+                    fix=f"edit it again: `council memory edit {command.role} --lane {command.session}`",
+                )
+        return _Before(self._memory.load(command.role, command.session).damage)
+
+    def conclude(self, finish: Finish) -> Outcome:
+        notes = (f"Memory: {self._before.damage}.",) if self._before.damage else ()
+        if finish.error is not None or finish.cancelled:
+            return Outcome("cancelled" if finish.cancelled else "failed", None, error=finish.error, notes=notes)
+        before = self._memory.load(self._command.role, self._command.session).session
+        after = Session(before.role, before.lane, self._tasks(before, finish))
+        outputs = self._memory.replaced(before, after, self._run.id, self._home)
+        return Outcome("succeeded", None, tuple(outputs), notes=notes)
+
+    def _tasks(self, before: Session, finish: Finish) -> tuple[RememberedTask, ...]:
+        known = {task.run_id: task for task in before.tasks}
+        tasks = []
+        for answer in self._command.answers or ():
+            task = known.get(answer.run_id) or RememberedTask(answer.run_id, "Note", "noted", finish.at, "")
+            title = answer.title or task.title
+            tasks.append(msgspec.structs.replace(task, title=title, answer=answer.answer))
+        return tuple(tasks)

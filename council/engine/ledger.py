@@ -1,0 +1,205 @@
+"""The run ledger: one row per run, for lists of thousands. An index, not the truth: `rebuild` makes it again.
+
+SQLite from the standard library, without syncs: what a crash costs here is found again in journals and receipts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from council.engine.journal import FileJournal
+from council.engine.receipts import Receipt, Receipts
+from council.engine.records import RunHeader, RunStatus
+from council.errors import JournalDamaged, StorageFailed
+
+_SCHEMA_VERSION = 1
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS runs (
+    run_id TEXT PRIMARY KEY, status TEXT NOT NULL, type TEXT NOT NULL, lane TEXT NOT NULL, title TEXT NOT NULL,
+    created TEXT NOT NULL, finished TEXT NOT NULL DEFAULT '', file TEXT NOT NULL, command_id TEXT NOT NULL DEFAULT '',
+    artifact TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '', calls INTEGER NOT NULL DEFAULT 0,
+    tokens_in INTEGER NOT NULL DEFAULT 0, tokens_out INTEGER NOT NULL DEFAULT 0, cost_usd REAL,
+    bytes INTEGER NOT NULL DEFAULT 0, pruned INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS by_finished ON runs (finished);
+"""
+_COLUMNS = (
+    "run_id", "status", "type", "lane", "title", "created", "finished", "file", "command_id", "artifact", "error", "calls",
+    "tokens_in", "tokens_out", "cost_usd", "bytes", "pruned",
+)  # fmt: skip
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A row. `finished`, `artifact` and `error` are empty until there is one; `bytes` is the run folder's size at its end."""
+
+    run_id: str
+    status: RunStatus
+    type: str
+    lane: str
+    title: str
+    created: str
+    finished: str = ""
+    file: str = ""
+    command_id: str = ""
+    artifact: str = ""
+    error: str = ""
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_usd: float | None = None
+    bytes: int = 0
+    pruned: int = 0
+
+
+class Ledger:
+    """The rows of one home. A damaged file is moved aside and a new one begun; `council repair` fills it again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._db = self._open()
+        except sqlite3.DatabaseError:
+            path.replace(path.with_name(f"{path.name}.damaged"))
+            self._db = self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            db = sqlite3.connect(self._path, timeout=5.0, isolation_level=None)
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = OFF")
+            if db.execute("PRAGMA user_version").fetchone()[0] not in (0, _SCHEMA_VERSION):
+                db.execute("DROP TABLE IF EXISTS runs")
+            db.executescript(_SCHEMA)
+            db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+            return db
+        except sqlite3.OperationalError as error:
+            raise StorageFailed(f"cannot open the run ledger: {error}.", fix="make room on the disk") from error
+
+    def put(self, entry: Entry) -> None:
+        marks = ", ".join("?" * len(_COLUMNS))
+        with self._failing():
+            self._db.execute(
+                f"INSERT OR REPLACE INTO runs ({', '.join(_COLUMNS)}) VALUES ({marks})",  # noqa: S608  our own names
+                [getattr(entry, column) for column in _COLUMNS],
+            )
+
+    def newest(self, count: int, *, ended_only: bool = False) -> list[Entry]:
+        """The newest runs, newest first."""
+        where = "WHERE finished != ''" if ended_only else ""
+        return self._select(f"{where} ORDER BY run_id DESC LIMIT ?", count)
+
+    def starting_with(self, prefix: str, count: int) -> list[Entry]:
+        """Runs whose id begins so, oldest first."""
+        return self._select("WHERE run_id >= ? AND run_id < ? ORDER BY run_id LIMIT ?", prefix, prefix + "~", count)
+
+    def ended(self) -> list[Entry]:
+        """All ended runs that still have their folder, oldest first."""
+        return self._select("WHERE finished != '' AND pruned = 0 ORDER BY finished, run_id")
+
+    def count(self) -> int:
+        return int(self._db.execute("SELECT count(*) FROM runs").fetchone()[0])
+
+    def mark_pruned(self, run_id: str) -> None:
+        with self._failing():
+            self._db.execute("UPDATE runs SET pruned = 1, bytes = 0 WHERE run_id = ?", (run_id,))
+
+    def rebuild(self, entries: Iterable[Entry]) -> int:
+        """Replaces everything by `entries`; how many there are."""
+        with self._failing():
+            self._db.execute("BEGIN")
+            self._db.execute("DELETE FROM runs")
+            for entry in entries:
+                self.put(entry)
+            self._db.execute("COMMIT")
+        return self.count()
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _select(self, clause: str, *values: object) -> list[Entry]:
+        rows = self._db.execute(f"SELECT {', '.join(_COLUMNS)} FROM runs {clause}", values)  # noqa: S608  our own clauses
+        return [msgspec.convert(dict(zip(_COLUMNS, row, strict=True)), Entry) for row in rows]
+
+    @contextlib.contextmanager
+    def _failing(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StorageFailed(f"cannot write the run ledger: {error}.", fix="make room on the disk") from error
+
+
+def entry_of_header(header: RunHeader, status: RunStatus) -> Entry:
+    """The row of a run that has not ended."""
+    return Entry(
+        run_id=header.run_id,
+        status=status,
+        type=header.type,
+        lane=header.lane,
+        title=header.title,
+        created=header.created,
+        file=header.file.name,
+        command_id=header.command.get("id") or "",
+    )
+
+
+def entry_of_receipt(receipt: Receipt, *, lane: str, folder: Path) -> Entry:
+    """The row of an ended run."""
+    return Entry(
+        run_id=receipt.run_id,
+        status=receipt.status,
+        type=receipt.type,
+        lane=lane,
+        title=receipt.title,
+        created=receipt.created,
+        finished=receipt.finished,
+        file=receipt.command_file.name,
+        command_id=receipt.id or "",
+        artifact=receipt.artifact.path if receipt.artifact else "",
+        error=receipt.error.code if receipt.error else "",
+        calls=receipt.calls,
+        tokens_in=receipt.tokens.input,
+        tokens_out=receipt.tokens.output,
+        cost_usd=receipt.cost_usd,
+        bytes=folder_bytes(folder),
+        pruned=0 if folder.is_dir() else 1,
+    )
+
+
+def folder_bytes(folder: Path) -> int:
+    """The size of all files below `folder`; 0 when there is none."""
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            total += path.stat().st_size if path.is_file() else 0
+    return total
+
+
+def found_on_disk(runs: Path, receipts: Receipts) -> Iterator[Entry]:
+    """Every run of a home, from its receipts and journals alone."""
+    seen = set()
+    for run_id in receipts.run_ids():
+        receipt = receipts.read(run_id)
+        if receipt is not None:
+            seen.add(run_id)
+            yield entry_of_receipt(receipt, lane=_lane(runs / run_id), folder=runs / run_id)
+    for folder in sorted(runs.iterdir()):
+        if folder.name in seen or not (folder / "journal.jsonl").exists():
+            continue
+        with contextlib.suppress(JournalDamaged, StorageFailed):
+            journal = FileJournal.load(folder / "journal.jsonl")
+            journal.close()
+            yield entry_of_header(journal.header, "queued")
+
+
+def _lane(folder: Path) -> str:
+    try:
+        journal = FileJournal.load(folder / "journal.jsonl")
+    except (JournalDamaged, StorageFailed):
+        return ""
+    journal.close()
+    return journal.header.lane

@@ -1,0 +1,98 @@
+"""What the index holds: each file with how it looked on disk, its SHA-256 and its number of passages.
+
+One JSON file beside the index, written whole and checksummed. It also names the index's own files with their hashes, so
+that an index that a kill, a full disk or an editor left in another state is recognised before it answers.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from council.ids import sha256_hex
+from council.storage.files import read_limited, write_atomic
+
+SCHEMA = "council.cortex/1"  # of catalog, index fields, chunking and words together: another one means rebuilding
+_MAX_CATALOG_BYTES = 512 << 20
+
+
+class Stamp(msgspec.Struct, frozen=True, array_like=True):
+    """How a file looks without being read. ctime tells apart an edit whose mtime was set back."""
+
+    mtime_ns: int
+    ctime_ns: int
+    size: int
+    inode: int
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True):
+    """`skipped`: why a file has no passages (binary, encoding, too_large, …), empty if it was indexed."""
+
+    stamp: Stamp
+    sha256: str = ""
+    chunks: int = 0
+    artifact: bool = False
+    skipped: str = ""
+
+
+class Catalog(msgspec.Struct, frozen=True):
+    """`dead_chunks`: passages removed since the index was last built whole; the engine keeps them for a while."""
+
+    schema: str = SCHEMA
+    files: dict[str, Entry] = {}
+    index_files: dict[str, str] = {}
+    dead_chunks: int = 0
+    refreshed: str = ""
+
+    @property
+    def chunks(self) -> int:
+        return sum(entry.chunks for entry in self.files.values())
+
+
+class CatalogDamaged(Exception):
+    """The reason, in a few words."""
+
+
+class _Envelope(msgspec.Struct):
+    sha256: str
+    catalog: msgspec.Raw
+
+
+def load(path: Path) -> Catalog | None:
+    """None if there is none. Raises CatalogDamaged, also for another schema; StorageFailed."""
+    try:
+        data = read_limited(path, _MAX_CATALOG_BYTES)
+    except FileNotFoundError:
+        return None
+    try:
+        envelope = msgspec.json.decode(data, type=_Envelope)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise CatalogDamaged("its catalog was damaged") from None
+    body = bytes(envelope.catalog)
+    if envelope.sha256 != sha256_hex(body):
+        raise CatalogDamaged("its catalog was damaged")
+    try:
+        catalog = msgspec.json.decode(body, type=Catalog)
+    except msgspec.DecodeError:
+        raise CatalogDamaged("its catalog is of another version") from None
+    if catalog.schema != SCHEMA:
+        raise CatalogDamaged("its catalog is of another version")
+    return catalog
+
+
+def store(path: Path, catalog: Catalog) -> None:
+    """Raises StorageFailed."""
+    body = msgspec.json.encode(catalog)
+    envelope = _Envelope(sha256_hex(body), msgspec.Raw(body))
+    write_atomic(path, msgspec.json.encode(envelope))
+
+
+def identity(path: Path) -> tuple[int, int, int] | None:
+    """Tells one written catalog from the next; None if there is none."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size

@@ -1,0 +1,164 @@
+"""A text cut into passages that can be cited: Markdown by its headings, anything else by windows of lines. Pure.
+
+Boundaries alone gained nothing in our measurements (`notes/cortex.md`); path and heading text beside the body did, so
+every chunk carries the headings above it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from council.knowledge.library import split_lines
+from council.safety.untrusted import plain_line
+
+MAX_CHUNK_CHARS = 1600  # the best of 800, 1600 and 3200 in notes/cortex.md, by a little
+_MAX_HEADING_CHARS = 300
+_MARKDOWN = (".md", ".markdown", ".mdx")
+_TABLES = (".csv", ".tsv")
+
+_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
+_UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
+_CANNOT_BE_UNDERLINED = re.compile(r"\s*(?:$|[#>|`~<]|[-*+][ \t]|\d{1,9}[.)][ \t])| {4}|\t")
+_FENCE = re.compile(r" {0,3}(?:[-*+>][ \t]+|\d{1,9}[.)][ \t]+)*(`{3,}|~{3,})([^`]*)$")
+_FRONT_MATTER_TITLE = re.compile(r"(?:title|task):[ \t]*(.+)$")
+_ARTIFACT_MARK = "command_sha256:"  # a key that only the council's own decision pages have
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Lines `first_line` to `last_line` (from 1, both included); `text` is exactly them, `heading` what stands above."""
+
+    first_line: int
+    last_line: int
+    heading: str
+    text: str
+
+
+@dataclass(frozen=True)
+class _Section:
+    start: int
+    end: int
+    level: int
+    heading: str
+    bare: bool  # nothing below its heading
+
+
+def cut(path: str, text: str) -> list[Chunk]:
+    """The passages of a file, in order; none overlap, only blank lines and bare headings of parents are left out."""
+    lines = split_lines(text)
+    if path.lower().endswith(_MARKDOWN):
+        sections = _markdown_sections(lines)
+    else:
+        # What a row means stands in the first line of a table.
+        heading = lines[0] if lines and path.lower().endswith(_TABLES) else ""
+        sections = [_Section(0, len(lines), 0, plain_line(heading, _MAX_HEADING_CHARS), bare=False)]
+    chunks: list[Chunk] = []
+    for index, section in enumerate(sections):
+        following = sections[index + 1] if index + 1 < len(sections) else None
+        if section.bare and following is not None and following.level > section.level:
+            continue  # its words are in the headings of what follows
+        for start, end in _windows(lines, section.start, section.end):
+            chunks.append(Chunk(start + 1, end, section.heading, "".join(lines[start:end])))
+    return chunks
+
+
+def front_matter(text: str) -> list[str]:
+    """The lines between the two `---` at the top of a Markdown text; empty when there are none."""
+    if not text.startswith("---"):
+        return []
+    lines = text[:16_384].split("\n")
+    if lines[0].rstrip() != "---":
+        return []
+    for index, line in enumerate(lines[1:], start=1):
+        if line.rstrip() == "---":
+            return lines[1:index]
+    return []
+
+
+def is_artifact(text: str) -> bool:
+    """Whether a Markdown text is a decision page of a council, wherever it lies."""
+    return any(line.startswith(_ARTIFACT_MARK) for line in front_matter(text))
+
+
+def is_unfinished_artifact(text: str) -> bool:
+    """Whether it is the page of a run that still goes on: the council would read what it is just saying."""
+    return is_artifact(text) and "status: in_progress" in (line.rstrip() for line in front_matter(text))
+
+
+def _markdown_sections(lines: Sequence[str]) -> list[_Section]:
+    matter = front_matter("".join(lines[:200]))
+    titles: list[tuple[int, str]] = []  # the open headings, outermost first; the front matter's title is level 0
+    for line in matter:
+        if match := _FRONT_MATTER_TITLE.match(line):
+            titles = [(0, _title(match[1].strip().strip("\"'")))]
+    sections: list[_Section] = []
+    start, body, level = 0, 0, 0
+
+    def close(end: int) -> None:
+        if end > start:
+            bare = start < body and not any(line.strip() for line in lines[body:end])
+            heading = " > ".join(title for _, title in titles if title)
+            sections.append(_Section(start, end, level, heading[:_MAX_HEADING_CHARS], bare))
+
+    for index, below, depth, title in _headings(lines, len(matter) + 2 if matter else 0):
+        close(index)
+        start, body, level = index, below, depth
+        titles = [*(entry for entry in titles if entry[0] < depth), (depth, _title(title))]
+    close(len(lines))
+    return sections
+
+
+def _headings(lines: Sequence[str], begin: int) -> Iterator[tuple[int, int, int, str]]:
+    """Each heading outside code: the index of its first line and of the line below it, its level, its text."""
+    fence = ""
+    previous_is_prose = False
+    for index in range(begin, len(lines)):
+        line = lines[index].rstrip("\n")
+        opening = _FENCE.match(line)
+        if fence:
+            if opening and opening[1].startswith(fence) and not opening[2].strip():
+                fence = ""
+            previous_is_prose = False
+            continue
+        if opening:
+            fence = opening[1]
+            previous_is_prose = False
+            continue
+        if match := _ATX.match(line):
+            yield index, index + 1, len(match[1]), match[2] or ""
+            previous_is_prose = False
+        elif previous_is_prose and (match := _UNDERLINE.match(line)):
+            yield index - 1, index + 1, 1 if match[1].startswith("=") else 2, lines[index - 1].strip()
+            previous_is_prose = False
+        else:
+            # Only a paragraph of one line is taken for an underlined heading: longer ones are mostly prose and a rule.
+            starts = index == begin or not lines[index - 1].strip()
+            previous_is_prose = starts and not _CANNOT_BE_UNDERLINED.match(line)
+
+
+def _title(text: str) -> str:
+    return plain_line(text, 120)
+
+
+def _windows(lines: Sequence[str], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Runs of whole lines of at most MAX_CHUNK_CHARS (a longer line stands alone), cut at a blank line if one is in
+    the second half; blank lines at either end are left out."""
+    while start < end:
+        stop, size, blank = start, 0, 0
+        while stop < end and (size == 0 or size + len(lines[stop]) <= MAX_CHUNK_CHARS):
+            size += len(lines[stop])
+            stop += 1
+            if size >= MAX_CHUNK_CHARS // 2 and not lines[stop - 1].strip():
+                blank = stop
+        if stop < end and blank:
+            stop = blank
+        first, last = start, stop
+        while first < last and not lines[first].strip():
+            first += 1
+        while last > first and not lines[last - 1].strip():
+            last -= 1
+        if first < last:
+            yield first, last
+        start = stop

@@ -1,0 +1,106 @@
+"""QUERY_CORTEX's answers: passages of the home's files, or of archived memory, as they stand on disk at this moment."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from council.errors import StorageFailed
+from council.knowledge.cortex.selection import ArchivedMemory, HomeFiles
+from council.knowledge.cortex.shelf import Hit, Refresh, Shelf, Status
+from council.knowledge.cortex.tantivy_index import IndexBroken
+from council.safety.untrusted import clean
+from council.storage.paths import ConfinedRoot, PathRules
+
+Scope = Literal["files", "memory"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+DEFAULT_LIMIT = 5
+MAX_LIMIT = 50
+MAX_QUESTION_CHARS = 2_000
+_ATTEMPTS = 3  # files that change while they are quoted are indexed again and asked again, this often
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Passages, best first, and in sentences what has to be known about them."""
+
+    hits: tuple[Hit, ...]
+    notes: tuple[str, ...] = ()
+
+
+class Cortex:
+    """The two indexes of a home. Making one touches nothing: disk and engine are used when it is asked. May be used
+    from several threads, which then wait for one another; several processes share the folder."""
+
+    def __init__(self, root: ConfinedRoot, rules: PathRules, folder: Path, *, max_file_bytes: int) -> None:
+        """`rules` are those of READ_FILE; `folder` is the Cortex's own (`.council/cortex`)."""
+        lock = folder / "lock"
+        self.lock_path = lock
+        self._guard = threading.Lock()
+        self._shelves: dict[str, Shelf] = {
+            "files": Shelf(
+                "files", folder / "files", lock, root, HomeFiles(root, rules), max_file_bytes=max_file_bytes
+            ),
+            "memory": Shelf(
+                "memory",
+                folder / "memory",
+                lock,
+                root,
+                ArchivedMemory(root),
+                max_file_bytes=max_file_bytes,
+                forgets=True,  # memory that a person had forgotten must be gone
+            ),
+        }
+
+    def query(
+        self,
+        question: str,
+        *,
+        scope: Scope = "files",
+        limit: int = DEFAULT_LIMIT,
+        group: str = "",
+        patience_s: float = 0.0,
+    ) -> Answer:
+        """The passages that fit best, after the index followed every change on disk. `group` narrows memory to a
+        `lane` or a `lane/role`. No text is special in `question`. Raises StorageFailed.
+
+        While another process writes the index, waits `patience_s`, then answers from what is there and says so.
+        """
+        question = clean(question[:MAX_QUESTION_CHARS])
+        limit = min(max(limit, 1), MAX_LIMIT)
+        shelf = self._shelves[scope]
+        notes: list[str] = []
+        hits: list[Hit] = []
+        stale: set[str] = set()
+        if not any(char.isalnum() for char in question):
+            return Answer((), ("the question holds no word to look for",))
+        with self._guard:
+            for attempt in range(1, _ATTEMPTS + 1):
+                notes += shelf.refresh(distrusted=stale, patience_s=patience_s).notes
+                try:
+                    hits, stale = shelf.search(question, limit, group)
+                except IndexBroken as error:
+                    if attempt == _ATTEMPTS:
+                        raise StorageFailed(
+                            f"The index of {scope} cannot be read ({error}).",
+                            fix="Delete .council/cortex; it is built again when it is next asked.",
+                        ) from error
+                    shelf.distrust_index()
+                    continue
+                if not stale:
+                    break
+        if stale:
+            notes.append(f"passages of {len(stale)} files that change just now are left out")
+        return Answer(tuple(hits), tuple(dict.fromkeys(notes)))
+
+    def refresh(self, scope: Scope = "files", *, rebuild: bool = False, patience_s: float = 0.0) -> Refresh:
+        """Brings one index up to date. Raises DaemonRunning while another process writes, StorageFailed."""
+        with self._guard:
+            return self._shelves[scope].refresh(rebuild=rebuild, patience_s=patience_s, must=True)
+
+    def status(self, scope: Scope = "files") -> Status:
+        """What one index holds, without changing it or loading the engine."""
+        with self._guard:
+            return self._shelves[scope].status()

@@ -1,0 +1,62 @@
+"""The part of a passage that answers a question best, word for word. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from council.knowledge.cortex.chunks import Chunk
+from council.knowledge.library import split_lines
+
+MAX_QUOTATION_CHARS = 700  # five of them are an eighth of what one request may bring by default, and enough to judge
+_SENTENCE = re.compile(r"[^.!?。！？]*[.!?。！？]+[\s\"'”’)\]]*|[^.!?。！？]+")
+
+
+@dataclass(frozen=True)
+class Quotation:
+    """`text` stands word for word in lines `first_line` to `last_line`: whole lines, or a part of one long line."""
+
+    first_line: int
+    last_line: int
+    text: str
+
+
+def quote(chunk: Chunk, weights: Mapping[str, float], terms: Callable[[str], Iterable[str]]) -> Quotation:
+    """The run of lines (of sentences, in a line beyond the limit) that holds most of the weighted terms; the earliest
+    of equals. `terms` gives the terms of a text as the index knows them."""
+    pieces = _pieces(chunk)
+    held = [weights.keys() & set(terms(text)) for _, text in pieces]
+    best, best_weight = (0, 1), -1.0
+    for start in range(len(pieces)):
+        stop = _reach(pieces, start)
+        weight = sum(weights[term] for term in set().union(*held[start:stop]))
+        if weight > best_weight + 1e-9:
+            best, best_weight = (start, stop), weight
+    start, stop = best
+    while start < stop - 1 and not pieces[start][1].strip():
+        start += 1
+    while stop > start + 1 and not pieces[stop - 1][1].strip():
+        stop -= 1
+    text = "".join(piece for _, piece in pieces[start:stop])
+    return Quotation(pieces[start][0], pieces[stop - 1][0], text.rstrip())
+
+
+def _reach(pieces: list[tuple[int, str]], start: int) -> int:
+    """The end of the longest run from `start` within the limit; at least one piece."""
+    stop, size = start + 1, len(pieces[start][1])
+    while stop < len(pieces) and size + len(pieces[stop][1]) <= MAX_QUOTATION_CHARS:
+        size += len(pieces[stop][1])
+        stop += 1
+    return stop
+
+
+def _pieces(chunk: Chunk) -> list[tuple[int, str]]:
+    """(line number, text), in order and without gaps; a line beyond the limit in its sentences, those cut hard."""
+    pieces: list[tuple[int, str]] = []
+    for number, line in enumerate(split_lines(chunk.text), start=chunk.first_line):
+        parts = [line] if len(line) <= MAX_QUOTATION_CHARS else _SENTENCE.findall(line)
+        for part in parts:
+            for at in range(0, len(part), MAX_QUOTATION_CHARS):
+                pieces.append((number, part[at : at + MAX_QUOTATION_CHARS]))
+    return pieces

@@ -1,0 +1,209 @@
+"""Which files an index holds: what READ_FILE may read and no `.gitignore` leaves out, or the archive of old memory.
+
+Looks at names and file status only; contents, apart from the `.gitignore` files themselves, are read elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from council.errors import PathRefused
+from council.knowledge.cortex.catalog import Stamp
+from council.knowledge.library import is_closed, is_denied
+from council.storage.paths import ConfinedRoot, PathRules
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+MAX_ENTRIES = 200_000  # files and folders of one home; beyond that the index says that it is not whole
+ARCHIVE = "session_states/archive"
+_MAX_GITIGNORE_BYTES = 1 << 20
+# Machines write them, nobody asks about them; hidden names (.venv, .mypy_cache, .idea) are left out by their dot.
+_MACHINE_FOLDERS = frozenset({"node_modules", "__pycache__"})
+
+
+@dataclass
+class Listing:
+    """`stamps`: the files that belong into the index. `left_out` counts names by reason (a folder counts once).
+    `whole` is False when there were more than MAX_ENTRIES."""
+
+    stamps: dict[str, Stamp] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+    whole: bool = True
+
+
+class Selection(Protocol):
+    """What a shelf of the Cortex is made from."""
+
+    def listing(self) -> Listing: ...
+
+    def permits(self, path: str) -> bool:
+        """Whether the file may be known at all, were it there. Cheap, and asked again before anything is quoted."""
+        ...
+
+    def groups(self, path: str) -> tuple[str, ...]:
+        """Names by which a question can be narrowed to this file."""
+        ...
+
+
+class HomeFiles:
+    """Scope `files`: the library's rules, and every `.gitignore` on the way."""
+
+    def __init__(self, root: ConfinedRoot, rules: PathRules) -> None:
+        self._root = root
+        self._rules = rules
+        self._ignores = GitIgnores(root)
+        self._permitted: dict[str, bool] = {}  # the rules never change, and matching them is most of a walk
+
+    def listing(self) -> Listing:
+        listing = Listing()
+        self._ignores.look_again()
+
+        def skip(folder: str) -> bool:
+            reason = self._reason_against_folder(folder)
+            if reason:
+                listing.left_out[reason] += 1
+            return bool(reason)
+
+        for path in _walk(self._root, skip, listing):
+            if not self.permits(path):
+                listing.left_out["denied"] += 1
+            elif _hidden(path) or self._ignores.ignore(path):
+                listing.left_out["ignored"] += 1
+            else:
+                _add(listing, self._root, path)
+        return listing
+
+    def permits(self, path: str) -> bool:
+        known = self._permitted.get(path)
+        if known is None:
+            if len(self._permitted) > MAX_ENTRIES:
+                self._permitted.clear()
+            known = self._permitted[path] = not is_denied(self._rules, path)
+        return known
+
+    def groups(self, path: str) -> tuple[str, ...]:
+        return ()
+
+    def _reason_against_folder(self, folder: str) -> str:
+        if is_closed(self._rules, folder):
+            return "denied"
+        name = folder.rpartition("/")[2]
+        ignored = _hidden(folder) or name in _MACHINE_FOLDERS or self._ignores.ignore(f"{folder}/")
+        return "ignored" if ignored else ""
+
+
+class ArchivedMemory:
+    """Scope `memory`: the Markdown pages below `session_states/archive/<lane>/<role>/`, and nothing else."""
+
+    def __init__(self, root: ConfinedRoot) -> None:
+        self._root = root
+        self._rules = PathRules(deny=(), allow=(f"{ARCHIVE}/*/*/*.md",))
+
+    def listing(self) -> Listing:
+        listing = Listing()
+        for path in _walk(self._root, self._leads_elsewhere, listing):
+            if self.permits(path):
+                _add(listing, self._root, path)
+        return listing
+
+    def permits(self, path: str) -> bool:
+        return not is_denied(self._rules, path)
+
+    def groups(self, path: str) -> tuple[str, ...]:
+        lane, role = path.removeprefix(f"{ARCHIVE}/").split("/")[:2]
+        return lane, f"{lane}/{role}"
+
+    def _leads_elsewhere(self, folder: str) -> bool:
+        return not (folder == ARCHIVE.split("/")[0] or f"{folder}/".startswith(f"{ARCHIVE}/"))
+
+
+class GitIgnores:
+    """The `.gitignore` files of a tree, nested ones included; the deepest that speaks of a path decides, as in git."""
+
+    def __init__(self, root: ConfinedRoot) -> None:
+        self._root = root
+        self._specs: dict[str, _Spec | None] = {}
+        self._before: dict[str, _Spec | None] = {}
+
+    def look_again(self) -> None:
+        """Every `.gitignore` is read again when it is next needed; unchanged ones keep what they have decided."""
+        self._before, self._specs = self._specs, {}
+
+    def ignore(self, path: str) -> bool:
+        """A folder's path ends in a slash. Expects that no folder above is ignored: nobody looks into those."""
+        folder = path.removesuffix("/").rpartition("/")[0]
+        while True:
+            spec = self._spec(folder)
+            decision = spec.decide(path[len(folder) + 1 :] if folder else path) if spec else None
+            if decision is not None:
+                return decision
+            if not folder:
+                return False
+            folder = folder.rpartition("/")[0]
+
+    def _spec(self, folder: str) -> _Spec | None:
+        if folder not in self._specs:
+            data = self._read(f"{folder}/.gitignore" if folder else ".gitignore")
+            before = self._before.get(folder)
+            unchanged = before is not None and before.data == data
+            self._specs[folder] = before if unchanged else _Spec(data) if data else None
+        return self._specs[folder]
+
+    def _read(self, path: str) -> bytes:
+        try:
+            os.lstat(f"{self._root.root}/{path}")  # most folders have none, and this is the cheap way to know
+            return self._root.read(path, max_bytes=_MAX_GITIGNORE_BYTES).data
+        except (OSError, PathRefused):
+            return b""
+
+
+class _Spec:
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self._spec = _parse(data.decode("utf-8-sig", "replace"))
+        self._decided: dict[str, bool | None] = {}
+
+    def decide(self, path: str) -> bool | None:
+        if path not in self._decided:
+            self._decided[path] = self._spec.check_file(path).include
+        return self._decided[path]
+
+
+def _parse(text: str) -> GitIgnoreSpec:
+    from pathspec import GitIgnoreSpec  # only homes with a .gitignore pay for it
+
+    patterns: list[str] = []
+    for line in text.splitlines():
+        try:
+            GitIgnoreSpec.from_lines([line])
+        except ValueError:  # git passes over a pattern that it does not understand, too
+            continue
+        patterns.append(line)
+    return GitIgnoreSpec.from_lines(patterns)
+
+
+def _walk(root: ConfinedRoot, skip: Callable[[str], bool], listing: Listing) -> Iterator[str]:
+    try:
+        yield from root.walk(max_entries=MAX_ENTRIES, skip=skip)
+    except PathRefused as error:
+        if error.reason != "too_many":
+            raise
+        listing.whole = False
+
+
+def _add(listing: Listing, root: ConfinedRoot, path: str) -> None:
+    try:
+        status = os.stat(f"{root.root}/{path}", follow_symlinks=False)
+    except OSError:  # gone since the walk saw it
+        return
+    # It only tells whether to read again; what is read goes through the confined root.
+    listing.stamps[path] = Stamp(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+
+
+def _hidden(path: str) -> bool:
+    return path.rpartition("/")[2].startswith(".")

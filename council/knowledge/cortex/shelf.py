@@ -1,0 +1,424 @@
+"""One index and the files that it is made from: kept up to date by what changed on disk, and searched.
+
+Two writers never meet (a lock for as long as one writes), and a kill at any moment leaves a state that the next refresh
+recognises: the catalog names the index's files with their hashes, and what does not match is built anew, which is said.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from council.errors import DaemonRunning, PathRefused, StorageFailed
+from council.ids import SystemClock, sha256_hex, timestamp
+from council.knowledge.cortex import catalog as catalogs
+from council.knowledge.cortex.catalog import Catalog, CatalogDamaged, Entry, Stamp
+from council.knowledge.cortex.chunks import Chunk, cut, is_artifact, is_unfinished_artifact
+from council.knowledge.cortex.quotation import quote
+from council.knowledge.cortex.selection import MAX_ENTRIES, Listing, Selection
+from council.knowledge.cortex.tantivy_index import Batch, Found, IndexBroken, TantivyIndex, checksums
+from council.knowledge.library import as_text
+from council.storage.files import FileLock, as_storage_failed
+from council.storage.paths import ConfinedRoot
+
+OWN_ARTIFACTS = "artifacts/"
+_TICK_S = 0.02  # the coarsest clock by which a local file system stamps its files, twice over
+_LOCK_PAUSE_S = 0.05
+# Removed passages stay in the engine's files, and count in its statistics, until it is built anew.
+_MIN_DEAD_CHUNKS = 500
+_CANDIDATES = 4  # looked at for each hit that is wanted: own artifacts are put back, vanished files left out
+_ARTIFACT_FACTOR = 0.5  # a council that reads itself before its sources goes in circles
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A passage: `quotation` stands word for word in lines `first_line` to `last_line` of the file as it is now, of
+    which `sha256` is. `own_artifact`: the council wrote it itself, so it proves nothing."""
+
+    path: str
+    first_line: int
+    last_line: int
+    heading: str
+    quotation: str
+    score: float
+    sha256: str
+    own_artifact: bool
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """What bringing the index up to date took. `notes` says in sentences what a reader has to know."""
+
+    read: int = 0
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Status:
+    """What an index holds, and by how many files it lags behind the disk."""
+
+    files: int
+    passages: int
+    skipped: dict[str, int]
+    pending: int
+    index_bytes: int
+    refreshed: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass
+class _Differences:
+    added: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.added) + len(self.changed) + len(self.removed)
+
+
+class Shelf:
+    """Not for several threads at once; `Cortex` sees to that."""
+
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        lock_path: Path,
+        root: ConfinedRoot,
+        selection: Selection,
+        *,
+        max_file_bytes: int,
+        forgets: bool = False,
+    ) -> None:
+        """With `forgets`, nothing of a removed or changed file may stay in the index, whatever that costs."""
+        self._name = name
+        self._folder = folder
+        self._catalog_path = folder / "catalog.json"
+        self._index_path = folder / "index"
+        self._lock_path = lock_path
+        self._root = root
+        self._selection = selection
+        self._max_file_bytes = max_file_bytes
+        self._forgets = forgets
+        self._catalog: Catalog | None = None
+        self._flaw = ""
+        self._loaded: tuple[int, int, int] | None = None  # which catalog file `_catalog` is
+        self._checked: tuple[int, int, int] | None = None  # which catalog file the index's files were compared with
+        self._index: TantivyIndex | None = None
+
+    # ── keeping up ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def refresh(
+        self, *, distrusted: Collection[str] = (), rebuild: bool = False, patience_s: float = 0.0, must: bool = False
+    ) -> Refresh:
+        """One walk; files whose status changed are read again, and those in `distrusted` whatever their status says.
+
+        While another process writes, waits `patience_s`, then uses what is there and says so; with `must`, raises
+        DaemonRunning. Raises StorageFailed.
+        """
+        listing = self._selection.listing()
+        self._load()
+        sound = self._catalog is not None and self._checked == self._loaded
+        if sound and not rebuild and not distrusted and not self._differences(listing):
+            return Refresh(notes=_incomplete(listing))
+        self._make_folder()
+        try:
+            lock = self._take_lock(patience_s)
+        except DaemonRunning as error:
+            if must:
+                raise
+            return Refresh(notes=(_busy(error), *_incomplete(listing)))
+        try:
+            return self._update(listing, distrusted, "that was asked for" if rebuild else "")
+        finally:
+            lock.release()
+
+    def _update(self, listing: Listing, distrusted: Collection[str], reason: str) -> Refresh:
+        """With the lock held: repairs what is wrong, then applies the differences."""
+        known = self._loaded
+        self._load()
+        if self._loaded != known:  # another process wrote since: its look at the disk may be newer than ours
+            listing = self._selection.listing()
+        reason = reason or self._reason_to_rebuild(listing, distrusted)
+        notes = list(_incomplete(listing))
+        for attempt in (1, 2):
+            if reason:
+                if self._loaded is not None or self._index_path.exists():
+                    notes.insert(0, f"the index of {self._name} was rebuilt: {reason}")
+                self._wipe()
+            try:
+                return self._apply(listing, distrusted, notes)
+            except IndexBroken as error:
+                reason, broken = "the engine could not use it", error
+                if attempt == 2:
+                    raise StorageFailed(
+                        f"The index in {self._index_path} cannot be written ({broken}).",
+                        fix="Free some space and check the permissions there; it may be deleted at any time.",
+                    ) from broken
+        raise AssertionError("unreachable")
+
+    def _apply(self, listing: Listing, distrusted: Collection[str], notes: list[str]) -> Refresh:
+        catalog = self._catalog or Catalog()
+        work = self._differences(listing)
+        work.changed += [path for path in distrusted if path in listing.stamps and path not in work.changed]
+        files = dict(catalog.files)
+        dead = catalog.dead_chunks
+        reads = _Reads(self._root, self._max_file_bytes)
+        _let_the_clock_tick([listing.stamps[path] for path in (*work.added, *work.changed)])
+        if self._index is None:
+            self._index = TantivyIndex(self._index_path)
+        with self._index.writing() as batch:
+            for path in (*work.removed, *work.changed):
+                before = files.pop(path, None)
+                if before is not None and before.chunks:
+                    batch.remove(path)
+                    dead += before.chunks
+            for path in (*work.added, *work.changed):
+                entry = self._shelve(path, listing.stamps[path], batch, reads)
+                if entry is not None:
+                    files[path] = entry
+        with as_storage_failed(f"Cannot read the index in {self._index_path}"):
+            index_files = checksums(self._index_path, known=catalog.index_files)
+        self._write(Catalog(files=files, index_files=index_files, dead_chunks=dead, refreshed=_now()))
+        return Refresh(reads.count, len(work.added), len(work.changed), len(work.removed), tuple(notes))
+
+    def _shelve(self, path: str, stamp: Stamp, batch: Batch, reads: _Reads) -> Entry | None:
+        """None if the file is gone. The stamp is older than what is read, so a change in between shows next time."""
+        if stamp.size > self._max_file_bytes:
+            return Entry(stamp, skipped="too_large")
+        try:
+            text, sha256 = reads.read(path)
+        except PathRefused as refusal:
+            gone = refusal.reason in ("not_found", "not_a_folder")
+            return None if gone else Entry(stamp, skipped=refusal.reason)
+        artifact = path.startswith(OWN_ARTIFACTS) or is_artifact(text)
+        if is_unfinished_artifact(text):
+            return Entry(stamp, sha256, artifact=True, skipped="in_progress")
+        chunks = cut(path, text)
+        batch.add(path, chunks, self._selection.groups(path))
+        return Entry(stamp, sha256, len(chunks), artifact)
+
+    def _differences(self, listing: Listing) -> _Differences:
+        known = self._catalog.files if self._catalog else {}
+        found = _Differences()
+        for path, stamp in listing.stamps.items():
+            entry = known.get(path)
+            if entry is None:
+                found.added.append(path)
+            elif entry.stamp != stamp:
+                found.changed.append(path)
+        found.removed = [path for path in known if path not in listing.stamps]
+        return found
+
+    def _reason_to_rebuild(self, listing: Listing, distrusted: Collection[str]) -> str:
+        catalog = self._catalog
+        if catalog is None:
+            return self._flaw or "its catalog was missing (an indexing was interrupted)"
+        if self._checked != self._loaded:
+            with as_storage_failed(f"Cannot read the index in {self._index_path}"):
+                if checksums(self._index_path) != catalog.index_files:
+                    return "its files were damaged or half written"
+        work = self._differences(listing)
+        gone = [path for path in (*work.removed, *work.changed) if catalog.files[path].chunks]
+        if self._forgets and (gone or distrusted):
+            return "a page was changed or removed, and nothing of it may stay"
+        if any(not self._selection.permits(path) for path in gone):
+            return "a rule denies files that it held"
+        dead = catalog.dead_chunks + sum(catalog.files[path].chunks for path in gone)
+        if dead > max(catalog.chunks, _MIN_DEAD_CHUNKS):
+            return "more than half of it was out of date"
+        return ""
+
+    # ── answering ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def search(self, question: str, limit: int, group: str = "") -> tuple[list[Hit], set[str]]:
+        """The best passages as the files are now, and the paths of files that are not what was indexed. Raises
+        IndexBroken."""
+        self._load()
+        if self._catalog is None:
+            return [], set()
+        index = self._open()
+        terms = index.question_terms(question)
+        if not terms:
+            return [], set()
+        weights = index.weights(terms)
+        hits: list[Hit] = []
+        stale: set[str] = set()
+        chunks: dict[str, dict[int, Chunk]] = {}
+        reads = _Reads(self._root, self._max_file_bytes)
+        for score, found in self._ranked(index.search(terms, group=group, limit=limit * _CANDIDATES)):
+            entry = self._catalog.files[found.path]
+            if found.path not in chunks:
+                chunks[found.path] = _chunks_now(found.path, entry, reads)
+            chunk = chunks[found.path].get(found.first_line)
+            if chunk is None:
+                stale.add(found.path)
+                continue
+            quoted = quote(chunk, weights, index.terms)
+            hits.append(
+                Hit(
+                    found.path,
+                    quoted.first_line,
+                    quoted.last_line,
+                    chunk.heading,
+                    quoted.text,
+                    round(score, 3),
+                    entry.sha256,
+                    entry.artifact,
+                )
+            )
+            if len(hits) == limit:
+                break
+        return hits, stale
+
+    def distrust_index(self) -> None:
+        """The next refresh looks at the index's files again, whatever it knew of them."""
+        self._checked = None
+        self._index = None
+
+    def _ranked(self, found: list[Found]) -> list[tuple[float, Found]]:
+        assert self._catalog is not None
+        ranked = []
+        for one in found:
+            entry = self._catalog.files.get(one.path)
+            if entry is not None and self._selection.permits(one.path):
+                ranked.append((one.score * (_ARTIFACT_FACTOR if entry.artifact else 1.0), one))
+        return sorted(ranked, key=lambda pair: (-pair[0], pair[1].path, pair[1].first_line))
+
+    def _open(self) -> TantivyIndex:
+        if self._index is None:
+            if not self._index_path.is_dir():
+                raise IndexBroken("open: there is no index")
+            self._index = TantivyIndex(self._index_path)
+        return self._index
+
+    # ── telling ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def status(self) -> Status:
+        """Looks, changes nothing, and loads no engine."""
+        listing = self._selection.listing()
+        self._load()
+        catalog = self._catalog or Catalog()
+        skipped = Counter(entry.skipped for entry in catalog.files.values() if entry.skipped) + listing.left_out
+        notes = [*_incomplete(listing)]
+        if self._flaw:
+            notes.append(f"the next refresh rebuilds the index of {self._name}: {self._flaw}")
+        return Status(
+            files=sum(not entry.skipped for entry in catalog.files.values()),
+            passages=catalog.chunks,
+            skipped=dict(sorted(skipped.items())),
+            pending=len(self._differences(listing)),
+            index_bytes=_size(self._folder),
+            refreshed=catalog.refreshed,
+            notes=tuple(notes),
+        )
+
+    # ── the catalog and the lock ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _load(self) -> None:
+        """Follows the catalog file: another process may have written it since."""
+        with as_storage_failed(f"Cannot read {self._catalog_path}"):
+            identity = catalogs.identity(self._catalog_path)
+        if identity == self._loaded and (identity is None or self._catalog is not None):
+            return
+        self._index = None
+        self._loaded, self._catalog, self._flaw = identity, None, ""
+        try:
+            self._catalog = catalogs.load(self._catalog_path)
+        except CatalogDamaged as damage:
+            self._flaw = str(damage)
+
+    def _write(self, catalog: Catalog) -> None:
+        catalogs.store(self._catalog_path, catalog)
+        self._catalog, self._flaw = catalog, ""
+        self._loaded = self._checked = catalogs.identity(self._catalog_path)
+
+    def _wipe(self) -> None:
+        """The catalog goes first: without it, whatever is left of the index counts for nothing."""
+        self._index = None
+        with as_storage_failed(f"Cannot empty {self._folder}"):
+            self._catalog_path.unlink(missing_ok=True)
+            if self._index_path.exists():
+                shutil.rmtree(self._index_path)
+        self._catalog, self._loaded, self._checked, self._flaw = None, None, None, ""
+
+    def _make_folder(self) -> None:
+        with as_storage_failed(f"Cannot make {self._folder}"):
+            self._folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+
+    def _take_lock(self, patience_s: float) -> FileLock:
+        lock = FileLock(self._lock_path)
+        give_up_at = time.monotonic() + patience_s
+        while True:
+            try:
+                lock.acquire()
+                return lock
+            except DaemonRunning:
+                if time.monotonic() >= give_up_at:
+                    raise
+            time.sleep(_LOCK_PAUSE_S)
+
+
+class _Reads:
+    """Reads whole texts through the confined root, and counts them."""
+
+    def __init__(self, root: ConfinedRoot, max_bytes: int) -> None:
+        self._root = root
+        self._max_bytes = max_bytes
+        self.count = 0
+
+    def read(self, path: str) -> tuple[str, str]:
+        """Text with plain newlines, and the SHA-256 of the bytes. Raises PathRefused."""
+        self.count += 1
+        data = self._root.read(path, max_bytes=self._max_bytes).data
+        return as_text(path, data), sha256_hex(data)
+
+
+def _chunks_now(path: str, entry: Entry, reads: _Reads) -> dict[int, Chunk]:
+    """The passages of a file by their first line; none if it is not the file that was indexed."""
+    try:
+        text, sha256 = reads.read(path)
+    except PathRefused:
+        return {}
+    return {chunk.first_line: chunk for chunk in cut(path, text)} if sha256 == entry.sha256 else {}
+
+
+def _let_the_clock_tick(stamps: list[Stamp]) -> None:
+    """A file edited again within the tick of its last edit would look the same: read it only when that tick is over."""
+    newest = max((max(stamp.mtime_ns, stamp.ctime_ns) for stamp in stamps), default=0)
+    age_s = (time.time_ns() - newest) / 1e9
+    if 0 <= age_s < _TICK_S:
+        time.sleep(_TICK_S - age_s)
+
+
+def _incomplete(listing: Listing) -> tuple[str, ...]:
+    return () if listing.whole else (f"more than {MAX_ENTRIES} files and folders: the last ones are not indexed",)
+
+
+def _busy(error: DaemonRunning) -> str:
+    holder = f" (process {error.data['pid']})" if error.data.get("pid") else ""
+    return f"another process is indexing{holder}: this is what the index held before"
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.stat(os.path.join(parent, name)).st_size
+            except FileNotFoundError:  # a commit in another process replaced it
+                continue
+    return total
+
+
+def _now() -> str:
+    return timestamp(SystemClock().now())

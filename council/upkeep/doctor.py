@@ -1,0 +1,308 @@
+"""Looks at everything a council needs to run, and says of each thing `ok`, `warn` or `fail` and what mends it.
+
+Changes nothing but a probe file in each folder of the home, removed at once. Asks the model only when told to (`ping`).
+What is not there yet is not mentioned.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Literal
+
+from council.agents.manifest import load_personas, require_roles
+from council.agents.memory import decode_session
+from council.app import build_model, seeds_folder
+from council.deliberation.handler import TRIAD
+from council.errors import ConfigError, CouncilError, ModelError, PersonaError
+from council.ids import Clock, timestamp
+from council.llm.base import Message
+from council.settings import Home, LoadedSettings, ProviderKeys, Settings, load_settings
+from council.storage.files import FileLock
+
+MIN_PYTHON = (3, 11)
+MIN_FREE_BYTES = 100 << 20  # a run's journal holds whole prompts: some megabytes each
+LOW_FREE_BYTES = 1 << 30
+_CLOCK_TOLERANCE = timedelta(minutes=2)  # between two machines that share a home
+_MIN_INSTANCES_LEFT = 4
+_MIN_WATCHES = 1024
+_PING_TOKENS = 256  # a thinking model needs some before its first word
+_SHOWN = 3
+
+Status = Literal["ok", "warn", "fail"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One finding. `fix` is a command or a sentence that mends it, empty when all is well."""
+
+    name: str
+    status: Status
+    message: str
+    fix: str = ""
+
+
+def examine(
+    home: Home, keys: ProviderKeys, *, flags: Mapping[str, object], environ: Mapping[str, str], clock: Clock
+) -> list[Check]:
+    """Every check that asks nothing of the outside."""
+    checks = [check_python(sys.version_info[:3]), *check_folders(home), check_file_system(home)]
+    settings_check, loaded = check_settings(home, flags, environ)
+    checks.append(settings_check)
+    if loaded is not None:
+        checks += [check_model(home, loaded.settings, keys), check_personas(home, loaded.settings)]
+        checks.append(check_watching(loaded.settings))
+    checks += [*check_memory(home), *check_leftovers(home), check_clock(home, clock), check_disk(home)]
+    return checks
+
+
+async def ping(home: Home, settings: Settings, keys: ProviderKeys) -> Check:
+    """One tiny call to the chosen model."""
+    name = "model answers"
+    try:
+        model = build_model(home, settings, keys)
+    except CouncilError as error:
+        return Check(name, "fail", error.message, error.fix)
+    try:
+        message = Message("user", "Answer with the one word: ready")
+        reply = await model.generate([message], system="You answer briefly.", max_output_tokens=_PING_TOKENS)
+    except ModelError as error:
+        if error.kind in ("length", "empty"):
+            return Check(name, "ok", f"{model.name} was reached (it answered without text: {error.kind})")
+        return Check(name, "fail", error.message, error.fix)
+    finally:
+        await model.aclose()
+    return Check(name, "ok", f"{model.name} said {len(reply.text)} characters")
+
+
+# ── the machine ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_python(version: tuple[int, ...]) -> Check:
+    shown = ".".join(str(part) for part in version)
+    if version < MIN_PYTHON:
+        return Check(
+            "python", "fail", f"Python {shown} is too old", "install Python 3.11 or newer, and Council into it"
+        )
+    return Check("python", "ok", f"Python {shown}")
+
+
+def check_disk(home: Home) -> Check:
+    free = shutil.disk_usage(home.root).free
+    shown = f"{free / (1 << 30):.1f} GiB free"
+    if free < MIN_FREE_BYTES:
+        return Check("disk", "fail", shown, f"make room: df -h {shlex.quote(str(home.root))}")
+    if free < LOW_FREE_BYTES:
+        return Check("disk", "warn", shown, f"make room soon: df -h {shlex.quote(str(home.root))}")
+    return Check("disk", "ok", shown)
+
+
+def check_clock(home: Home, clock: Clock) -> Check:
+    """A clock that was put back would sort new runs before old ones."""
+    now, first = clock.now(), clock.monotonic_s()
+    newest = _newest_receipt(home)
+    fix = "set the clock: timedatectl set-ntp true"
+    if clock.monotonic_s() < first:
+        return Check("clock", "fail", "the monotonic clock runs backwards", "restart the machine")
+    if newest is not None and newest > now + _CLOCK_TOLERANCE:
+        return Check("clock", "fail", f"it is {timestamp(now)}, before the newest receipt ({timestamp(newest)})", fix)
+    return Check("clock", "ok", timestamp(now))
+
+
+def _newest_receipt(home: Home) -> datetime | None:
+    found = []
+    for path in sorted(home.receipts.glob("*.json"))[-_SHOWN:]:
+        try:
+            found.append(datetime.fromisoformat(json.loads(path.read_bytes())["finished"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return max(found, default=None)
+
+
+def check_watching(settings: Settings, proc: Path = Path("/proc")) -> Check:
+    """Whether the system can wake the inbox; the timed scan remains when it cannot."""
+    name = "watching"
+    every = f"commands/ is scanned every {settings.scan_interval_s:g} s"
+    if settings.watch == "poll":
+        return Check(name, "ok", f"polling: {every}")
+    if not sys.platform.startswith("linux"):
+        return Check(name, "ok", "file events of the system" if sys.platform == "darwin" else every)
+    limits = proc / "sys" / "fs" / "inotify"
+    try:
+        watches, instances = (int((limits / f"max_user_{kind}").read_text()) for kind in ("watches", "instances"))
+    except (OSError, ValueError):
+        return Check(name, "warn", f"the limits of inotify cannot be read; {every}", "council config: watch = poll")
+    used = _inotify_instances(proc)
+    shown = f"inotify: {watches} watches, {used} of {instances} instances in use"
+    if instances - used < _MIN_INSTANCES_LEFT:
+        return Check(name, "warn", f"{shown}; else {every}", "sudo sysctl fs.inotify.max_user_instances=1024")
+    if watches < _MIN_WATCHES:
+        return Check(name, "warn", f"{shown}; else {every}", "sudo sysctl fs.inotify.max_user_watches=65536")
+    return Check(name, "ok", shown)
+
+
+def _inotify_instances(proc: Path) -> int:
+    """Of this user's processes, as far as they may be looked at."""
+    return sum(_is_inotify(link) for link in proc.glob("[0-9]*/fd/*"))
+
+
+def _is_inotify(link: Path) -> bool:
+    try:
+        return os.readlink(link) == "anon_inode:inotify" and link.parents[1].stat().st_uid == os.geteuid()
+    except OSError:
+        return False
+
+
+# ── the home ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_folders(home: Home) -> Iterator[Check]:
+    for folder in (home.commands, home.artifacts, home.personas, home.session_states, home.runtime):
+        yield _check_folder(home, folder)
+
+
+def _check_folder(home: Home, folder: Path) -> Check:
+    name = f"{folder.name}/"
+    if not folder.is_dir():
+        if folder == home.runtime:
+            return Check(name, "ok", "not there yet; the first run makes it")
+        return Check(name, "fail", "is missing", f"council init {shlex.quote(str(home.root))}")
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".council-doctor-"):
+            pass
+    except OSError as error:
+        fix = f"chmod u+rwx {shlex.quote(str(folder))}"
+        return Check(name, "fail", f"cannot be written ({error.strerror})", fix)
+    if folder == home.runtime and folder.stat().st_mode & 0o077:
+        return Check(name, "warn", "others may read the prompts in it", f"chmod 700 {shlex.quote(str(folder))}")
+    return Check(name, "ok", "there, and can be written")
+
+
+def check_file_system(home: Home) -> Check:
+    """A rename is atomic inside one file system only."""
+    name = "one file system"
+    folders = [folder for folder in (home.commands, home.failed, home.artifacts, home.runtime) if folder.is_dir()]
+    devices = {folder.stat().st_dev for folder in folders}
+    if len(devices) > 1:
+        apart = [
+            f"{folder.relative_to(home.root)}/"
+            for folder in folders
+            if folder.stat().st_dev != folders[0].stat().st_dev
+        ]
+        message = (
+            f"{', '.join(apart)} lies on another file system than commands/, so files cannot be moved there in one step"
+        )
+        return Check(name, "fail", message, "mount the home as a whole, not its folders")
+    return Check(name, "ok", "files are moved in one step")
+
+
+def check_settings(
+    home: Home, flags: Mapping[str, object], environ: Mapping[str, str]
+) -> tuple[Check, LoadedSettings | None]:
+    try:
+        loaded = load_settings(home, flags=flags, environ=environ)
+    except ConfigError as error:
+        return Check("settings", "fail", error.message, error.fix), None
+    if loaded.warnings:
+        return Check("settings", "warn", "; ".join(loaded.warnings), "council config show"), loaded
+    changed = sum(source != "default" for source in loaded.sources.values())
+    return Check("settings", "ok", f"valid, {changed} not at their defaults"), loaded
+
+
+def check_model(home: Home, settings: Settings, keys: ProviderKeys) -> Check:
+    """Whether the chosen model can be built: its key or its script is there. The key itself is not tried."""
+    provider, _, detail = settings.model.partition(":")
+    if provider == "gemini" and keys.get("GEMINI_API_KEY") is None and keys.get("GOOGLE_API_KEY") is None:
+        fix = f"echo 'GEMINI_API_KEY=…' >> {shlex.quote(str(home.root / '.env'))}, or use --model offline"
+        return Check("model", "fail", f"{settings.model} needs a key, and GEMINI_API_KEY is not set", fix)
+    if provider == "scripted" and not (home.root / detail).is_file():
+        return Check("model", "fail", f"the script {detail} is not there", "write it, or choose another model")
+    if provider == "offline":
+        return Check("model", "ok", "offline: extractive, no language model")
+    return Check("model", "ok", f"{settings.model}{', its key is set' if provider == 'gemini' else ''}")
+
+
+def check_personas(home: Home, settings: Settings) -> Check:
+    try:
+        personas = load_personas(home.personas, seeds_folder(home, settings))
+        require_roles(personas, TRIAD)
+    except PersonaError as error:
+        return Check("personas", "fail", error.message, error.fix)
+    return Check("personas", "ok", ", ".join(sorted(personas)))
+
+
+def check_memory(home: Home) -> Iterator[Check]:
+    """Checksums of all session files. A damaged one is a warning: its last good copy takes its place when it is read."""
+    paths = [*home.session_states.glob("*_session.json"), *home.session_states.glob("*/*_session.json")]
+    damaged = [(path, reason) for path in sorted(paths) if (reason := _damage(home, path))]
+    for path, reason in damaged:
+        shown = path.relative_to(home.root)
+        yield Check("memory", "warn", f"{shown} is damaged ({reason})", _memory_fix(home, path))
+    if not damaged:
+        yield Check("memory", "ok", f"{len(paths)} session files, all whole" if paths else "nothing remembered yet")
+
+
+def _damage(home: Home, path: Path) -> str:
+    role = path.name.removesuffix("_session.json").upper()
+    try:
+        return decode_session(path.read_bytes(), role, _lane(home, path))[1]
+    except OSError as error:
+        return error.strerror or "cannot be read"
+
+
+def _lane(home: Home, path: Path) -> str:
+    return "main" if path.parent == home.session_states else path.parent.name
+
+
+def _memory_fix(home: Home, path: Path) -> str:
+    copy = home.runtime / "memory" / path.relative_to(home.session_states)
+    if copy.is_file():
+        return f"nothing to do: the next run puts the copy back (or now: cp {shlex.quote(str(copy))} {shlex.quote(str(path))})"
+    role = path.name.removesuffix("_session.json").upper()
+    return f"council memory reset {role} --lane {_lane(home, path)}"
+
+
+def check_leftovers(home: Home) -> Iterator[Check]:
+    """Who holds the home; and, when nobody does, what an end without warning left behind."""
+    holder = FileLock.holder(home.lock_file)
+    if holder is not None:
+        yield Check("daemon", "ok", f"running, pid {holder.get('pid', '?')} on {holder.get('host', '?')}")
+        return
+    yield Check("daemon", "ok", "not running")
+    unfinished = _names(home.runtime / "active", "*")
+    if unfinished:
+        yield Check(
+            "unfinished runs", "warn", f"{_listed(unfinished)}: they go on at the next start", "council run --once"
+        )
+    taken = _names(home.commands, ".*.taken")
+    if taken:
+        yield Check("taken files", "warn", f"{_listed(taken)}: the next start completes them", "council run --once")
+    staged = [] if unfinished else list(_temporary_files(home))
+    if staged:
+        shown = [str(path.relative_to(home.root)) for path in staged]
+        fix = f"rm -- {' '.join(shlex.quote(str(path)) for path in staged[:_SHOWN])}"
+        yield Check("temporary files", "warn", f"{_listed(shown)}: left by a process that was killed", fix)
+
+
+def _temporary_files(home: Home) -> Iterator[Path]:
+    for folder in (home.commands, home.artifacts, home.session_states, home.runtime):
+        for pattern in (".*.staged", ".*.tmp"):
+            yield from sorted(folder.glob(pattern))
+
+
+def _names(folder: Path, pattern: str) -> list[str]:
+    return sorted(path.name for path in folder.glob(pattern)) if folder.is_dir() else []
+
+
+def _listed(names: Iterable[str]) -> str:
+    names = list(names)
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

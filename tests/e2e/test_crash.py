@@ -1,0 +1,119 @@
+"""Pull the plug anywhere: the run goes on, nothing is lost, nothing runs twice.
+
+The process kills itself (SIGKILL) before each single change it makes to the disk, in the real `council run`; then the
+real daemon starts again. Whatever the instant, the result is the uninterrupted run's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.harness import TIMEOUT_S, command, drop_command, environment, make_home, receipts, run_cli
+
+SECRET = "5e" * 32
+VARIES = ("id", "created", "finished")
+SCRIPT = """\
+replies:
+  - {role: COORDINATOR, round: 1, purpose: turn, text: "First I want the figures.\\n\\n[ORCHESTRATOR_REQUEST: READ_FILE(b.md)]"}
+  - {role: COORDINATOR, purpose: synthesis, text: "Do it [E1: a.md:1]."}
+default: {text: "Nothing to add."}
+"""
+CHANGES = 110  # a few more than such a run makes; the last cases find it already over
+STRIDE = 11  # each test takes every 11th instant, so that the cases share the cores evenly
+
+
+def prepared(folder: Path) -> Path:
+    home = make_home(folder, settings='model = "scripted:script.yaml"\nsettle_s = 0.2\nwatch = "poll"\n')
+    (home / "script.yaml").write_text(SCRIPT)
+    (home / "a.md").write_text("alpha is the first fact\n")
+    (home / "b.md").write_text("beta is the second fact\n")
+    drop_command(home, command("Which fact counts?", input_artifacts=["a.md"]))
+    return home
+
+
+def run_with_fault(home: Path, fault: str) -> int:
+    env = environment(COUNCIL_TEST_FAULT=fault, COUNCIL_TEST_RUN_SECRET=SECRET)
+    repository = str(Path(__file__).parents[2])
+    env["PYTHONPATH"] = repository
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.faults", "run", "--once", "--log-format", "json"],
+        cwd=home, env=env, capture_output=True, timeout=TIMEOUT_S, check=False,
+    )  # fmt: skip
+    return done.returncode
+
+
+def body_and_front(home: Path) -> tuple[str, dict[str, str]]:
+    text = (home / "artifacts" / "out.md").read_text()
+    _, front, body = text.split("---\n", 2)
+    keys = dict(line.split(": ", 1) for line in front.splitlines() if ": " in line)
+    return body, {key: value for key, value in keys.items() if key not in VARIES}
+
+
+def begun_steps(home: Path) -> Counter[str]:
+    """How often each step was begun, over all journals of the home."""
+    counts: Counter[str] = Counter()
+    for path in (home / ".council" / "runs").glob("*/journal.jsonl"):
+        for line in path.read_text().splitlines():
+            record = json.loads(line)["r"]
+            if record["t"] == "begin" and record["name"] != "attempt":
+                counts[record["name"]] += 1
+    return counts
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, str]]:
+    home = prepared(tmp_path_factory.mktemp("reference") / "home")
+    assert run_with_fault(home, "count") == 0
+    return body_and_front(home)
+
+
+@pytest.mark.parametrize("start", range(1, STRIDE + 1))
+def test_killed_before_any_change_to_the_disk_the_result_is_the_uninterrupted_runs(
+    tmp_path: Path, reference: tuple[str, dict[str, str]], start: int
+) -> None:
+    kills = 0
+    for number in range(start, CHANGES, STRIDE):
+        home = prepared(tmp_path / str(number))
+        kills += run_with_fault(home, f"kill-before:{number}") == -9
+        again = run_cli("run", "--once", cwd=home, env=environment(COUNCIL_TEST_RUN_SECRET=SECRET))
+        assert again.returncode == 0, (number, again.stderr)
+        assert body_and_front(home) == reference, number
+        assert [receipt["status"] for receipt in receipts(home)] == ["succeeded"], number
+        assert sum(count - 1 for count in begun_steps(home).values()) <= 1, number
+        left = sorted(path.name for path in (home / "commands").iterdir())
+        assert left == ["README.md"], number
+        leftovers = [path for path in home.rglob("*") if path.name.endswith((".staged", ".taken"))]
+        assert leftovers == [], number
+        assert list((home / ".council" / "active").iterdir()) == []
+        for role in ("coordinator", "strategist", "auditor"):
+            session = json.loads((home / "session_states" / f"{role}_session.json").read_bytes())
+            assert len(session["tasks"]) == 1, number
+    assert kills >= (CHANGES // STRIDE) - 3
+
+
+def test_a_failing_sync_loses_nothing_and_the_run_goes_on(
+    tmp_path: Path, reference: tuple[str, dict[str, str]]
+) -> None:
+    for number in (2, 5, 9, 14):
+        home = prepared(tmp_path / str(number))
+        code = run_with_fault(home, f"fail:fsync:{number}:EIO")
+        again = run_cli("run", "--once", cwd=home, env=environment(COUNCIL_TEST_RUN_SECRET=SECRET))
+        assert code in (0, 75), number
+        assert again.returncode == 0, (number, again.stderr)
+        assert body_and_front(home) == reference, number
+        assert len(receipts(home)) == 1
+
+
+def test_no_traceback_reaches_the_terminal(tmp_path: Path) -> None:
+    home = prepared(tmp_path / "home")
+    done = run_cli("run", "--once", cwd=home, env=environment(COUNCIL_TEST_RUN_SECRET=SECRET))
+    assert not re.search(r"Traceback", done.stdout + done.stderr)
+    assert os.listdir(home / "commands") == ["README.md"]

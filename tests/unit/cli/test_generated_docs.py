@@ -1,0 +1,107 @@
+"""What is generated in docs/ says what the code says."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from council.cli.help import SECTIONS
+from council.cli.main import app
+from council.commands.schema import COMMAND_SCHEMA_NAME, schema_files
+from council.errors import EXIT_CODES
+from council.settings import Settings
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+# Commands that only tell: what a person reads there, a program can read too. (`schema` prints JSON anyway,
+# `completion` a script.)
+READING = {
+    "agents list",
+    "agents show",
+    "config show",
+    "doctor",
+    "logs",
+    "memory show",
+    "schedule list",
+    "schedule next",
+    "show",
+    "status",
+    "submit",
+    "validate",
+    "version",
+}
+
+
+def commands(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{prefix}{name} ")
+        else:
+            yield f"{prefix}{name}", command
+
+
+@pytest.fixture(scope="module")
+def group() -> Any:
+    return typer.main.get_command(app)
+
+
+def generated(script: str, function: str) -> str:
+    text: str = runpy.run_path(str(DOCS / script))[function]()
+    return text
+
+
+def test_the_cli_reference_is_current() -> None:
+    stale = "stale: python docs/make_cli_reference.py"
+    assert (DOCS / "cli.md").read_text() == generated("make_cli_reference.py", "reference"), stale
+
+
+def test_the_settings_table_is_current() -> None:
+    stale = "stale: python docs/make_settings_table.py"
+    assert (DOCS / "settings.md").read_text() == generated("make_settings_table.py", "table"), stale
+
+
+def test_the_copy_of_the_command_schema_is_current() -> None:
+    stale = "stale: council schema > docs/command.schema.json"
+    assert (DOCS / COMMAND_SCHEMA_NAME).read_bytes() == schema_files()[COMMAND_SCHEMA_NAME], stale
+
+
+def test_the_reference_names_every_command_and_every_exit_code(group: Any) -> None:
+    page = generated("make_cli_reference.py", "reference")
+    names = [name for name, _ in commands(group)]
+    assert [name for name in names if f"`council {name}`" not in page] == []
+    assert [code for code in EXIT_CODES if f"\n| {code} | " not in page] == []
+
+
+def test_the_settings_table_has_a_row_for_every_setting() -> None:
+    rows = [
+        line.split("`")[1] for line in generated("make_settings_table.py", "table").splitlines() if line[:3] == "| `"
+    ]
+    assert rows == list(Settings.model_fields)
+
+
+def test_every_command_that_only_tells_has_a_json_form(group: Any) -> None:
+    found = dict(commands(group))
+    assert set(found) >= READING
+    without = [name for name in READING if not any("--json" in param.opts for param in found[name].params)]
+    assert without == []
+
+
+def test_every_command_stands_in_a_section_of_the_help(group: Any) -> None:
+    outside = [name for name, command in group.commands.items() if command.rich_help_panel not in SECTIONS]
+    assert outside == []
+
+
+def test_every_command_and_every_option_is_explained(group: Any) -> None:
+    assert [name for name, command in commands(group) if not command.help] == []
+    silent = [
+        (name, param.name)
+        for name, command in commands(group)
+        for param in command.params
+        if not param.help and param.name != "help"
+    ]
+    assert silent == []

@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from council.agents.memory import Session, encode_session
+from council.errors import ModelError
+from council.llm.base import Reply
+from council.settings import Home, ProviderKeys, Settings, load_provider_keys
+from council.storage.files import FileLock
+from council.upkeep import doctor
+from council.upkeep.doctor import Check, examine, ping
+from tests.harness import make_home
+
+
+@dataclass
+class HeldClock:
+    moment: datetime = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.moment
+
+    def monotonic_s(self) -> float:
+        return 1.0
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(make_home(tmp_path / "home", settings='model = "offline"\n'))
+
+
+def found(home: Home, **environ: str) -> dict[str, Check]:
+    keys = load_provider_keys(home, environ)
+    return {check.name: check for check in examine(home, keys, flags={}, environ=environ, clock=HeldClock())}
+
+
+def test_a_fresh_home_is_in_order(home: Home) -> None:
+    assert {check.status for check in found(home).values()} == {"ok"}
+
+
+def test_looking_leaves_nothing_behind(home: Home) -> None:
+    before = sorted(home.root.rglob("*"))
+    found(home)
+    assert sorted(home.root.rglob("*")) == before
+
+
+def test_a_python_that_is_too_old_fails() -> None:
+    assert doctor.check_python((3, 10, 9)).status == "fail"
+    assert doctor.check_python((3, 11, 0)).status == "ok"
+
+
+def test_a_missing_folder_fails_with_the_command_that_makes_it(home: Home) -> None:
+    (home.artifacts / "README.md").unlink()
+    home.artifacts.rmdir()
+    check = found(home)["artifacts/"]
+    assert (check.status, check.fix) == ("fail", f"council init {home.root}")
+
+
+def test_a_folder_that_cannot_be_written_fails(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*, dir: Path, prefix: str) -> object:  # root may write anywhere, so that the mode alone proves nothing
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(doctor.tempfile, "NamedTemporaryFile", refuse)
+    check = found(home)["commands/"]
+    assert (check.status, check.message) == ("fail", "cannot be written (Permission denied)")
+    assert check.fix.startswith("chmod u+rwx ")
+
+
+def test_run_time_files_that_others_can_read_are_a_warning(home: Home) -> None:
+    home.runtime.mkdir(mode=0o755)
+    home.runtime.chmod(0o755)
+    assert found(home)[".council/"].status == "warn"
+
+
+def test_a_folder_on_another_file_system_fails(
+    home: Home, tmp_path: Path, require_service: Callable[[str, bool, str], None]
+) -> None:
+    shared_memory = Path("/dev/shm")
+    apart = shared_memory.is_dir() and shared_memory.stat().st_dev != tmp_path.stat().st_dev
+    require_service("a second file system", apart, "mount /dev/shm, and keep temporary files elsewhere")
+    home.failed.symlink_to(shared_memory)
+    check = found(home)["one file system"]
+    assert check.status == "fail"
+    assert check.message.startswith("commands/failed/ lies on another file system")
+
+
+def test_settings_that_do_not_fit_fail_with_their_own_fix_and_the_rest_is_still_checked(home: Home) -> None:
+    (home.root / "council.toml").write_text("max_parallel_runs = 0\n")
+    checks = found(home)
+    assert checks["settings"].status == "fail"
+    assert "from 1 to 64" in checks["settings"].fix
+    assert "model" not in checks
+    assert checks["disk"].status == "ok"
+
+
+def test_a_missing_key_fails_naming_the_variable_and_a_present_one_is_never_shown(home: Home) -> None:
+    (home.root / "council.toml").write_text("")
+    check = found(home)["model"]
+    assert (check.status, "GEMINI_API_KEY" in check.fix) == ("fail", True)
+    check = found(home, GEMINI_API_KEY="AIza-not-a-real-key")["model"]
+    assert (check.status, "AIza" in check.message + check.fix) == ("ok", False)
+
+
+def test_a_missing_script_of_the_scripted_model_fails(home: Home) -> None:
+    (home.root / "council.toml").write_text('model = "scripted:script.json"\n')
+    assert found(home)["model"].status == "fail"
+    (home.root / "script.json").write_text("{}")
+    assert found(home)["model"].status == "ok"
+
+
+def test_a_persona_that_does_not_parse_or_lacks_fails(home: Home) -> None:
+    (home.personas / "auditor.md").write_text("no front matter")
+    assert "auditor.md" in found(home)["personas"].message
+    (home.personas / "auditor.md").unlink()
+    check = found(home)["personas"]
+    assert (check.status, "AUDITOR" in check.message) == ("fail", True)
+
+
+def test_a_damaged_memory_is_a_warning_that_names_the_file_and_changes_nothing(home: Home) -> None:
+    (home.session_states / "coordinator_session.json").write_bytes(encode_session(Session("COORDINATOR")))
+    damaged = home.session_states / "work" / "auditor_session.json"
+    damaged.parent.mkdir()
+    damaged.write_bytes(encode_session(Session("AUDITOR", "work")).replace(b"AUDITOR", b"INTRUDER"))
+    check = found(home)["memory"]
+    assert check.status == "warn"
+    assert "session_states/work/auditor_session.json is damaged" in check.message
+    assert check.fix == "council memory reset AUDITOR --lane work"
+    assert damaged.exists()
+
+
+def test_whole_memories_are_counted(home: Home) -> None:
+    (home.session_states / "auditor_session.json").write_bytes(encode_session(Session("AUDITOR")))
+    assert found(home)["memory"].message == "1 session files, all whole"
+
+
+def test_leftovers_of_a_process_that_was_killed_are_warnings(home: Home) -> None:
+    (home.runtime / "active").mkdir(parents=True)
+    home.runtime.chmod(0o700)
+    (home.artifacts / ".out.md.r-1.staged").write_text("")
+    (home.commands / ".r-1.taken").write_text("{}")
+    checks = found(home)
+    assert checks["taken files"].fix == "council run --once"
+    assert checks["temporary files"].fix == f"rm -- {home.artifacts}/.out.md.r-1.staged"
+    (home.runtime / "active" / "r-1").touch()
+    checks = found(home)
+    assert checks["unfinished runs"].status == "warn"
+    assert "temporary files" not in checks  # the unfinished run may need it
+
+
+def test_nothing_is_left_over_while_a_daemon_holds_the_home(home: Home) -> None:
+    home.ensure_runtime()
+    (home.commands / ".r-1.taken").write_text("{}")
+    lock = FileLock(home.lock_file)
+    lock.acquire()
+    checks = found(home)
+    lock.release()
+    assert f"pid {os.getpid()}" in checks["daemon"].message
+    assert "taken files" not in checks
+
+
+def test_a_clock_before_the_newest_receipt_fails(home: Home) -> None:
+    home.ensure_runtime()
+    (home.receipts / "r-1.json").write_text(json.dumps({"finished": "2026-11-20T12:01:00Z"}))
+    assert found(home)["clock"].status == "ok"
+    (home.receipts / "r-2.json").write_text(json.dumps({"finished": "2026-11-21T12:00:00Z"}))
+    check = found(home)["clock"]
+    assert (check.status, "before the newest receipt" in check.message) == ("fail", True)
+
+
+@pytest.mark.parametrize(("free", "status"), [(1 << 20, "fail"), (500 << 20, "warn"), (5 << 30, "ok")])
+def test_the_disk_is_judged_by_what_is_free(
+    home: Home, monkeypatch: pytest.MonkeyPatch, free: int, status: str
+) -> None:
+    class Usage:
+        pass
+
+    usage = Usage()
+    usage.free = free  # type: ignore[attr-defined]
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: usage)
+    assert doctor.check_disk(home).status == status
+
+
+def proc(folder: Path, *, watches: int, instances: int) -> Path:
+    limits = folder / "sys" / "fs" / "inotify"
+    limits.mkdir(parents=True)
+    (limits / "max_user_watches").write_text(f"{watches}\n")
+    (limits / "max_user_instances").write_text(f"{instances}\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("watches", "instances", "fix"),
+    [(8192, 128, ""), (8192, 2, "max_user_instances"), (10, 128, "max_user_watches")],
+)
+def test_the_limits_of_inotify_are_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watches: int, instances: int, fix: str
+) -> None:
+    monkeypatch.setattr(doctor.sys, "platform", "linux")
+    check = doctor.check_watching(Settings(), proc(tmp_path, watches=watches, instances=instances))
+    assert check.status == ("warn" if fix else "ok")
+    assert fix in check.fix
+
+
+def test_inotify_instances_of_this_user_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor.sys, "platform", "linux")
+    folder = proc(tmp_path, watches=8192, instances=5)
+    (folder / "1" / "fd").mkdir(parents=True)
+    for number in range(3):
+        (folder / "1" / "fd" / str(number)).symlink_to("anon_inode:inotify" if number else "/dev/null")
+    check = doctor.check_watching(Settings(), folder)
+    assert "2 of 5 instances in use" in check.message
+    assert check.status == "warn"
+
+
+def test_polling_needs_no_limits(tmp_path: Path) -> None:
+    check = doctor.check_watching(Settings(watch="poll"), tmp_path)
+    assert (check.status, check.message) == ("ok", "polling: commands/ is scanned every 5 s")
+
+
+class OneAnswer:
+    name, context_tokens = "test", 1_000
+
+    def __init__(self, answer: Reply | ModelError) -> None:
+        self.answer, self.closed = answer, False
+
+    async def generate(self, *_: object, **__: object) -> Reply:
+        if isinstance(self.answer, ModelError):
+            raise self.answer
+        return self.answer
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (Reply("ready", "stop", "test"), "ok"),
+        (ModelError("empty", "no text."), "ok"),
+        (ModelError("auth", "the key is refused.", fix="set another key"), "fail"),
+    ],
+)
+async def test_a_ping_tells_whether_the_model_can_be_reached(
+    home: Home, monkeypatch: pytest.MonkeyPatch, answer: Reply | ModelError, status: str
+) -> None:
+    model = OneAnswer(answer)
+    monkeypatch.setattr(doctor, "build_model", lambda *_: model)
+    check = await ping(home, Settings(), ProviderKeys())
+    assert check.status == status
+    assert model.closed
+
+
+async def test_a_ping_without_a_key_fails_with_the_way_to_give_one(home: Home) -> None:
+    check = await ping(home, Settings(), ProviderKeys())
+    assert (check.status, "GEMINI_API_KEY" in check.fix) == ("fail", True)
