@@ -91,10 +91,13 @@ def _waiting_files(home: Home, runs: list[dict[str, Any]]) -> list[str]:
 
 
 def _receipt_names(home: Home) -> list[str]:
+    """In the order in which the runs ended."""
     try:
-        return sorted(name for name in os.listdir(home.receipts) if name.endswith(".json"))
+        with os.scandir(home.receipts) as entries:
+            found = [(entry.stat().st_mtime_ns, entry.name) for entry in entries if entry.name.endswith(".json")]
     except FileNotFoundError:
         return []
+    return [name for _, name in sorted(found)]
 
 
 def _brief(home: Home, name: str) -> dict[str, Any]:

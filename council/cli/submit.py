@@ -18,7 +18,9 @@ from council.errors import (
     EXIT_CANCELLED,
     EXIT_DEGRADED,
     EXIT_FAILED,
+    EXIT_INTERRUPTED,
     EXIT_OK,
+    EXIT_WAITING,
     CommandInvalid,
     CouncilError,
     DaemonRunning,
@@ -147,7 +149,10 @@ class _Waiting:
         from council.cli.daemon import serve
 
         try:
-            serve(self._cli, once=True, only=dropped.path.name, quiet=quiet)
+            code = serve(self._cli, once=True, only=dropped.path.name, quiet=quiet)
+            if code in (EXIT_WAITING, EXIT_INTERRUPTED):
+                typer.echo(f"{dropped.path.name} stays in commands/; it goes on when a daemon runs.", err=True)
+                raise typer.Exit(code)
         except CouncilError as error:
             if not isinstance(error, DaemonRunning):
                 error.fix = f"{error.fix}; {dropped.path.name} stays in commands/ until a daemon runs"

@@ -291,6 +291,8 @@ class Engine:
         try:
             self._commit_outcome(run, self._settled(run, conclude))
         except PathRefused as error:  # the folder of the artifact became something else in mid-run
+            if not run.output_path:
+                raise StorageFailed(error.message, fix=error.fix) from error
             log.warning("run %s: %s", run.id, error)
             run.output.step_aside(f"cannot be written ({error.message})", f"artifacts/{run.id}.md")
             self._commit_outcome(run, conclude())
