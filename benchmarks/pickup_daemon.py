@@ -77,7 +77,8 @@ def timed_app(home: Home) -> App:
     app.engine = TimedEngine(
         EnginePaths.under(home.runtime),
         app.root,
-        Receipts(home.receipts, home.runtime / "ids"),
+        app.receipts,
+        app.ledger,
         {"deliberate": EndsAtOnce(app.engine._handlers["deliberate"])},
         app.events,
         app.clock,

@@ -13,7 +13,8 @@ from council.deliberation.deliberate import Limits
 from council.deliberation.handler import CouncilSetup, DeliberateHandler, admit_deliberation
 from council.deliberation.memory import MemoryHandler, admit_memory_change
 from council.engine.engine import Engine, EnginePaths
-from council.engine.receipts import Receipts
+from council.engine.ledger import Ledger, entry_of_receipt, found_on_disk
+from council.engine.receipts import Receipt, Receipts
 from council.engine.runs import Admission
 from council.errors import ConfigError, ModelError
 from council.events import Events
@@ -22,6 +23,7 @@ from council.knowledge.cortex.cortex import Cortex
 from council.knowledge.library import Library
 from council.knowledge.tools import list_files, query_cortex, read_file
 from council.llm.base import Model
+from council.llm.limits import Bucket, LimitedModel
 from council.llm.retry import RetryingModel
 from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
@@ -42,19 +44,24 @@ class App:
     root: ConfinedRoot
     model: Model
     engine: Engine
+    receipts: Receipts
+    ledger: Ledger
     redactor: Redactor
 
     async def aclose(self) -> None:
         await self.model.aclose()
         self.root.close()
+        self.ledger.close()
 
 
 def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Mapping[str, str] | None = None) -> App:
     """Raises ConfigError: the model cannot be had (no key, unknown name, unreadable script)."""
     environ = os.environ if environ is None else environ
     events, clock = Events(), SystemClock()
-    model = with_retry(build_model(home, settings, keys), settings, events)
     home.ensure_runtime()
+    ledger = build_ledger(home)
+    receipts = build_receipts(home, ledger)
+    model = with_retry(LimitedModel(build_model(home, settings, keys), build_bucket(settings, clock)), settings, events)
     root = ConfinedRoot(home.root)
     setup = CouncilSetup(
         home=home.root,
@@ -75,7 +82,8 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
     engine = Engine(
         EnginePaths.under(home.runtime),
         root,
-        Receipts(home.receipts, home.runtime / "ids"),
+        receipts,
+        ledger,
         {
             "deliberate": DeliberateHandler(setup),
             "memory": MemoryHandler(setup.memory, home.root, setup.personas, setup.seeds),
@@ -86,12 +94,12 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         max_wait_s=settings.max_wait_s,
         run_secret=bytes.fromhex(environ[TEST_RUN_SECRET]) if TEST_RUN_SECRET in environ else None,
     )
-    return App(home, settings, events, clock, root, model, engine, Redactor(keys.secrets()))
+    return App(home, settings, events, clock, root, model, engine, receipts, ledger, Redactor(keys.secrets()))
 
 
 def admission_of(home: Home, settings: Settings, command: RunCommand) -> Admission:
     """What admission would say of a command, with no model and no run. Raises CommandInvalid or PathRefused."""
-    receipts = Receipts(home.receipts, home.runtime / "ids")
+    receipts = build_receipts(home)
     if command.id is not None:
         is_active = (home.runtime / "active").joinpath
         receipts.answering(command.id, canonical_hash(command), lambda run_id: is_active(run_id).exists())
@@ -99,6 +107,35 @@ def admission_of(home: Home, settings: Settings, command: RunCommand) -> Admissi
         return admit_memory_change(command, build_memory(home), home.personas, seeds_folder(home, settings))
     with ConfinedRoot(home.root) as root:
         return admit_deliberation(command, root, PathRules(deny=OUTPUT_DENIED))
+
+
+def build_receipts(home: Home, ledger: Ledger | None = None) -> Receipts:
+    """The home's receipts; each new one becomes a row of `ledger`."""
+    if ledger is None:
+        return Receipts(home.receipts, home.runtime / "ids")
+
+    def note(receipt: Receipt, ended_ns: int) -> None:
+        ledger.put(entry_of_receipt(receipt, folder=home.runs / receipt.run_id, ended_ns=ended_ns))
+
+    return Receipts(home.receipts, home.runtime / "ids", note)
+
+
+def build_ledger(home: Home) -> Ledger:
+    """The run ledger, filled from receipts and journals when it is new (or was lost)."""
+    ledger = Ledger(home.runtime / "ledger.sqlite")
+    if ledger.count() == 0:
+        ledger.rebuild(found_on_disk(home.runs, build_receipts(home)))
+    return ledger
+
+
+def build_bucket(settings: Settings, clock: Clock) -> Bucket:
+    """One for all runs: they share the provider."""
+    return Bucket(
+        clock,
+        max_concurrent=settings.max_provider_calls,
+        max_per_minute=settings.max_calls_per_minute,
+        max_pause_s=settings.max_inline_wait_s,
+    )
 
 
 def build_memory(home: Home) -> Memory:

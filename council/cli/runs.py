@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,10 +16,12 @@ from council.errors import RunNotFound
 from council.storage.files import FileLock
 
 if TYPE_CHECKING:
+    from council.engine.ledger import Entry, Ledger
     from council.engine.receipts import Receipt
     from council.settings import Home
 
 _RECENT = 10
+_SEARCHED = 1_000
 _LINK_TARGET = re.compile(r"\[([^\[\]\n]*)\]\([^()\n]*\)")
 _FOOTNOTE_MARK = re.compile(r"\[\^E[0-9]+\]")
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
@@ -75,7 +78,9 @@ def status_view(home: Home) -> dict[str, Any]:
         except (OSError, ValueError, KeyError):
             view["state"] = "STARTING"
     view["waiting_files"] = _waiting_files(home, view["runs"])
-    view["recent"] = [_brief(home, name) for name in reversed(_receipt_names(home)[-_RECENT:])]
+    view["recent"] = [
+        _brief(entry) for entry in _ledger_rows(home, lambda ledger: ledger.newest(_RECENT, ended_only=True))
+    ]
     return view
 
 
@@ -90,25 +95,27 @@ def _waiting_files(home: Home, runs: list[dict[str, Any]]) -> list[str]:
     return [name for name in names if is_command_name(name) and name not in bound]
 
 
-def _receipt_names(home: Home) -> list[str]:
-    """In the order in which the runs ended."""
-    try:
-        with os.scandir(home.receipts) as entries:
-            found = [(entry.stat().st_mtime_ns, entry.name) for entry in entries if entry.name.endswith(".json")]
-    except FileNotFoundError:
+def _ledger_rows(home: Home, ask: Callable[[Ledger], list[Entry]]) -> list[Entry]:
+    """Rows of the run ledger; none in a home where nothing ran yet."""
+    from council.engine.ledger import Ledger
+
+    path = home.runtime / "ledger.sqlite"
+    if not path.exists():
         return []
-    return [name for _, name in sorted(found)]
+    ledger = Ledger(path)
+    try:
+        return ask(ledger)
+    finally:
+        ledger.close()
 
 
-def _brief(home: Home, name: str) -> dict[str, Any]:
-    receipt = json.loads((home.receipts / name).read_bytes())
-    artifact = receipt.get("artifact") or {}
+def _brief(entry: Entry) -> dict[str, Any]:
     return {
-        "run_id": receipt["run_id"],
-        "status": receipt["status"],
-        "title": receipt.get("title", ""),
-        "artifact": artifact.get("path", ""),
-        "finished": receipt["finished"],
+        "run_id": entry.run_id,
+        "status": entry.status,
+        "title": entry.title,
+        "artifact": entry.artifact,
+        "finished": entry.finished,
     }
 
 
@@ -134,12 +141,12 @@ def _status_text(view: dict[str, Any]) -> str:
 
 def find_run(home: Home, given: str) -> str:
     """The one ended run that `given` means: an id, the beginning of one, or `last`. Raises RunNotFound."""
-    names = [name.removesuffix(".json") for name in _receipt_names(home)]
     if given == "last":
-        with_artifact = [name for name in reversed(names) if _brief(home, f"{name}.json")["artifact"]]
-        matches = with_artifact[:1]
+        newest = _ledger_rows(home, lambda ledger: ledger.newest(_SEARCHED, ended_only=True))
+        matches = [entry.run_id for entry in newest if entry.artifact][:1]
     else:
-        matches = [name for name in names if name.startswith(given)]
+        found = _ledger_rows(home, lambda ledger: ledger.starting_with(given, _SEARCHED))
+        matches = [entry.run_id for entry in found if entry.ended_ns]
     if len(matches) == 1:
         return matches[0]
     if matches:

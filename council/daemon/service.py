@@ -16,7 +16,6 @@ from council.daemon.recurring import RecurringFolder
 from council.daemon.schedule import Scheduler
 from council.daemon.state import StateFile
 from council.daemon.watch import watch
-from council.engine.receipts import Receipts
 from council.engine.records import RunStatus
 from council.errors import (
     EXIT_CANCELLED,
@@ -177,10 +176,9 @@ class Service:
 
 def _scheduler(app: App) -> Scheduler:
     folder = RecurringFolder(app.home, app.root, max_bytes=app.settings.max_command_bytes)
-    receipts = Receipts(app.home.receipts, app.home.runtime / "ids")
 
     def active_ids() -> dict[str, str]:
         commands = {run.id: run.header.command.get("id") for run in app.engine.active.values()}
         return {id_: run_id for run_id, id_ in commands.items() if id_ is not None}
 
-    return Scheduler(app.home, folder, receipts, active_ids, app.events, app.clock, quiet_s=app.settings.quiet_s)
+    return Scheduler(app.home, folder, app.receipts, active_ids, app.events, app.clock, quiet_s=app.settings.quiet_s)

@@ -24,6 +24,7 @@ import msgspec
 from council.commands.models import CancelCommand, RunCommand, canonical_hash, dump
 from council.engine.commit import Output, roll_forward, stage
 from council.engine.journal import Exhausted, FileJournal, Handback
+from council.engine.ledger import Ledger, entry_of_header
 from council.engine.outputs import OutputFile, OutputLedger
 from council.engine.receipts import ArtifactRef, ErrorRef, IdBinding, Receipt, Receipts
 from council.engine.records import EPOCH, Committed, Ended, FileIdentity, RunHeader, RunStatus, Waiting
@@ -67,6 +68,7 @@ class Engine:
         paths: EnginePaths,
         root: ConfinedRoot,
         receipts: Receipts,
+        ledger: Ledger,
         handlers: Mapping[str, Handler],
         events: Events,
         clock: Clock,
@@ -79,13 +81,14 @@ class Engine:
         self._paths = paths
         self._root = root
         self._receipts = receipts
+        self._runs_ledger = ledger
         self._handlers = handlers
         self._events = events
         self._clock = clock
         self._slots = max_parallel_runs
         self._max_wait_s = max_wait_s
         self._run_secret = run_secret
-        self._ledger = OutputLedger(paths.outputs)
+        self._written = OutputLedger(paths.outputs)
         self._lanes: dict[str, _Lane] = {}
         self._outputs_held: dict[str, str] = {}
         self._running = 0
@@ -167,7 +170,7 @@ class Engine:
         header = journal.header
         journal.stopping = lambda: self._stopping
         path = header.output_path
-        output = OutputFile(self._root, self._ledger, self._paths.runs, path, header.run_id) if path else None
+        output = OutputFile(self._root, self._written, self._paths.runs, path, header.run_id) if path else None
         run = Run(journal, self._events, output)
         self.active[run.id] = run
         return run
@@ -199,8 +202,13 @@ class Engine:
     # ── lanes and slots ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _enqueue(self, run: Run) -> None:
+        asyncio.get_running_loop().call_soon(self._note_queued, run)  # after the admission, which somebody waits for
         self._lanes.setdefault(run.header.lane, _Lane()).queue.append(run)
         self._pump()
+
+    def _note_queued(self, run: Run) -> None:
+        if run.id in self.active:
+            self._runs_ledger.put(entry_of_header(run.header, "queued"))
 
     def _pump(self) -> None:
         """Starts whatever may start: the head of each free lane, while there are slots and its output path is free."""
@@ -320,6 +328,7 @@ class Engine:
             run_id=run.id,
             status=outcome.status,
             type=run.header.type,
+            lane=run.header.lane,
             id=run.header.command.get("id"),
             command_file=run.header.file,
             command_sha256=run.header.file.sha256,

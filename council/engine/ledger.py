@@ -24,18 +24,19 @@ CREATE TABLE IF NOT EXISTS runs (
     created TEXT NOT NULL, finished TEXT NOT NULL DEFAULT '', file TEXT NOT NULL, command_id TEXT NOT NULL DEFAULT '',
     artifact TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '', calls INTEGER NOT NULL DEFAULT 0,
     tokens_in INTEGER NOT NULL DEFAULT 0, tokens_out INTEGER NOT NULL DEFAULT 0, cost_usd REAL,
-    bytes INTEGER NOT NULL DEFAULT 0, pruned INTEGER NOT NULL DEFAULT 0
+    bytes INTEGER NOT NULL DEFAULT 0, pruned INTEGER NOT NULL DEFAULT 0, ended_ns INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS by_finished ON runs (finished);
+CREATE INDEX IF NOT EXISTS by_end ON runs (ended_ns);
 """
 _COLUMNS = (
     "run_id", "status", "type", "lane", "title", "created", "finished", "file", "command_id", "artifact", "error", "calls",
-    "tokens_in", "tokens_out", "cost_usd", "bytes", "pruned",
+    "tokens_in", "tokens_out", "cost_usd", "bytes", "pruned", "ended_ns",
 )  # fmt: skip
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A row. `finished`, `artifact` and `error` are empty until there is one; `bytes` is the run folder's size at its end."""
+    """A row. `finished`, `artifact` and `error` are empty until there is one; `bytes` is the run folder's size at its end;
+    `ended_ns` orders what ended within one second, 0 while the run goes on."""
 
     run_id: str
     status: RunStatus
@@ -54,6 +55,7 @@ class Entry(msgspec.Struct, frozen=True):
     cost_usd: float | None = None
     bytes: int = 0
     pruned: int = 0
+    ended_ns: int = 0
 
 
 class Ledger:
@@ -89,9 +91,9 @@ class Ledger:
             )
 
     def newest(self, count: int, *, ended_only: bool = False) -> list[Entry]:
-        """The newest runs, newest first."""
-        where = "WHERE finished != ''" if ended_only else ""
-        return self._select(f"{where} ORDER BY run_id DESC LIMIT ?", count)
+        """The newest runs, newest first; of ended ones the one that ended last comes first."""
+        order = "WHERE ended_ns > 0 ORDER BY ended_ns DESC, run_id DESC" if ended_only else "ORDER BY run_id DESC"
+        return self._select(f"{order} LIMIT ?", count)
 
     def starting_with(self, prefix: str, count: int) -> list[Entry]:
         """Runs whose id begins so, oldest first."""
@@ -99,7 +101,7 @@ class Ledger:
 
     def ended(self) -> list[Entry]:
         """All ended runs that still have their folder, oldest first."""
-        return self._select("WHERE finished != '' AND pruned = 0 ORDER BY finished, run_id")
+        return self._select("WHERE ended_ns > 0 AND pruned = 0 ORDER BY ended_ns, run_id")
 
     def count(self) -> int:
         return int(self._db.execute("SELECT count(*) FROM runs").fetchone()[0])
@@ -147,13 +149,13 @@ def entry_of_header(header: RunHeader, status: RunStatus) -> Entry:
     )
 
 
-def entry_of_receipt(receipt: Receipt, *, lane: str, folder: Path) -> Entry:
+def entry_of_receipt(receipt: Receipt, *, folder: Path, ended_ns: int) -> Entry:
     """The row of an ended run."""
     return Entry(
         run_id=receipt.run_id,
         status=receipt.status,
         type=receipt.type,
-        lane=lane,
+        lane=receipt.lane,
         title=receipt.title,
         created=receipt.created,
         finished=receipt.finished,
@@ -167,6 +169,7 @@ def entry_of_receipt(receipt: Receipt, *, lane: str, folder: Path) -> Entry:
         cost_usd=receipt.cost_usd,
         bytes=folder_bytes(folder),
         pruned=0 if folder.is_dir() else 1,
+        ended_ns=ended_ns,
     )
 
 
@@ -186,7 +189,8 @@ def found_on_disk(runs: Path, receipts: Receipts) -> Iterator[Entry]:
         receipt = receipts.read(run_id)
         if receipt is not None:
             seen.add(run_id)
-            yield entry_of_receipt(receipt, lane=_lane(runs / run_id), folder=runs / run_id)
+            folder = runs / run_id
+            yield entry_of_receipt(receipt, folder=folder, ended_ns=receipts.written_ns(run_id))
     for folder in sorted(runs.iterdir()):
         if folder.name in seen or not (folder / "journal.jsonl").exists():
             continue
@@ -194,12 +198,3 @@ def found_on_disk(runs: Path, receipts: Receipts) -> Iterator[Entry]:
             journal = FileJournal.load(folder / "journal.jsonl")
             journal.close()
             yield entry_of_header(journal.header, "queued")
-
-
-def _lane(folder: Path) -> str:
-    try:
-        journal = FileJournal.load(folder / "journal.jsonl")
-    except (JournalDamaged, StorageFailed):
-        return ""
-    journal.close()
-    return journal.header.lane

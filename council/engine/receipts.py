@@ -49,6 +49,7 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     command_hash: str
     created: str
     finished: str
+    lane: str = ""
     id: str | None = None
     title: str = ""
     artifact: ArtifactRef | None = None
@@ -73,14 +74,19 @@ class IdBinding(msgspec.Struct, frozen=True):
 class Receipts:
     """The receipts of a home, read and written by run id."""
 
-    def __init__(self, receipts: Path, ids: Path) -> None:
+    def __init__(
+        self, receipts: Path, ids: Path, written: Callable[[Receipt, int], None] = lambda receipt, ended_ns: None
+    ) -> None:
+        """`written` is told of each new receipt and when it was written, in nanoseconds since the epoch."""
         self._receipts = receipts
         self._ids = ids
+        self._written = written
 
     def write(self, receipt: Receipt) -> None:
         """Atomic and synced. Raises StorageFailed."""
         text = json.dumps(msgspec.to_builtins(receipt), indent=2, ensure_ascii=False) + "\n"
         write_atomic(self._receipts / f"{receipt.run_id}.json", text.encode())
+        self._written(receipt, self.written_ns(receipt.run_id))
 
     def read(self, run_id: str) -> Receipt | None:
         """None when the run has not ended (or is not known here)."""
@@ -89,6 +95,13 @@ class Receipts:
                 return msgspec.json.decode(stream.read(_MAX_RECEIPT_BYTES), type=Receipt)
         except FileNotFoundError:
             return None
+
+    def written_ns(self, run_id: str) -> int:
+        """When the receipt was written, in nanoseconds since the epoch; 0 when there is none."""
+        try:
+            return (self._receipts / f"{run_id}.json").stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
 
     def run_ids(self) -> list[str]:
         """All ended runs, oldest first."""

@@ -62,6 +62,19 @@ class Settings(BaseSettings):
         le=3600,
         description="Longest wait for a provider inside a run; beyond it the run is parked.",
     )
+    max_provider_calls: int = Field(
+        default=4,
+        ge=1,
+        le=64,
+        description="Calls to the model's provider that may be under way at once, over all runs.",
+    )
+    max_calls_per_minute: int | None = Field(
+        default=None,
+        ge=1,
+        le=100_000,
+        description="Calls to the provider in any minute, over all runs; no limit of ours when unset.",
+        examples=[60],
+    )
     max_parallel_runs: int = Field(
         default=4, ge=1, le=64, description="Runs that may be active at once, over all lanes."
     )

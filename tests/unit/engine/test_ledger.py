@@ -1,0 +1,75 @@
+"""The run ledger: a list of thousands that can be lost and made again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from council.engine.ledger import Entry, Ledger
+from tests.harness import command, drop_command, make_home, receipts, run_cli
+
+
+def entry(number: int, **values: object) -> Entry:
+    row = Entry(
+        run_id=f"20261120-0000{number:02}-aaaaaaaa", status="succeeded", type="deliberate", lane="main",
+        title=f"Task {number}", created="2026-11-20T00:00:00Z", finished="2026-11-20T00:01:00Z", ended_ns=1_000 - number,
+    )  # fmt: skip
+    return msgspec.structs.replace(row, **values)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(tmp_path / "ledger.sqlite")
+
+
+def test_the_newest_ended_run_is_the_one_that_ended_last_not_the_one_that_began_last(ledger: Ledger) -> None:
+    for number in (1, 2, 3):
+        ledger.put(entry(number))
+    assert [row.title for row in ledger.newest(2, ended_only=True)] == ["Task 1", "Task 2"]
+    assert [row.title for row in ledger.newest(2)] == ["Task 3", "Task 2"]
+
+
+def test_a_row_is_replaced_by_a_later_word_on_the_same_run(ledger: Ledger) -> None:
+    ledger.put(entry(1, status="queued", finished="", ended_ns=0))
+    ledger.put(entry(1))
+    assert [row.status for row in ledger.newest(5)] == ["succeeded"]
+    assert ledger.count() == 1
+
+
+def test_runs_are_found_by_the_beginning_of_their_id(ledger: Ledger) -> None:
+    for number in (1, 2, 13):
+        ledger.put(entry(number))
+    assert [row.title for row in ledger.starting_with("20261120-00000", 9)] == ["Task 1", "Task 2"]
+
+
+def test_a_pruned_run_keeps_its_row_and_is_no_longer_listed_for_pruning(ledger: Ledger) -> None:
+    ledger.put(entry(1))
+    ledger.put(entry(2))
+    ledger.mark_pruned(entry(2).run_id)
+    assert [row.title for row in ledger.ended()] == ["Task 1"]
+    assert ledger.count() == 2
+
+
+def test_a_damaged_file_is_set_aside_and_a_new_one_begun(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    path.write_bytes(b"this is no database" * 100)
+    assert Ledger(path).count() == 0
+    assert (tmp_path / "ledger.sqlite.damaged").exists()
+
+
+def test_a_lost_ledger_is_filled_again_from_receipts_at_the_next_start(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home", settings='model = "scripted:script.yaml"\n')
+    (home / "script.yaml").write_text('default: {text: "Nothing to add."}\n')
+    for number in (1, 2):
+        drop_command(home, command(f"Task number {number} of two.", output_artifact_path=f"artifacts/{number}.md"))
+        assert run_cli("run", "--once", cwd=home).returncode == 0
+    for path in (home / ".council").glob("ledger.sqlite*"):
+        path.unlink()
+    assert json.loads(run_cli("status", "--json", cwd=home).stdout)["recent"] == []
+    assert run_cli("run", "--once", cwd=home).returncode == 0
+    recent = json.loads(run_cli("status", "--json", cwd=home).stdout)["recent"]
+    assert [run["artifact"] for run in recent] == ["artifacts/2.md", "artifacts/1.md"]
+    assert {run["run_id"] for run in recent} == {receipt["run_id"] for receipt in receipts(home)}
