@@ -17,7 +17,7 @@ from council.app import App, build_app
 from council.commands.models import DeliberateCommand
 from council.daemon.service import Service
 from council.engine.engine import Engine, EnginePaths
-from council.engine.receipts import Receipt, Receipts
+from council.engine.receipts import Receipt
 from council.engine.records import FileIdentity
 from council.engine.runs import Admission, Finish, Handler, Outcome, Run
 from council.events import Event

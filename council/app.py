@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 
 from council.agents.memory import Memory
-from council.commands.models import MemoryCommand, RunCommand, canonical_hash
+from council.budgets import Budget, BudgetedModel, Calibration, DayLogs, Price, Prices, SpendLog
+from council.budgets import Limits as Budgeted
+from council.commands.models import BudgetConfig, MemoryCommand, RunCommand, canonical_hash
 from council.deliberation.deliberate import Limits
 from council.deliberation.handler import CouncilSetup, DeliberateHandler, admit_deliberation
 from council.deliberation.memory import MemoryHandler, admit_memory_change
 from council.engine.engine import Engine, EnginePaths
 from council.engine.ledger import Ledger, entry_of_receipt, found_on_disk
 from council.engine.receipts import Receipt, Receipts
-from council.engine.runs import Admission
+from council.engine.runs import Admission, Run
 from council.errors import ConfigError, ModelError
 from council.events import Events
 from council.ids import Clock, SystemClock
@@ -27,6 +31,7 @@ from council.llm.limits import Bucket, LimitedModel
 from council.llm.retry import RetryingModel
 from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
+from council.settings.model import PriceSetting
 from council.storage.paths import ALWAYS_DENIED, OUTPUT_DENIED, ConfinedRoot, PathRules
 from council.tools.registry import ToolRegistry
 
@@ -47,11 +52,13 @@ class App:
     receipts: Receipts
     ledger: Ledger
     redactor: Redactor
+    spending: Spending
 
     async def aclose(self) -> None:
         await self.model.aclose()
         self.root.close()
         self.ledger.close()
+        self.spending.close()
 
 
 def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Mapping[str, str] | None = None) -> App:
@@ -61,7 +68,8 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
     home.ensure_runtime()
     ledger = build_ledger(home)
     receipts = build_receipts(home, ledger)
-    model = with_retry(LimitedModel(build_model(home, settings, keys), build_bucket(settings, clock)), settings, events)
+    model = LimitedModel(build_model(home, settings, keys), build_bucket(settings, clock))
+    spending = Spending(home, settings, model, events, clock)
     root = ConfinedRoot(home.root)
     setup = CouncilSetup(
         home=home.root,
@@ -69,7 +77,10 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         personas=home.personas,
         seeds=seeds_folder(home, settings),
         memory=build_memory(home),
-        model=model,
+        model_name=model.name,
+        model_for=spending.model_for,
+        price=lambda: spending.price,
+        seconds_to_midnight=spending.days.seconds_to_midnight,
         tools=build_tools(root, settings),
         limits=Limits(
             max_requests_per_reply=settings.max_requests_per_reply,
@@ -94,7 +105,7 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         max_wait_s=settings.max_wait_s,
         run_secret=bytes.fromhex(environ[TEST_RUN_SECRET]) if TEST_RUN_SECRET in environ else None,
     )
-    return App(home, settings, events, clock, root, model, engine, receipts, ledger, Redactor(keys.secrets()))
+    return App(home, settings, events, clock, root, model, engine, receipts, ledger, Redactor(keys.secrets()), spending)
 
 
 def admission_of(home: Home, settings: Settings, command: RunCommand) -> Admission:
@@ -107,6 +118,53 @@ def admission_of(home: Home, settings: Settings, command: RunCommand) -> Admissi
         return admit_memory_change(command, build_memory(home), home.personas, seeds_folder(home, settings))
     with ConfinedRoot(home.root) as root:
         return admit_deliberation(command, root, PathRules(deny=OUTPUT_DENIED))
+
+
+class Spending:
+    """What runs may spend: one price, one calibration and one day for all of them, a log for each."""
+
+    def __init__(self, home: Home, settings: Settings, model: Model, events: Events, clock: Clock) -> None:
+        self._home = home
+        self._settings = settings
+        self._model = model
+        self._events = events
+        self._clock = clock
+        self._calibration = Calibration(home.runtime / "calibration.json")
+        self._day = Budgeted(settings.day_max_calls, settings.day_max_tokens, settings.day_max_usd)
+        self.days = DayLogs(home.runtime / "spend", clock)
+
+    @cached_property
+    def price(self) -> Price | None:
+        """Looked up when first asked for: the bundled table is large."""
+        overrides = {name: Price(*_decimals(price)) for name, price in self._settings.prices.items()}
+        return Prices(overrides).of(self._model.name)
+
+    def model_for(self, run: Run, config: BudgetConfig) -> Model:
+        """The run's model: retried, and asked for its worst case before each call. Raises ConfigError when a limit in
+        dollars is set and the price is not known."""
+        budget = Budget(
+            run_id=run.id,
+            model=self._model.name,
+            command=Budgeted(config.max_calls, config.max_tokens, config.max_usd, config.max_seconds),
+            day=self._day,
+            command_log=SpendLog(self._home.runs / run.id / "spend.jsonl"),
+            day_log=self.days.today,
+            price=self.price,
+            clock=self._clock,
+        )
+        budget.require_price()
+        output_tokens = self._settings.max_output_tokens
+        asking = BudgetedModel(self._model, budget, self._calibration, max_output_tokens=output_tokens)
+        return with_retry(asking, self._settings, self._events)
+
+    def close(self) -> None:
+        self.days.close()
+        self._calibration.save()
+
+
+def _decimals(price: PriceSetting) -> tuple[Decimal, Decimal, Decimal | None]:
+    cached = Decimal(str(price.cached)) if price.cached is not None else None
+    return Decimal(str(price.input)), Decimal(str(price.output)), cached
 
 
 def build_receipts(home: Home, ledger: Ledger | None = None) -> Receipts:

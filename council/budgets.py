@@ -10,8 +10,9 @@ Wraps a Model; neither the engine nor the models know of budgets.
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
@@ -65,7 +66,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Price(msgspec.Struct, frozen=True):
-    """US dollars per million tokens."""
+    """US dollars per million tokens; a part of the input that a cache served may cost less."""
 
     input: Decimal
     output: Decimal
@@ -191,6 +192,32 @@ class SpendLog:
         self._entries[(entry.run_id, entry.call)] = entry
 
 
+class DayLogs:
+    """One log per day (UTC), so that a day's limit needs no arithmetic with times."""
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._day = ""
+        self._log: SpendLog | None = None
+
+    def today(self) -> SpendLog:
+        day = f"{self._clock.now():%Y-%m-%d}"
+        if self._log is None or day != self._day:
+            self.close()
+            self._day, self._log = day, SpendLog(self._folder / f"{day}.jsonl")
+        return self._log
+
+    def seconds_to_midnight(self) -> float:
+        """Until the next day (UTC) begins."""
+        now = self._clock.now()
+        return 86_400.0 - (now.hour * 3600 + now.minute * 60 + now.second)
+
+    def close(self) -> None:
+        if self._log is not None:
+            self._log.close()
+
+
 # ── how many tokens a text has ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -241,7 +268,6 @@ class Budget:
     price: Price | None
     clock: Clock
     closing: Reserved | None = None
-    _counter: int = field(default=0, repr=False)
 
     def require_price(self) -> None:
         """Raises ConfigError when a limit in dollars is set and the price is not known: nothing could hold it."""
@@ -256,10 +282,8 @@ class Budget:
 
     def reserve(self, input_tokens: int, output_tokens: int, *, closing: bool) -> Reserved:
         """Raises BudgetSpent when the call's worst case does not fit beside what is spent and set aside."""
-        self._counter += 1
         usage = Usage(input_tokens, output_tokens)
-        name = f"{os.getpid()}-{self._counter}"
-        entry = Reserved(name, self.run_id, input_tokens + output_tokens, self.usd(usage))
+        entry = Reserved(secrets.token_hex(8), self.run_id, input_tokens + output_tokens, self.usd(usage))
         aside = None if closing else self.closing
         self._require("command", self.command, self.command_log.totals(), entry, aside)
         self._require("day", self.day, self.day_log().totals(), entry, aside)

@@ -67,12 +67,26 @@ Lane = Annotated[
 ]
 
 
+class BudgetConfig(_CommandModel):
+    """What one command may spend; a crossed budget ends the rounds, and the closing call still takes place."""
+
+    max_calls: Annotated[StrictInt | None, Field(ge=1, le=100_000, description="Calls to the model.")] = None
+    max_tokens: Annotated[
+        StrictInt | None, Field(ge=1, le=1_000_000_000, description="Tokens, input and output together.")
+    ] = None
+    max_usd: Annotated[float | None, Field(gt=0, le=100_000, description="US dollars.")] = None
+    max_seconds: Annotated[
+        float | None, Field(gt=0, le=604_800, description="Seconds spent in calls to the model.")
+    ] = None
+
+
 class DeliberateConfig(_CommandModel):
     """Bounds of one deliberation."""
 
     max_rounds: Annotated[
         StrictInt, Field(ge=1, le=MAX_ROUNDS, description="How many rounds the council deliberates.")
     ] = 3
+    budget: Annotated[BudgetConfig, Field(description="What the command may spend.")] = BudgetConfig()
 
 
 class DeliberateCommand(_CommandBase):

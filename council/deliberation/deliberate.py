@@ -13,7 +13,8 @@ from functools import partial
 import msgspec
 
 from council.agents.manifest import AgentManifest
-from council.agents.turn import ProviderBusy, TurnResult, request_hash, take_turn
+from council.agents.turn import Failure, ProviderBusy, TurnResult, request_hash, take_turn
+from council.budgets import BudgetSpent, Price
 from council.deliberation.prompts import (
     Fencer,
     context_message,
@@ -32,6 +33,7 @@ from council.tools.base import ToolContext, ToolResult
 from council.tools.registry import ToolRegistry
 from council.tools.tokens import Request, echoed, parse
 
+_STOPPED = "stopped"
 MAX_FAILURES_IN_A_ROW = 3  # three agents in a row that cannot answer: the provider is down, not an agent
 
 
@@ -39,6 +41,10 @@ class CouncilSilent(CouncilError):
     """No agent could answer, or three in a row could not: the run ends with what there is."""
 
     code = "council_silent"
+
+
+class _RoundsEnd(Exception):
+    """No further round; the closing call follows."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,7 @@ class Equipment:
     model: Model
     tools: ToolRegistry
     limits: Limits
+    seconds_to_midnight: Callable[[], float]
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -70,11 +77,19 @@ class Member(msgspec.Struct, frozen=True):
 
 class StartView(msgspec.Struct, frozen=True):
     """Recorded when a run starts, so that an edited persona or another task's end does not touch it. Members speak in
-    this order; the first one writes the synthesis."""
+    this order; the first one writes the synthesis. `price` is None when nobody knows it."""
 
     members: tuple[Member, ...]
     model: str
     notes: tuple[str, ...] = ()
+    price: Price | None = None
+
+
+class Stopped(msgspec.Struct, frozen=True):
+    """Why the rounds ended early: recorded, so that a resumed run ends them at the same step."""
+
+    before: str
+    reason: str
 
 
 class Deliberation:
@@ -93,14 +108,18 @@ class Deliberation:
         self._failures_in_a_row = 0
         self.transcript = Transcript(task)
         self.synthesis: TurnResult | None = None
+        self.stopped: Stopped | None = None
         self._note_outside(task, *(member.memory for member in start.members))
 
     async def deliberate(self, inputs: Sequence[str]) -> None:
         """All rounds, then the synthesis. Raises CouncilError when it cannot go on, Parked when it can later."""
         await self._read_inputs(inputs)
-        for round_no in range(1, self._max_rounds + 1):
-            await self._run_round(round_no)
-        if not any(turn.result.failure is None for turn in self.transcript.turns()):
+        try:
+            for round_no in range(1, self._max_rounds + 1):
+                await self._run_round(round_no)
+        except _RoundsEnd:
+            self._run.publish("rounds_end", reason=self.stopped.reason if self.stopped else "")
+        if not self.stopped and not any(turn.result.failure is None for turn in self.transcript.turns()):
             raise CouncilSilent("no agent answered in any round.", fix=self._last_fix())
         await self._synthesise()
 
@@ -158,6 +177,7 @@ class Deliberation:
         )
         messages = turn_messages(context, self.transcript, self._fencer, instruction)
         model = self._equipment.model
+        self._end_where_it_ended(name, info)
 
         async def call() -> TurnResult:
             return await take_turn(model, system=system, messages=messages, info=info)
@@ -166,6 +186,28 @@ class Deliberation:
             return await self._run.step(name, call, type=TurnResult, request=request_hash(model.name, system, messages))
         except ProviderBusy as busy:
             raise Parked("provider", busy.seconds, busy.error) from busy
+        except BudgetSpent as spent:
+            return self._out_of_budget(name, info, spent)
+
+    def _end_where_it_ended(self, name: str, info: TurnInfo) -> None:
+        """A resumed run stops before the same step, whatever the budget says now."""
+        if info.purpose == "turn" and self._run.journal.recorded(_STOPPED):
+            stopped = self._run.journal.put(_STOPPED, Stopped("", ""), type=Stopped)
+            if stopped.before == name:
+                self.stopped = stopped
+                raise _RoundsEnd
+
+    def _out_of_budget(self, name: str, info: TurnInfo, spent: BudgetSpent) -> TurnResult:
+        """A spent day parks the run; a spent command ends the rounds, and the closing call is what was set aside for."""
+        if spent.scope == "day":
+            raise Parked("budget", self._equipment.seconds_to_midnight(), spent) from spent
+        if info.purpose != "turn":
+            failure = Failure("budget", spent.message, spent.fix)
+            return self._run.journal.put(
+                name, TurnResult("", self._equipment.model.name, failure=failure), type=TurnResult
+            )
+        self.stopped = self._run.journal.put(_STOPPED, Stopped(name, spent.message), type=Stopped)
+        raise _RoundsEnd from spent
 
     def _count_failures(self, turn: Turn) -> None:
         if turn.result.failure is None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import posixpath
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from council.agents.manifest import load_personas, require_roles
 from council.agents.memory import EXCERPT_CHARS, Memory, MemoryMessage, RememberedTask, Session, digest
 from council.artifacts.render import render
-from council.commands.models import COMMANDS, DeliberateCommand, RunCommand
+from council.budgets import Price
+from council.commands.models import COMMANDS, BudgetConfig, DeliberateCommand, RunCommand
 from council.deliberation.deliberate import Deliberation, Equipment, Limits, StartView, enlist
-from council.deliberation.page import PageState, build_page, status_of, tokens_of
+from council.deliberation.page import PageState, build_page, cost_of, status_of, tokens_of
 from council.deliberation.transcript import Evidence, Transcript, Turn
 from council.engine.commit import Output
 from council.engine.runs import Admission, Finish, Outcome, Run
@@ -34,14 +36,18 @@ _SENTENCE = re.compile(r".{12,}?[.?!:](?=\s)")  # shorter ones are "Hello." or "
 
 @dataclass(frozen=True)
 class CouncilSetup:
-    """What the handler needs from the outside, built once by `app`."""
+    """What the handler needs from the outside, built once by `app`. `model_for` gives a run its model, which asks its
+    budget before each call."""
 
     home: Path
     root: ConfinedRoot
     personas: Path
     seeds: Path | None
     memory: Memory
-    model: Model
+    model_name: str
+    model_for: Callable[[Run, BudgetConfig], Model]
+    price: Callable[[], Price | None]
+    seconds_to_midnight: Callable[[], float]
     tools: ToolRegistry
     limits: Limits
     output_rules: PathRules
@@ -101,21 +107,23 @@ class Task:
         command = COMMANDS.validate_python(run.header.command)
         assert isinstance(command, DeliberateCommand)
         self._command = command
-        self._start = StartView((), setup.model.name)
+        self._start = StartView((), setup.model_name)
         self._deliberation: Deliberation | None = None
         self._shown_at = -_LIVE_INTERVAL_S
 
     async def work(self) -> None:
         """Reads personas and memory once, then deliberates."""
         self._start = await self._run.step("start", self._read_start, type=StartView)
-        if self._start.model != self._setup.model.name:
+        if self._start.model != self._setup.model_name:
             raise Drift(
-                f"the run began with {self._start.model}; the daemon now runs with {self._setup.model.name}.",
+                f"the run began with {self._start.model}; the daemon now runs with {self._setup.model_name}.",
                 fix=f"drop the command again, or restart the daemon with --model {self._start.model} before a run is taken up",
             )
         for note in self._start.notes:
             log.warning("%s", note)
-        equipment = Equipment(self._setup.model, self._setup.tools, self._setup.limits)
+        setup = self._setup
+        model = setup.model_for(self._run, self._command.config.budget)
+        equipment = Equipment(model, setup.tools, setup.limits, setup.seconds_to_midnight)
         task, max_rounds = self._command.task_description, self._command.config.max_rounds
         self._deliberation = Deliberation(self._run, equipment, self._start, task, max_rounds, self._grow)
         self._grow()
@@ -136,6 +144,7 @@ class Task:
             model=state.model,
             calls=calls,
             tokens=tokens,
+            cost_usd=cost_of(state),
         )
 
     # ── start ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -148,7 +157,7 @@ class Task:
             loaded = setup.memory.load(manifest.role, self._run.header.lane)
             members.append(enlist(manifest, setup.tools, digest(loaded.session)))
             notes += [f"Memory: {loaded.damage}."] if loaded.damage else []
-        return StartView(tuple(members), setup.model.name, tuple(notes))
+        return StartView(tuple(members), setup.model_name, tuple(notes), setup.price())
 
     # ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -162,6 +171,8 @@ class Task:
             model=self._start.model,
             max_rounds=self._command.config.max_rounds,
             notes=self._start.notes,
+            price=self._start.price,
+            stopped=task.stopped.reason if task and task.stopped else "",
             error=finish.error if finish else None,
             cancelled=bool(finish and finish.cancelled),
             finished=finish.at if finish else "",

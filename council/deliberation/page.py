@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from council.agents.turn import TurnResult
 from council.artifacts.page import Footnote, Page, Request, Round, Speech
+from council.budgets import Price
 from council.deliberation.transcript import STEWARD_INPUT, Evidence, Transcript, Turn
 from council.engine.receipts import ErrorRef, TokenCount
 from council.engine.records import RunHeader, RunStatus
+from council.llm.base import Usage
 
 MODES = {"offline": "offline-extractive", "scripted": "scripted"}
 
@@ -26,6 +28,8 @@ class PageState:
     model: str
     max_rounds: int
     notes: Sequence[str]
+    price: Price | None = None
+    stopped: str = ""
     error: ErrorRef | None = None
     cancelled: bool = False
     finished: str = ""
@@ -44,6 +48,7 @@ def status_of(state: PageState) -> RunStatus:
         or state.synthesis is None
         or state.synthesis.failure is not None
         or _cut_off(state)
+        or state.stopped
     )
     return "degraded" if missing else "succeeded"
 
@@ -61,6 +66,16 @@ def tokens_of(state: PageState) -> tuple[int, TokenCount]:
         unknown_calls=len(results) - len(known),
     )
     return len(results), count
+
+
+def cost_of(state: PageState) -> float | None:
+    """US dollars of all calls, None when a price or a count is unknown."""
+    calls, tokens = tokens_of(state)
+    if mode_of(state.model) in MODES.values():
+        return 0.0
+    if state.price is None or tokens.unknown_calls:
+        return 0.0 if calls == 0 else None
+    return float(state.price.cost(Usage(tokens.input, tokens.output, tokens.cached)))
 
 
 def build_page(state: PageState) -> Page:
@@ -104,9 +119,16 @@ def _front_matter(state: PageState, status: str) -> dict[str, str | int | float 
         "calls": calls,
         "tokens_in": "unknown" if unknown else tokens.input,
         "tokens_out": "unknown" if unknown else tokens.output,
-        "cost": "none" if offline else "unknown",
+        "cost": _shown_cost(state),
         "tags": ("council",),
     }
+
+
+def _shown_cost(state: PageState) -> str:
+    cost = cost_of(state)
+    if cost is None:
+        return "unknown"
+    return f"{cost:.6f} USD" if cost else "none"
 
 
 def _answer(state: PageState) -> tuple[str, str, str]:
@@ -143,6 +165,8 @@ def _notes(state: PageState, status: str) -> list[str]:
         notes.append(f"**Failed** (`{state.error.code}`). {state.error.message}")
     elif status in ("degraded", "cancelled"):
         notes.append(f"**{status.capitalize()}.**")
+    if state.stopped:
+        notes.append(f"The rounds ended early: {state.stopped}")
     for turn in failed:
         assert turn.result.failure is not None
         notes.append(

@@ -150,15 +150,12 @@ class Engine:
     def _create(self, header: RunHeader, id_: str | None) -> Run:
         if id_ is not None:
             self._receipts.bind(IdBinding(id_, header.command_hash, header.run_id))
-        folder, marker = self._paths.runs / header.run_id, self._paths.active / header.run_id
+        folder = self._paths.runs / header.run_id
         try:
             folder.mkdir()
-            marker.touch()
             journal = FileJournal.create(folder / "journal.jsonl", header)
-            fsync_dir(folder)
         except (OSError, StorageFailed) as error:
-            marker.unlink(missing_ok=True)  # there is no run: the command file stays, and is tried again
-            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)  # there is no run: the command file stays, and is tried again
             if isinstance(error, StorageFailed):
                 raise
             raise StorageFailed(
@@ -202,13 +199,20 @@ class Engine:
     # ── lanes and slots ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _enqueue(self, run: Run) -> None:
-        asyncio.get_running_loop().call_soon(self._note_queued, run)  # after the admission, which somebody waits for
+        # After the admission, which somebody waits for, and before the run's task, which is created after this.
+        asyncio.get_running_loop().call_soon(self._mark_active, run)
         self._lanes.setdefault(run.header.lane, _Lane()).queue.append(run)
         self._pump()
 
-    def _note_queued(self, run: Run) -> None:
-        if run.id in self.active:
+    def _mark_active(self, run: Run) -> None:
+        """Makes the run one that a restart finds. A crash before this costs nothing: no step has begun, the command file
+        is there, and runs anew."""
+        try:
+            (self._paths.active / run.id).touch()
+            fsync_dir(self._paths.runs / run.id)
             self._runs_ledger.put(entry_of_header(run.header, "queued"))
+        except (OSError, StorageFailed) as error:
+            log.error("run %s would not be found after a crash: %s", run.id, error)
 
     def _pump(self) -> None:
         """Starts whatever may start: the head of each free lane, while there are slots and its output path is free."""
@@ -343,6 +347,7 @@ class Engine:
             model=outcome.model,
             calls=outcome.calls,
             tokens=outcome.tokens,
+            cost_usd=outcome.cost_usd,
             attempts=run.journal.attempts,
         )
 

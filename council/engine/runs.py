@@ -63,6 +63,7 @@ class Outcome:
     model: str = ""
     calls: int = 0
     tokens: TokenCount = field(default_factory=TokenCount)
+    cost_usd: float | None = None
 
 
 class Run:

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 DEFAULT_MODEL = "gemini:gemini-2.5-flash"
@@ -21,6 +21,16 @@ _MIB = 1_048_576
 
 # NoDecode: the environment gives the text as it stands, and `_split_list` takes both spellings of a list.
 Globs = Annotated[tuple[str, ...], NoDecode]
+
+
+class PriceSetting(BaseModel):
+    """US dollars per million tokens. `cached`: input served from a cache, the same as `input` when unset."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    cached: float | None = Field(default=None, ge=0)
 
 
 class Settings(BaseSettings):
@@ -74,6 +84,21 @@ class Settings(BaseSettings):
         le=100_000,
         description="Calls to the provider in any minute, over all runs; no limit of ours when unset.",
         examples=[60],
+    )
+    day_max_calls: int | None = Field(
+        default=None, ge=1, le=10_000_000, description="Calls of a day (UTC), all runs together.", examples=[1000]
+    )
+    day_max_tokens: int | None = Field(
+        default=None, ge=1, le=10**12, description="Tokens of a day (UTC), all runs together.", examples=[5_000_000]
+    )
+    day_max_usd: float | None = Field(
+        default=None, ge=0.01, le=1_000_000, description="US dollars of a day (UTC), all runs together.", examples=[5.0]
+    )
+    prices: dict[str, PriceSetting] = Field(
+        default={},
+        description="Prices that the bundled table lacks or has wrong, by model: input, output, cached (USD per million tokens).",
+        examples=[{"gemini:my-model": {"input": 0.3, "output": 2.5}}],
+        json_schema_extra={"allowed": "a table per model with input, output and, if it differs, cached"},
     )
     max_parallel_runs: int = Field(
         default=4, ge=1, le=64, description="Runs that may be active at once, over all lanes."
@@ -203,7 +228,7 @@ def allowed_values(key: str) -> str:
         return f"{', '.join(words)} or {last}"
     least = next(m.ge for m in field.metadata if hasattr(m, "ge"))
     most = next(m.le for m in field.metadata if hasattr(m, "le"))
-    kind = "a whole number" if field.annotation is int else "a number"
+    kind = "a whole number" if int in (field.annotation, *get_args(field.annotation)) else "a number"
     return f"{kind} from {least} to {most}"
 
 
@@ -220,4 +245,6 @@ def council_toml_template() -> str:
 
 
 def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{json.dumps(key)} = {_toml(item)}' for key, item in value.items())} }}"
     return json.dumps(list(value) if isinstance(value, tuple) else value)

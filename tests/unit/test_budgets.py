@@ -1,0 +1,163 @@
+"""What is reserved, what is spent, and what a kill leaves on the bill."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from council.budgets import (
+    Budget,
+    BudgetedModel,
+    BudgetSpent,
+    Calibration,
+    DayLogs,
+    Limits,
+    Price,
+    Prices,
+    SpendLog,
+)
+from council.errors import ConfigError, ModelError
+from council.ids import SystemClock
+from council.llm.base import Message, Reply, TurnInfo, Usage
+
+PRICE = Price(Decimal("0.30"), Decimal("2.50"), Decimal("0.03"))
+
+
+class Provider:
+    """Answers with a usage, or fails with an error."""
+
+    name = "gemini:gemini-2.5-flash"
+    context_tokens = 1_000_000
+
+    def __init__(self, usage: Usage | None = None, error: BaseException | None = None) -> None:
+        self.calls = 0
+        self._usage = usage
+        self._error = error
+
+    async def generate(self, messages: object, **_: object) -> Reply:
+        self.calls += 1
+        if self._error is not None:
+            raise self._error
+        return Reply("yes", "stop", self.name, self._usage)
+
+    async def aclose(self) -> None:
+        return None
+
+
+UNBOUNDED = Limits()
+
+
+def budget(folder: Path, command: Limits = UNBOUNDED, day: Limits = UNBOUNDED, price: Price | None = PRICE) -> Budget:
+    days = DayLogs(folder / "days", SystemClock())
+    return Budget(
+        "run1", Provider.name, command, day, SpendLog(folder / "run1.jsonl"), days.today, price, SystemClock()
+    )
+
+
+def model(folder: Path, provider: Provider, limits: Budget) -> BudgetedModel:
+    return BudgetedModel(provider, limits, Calibration(folder / "c.json"), max_output_tokens=100)  # type: ignore[arg-type]
+
+
+async def ask(asked: BudgetedModel, purpose: str = "turn", text: str = "?" * 300) -> Reply:
+    return await asked.generate([Message("user", text)], system="", info=TurnInfo("A", purpose))  # type: ignore[arg-type]
+
+
+async def test_the_closing_call_is_set_aside_from_the_start(tmp_path: Path) -> None:
+    provider = Provider(Usage(100, 50))
+    asked = model(tmp_path, provider, budget(tmp_path, Limits(max_calls=3)))
+    await ask(asked)
+    await ask(asked)
+    with pytest.raises(BudgetSpent, match="the command's budget of 3 calls"):
+        await ask(asked)
+    assert (await ask(asked, "synthesis")).text == "yes"
+    with pytest.raises(BudgetSpent):
+        await ask(asked, "synthesis")
+    assert provider.calls == 3
+
+
+async def test_a_call_whose_worst_case_does_not_fit_is_not_made(tmp_path: Path) -> None:
+    provider = Provider(Usage(100, 50))
+    asked = model(tmp_path, provider, budget(tmp_path, Limits(max_tokens=150)))
+    with pytest.raises(BudgetSpent, match="150 tokens"):
+        await ask(asked)
+    assert provider.calls == 0
+
+
+async def test_dollars_are_reserved_at_the_worst_and_settled_at_the_real_price(tmp_path: Path) -> None:
+    limits = budget(tmp_path, Limits(max_usd=1.0))
+    await ask(model(tmp_path, Provider(Usage(1_000, 100, cached_tokens=500)), limits))
+    assert limits.command_log.totals().usd == pytest.approx((500 * 0.30 + 500 * 0.03 + 100 * 2.50) / 1e6)
+
+
+async def test_an_unknown_price_with_a_limit_in_dollars_is_refused_and_names_the_override(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"price of gemini:gemini-2\.5-flash is not known") as caught:
+        budget(tmp_path, Limits(max_usd=1.0), price=None).require_price()
+    assert '[prices."gemini:gemini-2.5-flash"]' in caught.value.fix
+
+
+async def test_an_unknown_price_is_unknown_and_never_zero(tmp_path: Path) -> None:
+    limits = budget(tmp_path, price=None)
+    await ask(model(tmp_path, Provider(Usage(10, 10)), limits))
+    assert limits.command_log.totals().usd is None
+    assert limits.command_log.totals().tokens == 20
+
+
+async def test_a_call_that_the_provider_refused_counts_without_tokens_and_one_that_was_cut_off_in_full(
+    tmp_path: Path,
+) -> None:
+    refused, cut = budget(tmp_path / "a"), budget(tmp_path / "b")
+    with pytest.raises(ModelError):
+        await ask(model(tmp_path, Provider(error=ModelError("rate", "slow down")), refused))
+    with pytest.raises(ModelError):
+        await ask(model(tmp_path, Provider(error=ModelError("timeout", "no answer")), cut))
+    assert (refused.command_log.totals().calls, refused.command_log.totals().tokens) == (1, 0)
+    assert cut.command_log.totals().tokens > 100
+
+
+def test_a_reservation_that_a_kill_left_open_is_charged_in_full(tmp_path: Path) -> None:
+    limits = budget(tmp_path)
+    limits.settle(limits.reserve(100, 100, closing=False), Usage(10, 10), 0.5)
+    limits.reserve(300, 100, closing=False)
+    again = SpendLog(tmp_path / "run1.jsonl").totals()
+    assert (again.calls, again.tokens) == (2, 420)
+
+
+def test_a_torn_line_spoils_only_itself(tmp_path: Path) -> None:
+    limits = budget(tmp_path)
+    limits.settle(limits.reserve(100, 100, closing=False), Usage(10, 10), 0.5)
+    path = tmp_path / "run1.jsonl"
+    path.write_bytes(path.read_bytes()[:-5])  # the settlement is torn: the reservation stands
+    log = SpendLog(path)
+    assert log.totals().tokens == 200
+    Budget("run1", "m", Limits(), Limits(), log, lambda: log, PRICE, SystemClock()).reserve(1, 1, closing=False)
+    assert SpendLog(path).totals().calls == 2
+
+
+async def test_a_spent_day_stops_every_run_of_the_day(tmp_path: Path) -> None:
+    first, other = budget(tmp_path, day=Limits(max_calls=2)), budget(tmp_path, day=Limits(max_calls=2))
+    await ask(model(tmp_path, Provider(Usage(1, 1)), first))
+    other.day_log = first.day_log
+    with pytest.raises(BudgetSpent) as caught:
+        await ask(model(tmp_path, Provider(Usage(1, 1)), other))
+    assert caught.value.scope == "day"
+
+
+def test_the_calibration_comes_near_what_the_provider_counts_and_is_kept(tmp_path: Path) -> None:
+    calibration = Calibration(tmp_path / "c.json")
+    assert calibration.tokens("m", 3_000) >= 1_000
+    for _ in range(20):
+        calibration.learn("m", 4_500, 1_000)
+    calibration.save()
+    assert 1_000 <= Calibration(tmp_path / "c.json").tokens("m", 4_500) <= 1_200
+
+
+def test_bundled_prices_are_known_offline_and_overrides_win() -> None:
+    price = Prices({}).of("gemini:gemini-2.5-flash")
+    assert price is not None
+    assert price.cost(Usage(1_000_000, 0)) == Decimal("0.30")
+    assert Prices({}).of("gemini:no-such-model-anywhere") is None
+    assert Prices({"gemini:gemini-2.5-flash": Price(Decimal(9), Decimal(9))}).of("gemini:gemini-2.5-flash") == Price(
+        Decimal(9), Decimal(9)
+    )
