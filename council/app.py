@@ -19,7 +19,7 @@ from council.deliberation.memory import MemoryHandler, admit_memory_change
 from council.engine.engine import Engine, EnginePaths
 from council.engine.ledger import Ledger, entry_of_receipt, found_on_disk
 from council.engine.receipts import Receipt, Receipts
-from council.engine.runs import Admission, Run
+from council.engine.runs import Admission, Handler, Run
 from council.errors import ConfigError, ModelError
 from council.events import Events
 from council.ids import Clock, SystemClock
@@ -53,6 +53,7 @@ class App:
     ledger: Ledger
     redactor: Redactor
     spending: Spending
+    handlers: dict[str, Handler]
 
     async def aclose(self) -> None:
         await self.model.aclose()
@@ -90,22 +91,36 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         output_rules=PathRules(deny=OUTPUT_DENIED),
         clock=clock,
     )
+    handlers: dict[str, Handler] = {
+        "deliberate": DeliberateHandler(setup),
+        "memory": MemoryHandler(setup.memory, home.root, setup.personas, setup.seeds),
+    }
     engine = Engine(
         EnginePaths.under(home.runtime),
         root,
         receipts,
         ledger,
-        {
-            "deliberate": DeliberateHandler(setup),
-            "memory": MemoryHandler(setup.memory, home.root, setup.personas, setup.seeds),
-        },
+        handlers,
         events,
         clock,
         max_parallel_runs=settings.max_parallel_runs,
         max_wait_s=settings.max_wait_s,
         run_secret=bytes.fromhex(environ[TEST_RUN_SECRET]) if TEST_RUN_SECRET in environ else None,
     )
-    return App(home, settings, events, clock, root, model, engine, receipts, ledger, Redactor(keys.secrets()), spending)
+    return App(
+        home,
+        settings,
+        events,
+        clock,
+        root,
+        model,
+        engine,
+        receipts,
+        ledger,
+        Redactor(keys.secrets()),
+        spending,
+        handlers,
+    )
 
 
 def admission_of(home: Home, settings: Settings, command: RunCommand) -> Admission:

@@ -31,7 +31,7 @@ IMAGES = Path(__file__).with_name("images")
 _SIZE = (1000, 900)  # CSS pixels
 _SCALE = 2
 _COLOURS = 128  # text on white needs no more, and the file stays small
-_COLUMNS = 104
+_COLUMNS = 108
 _FONTS = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 _BACKGROUND, _TEXT, _GREEN = (22, 27, 34), (214, 221, 229), (86, 211, 100)
 _THEME = TerminalTheme(_BACKGROUND, _TEXT, [_GREEN] * 8)  # what is shown is plain but for the prompt
@@ -57,7 +57,8 @@ code {{ padding: .15em .4em; background: #818b981f; border-radius: 6px; font: 85
 pre {{ padding: 14px; background: #f6f8fa; border-radius: 6px; overflow: auto; }} pre code {{ background: none; padding: 0; }}
 blockquote {{ padding: 0 1em; color: #59636e; border-left: .25em solid #d1d9e0; }}
 table {{ border-collapse: collapse; }} th, td {{ padding: 6px 13px; border: 1px solid #d1d9e0; }}
-sup {{ font-size: 75%; line-height: 0; }} sup a {{ padding: 0 2px; }}
+sup {{ font-size: 75%; line-height: 0; }} sup a {{ padding-left: 2px; }}
+summary {{ margin-bottom: 10px; }}
 .fade {{ position: absolute; top: {fade_from}px; left: 0; right: 0; height: 60px;
   background: linear-gradient(#fff0, #fff); }}
 .footnotes {{ font-size: 13px; color: #59636e; }} .footnotes-sep {{ border: 0; border-top: 1px solid #d1d9e0; }}

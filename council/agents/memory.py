@@ -169,13 +169,20 @@ def decode_session(data: bytes, role: str, lane: str) -> tuple[Session | None, s
     return session, ""
 
 
+def excerpt(answer: str) -> str:
+    """The beginning of an answer, cut between words, the cut marked."""
+    if len(answer) <= EXCERPT_CHARS:
+        return answer
+    return f"{answer[: EXCERPT_CHARS - 2].rsplit(' ', 1)[0]} …"
+
+
 def digest(session: Session, *, max_tokens: int = DIGEST_TOKENS) -> str:
     """What a prompt carries of the memory: the newest tasks' titles and the beginning of their answers, oldest first,
     within `max_tokens`; empty when there is nothing. Request tokens in it are inert."""
     budget = max_tokens * _CHARS_PER_TOKEN
     entries: list[str] = []
     for task in reversed(session.tasks):
-        answer = inert(clean(task.answer))[:EXCERPT_CHARS].strip()
+        answer = inert(clean(task.answer))[:EXCERPT_CHARS].strip().replace("\n", "\n  ")
         entry = f"- Task: {plain_line(inert(task.title), 200)} ({task.status})\n  The council answered: {answer}\n"
         if len(entry) > budget:
             break

@@ -133,10 +133,10 @@ def _cited(markdown: str, known: Mapping[str, Footnote], path: str) -> str:
 
 def _footnote(note: Footnote, path: str) -> str:
     if not note.path:
-        return f"[^{note.id}]: {_text_line(note.title)}. {_text_line(note.how)}"
+        return f"[^{note.id}]: {note.id}: {_text_line(note.title)}. {_text_line(note.how)}"
     link = f"[{_label(note.path)}]({_href(note.path, path, str(note.first_line))})"
     title = note.title.removeprefix(f"`{note.path}` ")
-    return f"[^{note.id}]: {link}, {_text_line(title)}, sha256 `{note.sha256}`. {_text_line(note.how)}"
+    return f"[^{note.id}]: {note.id}: {link}, {_text_line(title)}, sha256 `{note.sha256}`. {_text_line(note.how)}"
 
 
 def _href(target: str, path: str, line: str) -> str:

@@ -20,6 +20,7 @@ from council.cli import (
     doctor,
     logs,
     memory,
+    reports,
     runs,
     schedule,
     start,
@@ -71,6 +72,8 @@ app.command(rich_help_panel=WORK)(runs.cancel)
 app.add_typer(schedule.app, name="schedule", rich_help_panel=WORK)
 app.command(rich_help_panel=LOOK)(runs.status)
 app.command(rich_help_panel=LOOK)(runs.show)
+app.command(rich_help_panel=LOOK)(reports.replay)
+app.command(rich_help_panel=LOOK)(reports.diff)
 app.command(rich_help_panel=LOOK)(logs.logs)
 app.add_typer(agents.app, name="agents", rich_help_panel=KNOW)
 app.add_typer(memory.app, name="memory", rich_help_panel=KNOW)

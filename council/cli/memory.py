@@ -115,7 +115,10 @@ def _text(loaded: Loaded, digest: str) -> str:
     lines = [f"warning: {loaded.damage}"] if loaded.damage else []
     if not session.tasks:
         return "\n".join([*lines, f"{session.role} remembers nothing in lane {session.lane}."])
-    lines += [f"{session.role}, lane {session.lane}, {len(session.tasks)} tasks", ""]
+    lines += [
+        f"{session.role}, lane {session.lane}, {len(session.tasks)} task{'s' if len(session.tasks) != 1 else ''}",
+        "",
+    ]
     for task in session.tasks:
         lines.append(
             f"  {task.run_id}  {task.status:<9}  {task.finished}  {task.title} ({len(task.messages)} messages)"

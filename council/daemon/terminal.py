@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from typing import Any, TextIO
 
@@ -14,7 +15,23 @@ from council.safety.untrusted import plain_line
 _MAX_SHOWN_CHARS = 300
 
 
-class JsonLines:
+class _Terminal:
+    """A stream that somebody may stop reading: then it falls silent, and the run goes on."""
+
+    _stream: TextIO
+    _gone = False
+
+    def _show(self, line: str) -> None:
+        if self._gone:
+            return
+        try:
+            print(line.encode("utf-8", "backslashreplace").decode("utf-8"), file=self._stream, flush=True)
+        except BrokenPipeError:
+            self._gone = True
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())  # what is buffered goes nowhere, silently
+
+
+class JsonLines(_Terminal):
     """Every event as one JSON line with `time`, `event`, `run_id` and its data."""
 
     def __init__(self, stream: TextIO, clock: Clock, redactor: Redactor) -> None:
@@ -27,10 +44,10 @@ class JsonLines:
         if event.run_id:
             line["run_id"] = event.run_id
         text = json.dumps({**line, **event.data}, ensure_ascii=False)
-        print(self._redactor.redact(text), file=self._stream, flush=True)
+        self._show(self._redactor.redact(text))
 
 
-class HumanLines:
+class HumanLines(_Terminal):
     """One plain line per event that a person cares about."""
 
     def __init__(self, stream: TextIO, redactor: Redactor) -> None:
@@ -40,7 +57,7 @@ class HumanLines:
     def __call__(self, event: Event) -> None:
         line = event_line(event.kind, event.data, event.run_id)
         if line:
-            print(self._redactor.redact(line), file=self._stream, flush=True)
+            self._show(self._redactor.redact(line))
 
 
 def event_line(kind: str, data: dict[str, Any], run_id: str) -> str:

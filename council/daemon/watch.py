@@ -67,6 +67,9 @@ def watch(folder: Path, wake: Callable[[str], object]) -> Callable[[], None]:
         return lambda: None
 
     def stop() -> None:
+        logging.getLogger("watchdog").setLevel(
+            logging.CRITICAL
+        )  # its threads complain of events that come while they end
         observer.stop()
         observer.join(_STOP_TIMEOUT_S)
 

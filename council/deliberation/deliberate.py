@@ -148,7 +148,9 @@ class Deliberation:
     # ── rounds ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _run_round(self, round_no: int) -> None:
-        self._run.publish("round", round=round_no, max_rounds=self._max_rounds)
+        last_step = f"round/{round_no}/{self._start.members[-1].role}"
+        if not self._run.journal.recorded(last_step):
+            self._run.publish("round", round=round_no, max_rounds=self._max_rounds)
         for member in self._start.members:
             turn = await self._take_turn(member, round_no)
             self._count_failures(turn)
@@ -158,12 +160,16 @@ class Deliberation:
     async def _take_turn(self, member: Member, round_no: int) -> Turn:
         info = TurnInfo(member.role, "turn", round_no, self._max_rounds, self.transcript.task)
         instruction = turn_instruction(member.role, round_no, self._max_rounds)
-        self._run.publish("turn_started", role=member.role, round=round_no)
-        result = await self._ask(f"round/{round_no}/{member.role}", member, instruction, info)
+        name = f"round/{round_no}/{member.role}"
+        news = not self._run.journal.recorded(name)  # what a resumed run only reads again is no event
+        if news:
+            self._run.publish("turn_started", role=member.role, round=round_no)
+        result = await self._ask(name, member, instruction, info)
         turn = Turn(member.role, round_no, result)
         self.transcript.entries.append(turn)
         failure = result.failure.message if result.failure else ""
-        self._run.publish("turn_ended", role=member.role, round=round_no, failure=failure)
+        if news:
+            self._run.publish("turn_ended", role=member.role, round=round_no, failure=failure)
         self._changed()
         return turn
 
@@ -177,13 +183,14 @@ class Deliberation:
         )
         messages = turn_messages(context, self.transcript, self._fencer, instruction)
         model = self._equipment.model
+        asked = request_hash(self._start.model, system, messages)
         self._end_where_it_ended(name, info)
 
         async def call() -> TurnResult:
             return await take_turn(model, system=system, messages=messages, info=info)
 
         try:
-            return await self._run.step(name, call, type=TurnResult, request=request_hash(model.name, system, messages))
+            return await self._run.step(name, call, type=TurnResult, request=asked)
         except ProviderBusy as busy:
             raise Parked("provider", busy.seconds, busy.error) from busy
         except BudgetSpent as spent:
@@ -234,19 +241,24 @@ class Deliberation:
             async def fulfil(request: Request = request) -> Evidence:
                 return self._evidence(request, await self._answer(request, member, turn.round), member.role, turn.round)
 
+            news = not self._run.journal.recorded(name)
             item = await self._run.step(name, fulfil, type=Evidence)
             self.transcript.entries.append(item)
             self._note_outside(item.text)
-            self._run.publish(
-                "request",
-                role=member.role,
-                round=turn.round,
-                request=plain_line(request.raw, 200),
-                ok=item.ok,
-                title=item.title,
-                error=item.error,
-            )
+            if news:
+                self._tell(item, member.role, turn.round, request)
             self._changed()
+
+    def _tell(self, item: Evidence, role: str, round_no: int, request: Request) -> None:
+        self._run.publish(
+            "request",
+            role=role,
+            round=round_no,
+            request=plain_line(request.raw, 200),
+            ok=item.ok,
+            title=item.title,
+            error=item.error,
+        )
 
     async def _answer(self, request: Request, member: Member, round_no: int) -> ToolResult:
         if not request.honoured:

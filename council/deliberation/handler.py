@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from council.agents.manifest import load_personas, require_roles
-from council.agents.memory import EXCERPT_CHARS, Memory, MemoryMessage, RememberedTask, Session, digest
+from council.agents.memory import Memory, MemoryMessage, RememberedTask, Session, digest, excerpt
 from council.artifacts.render import render
 from council.budgets import Price
 from council.commands.models import COMMANDS, BudgetConfig, DeliberateCommand, RunCommand
@@ -114,7 +114,7 @@ class Task:
     async def work(self) -> None:
         """Reads personas and memory once, then deliberates."""
         self._start = await self._run.step("start", self._read_start, type=StartView)
-        if self._start.model != self._setup.model_name:
+        if self._start.model != self._setup.model_name and not self._run.journal.closed:
             raise Drift(
                 f"the run began with {self._start.model}; the daemon now runs with {self._setup.model_name}.",
                 fix=f"drop the command again, or restart the daemon with --model {self._start.model} before a run is taken up",
@@ -219,7 +219,7 @@ class Task:
             title=self._run.header.title,
             status=status_of(state),
             finished=state.finished,
-            answer=answer[:EXCERPT_CHARS],
+            answer=excerpt(answer),
             messages=tuple(messages),
         )
 

@@ -320,7 +320,9 @@ class Engine:
         files = stage(self._root, [*artifact, *outcome.outputs], run.id)
         reference = ArtifactRef(artifact[0].path, files[0].sha256) if artifact else None
         receipt = self._receipt(run, outcome, reference)
-        run.journal.commit(Committed(outcome.status, files, msgspec.Raw(msgspec.json.encode(receipt))))
+        displaced = run.output.displaced if run.output_path else ""
+        encoded = msgspec.Raw(msgspec.json.encode(receipt))
+        run.journal.commit(Committed(outcome.status, files, encoded, displaced))
 
     def _claim(self, run: Run, artifact: bytes) -> Output:
         final, replaces, otherwise = run.output.claim(artifact)

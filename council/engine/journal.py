@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -84,6 +85,15 @@ def decode_line(line: bytes) -> Record | None:
         return None
 
 
+@dataclass(frozen=True)
+class RecordedStep:
+    """A step as it was recorded: what was asked, as a hash, and the answer as JSON."""
+
+    name: str
+    request: str
+    answer: bytes
+
+
 class FileJournal:
     """One run's records, in memory and on disk."""
 
@@ -131,6 +141,19 @@ class FileJournal:
         except BaseException:
             os.close(fd)
             raise
+
+    @classmethod
+    def read(cls, path: Path) -> FileJournal:
+        """An existing journal to look at: nothing is written, a torn tail is not seen. Raises as `load`."""
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise _failed(path, error) from error
+        return cls(path, read_records(path, data)[0], -1)
+
+    def steps(self) -> list[RecordedStep]:
+        """All recorded steps, in their order."""
+        return [RecordedStep(step.name, step.request, self._encoded(step)) for step in self._steps.values()]
 
     async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], request: str = "") -> T:
         """The recorded result of step `name`, else what `fn` returns, recorded and synced before this returns.
@@ -215,8 +238,11 @@ class FileJournal:
         return digest
 
     def _result(self, record: StepDone, type: type[T]) -> T:
+        return msgspec.json.decode(self._encoded(record), type=type)
+
+    def _encoded(self, record: StepDone) -> bytes:
         if not record.blob:
-            return msgspec.json.decode(record.out, type=type)
+            return bytes(record.out)
         path = self.path.parent / "blobs" / record.blob
         try:
             encoded = path.read_bytes()
@@ -226,7 +252,7 @@ class FileJournal:
             ) from None
         if sha256_hex(encoded) != record.blob:
             raise JournalDamaged(f"{path}: does not match its name.", fix="restore it from a backup")
-        return msgspec.json.decode(encoded, type=type)
+        return encoded
 
     def attempt(self) -> int:
         """Notes that an execution begins; how many began so far, this one included. Not synced."""

@@ -106,3 +106,15 @@ class OutputFile:
         if not kept.exists():
             kept.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(kept, self._root.read(self.path, max_bytes=64 << 20).data)
+
+
+class PlacedOutput(OutputFile):
+    """Where an ended run's artifact went: nothing is looked at and nothing written."""
+
+    def __init__(self, wanted: str, path: str, displaced: str) -> None:
+        self.wanted = self.beside = wanted
+        self.path = path
+        self.displaced = displaced
+
+    def grow(self, data: bytes) -> None:
+        """An ended run does not grow."""

@@ -83,9 +83,12 @@ class CommitFile(msgspec.Struct, frozen=True):
 
 
 class Committed(msgspec.Struct, frozen=True, tag="commit", tag_field="t"):
+    """`displaced`: why the artifact is not where it was wanted, as its page says."""
+
     status: RunStatus
     files: tuple[CommitFile, ...]
     receipt: msgspec.Raw
+    displaced: str = ""
 
 
 class Ended(msgspec.Struct, frozen=True, tag="end", tag_field="t"):

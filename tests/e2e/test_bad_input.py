@@ -176,7 +176,7 @@ def test_a_missing_persona_fails_the_run_with_its_name_and_a_fix_that_mends_it(q
         daemon.ready()
         persona.unlink()
         ended = run_one(daemon, "first.json")
-        assert (ended["status"], ended["error"]["code"]) == ("failed", "persona")
+        assert (ended["status"], ended["error"]["code"]) == ("failed", "persona_invalid")
         page = (quick / "artifacts" / "first.md").read_text()
         assert front_matter(quick / "artifacts" / "first.md")["status"] == "failed"
         assert "no persona for AUDITOR in personas/ (found: COORDINATOR, STRATEGIST)" in page
@@ -228,7 +228,7 @@ def test_a_broken_persona_fails_the_run_naming_the_file_and_the_next_one_after_t
     finally:
         persona.write_bytes(good)
     page = (served.home / "artifacts" / f"{name}.md").read_text()
-    assert (ended["status"], ended["error"]["code"]) == ("failed", "persona")
+    assert (ended["status"], ended["error"]["code"]) == ("failed", "persona_invalid")
     assert ended["error"]["fix"]
     assert ended["error"]["fix"] in page
     for words in said:
@@ -248,7 +248,7 @@ def test_what_is_no_file_in_the_place_of_a_persona_fails_the_run_and_hangs_nothi
     with Daemon(quick) as daemon:
         daemon.ready()
         ended = run_one(daemon, "first.json")
-        assert (ended["status"], ended["error"]["code"]) == ("failed", "persona")
+        assert (ended["status"], ended["error"]["code"]) == ("failed", "persona_invalid")
         assert "auditor.md" in (quick / "artifacts" / "first.md").read_text()
         persona.rename(quick / "away")
         persona.write_bytes(good)
@@ -398,6 +398,7 @@ def test_a_full_disk_makes_a_run_wait_and_nothing_is_lost(
         daemon.ready()
         drop_command(home, command("The early task."), "early.json")
         run_id = daemon.wait("turn_started", role="STRATEGIST")["run_id"]
+        wait_until(lambda: len(fake.requests) == 2, "the call is under way, and its beginning noted")
         fill_last_page(home, run_id)
         disk.fill()
         gate.open()
@@ -459,6 +460,7 @@ def test_a_run_that_is_to_wait_for_its_provider_on_a_full_disk_is_not_forgotten(
         daemon.ready()
         drop_command(home, command())
         run_id = daemon.wait("turn_started", role="STRATEGIST")["run_id"]
+        wait_until(lambda: len(fake.requests) == 2, "the call is under way, and its beginning noted")
         fill_last_page(home, run_id)
         disk.fill()
         gate.open()
@@ -742,9 +744,8 @@ def test_a_document_written_in_place_is_not_started_before_it_is_closed(
 
 @pytest.mark.parametrize("ending", HALVES)
 def test_a_document_whose_writer_stops_without_closing_it_starts_once_it_was_quiet(tmp_path: Path, ending: str) -> None:
-    home = scripted_home(tmp_path / "home", SHORT + "quiet_s = 1.5\n")
-    with Daemon(home) as daemon, (home / "commands" / f"open.{ending}").open("w") as stream:
-        daemon.ready()
+    home = scripted_home(tmp_path / "home", f"settle_s = {NEVER}\nquiet_s = 1.5\nscan_interval_s = 0.2\n{SCRIPTED}")
+    with Daemon(home).ready() as daemon, (home / "commands" / f"open.{ending}").open("w") as stream:
         stream.write("".join(HALVES[ending]))
         began_s = time.monotonic()
         stream.flush()

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,7 @@ def test_the_next_speaker_gets_the_requested_line_and_the_words_of_the_one_who_a
     artifact = (home / "artifacts" / "out.md").read_text()
     assert "**ORCHESTRATOR (Fulfilled Request):** Provided `docs/needs.md` lines 1-2 of 2" in artifact
     assert re.search(
-        r"\[\^E1\]: \[docs/needs\.md\]\(\.\./docs/needs\.md#L1\), lines 1-2 of 2, sha256 `[0-9a-f]{64}`", artifact
+        r"\[\^E1\]: E1: \[docs/needs\.md\]\(\.\./docs/needs\.md#L1\), lines 1-2 of 2, sha256 `[0-9a-f]{64}`", artifact
     )
 
 
@@ -349,10 +350,19 @@ def test_a_long_rate_limit_parks_the_run_and_once_ends_with_75(
 
 
 def test_a_run_killed_in_mid_round_goes_on_where_it_was(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    killed = threading.Event()
+
+    def reply(request: RecordedRequest) -> FakeReply:
+        if role_of(request) == "AUDITOR":
+            killed.wait(100)
+        return text("So be it.")
+
+    fake.reply = reply
     drop_command(home, command(rounds=2))
     with Daemon(home, env=env) as daemon:
         daemon.wait("turn_started", role="AUDITOR", round=1)
         daemon.kill()
+    killed.set()
     assert (home / "commands" / "command.json").exists()
     assert "status: in_progress" in (home / "artifacts" / "out.md").read_text()
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
@@ -365,10 +375,21 @@ def test_a_run_killed_in_mid_round_goes_on_where_it_was(home: Path, fake: FakeGe
 def test_sigterm_lets_the_turn_end_keeps_the_command_and_exits_0(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
+    stopping = threading.Event()
+
+    def reply(request: RecordedRequest) -> FakeReply:
+        if role_of(request) == "STRATEGIST":
+            stopping.wait(100)
+        return text("So be it.")
+
+    fake.reply = reply
     drop_command(home, command(rounds=2))
     with Daemon(home, env=env) as daemon:
         daemon.wait("turn_started", role="STRATEGIST", round=1)
-        assert daemon.stop() == 0
+        daemon.signal(signal.SIGTERM)
+        daemon.wait("stopping")
+        stopping.set()
+        assert daemon.process.wait(60) == 0
         assert daemon.wait("turn_ended", role="STRATEGIST", round=1)["failure"] == ""
     calls = len(fake.requests)
     assert calls <= 3
@@ -380,14 +401,14 @@ def test_sigterm_lets_the_turn_end_keeps_the_command_and_exits_0(
 def test_a_second_sigterm_exits_at_once(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
     from tests.fake_gemini import slow
 
-    fake.reply = lambda request: slow(30)
+    fake.reply = lambda request: slow(100)
     drop_command(home, command())
     with Daemon(home, env=env) as daemon:
         daemon.wait("turn_started")
         daemon.signal(signal.SIGTERM)
         daemon.wait("stopping")
         daemon.signal(signal.SIGTERM)
-        assert daemon.process.wait(10) == 130
+        assert daemon.process.wait(60) == 130
     assert (home / "commands" / "command.json").exists()
 
 
@@ -407,8 +428,12 @@ def test_a_second_daemon_says_who_holds_the_home(home: Path, fake: FakeGemini, e
 def test_the_artifact_grows_while_the_council_deliberates(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
     from tests.fake_gemini import slow
 
+    looked = threading.Event()
+
     def reply(request: RecordedRequest) -> FakeReply:
-        return slow(1.2, "words of the STRATEGIST") if role_of(request) == "STRATEGIST" else slow(0.2, "other words")
+        if role_of(request) == "AUDITOR":
+            looked.wait(100)
+        return slow(1.2, "words of the STRATEGIST") if role_of(request) == "STRATEGIST" else text("other words")
 
     fake.reply = reply
     artifact = home / "artifacts" / "out.md"
@@ -419,6 +444,7 @@ def test_the_artifact_grows_while_the_council_deliberates(home: Path, fake: Fake
             lambda: "words of the STRATEGIST" in artifact.read_text() and artifact.read_text(), "the growing artifact"
         )
         assert "status: in_progress" in growing
+        looked.set()
         daemon.wait("run_ended", status="succeeded")
         daemon.stop()
     assert front_matter(artifact)["status"] == "succeeded"

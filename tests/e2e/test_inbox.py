@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import threading
@@ -40,7 +41,7 @@ class Gate:
     def __call__(self, request: RecordedRequest) -> FakeReply:
         if "You are COORDINATOR" in request.system:
             return text("The words of the first speaker.")
-        self._opened.wait(30)
+        self._opened.wait(100)  # less than the client waits for an answer
         return text("Later words.")
 
     def open(self) -> None:
@@ -504,8 +505,9 @@ def test_commands_dropped_during_a_run_run_after_it_in_the_order_of_their_drop(
 
 def test_the_order_of_drop_outlives_a_kill(home: Path, fake: FakeGemini, env: dict[str, str], gate: Gate) -> None:
     names = ["z.json", "m.json", "a.json", "k.json", "x.json", "b.json"]
-    for name in names:
-        drop_command(home, command(output_artifact_path=f"artifacts/{name[0]}.md"), name)
+    for number, name in enumerate(names):
+        path = drop_command(home, command(output_artifact_path=f"artifacts/{name[0]}.md"), name)
+        os.utime(path, (1_700_000_000 + number,) * 2)  # two drops within one tick of the clock have no order
     with Daemon(home, env=env) as daemon:
         daemon.wait("run_queued", count=len(names))
         daemon.wait("turn_started", role="STRATEGIST")
@@ -646,13 +648,32 @@ def test_a_kill_at_any_point_leaves_one_artifact_one_receipt_and_no_command(
     assert 4 <= len(fake.requests) <= 5  # at most the call in flight at the kill is made twice
 
 
+class OneCallPerLife:
+    """A reply function that answers the first call of a process, and keeps its others waiting until it is killed."""
+
+    def __init__(self) -> None:
+        self._calls = itertools.count()
+        self._over = threading.Event()
+
+    def __call__(self, request: RecordedRequest) -> FakeReply:
+        if next(self._calls):
+            self._over.wait(100)
+        return text("So be it.")
+
+    def end(self) -> None:
+        self._over.set()
+
+
 def test_ten_kills_in_a_row_still_end_in_one_decision(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
     drop_command(home, command(rounds=5))
     for number in range(1, 11):
+        fake.reply = life = OneCallPerLife()
         with Daemon(home, env=env) as daemon:
-            daemon.wait("turn_ended")
+            daemon.wait("turn_ended", count=number)  # those of earlier lives are told again
             daemon.kill()
+        life.end()
         assert len(receipts(home)) == 0, number
+    fake.reply = lambda request: text("So be it.")
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
     [receipt] = receipts(home)
     assert receipt["status"] == "succeeded"

@@ -105,7 +105,7 @@ def test_the_finished_artifact_is_kept_also_when_its_successor_was_queued_while_
 
     def reply(request: RecordedRequest) -> FakeReply:
         if "You are STRATEGIST" in request.system:
-            opened.wait(30)
+            opened.wait(100)
         return text("The final words." if "The rounds are over" in request.texts[-1] else "So be it.")
 
     fake.reply = reply
@@ -131,7 +131,7 @@ def test_cancelling_a_queued_run_does_not_touch_the_artifact_of_the_run_that_hol
 
     def reply(request: RecordedRequest) -> FakeReply:
         if "You are STRATEGIST" in request.system:
-            opened.wait(30)
+            opened.wait(100)
         return text("So be it.")
 
     fake.reply = reply
@@ -256,9 +256,9 @@ def test_a_run_whose_output_folder_vanishes_ends_and_the_next_command_is_served(
     with Daemon(home, env=env) as daemon:
         daemon.ready()
         drop_command(home, command(output_artifact_path="decisions/out.md"), "first.json")
-        ended = daemon.wait("run_ended", file="first.json", timeout_s=20)
+        ended = daemon.wait("run_ended", file="first.json")
         drop_command(home, command(), "second.json")
-        assert daemon.wait("run_ended", file="second.json", timeout_s=20)["status"] == "succeeded"
+        assert daemon.wait("run_ended", file="second.json")["status"] == "succeeded"
     assert [receipt["run_id"] for receipt in receipts(home)].count(ended["run_id"]) == 1
     assert len(receipts(home)) == 2
     assert list(outside.iterdir()) == []
@@ -294,7 +294,7 @@ def test_the_front_matter_is_flat_yaml_with_every_promised_key(
     assert keys["command_sha256"] == receipt["command_sha256"] == command_sha256
     assert keys["tokens_in"] == receipt["tokens"]["input"] > 0
     assert keys["tokens_out"] == receipt["tokens"]["output"] > 0
-    assert keys["cost"] == "unknown"
+    assert re.fullmatch(r"0\.\d{6} USD", str(keys["cost"]))
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", str(keys["created"]))
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", str(keys["finished"]))
 
@@ -302,7 +302,7 @@ def test_the_front_matter_is_flat_yaml_with_every_promised_key(
 def test_tokens_that_no_provider_counted_are_unknown_and_never_zero(quick: Path) -> None:
     receipt = run_once(quick, command())
     keys = front_matter((quick / "artifacts" / "out.md").read_text())
-    assert (keys["tokens_in"], keys["tokens_out"], keys["cost"]) == ("unknown", "unknown", "unknown")
+    assert (keys["tokens_in"], keys["tokens_out"], keys["cost"]) == ("unknown", "unknown", "none")
     assert receipt["tokens"]["unknown_calls"] == receipt["calls"] == 4
     assert keys["mode"] == "scripted"
 
@@ -393,7 +393,7 @@ def test_hostile_words_of_an_agent_change_nothing_of_the_page_around_them(
     ]
     definitions = [line for line in page.splitlines() if re.match(r"[ >]*\[\^[^\]]+\]:", line)]
     assert len(definitions) == 1
-    assert definitions[0].startswith("[^E1]: [docs/needs.md](../docs/needs.md#L1)")
+    assert definitions[0].startswith("[^E1]: E1: [docs/needs.md](../docs/needs.md#L1)")
     assert re.search(r"(?m)^[ >]*\[pic\]:", page) is None
     drawn = [token for token in tokens if token.type == "fence" and token.info.strip().startswith("mermaid")]
     assert len(drawn) == 1

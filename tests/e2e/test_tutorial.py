@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from fcntl import ioctl
 from pathlib import Path
 
+from council.errors import EXIT_INTERRUPTED
 from tests.harness import TIMEOUT_S, environment
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
@@ -217,4 +218,4 @@ def test_a_newcomer_who_follows_the_tutorial_sees_what_it_shows(tmp_path: Path) 
     with Terminal(tmp_path) as first, Terminal(tmp_path) as second:
         follow([block for block in page if block not in skipped], tmp_path, first, second)
         code, _ = second.ended()  # the page has stopped its daemon
-        assert code == 0
+        assert code == EXIT_INTERRUPTED

@@ -1,0 +1,88 @@
+"""`council replay`, `council diff`: what the journals of ended runs say."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from council.cli.context import CliState, state
+from council.errors import EXIT_FAILED, RunNotFound
+
+if TYPE_CHECKING:
+    from council.engine.journal import FileJournal
+    from council.settings import Home
+
+
+def replay(
+    ctx: typer.Context,
+    run: Annotated[str, typer.Argument(help="A run's id, the beginning of one, or `last`.")] = "last",
+    check: Annotated[bool, typer.Option("--check", help="Only say whether the artifact on disk is the same.")] = False,
+) -> None:
+    """Render an ended run's artifact again from its journal, with no model call."""
+    from council.cli.runs import find_run, read_receipt
+
+    cli = state(ctx)
+    home = cli.home()
+    receipt = read_receipt(home, find_run(home, run))
+    page = _replayed(cli, _journal(home, receipt.run_id))
+    if not check:
+        sys.stdout.buffer.write(page)
+        return
+    path = home.root / receipt.artifact.path if receipt.artifact else None
+    same = path is not None and path.is_file() and path.read_bytes() == page
+    shown = receipt.artifact.path if receipt.artifact else "the artifact"
+    typer.echo(f"{shown} {'is what the journal says' if same else 'differs from what the journal says'}.")
+    raise typer.Exit(0 if same else EXIT_FAILED)
+
+
+def diff(
+    ctx: typer.Context,
+    first: Annotated[str, typer.Argument(help="A run's id, or the beginning of one.")],
+    second: Annotated[str, typer.Argument(help="Another run's id, the beginning of one, or `last`.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Say where two runs part: the first step that was asked or answered differently."""
+    from dataclasses import asdict
+
+    from council.cli.runs import find_run
+    from council.reports.diff import diff as compare
+
+    home = state(ctx).home()
+    found = compare(*(_journal(home, find_run(home, given)) for given in (first, second)))
+    if as_json:
+        typer.echo(json.dumps({**asdict(found), "sentence": found.sentence}, ensure_ascii=False))
+        return
+    typer.echo(found.sentence)
+    for name, answer in ((first, found.first_answer), (second, found.second_answer)):
+        if answer:
+            typer.echo(f"\n{name}: {answer[:2_000]}")
+
+
+def _journal(home: Home, run_id: str) -> FileJournal:
+    from council.engine.journal import FileJournal
+
+    path = home.runs / run_id / "journal.jsonl"
+    if not path.exists():
+        raise RunNotFound(f"the journal of run {run_id} is gone.", fix="it was pruned; its receipt and artifact remain")
+    return FileJournal.read(path)
+
+
+def _replayed(cli: CliState, journal: FileJournal) -> bytes:
+    """Built with the offline model, which is not asked either: a replay needs no key."""
+    from council.app import build_app
+    from council.reports.replay import replay as render_again
+
+    settings = cli.settings().settings.model_copy(update={"model": "offline"})
+    app = build_app(cli.home(), settings, cli.keys(), environ=cli.environ)
+
+    async def work() -> bytes:
+        try:
+            return await render_again(journal, app.handlers)
+        finally:
+            await app.aclose()
+
+    return asyncio.run(work())

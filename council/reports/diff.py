@@ -1,0 +1,70 @@
+"""Where two runs part: the first step whose question or answer differs. Pure; reads recorded steps only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Literal
+
+from council.engine.journal import FileJournal, RecordedStep
+
+Kind = Literal["same", "question", "answer", "order", "longer"]
+_NOT_COMPARED = frozenset({"finish"})  # holds only when it ended
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """`kind`: `question` (the same step was asked something else), `answer` (asked the same, answered differently),
+    `order` (another step stands there), `longer` (one run goes on where the other ends), `same`. The answers are the
+    recorded JSON, empty where there is none."""
+
+    kind: Kind
+    same_steps: int
+    first_step: str = ""
+    second_step: str = ""
+    first_answer: str = ""
+    second_answer: str = ""
+
+    @property
+    def sentence(self) -> str:
+        where = f"after {self.same_steps} equal steps"
+        return {
+            "same": f"The runs do not part: {self.same_steps} equal steps.",
+            "question": f"They part {where}: {self.first_step} was asked something else.",
+            "answer": f"They part {where}: {self.first_step} was asked the same and answered differently.",
+            "order": f"They part {where}: one goes on with {self.first_step}, the other with {self.second_step}.",
+            "longer": f"They part {where}: only one goes on, with {self.first_step or self.second_step}.",
+        }[self.kind]
+
+
+def diff(first: FileJournal, second: FileJournal) -> Divergence:
+    """The first divergence of two runs' steps."""
+    same = 0
+    for one, other in zip_longest(_steps(first), _steps(second)):
+        kind = _kind(one, other)
+        if kind != "same":
+            return Divergence(kind, same, _name(one), _name(other), _answer(one), _answer(other))
+        same += 1
+    return Divergence("same", same)
+
+
+def _steps(journal: FileJournal) -> list[RecordedStep]:
+    return [step for step in journal.steps() if step.name not in _NOT_COMPARED]
+
+
+def _kind(one: RecordedStep | None, other: RecordedStep | None) -> Kind:
+    if one is None or other is None:
+        return "longer"
+    if one.name != other.name:
+        return "order"
+    if one.request != other.request:
+        return "question"
+    return "same" if one.answer == other.answer else "answer"
+
+
+def _name(step: RecordedStep | None) -> str:
+    return step.name if step else ""
+
+
+def _answer(step: RecordedStep | None) -> str:
+    return step.answer.decode("utf-8", "replace") if step else ""

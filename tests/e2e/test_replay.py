@@ -1,0 +1,80 @@
+"""The artifact again from the journal, byte for byte, and where two runs part."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
+from tests.harness import command, drop_command, receipts, run_cli
+
+
+def finished(home: Path, env: dict[str, str], **keys: object) -> dict[str, object]:
+    """A run to its end; its receipt."""
+    before = {receipt["run_id"] for receipt in receipts(home)}
+    drop_command(home, command(**keys))
+    run_cli("run", "--once", cwd=home, env=env)
+    [receipt] = [receipt for receipt in receipts(home) if receipt["run_id"] not in before]
+    return receipt
+
+
+def asks_and_fails(request: RecordedRequest) -> FakeReply:
+    if "You are STRATEGIST" in request.system:
+        return error(500, "INTERNAL")
+    return text("I need a file.\n\n[ORCHESTRATOR_REQUEST: READ_FILE(notes.md)]")
+
+
+@pytest.mark.parametrize("case", ["plain", "with a failed agent", "edited by a person", "failed"])
+def test_a_replay_is_the_artifact_byte_for_byte_and_makes_no_call(
+    home: Path, fake: FakeGemini, env: dict[str, str], case: str
+) -> None:
+    (home / "notes.md").write_text("a line to read\n")
+    keys: dict[str, object] = {"rounds": 2, "input_artifacts": ["notes.md"]}
+    if case == "with a failed agent":
+        fake.reply = asks_and_fails
+    elif case == "edited by a person":
+        (home / "artifacts" / "out.md").write_text("mine")
+    elif case == "failed":
+        keys["input_artifacts"] = ["gone.md"]
+    receipt = finished(home, {**env, "COUNCIL_MODEL_ATTEMPTS": "1"}, **keys)
+    artifact = home / str(receipt["artifact"]["path"])  # type: ignore[index]
+    calls = len(fake.requests)
+    for path in (home / "notes.md", home / "personas" / "auditor.md"):
+        path.unlink()
+    done = run_cli("replay", "last", cwd=home)
+    assert done.stdout == artifact.read_text()
+    assert run_cli("replay", str(receipt["run_id"]), "--check", cwd=home).returncode == 0
+    assert len(fake.requests) == calls
+
+
+def test_a_check_says_when_the_artifact_was_changed(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    finished(home, env)
+    with (home / "artifacts" / "out.md").open("a") as stream:
+        stream.write("an afterthought\n")
+    done = run_cli("replay", "--check", cwd=home)
+    assert done.returncode == 1
+    assert "differs from what the journal says" in done.stdout
+
+
+def test_two_runs_part_where_the_first_answer_differs(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    env = {**env, "COUNCIL_TEST_RUN_SECRET": "5e" * 32}
+    first = finished(home, env, session="a")
+    fake.reply = lambda request: text("something else" if "You are STRATEGIST" in request.system else "same")
+    second = finished(home, env, session="b")
+    fake.reply = lambda request: text("same")
+    third = finished(home, env, session="c")
+    found = json.loads(run_cli("diff", second["run_id"], third["run_id"], "--json", cwd=home).stdout)
+    assert (found["kind"], found["first_step"]) == ("answer", "round/1/STRATEGIST")
+    assert "something else" in found["first_answer"]
+    said = run_cli("diff", first["run_id"], first["run_id"], cwd=home).stdout
+    assert "do not part" in said
+
+
+def test_a_run_whose_journal_is_gone_says_so(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    receipt = finished(home, env)
+    (home / ".council" / "runs" / str(receipt["run_id"]) / "journal.jsonl").unlink()
+    done = run_cli("replay", cwd=home)
+    assert done.returncode == 2
+    assert "pruned" in done.stderr
