@@ -270,6 +270,10 @@ def _gemini(model_id: str, settings: Settings, keys: ProviderKeys) -> Model:
             f"the model {settings.model} needs a key, and GEMINI_API_KEY is not set.",
             fix="put GEMINI_API_KEY=… into .env, or try it without a model: `council run --model offline`",
         )
+    if not (key.reveal().isascii() and key.reveal().isprintable() and " " not in key.reveal()):
+        raise ConfigError(
+            "GEMINI_API_KEY holds characters that no key can hold.", fix="copy the key again into .env, without spaces"
+        )
     from council.llm.gemini import GeminiModel
 
     return GeminiModel(

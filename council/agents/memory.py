@@ -98,8 +98,8 @@ class Memory:
         return self._folder / session_name(role, lane)
 
     def _from_copy(self, path: Path, role: str, lane: str, reason: str) -> Loaded:
-        aside = path.with_name(f"{path.name}.damaged")
-        os.replace(path, aside)
+        aside = _free_name(path)
+        os.rename(path, aside)
         said = f"{path.name} was damaged ({reason}) and is now {aside.name}"
         try:
             data = (self._copies / session_name(role, lane)).read_bytes()
@@ -132,6 +132,15 @@ class Memory:
     def _archived(self, session: Session, task: RememberedTask, stem: str, home: Path) -> Output:
         path = self._folder / "archive" / session.lane / session.role.lower() / f"{stem}.md"
         return Output(_relative(path, home), _archive_page(session, task))
+
+
+def _free_name(path: Path) -> Path:
+    """`<name>.damaged`, or the next with a number: what was set aside before stays."""
+    for number in range(1, 1_000):
+        aside = path.with_name(f"{path.name}.damaged{f'-{number}' if number > 1 else ''}")
+        if not aside.exists():
+            return aside
+    return path.with_name(f"{path.name}.damaged")
 
 
 def session_name(role: str, lane: str) -> str:

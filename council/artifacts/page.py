@@ -33,13 +33,15 @@ class Speech:
 
 @dataclass(frozen=True)
 class Request:
-    """What became of a request token: `fulfilled` with the evidence `id`, or refused with `detail` as the reason."""
+    """What became of a request token: `fulfilled` with the evidence `id`, or refused with `detail` as the reason. `body`
+    is what it brought when that is no file that a reader could open."""
 
     asked_by: str
     spelling: str
     outcome: Literal["fulfilled", "refused"]
     detail: str
     id: str = ""
+    body: str = ""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from council.artifacts.page import Footnote, Page, Request, Round, Scalar, Speec
 from council.safety.untrusted import for_markdown, plain_line
 
 _CITATION = re.compile(r"\[(E[0-9]{1,4})(?::\s*([^\[\]\n:]{1,512}):([0-9]{1,7})(?:-([0-9]{1,7}))?)?\]")
+_SPEAKER = re.compile(r"(?m)^[ \t>]*(?:\*\*|__)(?=(?:[A-Z][A-Z_]+|ORCHESTRATOR \([^)\n]*\)):)")
 _WRAPPER = re.compile(r"^\[ORCHESTRATOR_REQUEST:\s*(.*)\]$", re.IGNORECASE)
 _MAX_DIAGRAM_MESSAGES = 60  # beyond that a picture says less than the transcript
 _SAFE_YAML_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9 _./-]*")
@@ -29,7 +30,7 @@ def render(page: Page, path: str) -> str:
         f"# {_text_line(page.title)}",
         *_notes(page.notes),
         f"## {page.heading}",
-        _cited(for_markdown(page.answer), known, path),
+        _cited(_own_voice(for_markdown(page.answer)), known, path),
         f"*{page.byline}*" if page.byline else "",
         "## Task",
         for_markdown(page.task),
@@ -96,17 +97,27 @@ def _entry(entry: Speech | Request, known: Mapping[str, Footnote], path: str) ->
     if entry.failure:
         yield f"*did not answer: {_text_line(entry.failure)}*"
     else:
-        yield _cited(for_markdown(entry.text), known, path)
+        yield _cited(_own_voice(for_markdown(entry.text)), known, path)
+
+
+def _own_voice(markdown: str) -> str:
+    """An agent's text cannot begin a line as another speaker, or as the orchestrator, does."""
+    return _SPEAKER.sub(lambda found: found[0].replace("*", "\\*").replace("_", "\\_"), markdown)
 
 
 def _request(entry: Request) -> str:
     if entry.outcome == "fulfilled":
         note = f"[^{entry.id}]" if entry.id else ""
-        return f"**ORCHESTRATOR (Fulfilled Request):** {_text_line(entry.detail)},{note} asked by {entry.asked_by}."
+        line = f"**ORCHESTRATOR (Fulfilled Request):** {_text_line(entry.detail)},{note} asked by {entry.asked_by}."
+        return f"{line}\n\n{for_markdown(_fenced(entry.body))}" if entry.body else line
     return (
         f"**ORCHESTRATOR (Refused Request):** `{_code(entry.spelling)}`, asked by {entry.asked_by}: "
         f"{_text_line(entry.detail)}"
     )
+
+
+def _fenced(text: str) -> str:
+    return "```text\n" + text.replace("```", "'''") + "\n```"
 
 
 def _cited(markdown: str, known: Mapping[str, Footnote], path: str) -> str:
@@ -133,7 +144,7 @@ def _cited(markdown: str, known: Mapping[str, Footnote], path: str) -> str:
 
 def _footnote(note: Footnote, path: str) -> str:
     if not note.path:
-        return f"[^{note.id}]: {note.id}: {_text_line(note.title)}. {_text_line(note.how)}"
+        return f"[^{note.id}]: {note.id}: {_text_line(note.title)}, sha256 `{note.sha256}`. {_text_line(note.how)}"
     link = f"[{_label(note.path)}]({_href(note.path, path, str(note.first_line))})"
     title = note.title.removeprefix(f"`{note.path}` ")
     return f"[^{note.id}]: {note.id}: {link}, {_text_line(title)}, sha256 `{note.sha256}`. {_text_line(note.how)}"
@@ -174,7 +185,7 @@ def _messages(round_: Round) -> Iterator[str]:
 
 def _mermaid(text: str) -> str:
     """Text that cannot end a Mermaid statement."""
-    return re.sub(r"[^A-Za-z0-9 _./()-]+", " ", plain_line(text, 60)).strip()
+    return re.sub(r"[^A-Za-z0-9 _./():*-]+", " ", plain_line(text, 60)).strip()
 
 
 def _text_line(text: str) -> str:

@@ -98,6 +98,10 @@ def main() -> None:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
+    except PermissionError as error:
+        print(f"error (permission): {error.strerror}: {error.filename}", file=sys.stderr)  # noqa: T201
+        print("  fix: give this user access to it", file=sys.stderr)  # noqa: T201
+        sys.exit(EXIT_FAILED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the interpreter's own flush is silent
         sys.exit(EXIT_FAILED)

@@ -52,7 +52,7 @@ def submit(
     file: Annotated[Path, typer.Argument(help="The command file; - reads JSON from standard input.")],
     name: Annotated[str | None, typer.Option(help="The name to drop it under; else its own.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the end and print the answer.")] = False,
-    timeout_s: Annotated[float, typer.Option(help="How long --wait waits, in seconds.")] = 3600.0,
+    timeout_s: Annotated[float, typer.Option(min=0.1, help="How long --wait waits for a daemon, in seconds.")] = 3600.0,
     model: Annotated[str | None, typer.Option(help="With --wait and no daemon: which model.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -129,21 +129,31 @@ class _Waiting:
         """Raises CommandInvalid (set aside), WaitTimeout, or what building the council raises."""
         from council.storage.files import FileLock
 
-        if FileLock.holder(self._home.lock_file) is None:
-            with contextlib.suppress(DaemonRunning):  # one started in this instant: it answers
-                self._drain(dropped, quiet)
         deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            if FileLock.holder(self._home.lock_file) is None and dropped.path.exists():
+                with contextlib.suppress(DaemonRunning):  # one started in this instant: it answers
+                    self._drain(dropped, quiet)
+            receipt = self._watch(dropped, deadline, quiet)
+            if receipt is not None:
+                return receipt
+        raise WaitTimeout(
+            f"no answer to {dropped.path.name} within {timeout_s:g} s; it goes on.",
+            fix="`council status` shows it; `council show last` prints the answer when it is there",
+        )
+
+    def _watch(self, dropped: Dropped, deadline: float, quiet: bool) -> Receipt | None:
+        """Until the answer is there, time is up, or the daemon that was to give it has gone."""
+        from council.storage.files import FileLock
+
         with _progress(quiet) as show:
-            while time.monotonic() < deadline:
+            while True:
+                served = FileLock.holder(self._home.lock_file) is not None
                 receipt = self._answer(dropped)
-                if receipt is not None:
+                if receipt is not None or not served or time.monotonic() >= deadline:
                     return receipt
                 show(_active(self._home, dropped))
                 time.sleep(_POLL_S)
-        raise WaitTimeout(
-            f"no answer to {dropped.path.name} within {timeout_s:.0f} s; it goes on.",
-            fix="`council status` shows it; `council show last` prints the answer when it is there",
-        )
 
     def _drain(self, dropped: Dropped, quiet: bool) -> None:
         from council.cli.daemon import serve

@@ -28,8 +28,10 @@ def validate(document: Document) -> AnyCommand:
         raise invalid([Problem(f"must be one object with keys, is {_kind(value)}", fix, "", *document.locate(()))])
     tag = command_type(value)
     if tag not in COMMAND_TYPES:
+        near = difflib.get_close_matches(tag, COMMAND_TYPES, n=1)
+        fix = f"did you mean {near[0]!r}?" if near else "use one of them"
         message = f"is {tag!r}; known types: {', '.join(COMMAND_TYPES)}"
-        raise invalid([Problem(message, f"use {_nearest(tag, COMMAND_TYPES)!r}", "type", *document.locate(("type",)))])
+        raise invalid([Problem(message, fix, "type", *document.locate(("type",)))])
     try:
         return COMMANDS.validate_python(value)
     except ValidationError as error:
@@ -54,8 +56,7 @@ def _problem(document: Document, tag: str, detail: ErrorDetails) -> Problem:
     if kind == "missing":
         return Problem("is missing", f'add "{loc[-1]}"', field, *place)
     if kind == "extra_forbidden":
-        nearest = _nearest(str(loc[-1]), _keys_at(tag, loc[:-1]))
-        return Problem("is not a known key", f'did you mean "{nearest}"? Else remove it', field, *place)
+        return Problem("is not a known key", _advice(str(loc[-1]), _keys_at(tag, loc[:-1])), field, *place)
     if kind in {"greater_than_equal", "less_than_equal"}:
         bound = f"at least {context['ge']}" if "ge" in context else f"at most {context['le']}"
         return Problem(f"is {detail['input']}, must be {bound}", "choose a number in that range", field, *place)
@@ -77,8 +78,9 @@ def _keys_at(tag: str, loc: Loc) -> Sequence[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def _nearest(word: str, known: Sequence[str]) -> str:
-    return difflib.get_close_matches(word, known, n=1, cutoff=0.0)[0]
+def _advice(word: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(word, known, n=1)
+    return f'did you mean "{near[0]}"? Else remove it' if near else f"remove it; known keys: {', '.join(known)}"
 
 
 def _kind(value: object) -> str:

@@ -13,6 +13,7 @@ import os
 import stat
 from dataclasses import dataclass
 
+from council.commands.documents import read_document
 from council.commands.models import CancelCommand, RunCommand
 from council.commands.parsing import NotACommand, Unparsable, parse_command
 from council.daemon.taking import Taking, printable
@@ -130,7 +131,12 @@ class Inbox:
         """Looks at the whole directory once: admits what is ready, sets aside what never will be, notes what is gone."""
         result = ScanResult()
         breath = _ADMISSIONS_PER_BREATH
-        present = self._list()
+        try:
+            present = self._list()
+        except OSError as error:
+            log.error("commands/ cannot be read (%s); it is looked at again", error.strerror)
+            self._wait(result, self._settings.scan_interval_s)
+            return result
         self._forget_absent(present)
         for name, status in sorted(present.items(), key=lambda item: (item[1].st_mtime_ns, item[0])):
             bound = self._bound.get(name)
@@ -231,6 +237,9 @@ class Inbox:
             admitted = self._engine.admit(command, identity)
         except PathRefused as error:
             raise CommandInvalid(error.message, fix=error.fix) from error
+        except CommandInvalid as error:
+            self._place(name, error)
+            raise
         self._seen.pop(name, None)
         self._closed.discard(name)
         result.admitted += 1
@@ -239,6 +248,13 @@ class Inbox:
         else:
             self._events.publish("command_answered", admitted.run_id, file=name, id=command.id)
             self._taking.take(name, identity, admitted.run_id, "succeeded")
+
+    def _place(self, name: str, error: CommandInvalid) -> None:
+        """Where in the file the field stands that admission refused."""
+        found = self._read(name)
+        if error.field and error.line is None and isinstance(found, FileBytes):
+            with contextlib.suppress(NotACommand, CommandInvalid):
+                error.line, error.column = read_document(name, found.data).locate(tuple(error.field.split(".")))
 
     def _control(self, name: str, command: CancelCommand, identity: FileIdentity, result: ScanResult) -> None:
         if not self._engine.cancel(command.run, f"by {name}"):
@@ -297,8 +313,8 @@ class Inbox:
         name = run.header.file.name
         bound = self._bound.get(name)
         if bound is None or bound.run is run:
-            identity = self._bound.pop(name).identity if bound is not None else run.header.file
-            self._taking.take(name, identity, run.id, status)
+            self._taking.take(name, bound.identity if bound is not None else run.header.file, run.id, status)
+            self._bound.pop(name, None)  # only now: a file that cannot be taken is still this run's
         else:  # what stands there belongs to another run; only a taking that was begun before is completed
             self._taking.complete(run.header.file, run.id, status)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from council.commands.documents import Problem
 from council.engine.receipts import Receipt
 from council.engine.records import FileIdentity, RunStatus
-from council.errors import CommandInvalid, CouncilError, PathRefused, StorageFailed
+from council.errors import CommandInvalid, PathRefused, StorageFailed
 from council.events import Events
 from council.ids import sha256_hex
 from council.settings import Home
@@ -51,6 +51,10 @@ class Taking:
                 os.rename(self._home.commands / name, taken)
             except FileNotFoundError:
                 return  # the steward removed it; there is nothing left to take
+            except OSError as error:
+                raise StorageFailed(
+                    f"cannot take commands/{printable(name)} ({error.strerror}).", fix="make commands/ writable again"
+                ) from error
         self._settle(taken, admitted, run_id, status)
 
     def complete(self, admitted: FileIdentity, run_id: str, status: RunStatus) -> None:
@@ -134,13 +138,13 @@ def _fitting(name: str, infix: str, spare_bytes: int) -> str:
     return f"{stem}{infix}{path.suffix}"
 
 
-def error_page(name: str, error: CouncilError, *, mend: str = "") -> str:
+def error_page(name: str, error: CommandInvalid, *, mend: str = "") -> str:
     """What stands beside a command that could not become a run. `mend`: where to correct it, if not there."""
     mend = mend or f"Correct the file beside this note and move it back to `commands/{name}`. Nothing was run."
     lines = [f"# `{name}` could not become a run", "", f"Error code: `{error.code}`", ""]
     problems = error.data.get("problems")
     if not isinstance(problems, list) or not all(isinstance(problem, Problem) for problem in problems):
-        problems = [Problem(error.message.rstrip("."), error.fix)]
+        problems = [Problem(error.message.rstrip("."), error.fix, line=error.line, column=error.column)]
     for problem in problems:
         lines += [f"- **{problem}**", f"  Fix: {problem.fix.rstrip('.')}." if problem.fix else ""]
     return "\n".join([*lines, "", mend, ""])

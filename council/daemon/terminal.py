@@ -99,7 +99,7 @@ def _ended(data: dict[str, Any], run_id: str) -> str:
     if data["status"] in ("failed", "cancelled"):
         error = data["error"] or {"message": "cancelled", "fix": ""}
         fix = f"\n    Fix: {_shown(error['fix'])}" if error["fix"] else ""
-        where = f"\n    The partial transcript is in {_shown(data['artifact'])}" if data["artifact"] else ""
+        where = f"\n    Its page is {_shown(data['artifact'])}" if data["artifact"] else ""
         return f"[{data['status'].upper()}] {_shown(error['message'])}{fix}{where}"
     word = "SUCCESS" if data["status"] == "succeeded" else data["status"].upper()
     left = f"Artifact saved to {_shown(data['artifact'])}" if data["artifact"] else _shown(data["title"])

@@ -86,8 +86,10 @@ def _output_path(root: ConfinedRoot, rules: PathRules, wanted: str, title: str) 
         elif root.kind(path) == "other":
             raise PathRefused(f"`{path}` is not a regular file.", reason="special", fix="name another path")
     except PathRefused as error:
+        rule = f" (rule `{error.data['rule']}`)" if error.data.get("rule") else ""
+        reason = f"no decision may be written there{rule}" if error.reason == "denied" else error.message
         raise CommandInvalid(
-            f"`{field}`: {error.message}", fix=error.fix or "name a .md file below artifacts/", field=field
+            f"`{field}` is `{wanted}`: {reason}", fix="name a .md file below artifacts/", field=field
         ) from error
     if not path.endswith(".md"):
         raise CommandInvalid(
@@ -175,6 +177,7 @@ class Task:
             stopped=task.stopped.reason if task and task.stopped else "",
             error=finish.error if finish else None,
             cancelled=bool(finish and finish.cancelled),
+            cancelled_by=finish.cancelled_by if finish else "",
             finished=finish.at if finish else "",
             displaced=f"`{self._run.output.wanted}` {self._run.output.displaced}."
             if self._run.output.displaced

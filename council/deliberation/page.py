@@ -13,6 +13,7 @@ from council.engine.receipts import ErrorRef, TokenCount
 from council.engine.records import RunHeader, RunStatus
 from council.llm.base import Usage
 
+_MAX_BODY_CHARS = 4_000
 MODES = {"offline": "offline-extractive", "scripted": "scripted"}
 
 
@@ -32,6 +33,7 @@ class PageState:
     stopped: str = ""
     error: ErrorRef | None = None
     cancelled: bool = False
+    cancelled_by: str = ""
     finished: str = ""
     displaced: str = ""
 
@@ -154,7 +156,7 @@ def _answer(state: PageState) -> tuple[str, str, str]:
 
 
 def _fix(fix: str) -> str:
-    return f"To mend it: {fix}." if fix else ""
+    return f"To mend it: {fix.rstrip('.')}." if fix else ""
 
 
 def _notes(state: PageState, status: str) -> list[str]:
@@ -164,7 +166,8 @@ def _notes(state: PageState, status: str) -> list[str]:
     if status == "failed" and state.error is not None:
         notes.append(f"**Failed** (`{state.error.code}`). {state.error.message}")
     elif status in ("degraded", "cancelled"):
-        notes.append(f"**{status.capitalize()}.**")
+        by = f" ({state.cancelled_by})" if state.cancelled_by else ""
+        notes.append(f"**{status.capitalize()}**{by}.")
     if state.stopped:
         notes.append(f"The rounds ended early: {state.stopped}")
     for turn in failed:
@@ -176,6 +179,8 @@ def _notes(state: PageState, status: str) -> list[str]:
         notes.append(f"The closing call failed ({state.synthesis.failure.kind}): {state.synthesis.failure.message}")
     if state.finished and _cut_off(state):
         notes.append("A reply reached its token limit and is cut off; raise `max_output_tokens`.")
+    cut = [item for item in state.transcript.inputs if "cut to fit" in item.title]
+    notes += [f"Not all of an input was read: {item.title}." for item in cut]
     notes += [f"The input `{item.argument}` could not be read: {item.error}" for item in unread]
     notes += [state.displaced] if state.displaced else []
     return [*notes, *state.notes]
@@ -206,7 +211,8 @@ def _request(item: Evidence) -> Request:
     if item.repeats:
         return Request(item.asked_by, spelling, "fulfilled", f"{item.title}, as before", item.repeats)
     verb = item.title if item.asked_by == STEWARD_INPUT else f"Provided {item.title} to the council"
-    return Request(item.asked_by, spelling, "fulfilled", verb, item.id)
+    body = "" if item.path else item.text[:_MAX_BODY_CHARS]
+    return Request(item.asked_by, spelling, "fulfilled", verb, item.id, body)
 
 
 def _footnote(item: Evidence) -> Footnote:

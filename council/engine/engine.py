@@ -268,7 +268,7 @@ class Engine:
         execution = self._handlers[run.header.type].begin(run)
         run.publish("run_started", title=run.header.title, attempt=run.journal.attempts, file=run.header.file.name)
         if run.cancel_reason:
-            run.journal.put("finish", self._finish(cancelled=True), type=Finish)
+            run.journal.put("finish", self._finish(cancelled_by=run.cancel_reason), type=Finish)
         run.journal.closed = run.journal.recorded("finish")
         finish = await self._finish_of(run, execution)
         finish = run.journal.put("finish", finish, type=Finish)
@@ -286,7 +286,7 @@ class Engine:
         except asyncio.CancelledError:
             if not run.cancel_reason:
                 raise Handback from None
-            return self._finish(cancelled=True)
+            return self._finish(cancelled_by=run.cancel_reason)
         except CouncilError as error:
             return self._finish(ErrorRef(error.code, error.message, error.fix))
         except Exception as error:
@@ -296,8 +296,8 @@ class Engine:
             )
         return self._finish()
 
-    def _finish(self, error: ErrorRef | None = None, *, cancelled: bool = False) -> Finish:
-        return Finish(timestamp(self._clock.now()), error, cancelled)
+    def _finish(self, error: ErrorRef | None = None, *, cancelled_by: str = "") -> Finish:
+        return Finish(timestamp(self._clock.now()), error, bool(cancelled_by), cancelled_by)
 
     def _commit(self, run: Run, conclude: Callable[[], Outcome]) -> None:
         try:
@@ -307,7 +307,10 @@ class Engine:
                 raise StorageFailed(error.message, fix=error.fix) from error
             log.warning("run %s: %s", run.id, error)
             run.output.step_aside(f"cannot be written ({error.message})", f"artifacts/{run.id}.md")
-            self._commit_outcome(run, conclude())
+            try:
+                self._commit_outcome(run, conclude())
+            except PathRefused as again:  # not the artifact's folder alone: waited for, as for a full disk
+                raise StorageFailed(again.message, fix=again.fix) from again
 
     def _settled(self, run: Run, conclude: Callable[[], Outcome]) -> Outcome:
         """The outcome, rendered for the place where it goes: a person may have edited the page meanwhile."""

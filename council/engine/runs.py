@@ -39,6 +39,7 @@ class Finish(msgspec.Struct, frozen=True):
     at: str
     error: ErrorRef | None = None
     cancelled: bool = False
+    cancelled_by: str = ""
 
 
 @dataclass(frozen=True)

@@ -165,7 +165,7 @@ def test_the_pattern_of_ids_matches_those_of_this_file_alone() -> None:
         ({"output_artifact_path": "a/{day}.md"}, "output_artifact_path", "{date}, {time}, {id}", "{date}"),
         ({"input_artifacts": ["x.md", "{}.md"]}, "input_artifacts.1", "{date}, {time}, {id}", "use"),
         ({"output_artifact_path": 5}, "output_artifact_path", "must be text", "correct"),
-        ({"colour": "red"}, "colour", "is not a known key", "did you mean"),
+        ({"colour": "red"}, "colour", "is not a known key", "remove it"),
         ({"type": "deliberat"}, "type", "known types", "deliberate"),
     ],
 )
