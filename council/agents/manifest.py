@@ -97,6 +97,10 @@ def parse_manifest(name: str, text: str) -> AgentManifest:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 2}" if mark else ""
         raise PersonaError(f"personas/{name}{line}: the front matter is not YAML.", fix="correct it there") from None
+    except (ValueError, LookupError, AttributeError, TypeError, RecursionError):  # a date that is none, deep nesting
+        raise PersonaError(
+            f"personas/{name}: the front matter holds a value that YAML cannot read.", fix="put it into quotes"
+        ) from None
     if not isinstance(keys, dict):
         raise PersonaError(f"personas/{name}: the front matter holds no keys.", fix="add id, role, purpose")
     try:
@@ -137,6 +141,8 @@ def _candidates(folder: Path, suffix: str) -> list[Path]:
 
 def _read(path: Path) -> str:
     try:
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise PersonaError(f"{path.name} is not a regular file.", fix="put the persona's own file there")
         with path.open("rb") as stream:
             data = stream.read(MAX_PERSONA_BYTES + 1)
     except OSError as error:

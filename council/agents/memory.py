@@ -71,6 +71,8 @@ class Memory:
     def load(self, role: str, lane: str = "main") -> Loaded:
         """The agent's memory; empty when there is no file. A damaged file becomes `….damaged`. Raises StorageFailed."""
         path = self._folder / session_name(role, lane)
+        if path.exists() and not path.is_file():  # a folder or a pipe: the commit could not replace it
+            return self._from_copy(path, role, lane, "it is not a regular file")
         try:
             data = path.read_bytes()
         except FileNotFoundError:
@@ -85,6 +87,8 @@ class Memory:
     def look(self, role: str, lane: str = "main") -> Loaded:
         """Like `load`, but changes nothing: for those who only show. A damaged file is said to be so."""
         path = self.path(role, lane)
+        if path.exists() and not path.is_file():
+            return Loaded(Session(role, lane), f"{path.name} is not a regular file")
         try:
             session, reason = decode_session(path.read_bytes(), role, lane)
         except FileNotFoundError:
@@ -166,7 +170,10 @@ def decode_session(data: bytes, role: str, lane: str) -> tuple[Session | None, s
         return None, "not JSON"
     if not isinstance(body, dict) or body.get("schema") != SCHEMA:
         return None, f"not of the form {SCHEMA}"
-    if body.pop("sha256", None) != sha256_hex(canonical_json(body)):
+    try:
+        if body.pop("sha256", None) != sha256_hex(canonical_json(body)):
+            return None, "its checksum does not match"
+    except (ValueError, RecursionError):  # NaN, half a character: nothing that was ever written here
         return None, "its checksum does not match"
     body.pop("schema")
     try:

@@ -57,13 +57,26 @@ def cancel(
     run: Annotated[str, typer.Argument(help="The run's id.")],
 ) -> None:
     """Drop a command that ends a run; it leaves what was said until then."""
+    _drop_control(state(ctx).home(), "cancel", {"type": "cancel", "run": run})
+
+
+def resume(
+    ctx: typer.Context,
+    run: Annotated[str, typer.Argument(help="The run's id.")],
+    accept_drift: Annotated[
+        bool, typer.Option("--accept-drift", help="Go on although persona, prompt or model changed meanwhile.")
+    ] = False,
+) -> None:
+    """Drop a command that lets a run go on: one that waits, or one that failed or was cancelled."""
+    _drop_control(state(ctx).home(), "resume", {"type": "resume", "run": run, "accept_drift": accept_drift})
+
+
+def _drop_control(home: Home, name: str, body: dict[str, Any]) -> None:
     from council.storage.drop import drop
 
-    home = state(ctx).home()
-    dropped = drop(home.commands, "cancel.json", json.dumps({"type": "cancel", "run": run}).encode())
-    holder = FileLock.holder(home.lock_file)
+    dropped = drop(home.commands, f"{name}.json", json.dumps(body).encode())
     typer.echo(f"Dropped {os.path.relpath(dropped.path)}.")
-    if holder is None:
+    if FileLock.holder(home.lock_file) is None:
         typer.echo("No daemon is running; it takes effect when one starts.")
 
 

@@ -168,9 +168,9 @@ def _admit(
     """The checks that only the home can answer, the same that admission makes."""
     from council.app import admission_of
     from council.commands.documents import Problem
-    from council.commands.models import CancelCommand, DeliberateCommand
+    from council.commands.models import CancelCommand, DeliberateCommand, ResumeCommand
 
-    if isinstance(command, CancelCommand):
+    if isinstance(command, (CancelCommand, ResumeCommand)):
         if not (home.runtime / "active" / command.run).exists():
             _warn(verdict, f"the run {command.run} is not active now", "see `council status`", "run", document)
         return

@@ -227,7 +227,15 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def _read_yaml(text: str, lines_before: int) -> Document:
-    loader = _Loader(text)
+    try:
+        loader = _Loader(text)
+    except yaml.reader.ReaderError as error:
+        line, column = _place(text, error.position)
+        message = f"not YAML: the character U+{ord(text[error.position]):04X} is not allowed"
+        raise unparsable(
+            message, "remove it, or write it as an escape in double quotes", (line or 1) + lines_before, column
+        ) from None
+    node = None
     try:
         node = loader.get_single_node()
         repeated = _repeated_key(node) if node is not None else None
@@ -244,6 +252,11 @@ def _read_yaml(text: str, lines_before: int) -> Document:
         raise unparsable(f"not YAML: {problem}", fix, line, column) from None
     except RecursionError:
         raise invalid([Problem("is nested too deeply", "a command is at most three levels deep")]) from None
+    except (ValueError, LookupError, AttributeError, TypeError):  # PyYAML's constructors trust the text of a tag
+        place = _locate_yaml(node, (), lines_before)
+        raise invalid(
+            [Problem("not YAML: a value does not fit its tag or number", "put it into quotes", "", *place)]
+        ) from None
     finally:
         loader.dispose()
     return Document(value, lambda loc: _locate_yaml(node, loc, lines_before))

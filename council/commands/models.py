@@ -13,6 +13,7 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    StrictBool,
     StrictInt,
     StrictStr,
     Tag,
@@ -124,6 +125,16 @@ class CancelCommand(_CommandBase):
     run: Annotated[StrictStr, Field(min_length=1, max_length=64, description="The run's id.")]
 
 
+class ResumeCommand(_CommandBase):
+    """Lets a run go on at its first step that is not recorded: one that waits, or one that failed or was cancelled."""
+
+    type: Annotated[Literal["resume"], Field(description="What kind of command this is.")]
+    run: Annotated[StrictStr, Field(min_length=1, max_length=64, description="The run's id.")]
+    accept_drift: Annotated[
+        StrictBool, Field(description="Go on although persona, prompt or model changed since the run began.")
+    ] = False
+
+
 class RememberedAnswer(_CommandModel):
     """One task as an agent is to remember it."""
 
@@ -168,6 +179,7 @@ class MemoryCommand(_CommandBase):
 MODELS: dict[str, type[BaseModel]] = {
     "deliberate": DeliberateCommand,
     "cancel": CancelCommand,
+    "resume": ResumeCommand,
     "memory": MemoryCommand,
 }
 COMMAND_TYPES: tuple[str, ...] = tuple(MODELS)
@@ -181,10 +193,14 @@ def command_type(value: Any) -> str:
 
 
 RunCommand = DeliberateCommand | MemoryCommand  # these become runs and take their lane's turn
-AnyCommand = RunCommand | CancelCommand
+ControlCommand = (
+    CancelCommand | ResumeCommand
+)  # these act on a run at once, outside lane order, and leave a receipt only
+AnyCommand = RunCommand | ControlCommand
 Command = Annotated[
     Annotated[DeliberateCommand, Tag("deliberate")]
     | Annotated[CancelCommand, Tag("cancel")]
+    | Annotated[ResumeCommand, Tag("resume")]
     | Annotated[MemoryCommand, Tag("memory")],
     Discriminator(command_type),
 ]

@@ -14,13 +14,13 @@ import stat
 from dataclasses import dataclass
 
 from council.commands.documents import read_document
-from council.commands.models import CancelCommand, RunCommand
+from council.commands.models import CancelCommand, ControlCommand, ResumeCommand, RunCommand
 from council.commands.parsing import NotACommand, Unparsable, parse_command
 from council.daemon.taking import Taking, printable
 from council.engine.engine import Engine
 from council.engine.records import FileIdentity, RunStatus
 from council.engine.runs import Run
-from council.errors import CommandInvalid, PathRefused, StorageFailed
+from council.errors import CommandInvalid, JournalDamaged, PathRefused, StorageFailed
 from council.events import Events
 from council.ids import Clock, sha256_hex
 from council.settings import Home, Settings
@@ -84,7 +84,7 @@ class Inbox:
         self._bound: dict[str, _Bound] = {}
         self._only: str | None = None
         self._waiting_ids: set[str] = set()
-        self._closed: set[str] = set()
+        self._closed: dict[str, tuple[int, int, int]] = {}
         self.refused_count = 0
         engine.on_ended = self.take
 
@@ -100,7 +100,8 @@ class Inbox:
     def file_closed(self, name: str) -> None:
         """A writer closed this file, or moved it here: what it holds now is whole."""
         if is_command_name(name):
-            self._closed.add(name)
+            with contextlib.suppress(OSError):
+                self._closed[name] = _mark(os.lstat(self._home.commands / name))
 
     # ── at start ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -114,7 +115,8 @@ class Inbox:
             if run_id not in by_id:
                 self._taking.settle_orphan(path, self._engine.receipt(run_id))
         for run in runs:
-            if run.id not in taken:  # without its file a run is missing it, and will be cancelled as any other
+            # Without its file a run is missing it, and will be cancelled as any other; a reopened run has none.
+            if run.id not in taken and not run.journal.reopened:
                 self._bound[run.header.file.name] = _Bound(run, self._file_of(run) or run.header.file)
 
     def _file_of(self, run: Run) -> FileIdentity | None:
@@ -144,7 +146,7 @@ class Inbox:
                 self._note_present(bound)
                 continue
             self._consider(name, status, result)
-            handled = result.admitted + result.refused
+            handled = result.admitted + result.refused + result.pending
             if handled > breath:
                 breath = handled + _ADMISSIONS_PER_BREATH
                 await asyncio.sleep(0)
@@ -166,18 +168,19 @@ class Inbox:
     def _forget_absent(self, present: dict[str, os.stat_result]) -> None:
         for name in [name for name in self._seen if name not in present]:
             del self._seen[name]
-        self._closed &= present.keys()
+        for name in self._closed.keys() - present.keys():
+            del self._closed[name]
 
     def _consider(self, name: str, status: os.stat_result, result: ScanResult) -> None:
         now = self._clock.monotonic_s()
-        mark = (status.st_ino, status.st_size, status.st_mtime_ns)
+        mark = _mark(status)
         seen = self._seen.get(name)
         if seen is None or seen.mark != mark:
             seen = self._seen[name] = _Seen(mark, now - self._age_s(status))
         if seen.ignored:
             return
         unchanged_s = now - seen.since_s
-        if not self._is_whole(name, unchanged_s):
+        if not self._is_whole(name, mark, unchanged_s):
             self._wait(result, self._settings.quiet_s - unchanged_s)
             return
         try:
@@ -194,10 +197,14 @@ class Inbox:
         except StorageFailed as error:
             log.error("%s stays in the inbox: %s", name, error)
             self._wait(result, self._settings.scan_interval_s)
+        except Exception as error:  # a defect of ours: one file must not end the daemon, and its text may hold anything
+            log.exception("%s met a defect", printable(name))
+            problem = f"an internal error met this file ({type(error).__name__})"
+            self._set_aside(name, CommandInvalid(problem, fix="report it, with the file and the log"), result)
 
-    def _is_whole(self, name: str, unchanged_s: float) -> bool:
+    def _is_whole(self, name: str, mark: tuple[int, int, int], unchanged_s: float) -> bool:
         """Half a JSON file does not parse; half a YAML or Markdown file may, so these wait for the close or for quiet."""
-        return name.lower().endswith(".json") or name in self._closed or unchanged_s >= self._settings.quiet_s
+        return name.lower().endswith(".json") or self._closed.get(name) == mark or unchanged_s >= self._settings.quiet_s
 
     def _age_s(self, status: os.stat_result) -> float:
         """How long a file seen for the first time has been unchanged; zero when its time lies in the future."""
@@ -220,7 +227,7 @@ class Inbox:
         require_owner(self._home, name, status)
         command = parse_command(name, found.data)
         identity = FileIdentity(name, found.inode, found.mtime_ns, sha256_hex(found.data))
-        if isinstance(command, CancelCommand):
+        if isinstance(command, (CancelCommand, ResumeCommand)):
             self._control(name, command, identity, result)
         else:
             self._submit(name, command, identity, result)
@@ -241,7 +248,7 @@ class Inbox:
             self._place(name, error)
             raise
         self._seen.pop(name, None)
-        self._closed.discard(name)
+        self._closed.pop(name, None)
         result.admitted += 1
         if isinstance(admitted, Run):
             self._bound[name] = _Bound(admitted, identity)
@@ -256,8 +263,13 @@ class Inbox:
             with contextlib.suppress(NotACommand, CommandInvalid):
                 error.line, error.column = read_document(name, found.data).locate(tuple(error.field.split(".")))
 
-    def _control(self, name: str, command: CancelCommand, identity: FileIdentity, result: ScanResult) -> None:
-        if not self._engine.cancel(command.run, f"by {name}"):
+    def _control(self, name: str, command: ControlCommand, identity: FileIdentity, result: ScanResult) -> None:
+        if isinstance(command, ResumeCommand):
+            try:
+                self._engine.resume(command.run, accept_drift=command.accept_drift)
+            except JournalDamaged as error:
+                raise CommandInvalid(error.message, fix=error.fix, field="run") from error
+        elif not self._engine.cancel(command.run, f"by {name}"):
             raise CommandInvalid(
                 f"the run {command.run!r} is not active.", fix="see `council status` for the runs that are", field="run"
             )
@@ -338,6 +350,10 @@ class Inbox:
             fix=printable(error.fix),
             moved_to=printable(moved_to),
         )
+
+
+def _mark(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def require_owner(home: Home, name: str, status: os.stat_result) -> None:

@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 TRIAD = ("COORDINATOR", "STRATEGIST", "AUDITOR")
 _LIVE_INTERVAL_S = 1.0  # an editor that follows the file needs no more
 _TITLE_CHARS = 120
+_DRIFTED = "Resumed with accepted drift: later turns may come from another model, persona or prompt than earlier ones."
 _SENTENCE = re.compile(r".{12,}?[.?!:](?=\s)")  # shorter ones are "Hello." or "Task:"
 
 
@@ -116,10 +117,10 @@ class Task:
     async def work(self) -> None:
         """Reads personas and memory once, then deliberates."""
         self._start = await self._run.step("start", self._read_start, type=StartView)
-        if self._start.model != self._setup.model_name and not self._run.journal.closed:
+        if self._start.model != self._setup.model_name and not self._accepts_other_models:
             raise Drift(
                 f"the run began with {self._start.model}; the daemon now runs with {self._setup.model_name}.",
-                fix=f"drop the command again, or restart the daemon with --model {self._start.model} before a run is taken up",
+                fix=f"restart the daemon with --model {self._start.model}, or `council resume {self._run.id} --accept-drift`",
             )
         for note in self._start.notes:
             log.warning("%s", note)
@@ -130,6 +131,10 @@ class Task:
         self._deliberation = Deliberation(self._run, equipment, self._start, task, max_rounds, self._grow)
         self._grow()
         await self._deliberation.deliberate(self._command.input_artifacts)
+
+    @property
+    def _accepts_other_models(self) -> bool:
+        return self._run.journal.closed or self._run.journal.accepts_drift
 
     def conclude(self, finish: Finish) -> Outcome:
         state = self._state(finish)
@@ -172,7 +177,7 @@ class Task:
             roles=tuple(member.role for member in self._start.members) or TRIAD,
             model=self._start.model,
             max_rounds=self._command.config.max_rounds,
-            notes=self._start.notes,
+            notes=(*self._start.notes, *([_DRIFTED] if self._run.journal.accepts_drift else [])),
             price=self._start.price,
             stopped=task.stopped.reason if task and task.stopped else "",
             error=finish.error if finish else None,

@@ -21,15 +21,15 @@ from pathlib import Path
 
 import msgspec
 
-from council.commands.models import CancelCommand, RunCommand, canonical_hash, dump
+from council.commands.models import ControlCommand, RunCommand, canonical_hash, dump
 from council.engine.commit import Output, roll_forward, stage
-from council.engine.journal import Exhausted, FileJournal, Handback
+from council.engine.journal import FINISH, Exhausted, FileJournal, Handback
 from council.engine.ledger import Ledger, entry_of_header
 from council.engine.outputs import OutputFile, OutputLedger
 from council.engine.receipts import ArtifactRef, ErrorRef, IdBinding, Receipt, Receipts
-from council.engine.records import EPOCH, Committed, Ended, FileIdentity, RunHeader, RunStatus, Waiting
+from council.engine.records import EPOCH, Committed, Ended, FileIdentity, Reopened, RunHeader, RunStatus, Waiting
 from council.engine.runs import Admission, Execution, Finish, Handler, Outcome, Parked, Run
-from council.errors import CouncilError, JournalDamaged, PathRefused, StorageFailed
+from council.errors import CommandInvalid, CouncilError, Drift, JournalDamaged, PathRefused, StorageFailed
 from council.events import Events
 from council.ids import Clock, new_run_id, timestamp
 from council.storage.files import fsync_dir
@@ -250,7 +250,11 @@ class Engine:
             run.status = "queued"
             run.publish("run_handed_back")
         except Parked as parked:
-            self._park(run, parked)
+            try:
+                self._park(run, parked)
+            except StorageFailed as error:  # the wait cannot be noted: then it is the disk that is waited for
+                log.error("run %s: %s", run.id, error)
+                self._park(run, Parked("storage", _STORAGE_RETRY_S, error))
         except StorageFailed as error:
             log.error("run %s: %s", run.id, error)
             self._park(run, Parked("storage", _STORAGE_RETRY_S, error))
@@ -268,10 +272,10 @@ class Engine:
         execution = self._handlers[run.header.type].begin(run)
         run.publish("run_started", title=run.header.title, attempt=run.journal.attempts, file=run.header.file.name)
         if run.cancel_reason:
-            run.journal.put("finish", self._finish(cancelled_by=run.cancel_reason), type=Finish)
-        run.journal.closed = run.journal.recorded("finish")
+            run.journal.put(FINISH, self._finish(cancelled_by=run.cancel_reason), type=Finish)
+        run.journal.closed = run.journal.recorded(FINISH)
         finish = await self._finish_of(run, execution)
-        finish = run.journal.put("finish", finish, type=Finish)
+        finish = run.journal.put(FINISH, finish, type=Finish)
         run.state = "PRODUCING_ARTIFACT"
         run.publish("state", state=run.state)
         return partial(execution.conclude, finish)
@@ -332,7 +336,7 @@ class Engine:
         return Output(final, artifact, replaces, otherwise)
 
     def _receipt(self, run: Run, outcome: Outcome, artifact: ArtifactRef | None) -> Receipt:
-        finish = run.journal.put("finish", self._finish(), type=Finish)
+        finish = run.journal.put(FINISH, self._finish(), type=Finish)
         return Receipt(
             run_id=run.id,
             status=outcome.status,
@@ -367,7 +371,8 @@ class Engine:
         self._receipts.write(receipt)
         run.status = committed.status
         run.journal.end(Ended(committed.status))
-        self.on_ended(run, committed.status)
+        if not run.journal.reopened:  # the file of a reopened run was taken when it ended first
+            self.on_ended(run, committed.status)
         (self._paths.active / run.id).unlink(missing_ok=True)
         run.journal.close()
         self.active.pop(run.id, None)
@@ -412,7 +417,7 @@ class Engine:
         error = ErrorRef(
             "max_wait", f"waited {waited_s:.0f} s for {parked.reason}; {parked.message}", parked.fix or "try later"
         )
-        run.journal.put("finish", self._finish(error), type=Finish)
+        run.journal.put(FINISH, self._finish(error), type=Finish)
         self._start(run)
 
     def _resume(self, run: Run) -> None:
@@ -425,7 +430,7 @@ class Engine:
     def cancel(self, run_id: str, reason: str) -> bool:
         """Ends a run as soon as it can be; False when it is not active, or past its point of no return."""
         run = self.active.get(run_id)
-        if run is None or run.journal.committed is not None or run.journal.recorded("finish"):
+        if run is None or run.journal.committed is not None or run.journal.recorded(FINISH):
             return False
         run.cancel_reason = reason
         if run.task is not None:
@@ -439,7 +444,40 @@ class Engine:
         self._start(run)
         return True
 
-    def answer_control(self, command: CancelCommand, file: FileIdentity) -> Receipt:
+    def resume(self, run_id: str, *, accept_drift: bool) -> None:
+        """Lets a run go on: one that waits, now; one that failed or was cancelled, at its first unrecorded step. Raises
+        CommandInvalid when it cannot, JournalDamaged or StorageFailed when its journal does not allow it."""
+        run = self.active.get(run_id)
+        if run is None:
+            self._reopen(run_id, accept_drift=accept_drift)
+        elif run.status == "waiting":
+            timer = self._timers.pop(run_id, None)
+            if timer is not None:
+                timer.cancel()
+            self._start(run)
+        else:
+            raise _not_resumable(
+                run_id, f"is {run.status}", "it goes on by itself; `council status` shows how far it is"
+            )
+
+    def _reopen(self, run_id: str, *, accept_drift: bool) -> None:
+        receipt = self._receipts.read(run_id)
+        folder = self._paths.runs / run_id
+        if receipt is None or not (folder / "journal.jsonl").exists():
+            raise _not_resumable(run_id, "is not known here, or was pruned", "`council status` lists the last runs")
+        if receipt.status not in ("failed", "cancelled"):
+            raise _not_resumable(run_id, f"ended {receipt.status}", "drop its command again to run it anew")
+        if receipt.error is not None and receipt.error.code == Drift.code and not accept_drift:
+            raise _not_resumable(run_id, "was ended by drift", "say accept_drift: true (--accept-drift) to go on")
+        (self._paths.active / run_id).touch()  # from here a crash leaves a run that the next start completes or resumes
+        journal = FileJournal.load(folder / "journal.jsonl")
+        journal.reopen(Reopened(timestamp(self._clock.now()), accept_drift))
+        self._receipts.withdraw(run_id, folder)
+        run = self._adopt(journal)
+        self._events.publish("run_recovered", run.id, title=run.header.title, steps=journal.step_count)
+        self._enqueue(run)
+
+    def answer_control(self, command: ControlCommand, file: FileIdentity) -> Receipt:
         """The receipt of a control command: all it leaves."""
         now = self._clock.now()
         receipt = Receipt(
@@ -484,3 +522,7 @@ class Engine:
             await asyncio.wait(tasks)
         for run in self.active.values():
             run.journal.close()
+
+
+def _not_resumable(run_id: str, reason: str, fix: str) -> CommandInvalid:
+    return CommandInvalid(f"the run {run_id!r} {reason}.", fix=fix, field="run")

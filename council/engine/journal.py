@@ -19,7 +19,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from council.engine.records import Committed, Ended, Record, RunHeader, StepBegun, StepDone, Waiting
+from council.engine.records import Committed, Ended, Record, Reopened, RunHeader, StepBegun, StepDone, Waiting
 from council.errors import Drift, JournalDamaged, StorageFailed
 from council.ids import sha256_hex
 from council.storage.files import write_atomic
@@ -29,6 +29,7 @@ T = TypeVar("T")
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Record)
 _ATTEMPT = "attempt"
+FINISH = "finish"  # the step that records how the work ended
 MAX_INLINE_BYTES = 256 << 10  # a line beyond this makes every later load slow
 MAX_EPHEMERAL_BYTES = 1 << 10  # an outcome, not a text
 _PREFIX = len('{"c":"00000000","r":')
@@ -109,6 +110,8 @@ class FileJournal:
         self.ended: Ended | None = None
         self.waits: list[Waiting] = []
         self.attempts = 0
+        self.reopened = False
+        self.accepts_drift = False
         self.closed = False  # True: only recorded steps answer
         self.stopping: Callable[[], bool] = lambda: False
         for record in records[1:]:
@@ -164,7 +167,7 @@ class FileJournal:
         """
         known = self._steps.get(name)
         if known is not None:
-            _require_same(known, request)
+            self._require_same(known, request)
             return self._result(known, type)
         self._begin(name, request)
         return self.put(name, await fn(), type=type, request=request)
@@ -186,7 +189,7 @@ class FileJournal:
         """
         known = self._steps.get(name)
         if known is not None:
-            _require_same(known, request)
+            self._require_same(known, request)
             return self._result(known, type)
         row = store.recorded(self.header.run_id, name)
         if row is not None:
@@ -218,6 +221,14 @@ class FileJournal:
             record = StepDone(name, request, msgspec.Raw(b"null"), self._store_blob(encoded))
         self._append(record, sync=True)
         return value
+
+    def _require_same(self, known: StepDone, request: str) -> None:
+        if known.request != request and not self.accepts_drift:
+            raise Drift(
+                f"step {known.name} was asked something else when it was recorded (persona, prompt or model changed).",
+                fix=f"`council resume {self.header.run_id} --accept-drift` goes on all the same; or drop the command again",
+                step=known.name,
+            )
 
     def _begin(self, name: str, request: str) -> None:
         if self.closed:
@@ -273,6 +284,10 @@ class FileJournal:
         """The point of no return: from here the run only rolls forward."""
         self._append(record, sync=True)
 
+    def reopen(self, record: Reopened) -> None:
+        """Lets an ended run go on: see `Reopened`."""
+        self._append(record, sync=True)
+
     def end(self, record: Ended) -> None:
         self._append(record, sync=False)  # the receipt is the durable sign; this line only saves a look at it
 
@@ -294,6 +309,10 @@ class FileJournal:
             self.committed = record
         elif isinstance(record, Ended):
             self.ended = record
+        elif isinstance(record, Reopened):
+            self.reopened, self.accepts_drift = True, self.accepts_drift or record.accept_drift
+            self.committed = self.ended = None
+            self._steps.pop(FINISH, None)
         elif isinstance(record, Waiting):
             self.waits.append(record)
 
@@ -331,15 +350,6 @@ def read_records(path: Path, data: bytes) -> tuple[list[Record], int, int]:
             f"{path}: no record verifies.", fix="move the run's folder away; the command runs anew", records=0
         )
     return records, position, len(data)
-
-
-def _require_same(known: StepDone, request: str) -> None:
-    if known.request != request:
-        raise Drift(
-            f"step {known.name} was asked something else when it was recorded (persona, prompt or model changed).",
-            fix="drop the command again to run it anew",
-            step=known.name,
-        )
 
 
 def _failed(path: Path, error: OSError) -> StorageFailed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from council.engine.records import FileIdentity, RunStatus
 from council.errors import IdConflict
 from council.ids import sha256_hex
 from council.storage.files import write_atomic
+
+log = logging.getLogger(__name__)
 
 _MAX_RECEIPT_BYTES = 1 << 20
 
@@ -95,6 +98,16 @@ class Receipts:
                 return msgspec.json.decode(stream.read(_MAX_RECEIPT_BYTES), type=Receipt)
         except FileNotFoundError:
             return None
+        except msgspec.MsgspecError:
+            log.error("the receipt of run %s is damaged; it counts as none", run_id)
+            return None
+
+    def withdraw(self, run_id: str, into: Path) -> None:
+        """Keeps the receipt of a run that goes on after all in its folder, numbered: it no longer answers."""
+        number = 1
+        while (kept := into / f"receipt-{number}.json").exists():
+            number += 1
+        (self._receipts / f"{run_id}.json").rename(kept)
 
     def written_ns(self, run_id: str) -> int:
         """When the receipt was written, in nanoseconds since the epoch; 0 when there is none."""
@@ -118,6 +131,9 @@ class Receipts:
         try:
             return msgspec.json.decode(self._id_path(id_).read_bytes(), type=IdBinding)
         except FileNotFoundError:
+            return None
+        except msgspec.MsgspecError:
+            log.error("the binding of the id %r is damaged; it counts as none", id_)
             return None
 
     def answering(self, id_: str, command_hash: str, is_active: Callable[[str], bool]) -> Receipt | None:

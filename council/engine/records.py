@@ -91,8 +91,15 @@ class Committed(msgspec.Struct, frozen=True, tag="commit", tag_field="t"):
     displaced: str = ""
 
 
+class Reopened(msgspec.Struct, frozen=True, tag="reopen", tag_field="t"):
+    """An ended run goes on: what was recorded of its end no longer counts, what was recorded of its work does."""
+
+    at: str
+    accept_drift: bool
+
+
 class Ended(msgspec.Struct, frozen=True, tag="end", tag_field="t"):
     status: RunStatus
 
 
-Record = RunHeader | StepBegun | StepDone | Waiting | Committed | Ended
+Record = RunHeader | StepBegun | StepDone | Waiting | Committed | Ended | Reopened

@@ -454,8 +454,8 @@ def test_a_run_that_is_to_wait_for_its_provider_on_a_full_disk_is_not_forgotten(
     tmp_path: Path, fake: FakeGemini, env: dict[str, str], gate: Gate, mount_disk: Callable[[Path], SmallDisk]
 ) -> None:
     disk = mount_disk(tmp_path / "home")
-    home = make_home(disk.folder, settings="settle_s = 0.5\nscan_interval_s = 0.5\n")
-    gate.then = lambda request: error(429, "RESOURCE_EXHAUSTED", retry_after=3600)
+    home = make_home(disk.folder, settings="settle_s = 0.5\nscan_interval_s = 0.5\nmax_inline_wait_s = 0\n")
+    gate.then = lambda request: error(429, "RESOURCE_EXHAUSTED", retry_after=5)
     with Daemon(home, env=env) as daemon:
         daemon.ready()
         drop_command(home, command())
