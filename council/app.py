@@ -105,6 +105,7 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         clock,
         max_parallel_runs=settings.max_parallel_runs,
         max_wait_s=settings.max_wait_s,
+        storage_retry_s=settings.storage_retry_s,
         run_secret=bytes.fromhex(environ[TEST_RUN_SECRET]) if TEST_RUN_SECRET in environ else None,
     )
     return App(

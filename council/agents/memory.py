@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +22,9 @@ from council.safety.untrusted import clean, inert, plain_line
 from council.storage.files import write_atomic
 
 SCHEMA = "council.session/1"
+_REQUEST = re.compile(
+    r"\[quoted-request[^\]\n]{0,600}\]?", re.IGNORECASE
+)  # what was asked once is no example to follow
 KEPT_TASKS = 20  # with all messages, in the session file; older ones go to the archive
 EXCERPT_CHARS = 600
 DIGEST_TOKENS = 1_000
@@ -116,9 +120,9 @@ class Memory:
         return Loaded(session, f"{said}; the last good copy took its place")
 
     def outputs(self, session: Session, home: Path) -> list[Output]:
-        """The files that make `session` the agent's memory, to be committed with a run; tasks beyond the kept ones go
-        to the archive in the same commit."""
-        archived = session.tasks[:-KEPT_TASKS]
+        """The files that make `session` the agent's memory, to be committed with a run; the newest task's page in the
+        archive is one of them."""
+        archived = session.tasks[-1:]  # every task has its page from the start, so that a query reaches all of them
         kept = msgspec.structs.replace(session, tasks=session.tasks[-KEPT_TASKS:])
         data = encode_session(kept)
         name = session_name(session.role, session.lane)
@@ -185,6 +189,10 @@ def decode_session(data: bytes, role: str, lane: str) -> tuple[Session | None, s
     return session, ""
 
 
+def _without_requests(text: str) -> str:
+    return _REQUEST.sub("(a request)", inert(clean(text)))
+
+
 def excerpt(answer: str) -> str:
     """The beginning of an answer, cut between words, the cut marked."""
     if len(answer) <= EXCERPT_CHARS:
@@ -194,12 +202,13 @@ def excerpt(answer: str) -> str:
 
 def digest(session: Session, *, max_tokens: int = DIGEST_TOKENS) -> str:
     """What a prompt carries of the memory: the newest tasks' titles and the beginning of their answers, oldest first,
-    within `max_tokens`; empty when there is nothing. Request tokens in it are inert."""
+    within `max_tokens`; empty when there is nothing. It holds no request."""
     budget = max_tokens * _CHARS_PER_TOKEN
     entries: list[str] = []
     for task in reversed(session.tasks):
-        answer = inert(clean(task.answer))[:EXCERPT_CHARS].strip().replace("\n", "\n  ")
-        entry = f"- Task: {plain_line(inert(task.title), 200)} ({task.status})\n  The council answered: {answer}\n"
+        answer = _without_requests(task.answer)[:EXCERPT_CHARS].strip().replace("\n", "\n  ")
+        title = plain_line(_without_requests(task.title), 200)
+        entry = f"- Task: {title} ({task.status})\n  The council answered: {answer}\n"
         if len(entry) > budget:
             break
         budget -= len(entry)

@@ -15,8 +15,10 @@ from council.artifacts.page import Footnote, Page, Request, Round, Scalar, Speec
 from council.safety.untrusted import for_markdown, plain_line
 
 _CITATION = re.compile(r"\[(E[0-9]{1,4})(?::\s*([^\[\]\n:]{1,512}):([0-9]{1,7})(?:-([0-9]{1,7}))?)?\]")
+_TOKEN = re.compile(r"\[ORCHESTRATOR_REQUEST:\s*([^\]\n]{1,600})\]", re.IGNORECASE)
 _SPEAKER = re.compile(r"(?m)^[ \t>]*(?:\*\*|__)(?=(?:[A-Z][A-Z_]+|ORCHESTRATOR \([^)\n]*\)):)")
 _WRAPPER = re.compile(r"^\[ORCHESTRATOR_REQUEST:\s*(.*)\]$", re.IGNORECASE)
+_NOT_MERMAID = re.compile(r"""[^A-Za-z0-9 _./():*,='"-]+""")
 _MAX_DIAGRAM_MESSAGES = 60  # beyond that a picture says less than the transcript
 _SAFE_YAML_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9 _./-]*")
 _YAML_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
@@ -101,7 +103,9 @@ def _entry(entry: Speech | Request, known: Mapping[str, Footnote], path: str) ->
 
 
 def _own_voice(markdown: str) -> str:
-    """An agent's text cannot begin a line as another speaker, or as the orchestrator, does."""
+    """An agent's text cannot begin a line as another speaker, or as the orchestrator, does; its requests are shown, not
+    repeated."""
+    markdown = _TOKEN.sub(r"[request: \1]", markdown)  # a page that is read again must not look like asking
     return _SPEAKER.sub(lambda found: found[0].replace("*", "\\*").replace("_", "\\_"), markdown)
 
 
@@ -185,7 +189,7 @@ def _messages(round_: Round) -> Iterator[str]:
 
 def _mermaid(text: str) -> str:
     """Text that cannot end a Mermaid statement."""
-    return re.sub(r"[^A-Za-z0-9 _./():*-]+", " ", plain_line(text, 60)).strip()
+    return _NOT_MERMAID.sub(" ", plain_line(text, 60)).strip()
 
 
 def _text_line(text: str) -> str:
@@ -193,7 +197,7 @@ def _text_line(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    return plain_line(text, 300).replace("`", "'")
+    return _TOKEN.sub(r"[request: \1]", plain_line(text, 300)).replace("`", "'")
 
 
 def _label(path: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -73,6 +72,8 @@ def _journal(home: Home, run_id: str) -> FileJournal:
 
 def _replayed(cli: CliState, journal: FileJournal) -> bytes:
     """Built with the offline model, which is not asked either: a replay needs no key."""
+    import asyncio
+
     from council.app import build_app
     from council.reports.replay import replay as render_again
 

@@ -102,12 +102,17 @@ def resume(ctx: typer.Context, file: File) -> None:
 
 @contextmanager
 def _folder(ctx: typer.Context) -> Iterator[RecurringFolder]:
+    from functools import partial
+
+    from council.app import admission_of
     from council.daemon.recurring import RecurringFolder
     from council.storage.paths import ConfinedRoot
 
     cli = state(ctx)
     with ConfinedRoot(cli.home().root) as root:
-        yield RecurringFolder(cli.home(), root, max_bytes=cli.settings().settings.max_command_bytes)
+        settings = cli.settings().settings
+        admits = partial(admission_of, cli.home(), settings)
+        yield RecurringFolder(cli.home(), root, max_bytes=settings.max_command_bytes, admits=admits)
 
 
 def _read(folder: RecurringFolder, name: str, status: os.stat_result) -> RecurringCommand:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 _MAX_STDIN_BYTES = 1 << 20
 _POLL_S = 0.1
+_MAX_DRAINS = 3  # a file that is not taken up three times is none that ever will be
 STATUS_EXIT = {
     "succeeded": EXIT_OK,
     "degraded": EXIT_DEGRADED,
@@ -62,6 +63,7 @@ def submit(
     home = cli.home()
     data = _read(file)
     name = name or ("command.json" if str(file) == "-" else file.name)
+    _require_command(name, data)
     if not wait:
         _report_drop(home, drop(home.commands, name, data), as_json)
         return
@@ -87,6 +89,20 @@ def _read(file: Path) -> bytes:
         return file.read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name a command file") from None
+
+
+def _require_command(name: str, data: bytes) -> None:
+    """A file that the inbox would never look at is not dropped. Raises UsageError."""
+    from council.commands.documents import NotACommand, read_document
+
+    with contextlib.suppress(CommandInvalid):  # what is wrong with a command is the daemon's to say
+        try:
+            read_document(name, data)
+        except NotACommand:
+            raise UsageError(
+                f"{name} is Markdown without a command's front matter.",
+                fix="begin it with ---, output_artifact_path: …, ---, and the task below",
+            ) from None
 
 
 def _report_drop(home: Home, dropped: Dropped, as_json: bool) -> None:
@@ -130,8 +146,12 @@ class _Waiting:
         from council.storage.files import FileLock
 
         deadline = time.monotonic() + timeout_s
+        drains = 0
         while time.monotonic() < deadline:
             if FileLock.holder(self._home.lock_file) is None and dropped.path.exists():
+                drains += 1
+                if drains > _MAX_DRAINS:
+                    raise UsageError(f"{dropped.path.name} was not taken up.", fix="`council validate` says why")
                 with contextlib.suppress(DaemonRunning):  # one started in this instant: it answers
                     self._drain(dropped, quiet)
             receipt = self._watch(dropped, deadline, quiet)

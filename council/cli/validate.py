@@ -170,9 +170,13 @@ def _admit(
     from council.commands.documents import Problem
     from council.commands.models import CancelCommand, DeliberateCommand, ResumeCommand
 
-    if isinstance(command, (CancelCommand, ResumeCommand)):
+    if isinstance(command, ResumeCommand):
+        return  # the daemon alone knows whether the run can go on
+    if isinstance(command, CancelCommand):
         if not (home.runtime / "active" / command.run).exists():
-            _warn(verdict, f"the run {command.run} is not active now", "see `council status`", "run", document)
+            place = document.locate(("run",))
+            fix = "see `council status` for the runs that are"
+            verdict.problems.append(Problem(f"{command.run!r} is not active", fix, "run", *place))
         return
     try:
         verdict.output = admission_of(home, settings, command).output_path

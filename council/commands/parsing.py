@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -72,15 +72,27 @@ def _problem(document: Document, tag: str, detail: ErrorDetails) -> Problem:
 
 
 def _keys_at(tag: str, loc: Loc) -> Sequence[str]:
+    """The keys that the object at `loc` may have; none where it is no object of ours."""
     model: Any = MODELS[tag]
     for part in loc:
-        model = model.model_fields[str(part)].annotation
-    return [field.alias or name for name, field in model.model_fields.items()]
+        if isinstance(part, str):
+            field = getattr(model, "model_fields", {}).get(part)
+            model = _object_in(field.annotation) if field is not None else None
+    return [field.alias or name for name, field in getattr(model, "model_fields", {}).items()]
+
+
+def _object_in(annotation: Any) -> Any:
+    """The model inside `X | None`, `tuple[X, ...]` and the like."""
+    if hasattr(annotation, "model_fields"):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _object_in(part)) is not None), None)
 
 
 def _advice(word: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(word, known, n=1)
-    return f'did you mean "{near[0]}"? Else remove it' if near else f"remove it; known keys: {', '.join(known)}"
+    if near:
+        return f'did you mean "{near[0]}"? Else remove it'
+    return f"remove it; known keys: {', '.join(known)}" if known else "remove it"
 
 
 def _kind(value: object) -> str:

@@ -8,13 +8,15 @@ import difflib
 import logging
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
+from council.commands.models import AnyCommand, RunCommand
 from council.commands.recurring import RecurringCommand, parse_recurring
 from council.daemon.inbox import require_owner
 from council.daemon.taking import error_page
@@ -50,7 +52,16 @@ class RecurringFile:
 class RecurringFolder:
     """The recurring commands of one home."""
 
-    def __init__(self, home: Home, root: ConfinedRoot, *, max_bytes: int) -> None:
+    def __init__(
+        self,
+        home: Home,
+        root: ConfinedRoot,
+        *,
+        max_bytes: int,
+        admits: Callable[[RunCommand], object] = lambda command: None,
+    ) -> None:
+        """`admits` raises CommandInvalid or PathRefused for a command that admission would refuse."""
+        self._admits = admits
         self._home = home
         self._root = root
         self._max_bytes = max_bytes
@@ -83,8 +94,20 @@ class RecurringFolder:
                 raise FileNotFoundError(name) from None
             raise CommandInvalid(error.message, fix=error.fix or "put a regular file there") from error
         require_owner(self._home, relative, status)
+        command = parse_recurring(name, found.data)
+        self._require_admission(command.command_at(datetime.now(UTC)))
         identity = FileIdentity(relative, found.inode, found.mtime_ns, sha256_hex(found.data))
-        return RecurringFile(parse_recurring(name, found.data), identity)
+        return RecurringFile(command, identity)
+
+    def _require_admission(self, command: AnyCommand) -> None:
+        if not isinstance(command, RunCommand):
+            raise CommandInvalid(
+                f"a recurring command cannot be of type {command.type!r}.", fix="make it a deliberation", field="type"
+            )
+        try:
+            self._admits(command)
+        except PathRefused as error:
+            raise CommandInvalid(error.message, fix=error.fix) from error
 
     # ── notes beside bad files ───────────────────────────────────────────────────────────────────────────────────────
 

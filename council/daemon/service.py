@@ -8,9 +8,10 @@ import logging
 import os
 import signal
 from collections.abc import Iterator
+from functools import partial
 
 from council import __version__
-from council.app import App
+from council.app import App, admission_of
 from council.daemon.inbox import Inbox, ScanResult
 from council.daemon.recurring import RecurringFolder
 from council.daemon.schedule import Scheduler
@@ -175,7 +176,8 @@ class Service:
 
 
 def _scheduler(app: App) -> Scheduler:
-    folder = RecurringFolder(app.home, app.root, max_bytes=app.settings.max_command_bytes)
+    admits = partial(admission_of, app.home, app.settings)
+    folder = RecurringFolder(app.home, app.root, max_bytes=app.settings.max_command_bytes, admits=admits)
 
     def active_ids() -> dict[str, str]:
         commands = {run.id: run.header.command.get("id") for run in app.engine.active.values()}

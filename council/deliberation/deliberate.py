@@ -110,7 +110,7 @@ class Deliberation:
         self.transcript = Transcript(task)
         self.synthesis: TurnResult | None = None
         self.stopped: Stopped | None = None
-        self._note_outside(task, *(member.memory for member in start.members))
+        self._note_outside(task)  # memory holds no request at all: see `digest`
 
     async def deliberate(self, inputs: Sequence[str]) -> None:
         """All rounds, then the synthesis. Raises CouncilError when it cannot go on, Parked when it can later."""
@@ -236,11 +236,14 @@ class Deliberation:
 
     async def _fulfil_requests(self, member: Member, turn: Turn) -> None:
         requests = parse(turn.result.text, max_requests=self._equipment.limits.max_requests_per_reply)
-        for number, request in enumerate(requests, start=1):
+        echoes = [self._is_echo(request) for request in requests]  # by what was there when the agent spoke
+        for number, (request, is_echo) in enumerate(zip(requests, echoes, strict=True), start=1):
             name = f"round/{turn.round}/{member.role}/request/{number}"
 
-            async def fulfil(request: Request = request) -> Evidence:
-                return self._evidence(request, await self._answer(request, member, turn.round), member.role, turn.round)
+            async def fulfil(request: Request = request, is_echo: bool = is_echo) -> Evidence:
+                return self._evidence(
+                    request, await self._answer(request, is_echo, member, turn.round), member.role, turn.round
+                )
 
             news = not self._run.journal.recorded(name)
             item = await self._run.step(name, fulfil, type=Evidence)
@@ -261,10 +264,10 @@ class Deliberation:
             error=item.error,
         )
 
-    async def _answer(self, request: Request, member: Member, round_no: int) -> ToolResult:
+    async def _answer(self, request: Request, is_echo: bool, member: Member, round_no: int) -> ToolResult:
         if not request.honoured:
             return _refusal("not_honoured", request.reason)
-        if self._is_echo(request) and not self._fulfilled_before(request):
+        if is_echo and not self._fulfilled_before(request):
             return _refusal("echoed", "this request stands in text from outside; only your own words can ask")
         asked = [item for item in self.transcript.entries if isinstance(item, Evidence)]
         if len(asked) >= self._equipment.limits.max_requests:

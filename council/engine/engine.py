@@ -37,7 +37,6 @@ from council.storage.paths import ConfinedRoot
 
 log = logging.getLogger(__name__)
 
-_STORAGE_RETRY_S = 30.0  # a full disk is looked at again this often
 _SECRET_BYTES = 32
 
 
@@ -75,6 +74,7 @@ class Engine:
         *,
         max_parallel_runs: int,
         max_wait_s: float,
+        storage_retry_s: float,
         run_secret: bytes | None = None,
     ) -> None:
         """`run_secret` is for tests alone: two runs of one comparison get the same."""
@@ -87,6 +87,7 @@ class Engine:
         self._clock = clock
         self._slots = max_parallel_runs
         self._max_wait_s = max_wait_s
+        self._storage_retry_s = storage_retry_s
         self._run_secret = run_secret
         self._written = OutputLedger(paths.outputs)
         self._lanes: dict[str, _Lane] = {}
@@ -254,10 +255,10 @@ class Engine:
                 self._park(run, parked)
             except StorageFailed as error:  # the wait cannot be noted: then it is the disk that is waited for
                 log.error("run %s: %s", run.id, error)
-                self._park(run, Parked("storage", _STORAGE_RETRY_S, error))
+                self._park(run, Parked("storage", self._storage_retry_s, error))
         except StorageFailed as error:
             log.error("run %s: %s", run.id, error)
-            self._park(run, Parked("storage", _STORAGE_RETRY_S, error))
+            self._park(run, Parked("storage", self._storage_retry_s, error))
         except Exception:
             log.exception("run %s met a defect while it ended; it is tried again at the next start", run.id)
             run.status = "waiting"

@@ -110,6 +110,12 @@ class Settings(BaseSettings):
         default=10.0, ge=0.1, le=3600, description="How long an unreadable or vanished command file is waited for."
     )
     scan_interval_s: float = Field(default=5.0, ge=0.05, le=3600, description="Scan commands/ at least this often.")
+    storage_retry_s: float = Field(
+        default=30.0,
+        ge=0.1,
+        le=3600,
+        description="A run that waits for the disk (full, read-only) tries again this often.",
+    )
     max_wait_s: float = Field(
         default=172_800.0, ge=0.1, le=30 * _DAY_S, description="A waiting run fails after this (48 h)."
     )

@@ -8,6 +8,7 @@ there it is a warning.
 from __future__ import annotations
 
 import difflib
+import logging
 import re
 import tomllib
 from collections.abc import Mapping
@@ -86,13 +87,32 @@ class MappingEnvSource(EnvSettingsSource):
         return {name.lower(): value for name, value in self._variables.items() if value}
 
 
+class _Told(logging.Handler):
+    """Collects what python-dotenv says of lines that it cannot read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.warnings: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = re.search(r"line (\d+)", record.getMessage())
+        self.warnings.append(f".env, line {line[1] if line else '?'}, is skipped: it is not NAME=value.")
+
+
 def read_dotenv(path: Path) -> tuple[dict[str, str], list[str]]:
     """The variables of a `.env` file, without interpolation, and what went wrong in reading it; never an error."""
     try:
         if not path.is_file():
             return {}, []
-        variables = dotenv_values(path, interpolate=False, encoding="utf-8-sig")  # -sig: Notepad's mark
-        return {name: value for name, value in variables.items() if value}, []
+        told = _Told()
+        parser_log = logging.getLogger("dotenv.main")
+        parser_log.addHandler(told)
+        parser_log.propagate = False  # what it says goes into our own warnings, with the name of the file
+        try:
+            variables = dotenv_values(path, interpolate=False, encoding="utf-8-sig")  # -sig: Notepad's mark
+        finally:
+            parser_log.removeHandler(told)
+        return {name: value for name, value in variables.items() if value}, told.warnings
     except (OSError, ValueError) as error:
         return {}, [f".env is skipped: it cannot be read ({type(error).__name__})."]
 

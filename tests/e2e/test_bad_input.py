@@ -46,7 +46,7 @@ from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, tex
 from tests.harness import Daemon, command, drop_command, make_home, receipts, run_cli, wait_until
 
 SCRIPTED = 'model = "scripted:script.yaml"\n'
-SHORT = f"settle_s = 0.5\nscan_interval_s = 0.2\n{SCRIPTED}"
+SHORT = f"storage_retry_s = 1\nsettle_s = 0.5\nscan_interval_s = 0.2\n{SCRIPTED}"
 NEVER = "3600"  # seconds: beyond the end of any test
 STORAGE_TIMEOUT_S = 150.0  # a run that waits for storage is tried every 30 s
 
@@ -391,7 +391,7 @@ def test_a_full_disk_makes_a_run_wait_and_nothing_is_lost(
     tmp_path: Path, fake: FakeGemini, env: dict[str, str], gate: Gate, mount_disk: Callable[[Path], SmallDisk]
 ) -> None:
     disk = mount_disk(tmp_path / "home")
-    home = make_home(disk.folder, settings="settle_s = 0.5\nscan_interval_s = 0.5\n")
+    home = make_home(disk.folder, settings="storage_retry_s = 1\nsettle_s = 0.5\nscan_interval_s = 0.5\n")
     later = home / "later.json"
     later.write_text(json.dumps(command("The later task.", output_artifact_path="artifacts/later.md", session="b")))
     with Daemon(home, env=env) as daemon:
@@ -454,7 +454,9 @@ def test_a_run_that_is_to_wait_for_its_provider_on_a_full_disk_is_not_forgotten(
     tmp_path: Path, fake: FakeGemini, env: dict[str, str], gate: Gate, mount_disk: Callable[[Path], SmallDisk]
 ) -> None:
     disk = mount_disk(tmp_path / "home")
-    home = make_home(disk.folder, settings="settle_s = 0.5\nscan_interval_s = 0.5\nmax_inline_wait_s = 0\n")
+    home = make_home(
+        disk.folder, settings="storage_retry_s = 1\nsettle_s = 0.5\nscan_interval_s = 0.5\nmax_inline_wait_s = 0\n"
+    )
     gate.then = lambda request: error(429, "RESOURCE_EXHAUSTED", retry_after=5)
     with Daemon(home, env=env) as daemon:
         daemon.ready()

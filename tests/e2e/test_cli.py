@@ -650,3 +650,12 @@ def test_a_command_dropped_into_a_home_named_by_the_environment_or_the_flag_is_s
     flagged = run_cli("--home", os.fspath(quick), "show", "last", cwd=elsewhere)
     assert flagged.stdout.startswith("# Asked from elsewhere\n")
     assert [path.name for path in elsewhere.iterdir()] == ["question.json"]
+
+
+@pytest.mark.parametrize("arguments", [(), ("--wait",)])
+def test_submit_refuses_markdown_that_is_no_command_and_drops_nothing(quick: Path, arguments: tuple[str, ...]) -> None:
+    (quick / "notes.md").write_text("# Notes\n\nNo front matter here.\n")
+    done = run_cli("submit", "notes.md", *arguments, cwd=quick)
+    assert done.returncode == 2
+    assert "without a command's front matter" in done.stderr
+    assert not (quick / "commands" / "notes.md").exists()

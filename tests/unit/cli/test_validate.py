@@ -147,9 +147,10 @@ def test_a_memory_command_for_an_unknown_role_is_invalid(home: Path, tmp_path: P
     assert (problem["field"], "AUDITOR" in problem["fix"]) == ("role", True)
 
 
-def test_cancelling_a_run_that_is_not_active_is_a_warning(home: Path, tmp_path: Path) -> None:
+def test_cancelling_a_run_that_is_not_active_is_a_problem_as_it_is_for_the_daemon(home: Path, tmp_path: Path) -> None:
     found = told(home, write(tmp_path, "a.json", {"type": "cancel", "run": "r-1"}))
-    assert [(found["valid"], warning["field"]) for warning in found["warnings"]] == [(True, "run")]
+    assert found["valid"] is False
+    assert [problem["field"] for problem in found["problems"]] == ["run"]
 
 
 def test_a_file_in_a_folder_recurring_is_checked_as_a_recurring_command(home: Path) -> None:

@@ -226,3 +226,20 @@ def test_a_task_in_front_matter_and_body_is_refused() -> None:
 
 def test_front_matter_that_is_not_closed_may_still_be_completed() -> None:
     assert isinstance(refused("---\noutput_artifact_path: a.md\n", "a.md"), Unparsable)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"type":"memory","role":"AUDITOR","action":"replace","answers":[{"run_id":"x","answer":"y","foo":1}]}',
+        '{"type":"memory","role":"AUDITOR","action":"replace","answers":{"foo":1}}',
+        '{"type":"memory","role":"AUDITOR","action":"reset","foo":{"bar":1}}',
+        '{"type":"cancel","run":"x","foo":1}',
+        '{"type":"resume","run":"x","accept_drift":"yes","foo":[1]}',
+        '{"task_description":"x","output_artifact_path":"a.md","config":{"budget":{"max_call":1,"max_usd":"x"}}}',
+        '{"task_description":"x","output_artifact_path":"a.md","config":{"budget":[1]}}',
+    ],
+)
+def test_an_unknown_key_at_any_depth_of_any_type_is_an_error_and_no_defect(text: str) -> None:
+    error = refused(text)
+    assert error.line == 1
