@@ -21,11 +21,14 @@ from typing import Literal
 from council.agents.manifest import load_personas, require_roles
 from council.agents.memory import decode_session
 from council.app import build_model, seeds_folder
+from council.commands.documents import NotACommand
+from council.commands.recurring import parse_recurring
 from council.deliberation.handler import TRIAD
-from council.errors import ConfigError, CouncilError, ModelError, PersonaError
+from council.errors import CommandInvalid, ConfigError, CouncilError, ModelError, PersonaError
 from council.ids import Clock, timestamp
 from council.llm.base import Message
 from council.settings import Home, LoadedSettings, ProviderKeys, Settings, load_settings
+from council.storage.drop import is_command_name
 from council.storage.files import FileLock
 
 MIN_PYTHON = (3, 11)
@@ -60,7 +63,13 @@ def examine(
     if loaded is not None:
         checks += [check_model(home, loaded.settings, keys), check_personas(home, loaded.settings)]
         checks.append(check_watching(loaded.settings))
-    checks += [*check_memory(home), *check_leftovers(home), check_clock(home, clock), check_disk(home)]
+    checks += [
+        *check_memory(home),
+        *check_schedules(home),
+        *check_leftovers(home),
+        check_clock(home, clock),
+        check_disk(home),
+    ]
     return checks
 
 
@@ -139,7 +148,9 @@ def check_watching(settings: Settings, proc: Path = Path("/proc")) -> Check:
     try:
         watches, instances = (int((limits / f"max_user_{kind}").read_text()) for kind in ("watches", "instances"))
     except (OSError, ValueError):
-        return Check(name, "warn", f"the limits of inotify cannot be read; {every}", "council config: watch = poll")
+        return Check(
+            name, "warn", f"the limits of inotify cannot be read; {every}", "council run with COUNCIL_WATCH=poll"
+        )
     used = _inotify_instances(proc)
     shown = f"inotify: {watches} watches, {used} of {instances} instances in use"
     if instances - used < _MIN_INSTANCES_LEFT:
@@ -225,6 +236,10 @@ def check_model(home: Home, settings: Settings, keys: ProviderKeys) -> Check:
         return Check("model", "fail", f"{settings.model} needs a key, and GEMINI_API_KEY is not set", fix)
     if provider == "scripted" and not (home.root / detail).is_file():
         return Check("model", "fail", f"the script {detail} is not there", "write it, or choose another model")
+    try:
+        build_model(home, settings, keys)
+    except CouncilError as error:
+        return Check("model", "fail", error.message, error.fix)
     if provider == "offline":
         return Check("model", "ok", "offline: extractive, no language model")
     return Check("model", "ok", f"{settings.model}{', its key is set' if provider == 'gemini' else ''}")
@@ -270,6 +285,25 @@ def _memory_fix(home: Home, path: Path) -> str:
     return f"council memory reset {role} --lane {_lane(home, path)}"
 
 
+def check_schedules(home: Home) -> Iterator[Check]:
+    """The recurring commands; nothing in a home without any."""
+    folder = home.commands / "recurring"
+    names = [name for name in _names(folder, "*") if is_command_name(name)]
+    bad = 0
+    for name in names:
+        try:
+            parse_recurring(name, (folder / name).read_bytes())
+        except NotACommand:
+            continue
+        except (CommandInvalid, OSError) as error:
+            bad += 1
+            yield Check(
+                "schedules", "warn", f"commands/recurring/{name}: {error}", f"correct commands/recurring/{name}"
+            )
+    if names and not bad:
+        yield Check("schedules", "ok", f"{len(names)} recurring command{'s' if len(names) != 1 else ''}")
+
+
 def check_leftovers(home: Home) -> Iterator[Check]:
     """Who holds the home; and, when nobody does, what an end without warning left behind."""
     holder = FileLock.holder(home.lock_file)
@@ -295,7 +329,7 @@ def check_leftovers(home: Home) -> Iterator[Check]:
 def _temporary_files(home: Home) -> Iterator[Path]:
     for folder in (home.commands, home.artifacts, home.session_states, home.runtime):
         for pattern in (".*.staged", ".*.tmp"):
-            yield from sorted(folder.glob(pattern))
+            yield from sorted(folder.rglob(pattern))
 
 
 def _names(folder: Path, pattern: str) -> list[str]:

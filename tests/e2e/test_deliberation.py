@@ -496,3 +496,37 @@ def test_an_earlier_decision_as_input_does_not_disable_the_requests_it_tells_of(
     drop_command(home, command("Review it.", input_artifacts=["artifacts/first.md"]))
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
     assert "**ORCHESTRATOR (Fulfilled Request):** Provided `b.md`" in (home / "artifacts" / "out.md").read_text()
+
+
+def test_the_originals_seed_files_speak_from_a_configured_folder(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    (home / "dataset_package").mkdir()
+    for role in ROLES:
+        seed = home / "dataset_package" / f"core_essence_{role.lower()}_awakening_seed.txt"
+        seed.write_text(f"The core essence of the {role}, as the original wrote it.\n")
+    drop_command(home, command())
+    done = run_cli("run", "--once", cwd=home, env={**env, "COUNCIL_SEEDS_DIR": "dataset_package"})
+    assert done.returncode == 0
+    for request in fake.requests:
+        assert f"The core essence of the {role_of(request)}" in request.system
+        assert "[ORCHESTRATOR_REQUEST: READ_FILE(path/to/file.md)]" in request.system
+
+
+def test_requests_beyond_the_caps_of_a_reply_and_of_a_task_are_refused_and_said(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    for number in range(4):
+        (home / f"f{number}.md").write_text(f"fact {number}\n")
+    asked = "\n".join(f"[ORCHESTRATOR_REQUEST: READ_FILE(f{number}.md)]" for number in range(3))
+    fake.reply = answers({"COORDINATOR": asked, "STRATEGIST": "[ORCHESTRATOR_REQUEST: READ_FILE(f3.md)]"})
+    drop_command(home, command())
+    caps = {**env, "COUNCIL_MAX_REQUESTS_PER_REPLY": "2", "COUNCIL_MAX_REQUESTS_PER_TASK": "3"}
+    assert run_cli("run", "--once", cwd=home, env=caps).returncode == 0
+    said = json.dumps([request.body for request in fake.requests])
+    assert "fact 1" in said
+    assert "fact 2" not in said
+    assert "fact 3" not in said
+    artifact = (home / "artifacts" / "out.md").read_text()
+    assert "at most 2 requests per reply" in artifact
+    assert "this task has used its 3 requests" in artifact
