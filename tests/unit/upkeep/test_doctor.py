@@ -107,11 +107,25 @@ def test_a_missing_key_fails_naming_the_variable_and_a_present_one_is_never_show
     assert (check.status, "AIza" in check.message + check.fix) == ("ok", False)
 
 
-def test_a_missing_script_of_the_scripted_model_fails(home: Home) -> None:
+def test_a_missing_or_unusable_script_of_the_scripted_model_fails(home: Home) -> None:
     (home.root / "council.toml").write_text('model = "scripted:script.json"\n')
     assert found(home)["model"].status == "fail"
     (home.root / "script.json").write_text("{}")
+    assert found(home)["model"].status == "fail"
+    (home.root / "script.json").write_text('{"default": {"text": "yes"}}')
     assert found(home)["model"].status == "ok"
+
+
+def test_a_recurring_command_that_does_not_parse_is_named(home: Home) -> None:
+    folder = home.commands / "recurring"
+    folder.mkdir()
+    (folder / "good.yaml").write_text(
+        "schedule: 0 7 * * *\ntask_description: x\noutput_artifact_path: artifacts/x.md\n"
+    )
+    assert found(home)["schedules"].status == "ok"
+    (folder / "bad.yaml").write_text("schedule: never\ntask_description: x\noutput_artifact_path: artifacts/x.md\n")
+    check = found(home)["schedules"]
+    assert (check.status, "bad.yaml" in check.message) == ("warn", True)
 
 
 def test_a_persona_that_does_not_parse_or_lacks_fails(home: Home) -> None:
