@@ -15,13 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, Unpack
 
 import msgspec
 
 from council.errors import ConfigError, CouncilError, ModelError, StorageFailed
 from council.ids import Clock
-from council.llm.base import Message, Model, OnText, Reply, ToolSpec, TurnInfo, Usage
+from council.llm.base import Asked, Message, Model, ModelAround, Reply, Usage
 
 _MILLION = Decimal(1_000_000)
 _FIRST_CHARS_PER_TOKEN = 3.0  # the safe side before anything is measured: prose has four to five, code three
@@ -317,39 +317,21 @@ class Budget:
                 raise BudgetSpent(scope, meter, limit, used)
 
 
-class BudgetedModel:
+class BudgetedModel(ModelAround):
     """A Model that reserves before each call of the inner one, and settles after it."""
 
     def __init__(
         self, inner: Model, budget: Budget, calibration: Calibration, *, max_output_tokens: int | None
     ) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._budget = budget
         self._calibration = calibration
         self._max_output_tokens = max_output_tokens or _DEFAULT_OUTPUT_TOKENS
 
-    @property
-    def name(self) -> str:
-        return self._inner.name
-
-    @property
-    def context_tokens(self) -> int:
-        return self._inner.context_tokens
-
-    async def generate(
-        self,
-        messages: Sequence[Message],
-        *,
-        system: str,
-        schema: Mapping[str, Any] | None = None,
-        tools: Sequence[ToolSpec] = (),
-        on_text: OnText | None = None,
-        max_output_tokens: int | None = None,
-        temperature: float | None = None,
-        info: TurnInfo | None = None,
-    ) -> Reply:
-        chars = len(system) + sum(len(message.text) for message in messages)
-        output_tokens = max_output_tokens or self._max_output_tokens
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
+        info = asked.get("info")
+        chars = len(asked["system"]) + sum(len(message.text) for message in messages)
+        output_tokens = asked.get("max_output_tokens") or self._max_output_tokens
         closing = info is not None and info.purpose == CLOSING
         budget = self._budget
         if budget.closing is None and not closing and (budget.command.bounded or budget.day.bounded):
@@ -360,16 +342,7 @@ class BudgetedModel:
         began_s = budget.clock.monotonic_s()
         usage: Usage | None = None
         try:
-            reply = await self._inner.generate(
-                messages,
-                system=system,
-                schema=schema,
-                tools=tools,
-                on_text=on_text,
-                max_output_tokens=max_output_tokens,
-                temperature=temperature,
-                info=info,
-            )
+            reply = await self._inner.generate(messages, **asked)
             usage = reply.usage
             if usage is not None:
                 self._calibration.learn(self.name, chars, usage.input_tokens)
@@ -379,6 +352,3 @@ class BudgetedModel:
             raise
         finally:
             budget.settle(entry, usage, budget.clock.monotonic_s() - began_s)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()

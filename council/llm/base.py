@@ -7,7 +7,7 @@ beyond these types. Failures are `ModelError` with one of the kinds in `council.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Required, TypedDict
 
 import msgspec
 
@@ -87,6 +87,18 @@ class TurnInfo(msgspec.Struct, frozen=True):
     task: str = ""
 
 
+class Asked(TypedDict, total=False):
+    """What a request says beside its messages; see `Model.generate`. For models that pass a request on."""
+
+    system: Required[str]
+    schema: Mapping[str, Any] | None
+    tools: Sequence[ToolSpec]
+    on_text: OnText | None
+    max_output_tokens: int | None
+    temperature: float | None
+    info: TurnInfo | None
+
+
 class Model(Protocol):
     """A language model, or something that stands in for one.
 
@@ -115,3 +127,21 @@ class Model(Protocol):
     ) -> Reply: ...
 
     async def aclose(self) -> None: ...
+
+
+class ModelAround:
+    """A model around another one: the same name and window, closed with it. Sub-classes say what `generate` adds."""
+
+    def __init__(self, inner: Model) -> None:
+        self._inner = inner
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    @property
+    def context_tokens(self) -> int:
+        return self._inner.context_tokens
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

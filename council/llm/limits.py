@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Unpack
 
 from council.errors import ModelError
 from council.ids import Clock
-from council.llm.base import Message, Model, OnText, Reply, ToolSpec, TurnInfo
+from council.llm.base import Asked, Message, Model, ModelAround, Reply
 
 _MINUTE_S = 60.0
 Sleep = Callable[[float], Awaitable[None]]
@@ -77,49 +77,18 @@ class Bucket:
         return self._started[0] + _MINUTE_S - now
 
 
-class LimitedModel:
+class LimitedModel(ModelAround):
     """A Model whose calls go through a bucket."""
 
     def __init__(self, inner: Model, bucket: Bucket) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._bucket = bucket
 
-    @property
-    def name(self) -> str:
-        return self._inner.name
-
-    @property
-    def context_tokens(self) -> int:
-        return self._inner.context_tokens
-
-    async def generate(
-        self,
-        messages: Sequence[Message],
-        *,
-        system: str,
-        schema: Mapping[str, Any] | None = None,
-        tools: Sequence[ToolSpec] = (),
-        on_text: OnText | None = None,
-        max_output_tokens: int | None = None,
-        temperature: float | None = None,
-        info: TurnInfo | None = None,
-    ) -> Reply:
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
         async with self._bucket:
             try:
-                return await self._inner.generate(
-                    messages,
-                    system=system,
-                    schema=schema,
-                    tools=tools,
-                    on_text=on_text,
-                    max_output_tokens=max_output_tokens,
-                    temperature=temperature,
-                    info=info,
-                )
+                return await self._inner.generate(messages, **asked)
             except ModelError as error:
                 if error.retry_after_s is not None and error.kind in ("rate", "overload"):
                     self._bucket.pause(error.retry_after_s)
                 raise
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()

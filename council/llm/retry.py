@@ -7,18 +7,18 @@ its `retry_after_s`, and the engine parks the run.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Unpack
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
 from council.errors import ModelError
-from council.llm.base import Message, Model, OnText, Reply, ToolSpec, TurnInfo
+from council.llm.base import Asked, Message, Model, ModelAround, OnText, Reply
 
 OnRetry = Callable[[ModelError, int, float], None]
 
 
-class RetryingModel:
+class RetryingModel(ModelAround):
     """`inner`, called up to `attempts` times (at least 1) for errors that are `retryable`.
 
     The wait is the larger of the backoff (`initial_wait_s`, doubled per attempt, at most `max_wait_s`) and the
@@ -42,47 +42,21 @@ class RetryingModel:
     ) -> None:
         if attempts < 1:
             raise ValueError(f"attempts must be at least 1, not {attempts}")
-        self._inner = inner
+        super().__init__(inner)
         self._attempts = attempts
         self._max_wait_s = max_wait_s
         self._initial_wait_s = initial_wait_s
         self._on_retry = on_retry
         self._sleep = sleep
 
-    @property
-    def name(self) -> str:
-        return self._inner.name
-
-    @property
-    def context_tokens(self) -> int:
-        return self._inner.context_tokens
-
-    async def generate(
-        self,
-        messages: Sequence[Message],
-        *,
-        system: str,
-        schema: Mapping[str, Any] | None = None,
-        tools: Sequence[ToolSpec] = (),
-        on_text: OnText | None = None,
-        max_output_tokens: int | None = None,
-        temperature: float | None = None,
-        info: TurnInfo | None = None,
-    ) -> Reply:
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
         """As `Model.generate`; raises the last attempt's ModelError."""
+        on_text = asked.get("on_text")
         shown = _Shown(on_text) if on_text is not None else None
+        asked["on_text"] = shown
 
         async def attempt() -> Reply:
-            return await self._inner.generate(
-                messages,
-                system=system,
-                schema=schema,
-                tools=tools,
-                on_text=shown,
-                max_output_tokens=max_output_tokens,
-                temperature=temperature,
-                info=info,
-            )
+            return await self._inner.generate(messages, **asked)
 
         def worth_another(exc: BaseException) -> bool:
             return self._can_help(exc) and not (shown is not None and shown.begun)
@@ -96,9 +70,6 @@ class RetryingModel:
             reraise=True,
         )
         return await retrying(attempt)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
     def _can_help(self, exc: BaseException) -> bool:
         return isinstance(exc, ModelError) and exc.retryable and (exc.retry_after_s or 0.0) <= self._max_wait_s
