@@ -20,6 +20,7 @@ def replay(
     ctx: typer.Context,
     run: Annotated[str, typer.Argument(help="A run's id, the beginning of one, or `last`.")] = "last",
     check: Annotated[bool, typer.Option("--check", help="Only say whether the artifact on disk is the same.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with the page in it.")] = False,
 ) -> None:
     """Render an ended run's artifact again from its journal, with no model call."""
     from council.cli.runs import find_run, read_receipt
@@ -28,12 +29,16 @@ def replay(
     home = cli.home()
     receipt = read_receipt(home, find_run(home, run))
     page = _replayed(cli, _journal(home, receipt.run_id))
-    if not check:
-        sys.stdout.buffer.write(page)
-        return
     path = home.root / receipt.artifact.path if receipt.artifact else None
     same = path is not None and path.is_file() and path.read_bytes() == page
     shown = receipt.artifact.path if receipt.artifact else "the artifact"
+    if as_json:
+        told = {"run_id": receipt.run_id, "artifact": shown, "same": same, "page": page.decode("utf-8", "replace")}
+        typer.echo(json.dumps(told, ensure_ascii=False))
+        return
+    if not check:
+        sys.stdout.buffer.write(page)
+        return
     typer.echo(f"{shown} {'is what the journal says' if same else 'differs from what the journal says'}.")
     raise typer.Exit(0 if same else EXIT_FAILED)
 

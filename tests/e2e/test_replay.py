@@ -46,6 +46,8 @@ def test_a_replay_is_the_artifact_byte_for_byte_and_makes_no_call(
     done = run_cli("replay", "last", cwd=home)
     assert done.stdout == artifact.read_text()
     assert run_cli("replay", str(receipt["run_id"]), "--check", cwd=home).returncode == 0
+    told = json.loads(run_cli("replay", "--json", cwd=home).stdout)
+    assert (told["run_id"], told["same"], told["page"]) == (receipt["run_id"], True, done.stdout)
     assert len(fake.requests) == calls
 
 
