@@ -120,9 +120,9 @@ class Memory:
         return Loaded(session, f"{said}; the last good copy took its place")
 
     def outputs(self, session: Session, home: Path) -> list[Output]:
-        """The files that make `session` the agent's memory, to be committed with a run; the newest task's page in the
-        archive is one of them."""
-        archived = session.tasks[-1:]  # every task has its page from the start, so that a query reaches all of them
+        """The files that make `session` the agent's memory, to be committed with a run; tasks beyond the kept ones go
+        to the archive in the same commit."""
+        archived = session.tasks[:-KEPT_TASKS]
         kept = msgspec.structs.replace(session, tasks=session.tasks[-KEPT_TASKS:])
         data = encode_session(kept)
         name = session_name(session.role, session.lane)
