@@ -166,14 +166,21 @@ def _admit(
     cli: CliState, home: Home, settings: Settings, document: Document, command: AnyCommand, verdict: Verdict
 ) -> None:
     """The checks that only the home can answer, the same that admission makes."""
-    from council.app import admission_of
+    from council.app import admission_of, build_receipts
     from council.commands.documents import Problem
     from council.commands.models import CancelCommand, DeliberateCommand, ResumeCommand
+    from council.engine.receipts import require_resumable
 
+    is_active = isinstance(command, (CancelCommand, ResumeCommand)) and (home.runtime / "active" / command.run).exists()
     if isinstance(command, ResumeCommand):
-        return  # the daemon alone knows whether the run can go on
+        if not is_active:
+            try:
+                require_resumable(build_receipts(home), home.runs / command.run, accept_drift=command.accept_drift)
+            except CommandInvalid as error:
+                verdict.problems.append(Problem(error.message, error.fix, "run", *document.locate(("run",))))
+        return
     if isinstance(command, CancelCommand):
-        if not (home.runtime / "active" / command.run).exists():
+        if not is_active:
             place = document.locate(("run",))
             fix = "see `council status` for the runs that are"
             verdict.problems.append(Problem(f"{command.run!r} is not active", fix, "run", *place))

@@ -26,10 +26,18 @@ from council.engine.commit import Output, roll_forward, stage
 from council.engine.journal import FINISH, Exhausted, FileJournal, Handback
 from council.engine.ledger import Ledger, entry_of_header
 from council.engine.outputs import OutputFile, OutputLedger
-from council.engine.receipts import ArtifactRef, ErrorRef, IdBinding, Receipt, Receipts
+from council.engine.receipts import (
+    ArtifactRef,
+    ErrorRef,
+    IdBinding,
+    Receipt,
+    Receipts,
+    not_resumable,
+    require_resumable,
+)
 from council.engine.records import EPOCH, Committed, Ended, FileIdentity, Reopened, RunHeader, RunStatus, Waiting
 from council.engine.runs import Admission, Execution, Finish, Handler, Outcome, Parked, Run
-from council.errors import CommandInvalid, CouncilError, Drift, JournalDamaged, PathRefused, StorageFailed
+from council.errors import CouncilError, JournalDamaged, PathRefused, StorageFailed
 from council.events import Events
 from council.ids import Clock, new_run_id, timestamp
 from council.storage.files import fsync_dir
@@ -457,19 +465,13 @@ class Engine:
                 timer.cancel()
             self._start(run)
         else:
-            raise _not_resumable(
+            raise not_resumable(
                 run_id, f"is {run.status}", "it goes on by itself; `council status` shows how far it is"
             )
 
     def _reopen(self, run_id: str, *, accept_drift: bool) -> None:
-        receipt = self._receipts.read(run_id)
         folder = self._paths.runs / run_id
-        if receipt is None or not (folder / "journal.jsonl").exists():
-            raise _not_resumable(run_id, "is not known here, or was pruned", "`council status` lists the last runs")
-        if receipt.status not in ("failed", "cancelled"):
-            raise _not_resumable(run_id, f"ended {receipt.status}", "drop its command again to run it anew")
-        if receipt.error is not None and receipt.error.code == Drift.code and not accept_drift:
-            raise _not_resumable(run_id, "was ended by drift", "say accept_drift: true (--accept-drift) to go on")
+        require_resumable(self._receipts, folder, accept_drift=accept_drift)
         (self._paths.active / run_id).touch()  # from here a crash leaves a run that the next start completes or resumes
         journal = FileJournal.load(folder / "journal.jsonl")
         journal.reopen(Reopened(timestamp(self._clock.now()), accept_drift))
@@ -523,7 +525,3 @@ class Engine:
             await asyncio.wait(tasks)
         for run in self.active.values():
             run.journal.close()
-
-
-def _not_resumable(run_id: str, reason: str, fix: str) -> CommandInvalid:
-    return CommandInvalid(f"the run {run_id!r} {reason}.", fix=fix, field="run")

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from council.engine.records import FileIdentity, RunStatus
-from council.errors import IdConflict
+from council.errors import CommandInvalid, Drift, IdConflict
 from council.ids import sha256_hex
 from council.storage.files import write_atomic
 
@@ -156,3 +156,19 @@ class Receipts:
 
     def _id_path(self, id_: str) -> Path:
         return self._ids / f"{sha256_hex(id_)}.json"
+
+
+def require_resumable(receipts: Receipts, folder: Path, *, accept_drift: bool) -> None:
+    """Whether the ended run whose folder this is can go on. Raises CommandInvalid with the reason when it cannot."""
+    run_id = folder.name
+    receipt = receipts.read(run_id)
+    if receipt is None or not (folder / "journal.jsonl").exists():
+        raise not_resumable(run_id, "is not known here, or was pruned", "`council status` lists the last runs")
+    if receipt.status not in ("failed", "cancelled"):
+        raise not_resumable(run_id, f"ended {receipt.status}", "drop its command again to run it anew")
+    if receipt.error is not None and receipt.error.code == Drift.code and not accept_drift:
+        raise not_resumable(run_id, "was ended by drift", "say accept_drift: true (--accept-drift) to go on")
+
+
+def not_resumable(run_id: str, reason: str, fix: str) -> CommandInvalid:
+    return CommandInvalid(f"the run {run_id!r} {reason}.", fix=fix, field="run")

@@ -153,6 +153,12 @@ def test_cancelling_a_run_that_is_not_active_is_a_problem_as_it_is_for_the_daemo
     assert [problem["field"] for problem in found["problems"]] == ["run"]
 
 
+def test_resuming_a_run_that_cannot_go_on_is_a_problem_as_it_is_for_the_daemon(home: Path, tmp_path: Path) -> None:
+    found = told(home, write(tmp_path, "a.json", {"type": "resume", "run": "r-1"}))
+    assert found["valid"] is False
+    assert "not known here" in found["problems"][0]["message"]
+
+
 def test_a_file_in_a_folder_recurring_is_checked_as_a_recurring_command(home: Path) -> None:
     folder = home / "commands" / "recurring"
     assert told(home, write(folder, "a.json", {**command(), "schedule": "0 7 * * 1-5"}))["valid"] is True
