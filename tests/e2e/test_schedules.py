@@ -195,3 +195,21 @@ def test_a_crontab_line_whose_run_fails_ends_with_the_documented_code(offline_ho
     assert as_cron_runs_it("risks.json", offline_home).returncode == 2
     (offline_home / "personas").rename(offline_home / "elsewhere")
     assert as_cron_runs_it("risks.json", offline_home).returncode == 3
+
+
+def test_a_recurring_command_that_admission_would_refuse_gets_a_note_beside_it_and_drops_nothing(
+    tmp_path: Path,
+) -> None:
+    home = make_home(tmp_path / "home", settings='model = "offline"\n')
+    folder = home / "commands" / "recurring"
+    folder.mkdir()
+    (folder / "out.json").write_text(
+        json.dumps({"schedule": "* * * * *", "task_description": "x", "output_artifact_path": "../x.md"})
+    )
+    (folder / "end.json").write_text(json.dumps({"schedule": "* * * * *", "type": "cancel", "run": "r-1"}))
+    for path in folder.iterdir():
+        os.utime(path, (1, 1))  # long finished: a file just written is not judged yet
+    assert run_cli("run", "--once", cwd=home).returncode == 0
+    assert "output_artifact_path" in (folder / "out.json.error.md").read_text()
+    assert "cannot be of type 'cancel'" in (folder / "end.json.error.md").read_text()
+    assert not (home / "commands" / "failed").exists()
