@@ -1,7 +1,7 @@
 """The subject of `pickup`: the real daemon, `Service` over `build_app`, with two clocks in it and runs that end at once.
 
-Prints one JSON line per command: when its bytes were read (before they are parsed), and when `Engine.admit` returned,
-which is after record 0 was synced.
+Prints one JSON line per command: when its bytes were read (before they are parsed), and when its run had been created,
+which is after record 0 was synced and its folder had its name.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from council.app import App, build_app
 from council.commands.models import DeliberateCommand
 from council.daemon.service import Service
 from council.engine.engine import Engine, EnginePaths
-from council.engine.receipts import Receipt
-from council.engine.records import FileIdentity
+from council.engine.records import RunHeader
 from council.engine.runs import Admission, Finish, Handler, Outcome, Run
 from council.events import Event
 from council.settings import Home, load_provider_keys, load_settings
@@ -41,13 +40,13 @@ class TimedRoot(ConfinedRoot):
 class TimedEngine(Engine):
     """Tells when record 0 was on the disk."""
 
-    def admit(self, command: DeliberateCommand, file: FileIdentity) -> Run | Receipt:
-        admitted = super().admit(command, file)
+    def _create(self, header: RunHeader, id_: str | None) -> Run:
+        run = super()._create(header, id_)
         synced_ns = time.monotonic_ns()
-        root = self._root
+        name, root = header.file.name, self._root
         assert isinstance(root, TimedRoot)
-        print(json.dumps({"name": file.name, "read_ns": root.read_ns[file.name], "synced_ns": synced_ns}), flush=True)
-        return admitted
+        print(json.dumps({"name": name, "read_ns": root.read_ns[name], "synced_ns": synced_ns}), flush=True)
+        return run
 
 
 @dataclass(frozen=True)

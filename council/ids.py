@@ -42,13 +42,15 @@ STEWARD = Principal("steward", "steward")
 
 def new_run_id(now: datetime) -> str:
     """`20261120-225413-k3f9x2ab`: sorts by time, reads aloud, 40 random bits against a crowd in one second."""
-    tail = "".join(secrets.choice(_ID_ALPHABET) for _ in range(8))
-    return f"{now.astimezone(UTC):%Y%m%d-%H%M%S}-{tail}"
+    bits = secrets.randbits(40)
+    tail = "".join(_ID_ALPHABET[bits >> shift & 31] for shift in range(0, 40, 5))
+    date, _, time_of_day = timestamp(now).removesuffix("Z").partition("T")
+    return f"{date.replace('-', '')}-{time_of_day.replace(':', '')}-{tail}"
 
 
 def timestamp(moment: datetime) -> str:
     """UTC, to the second, as RFC 3339 writes it: `2026-11-20T22:54:13Z`."""
-    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def canonical_json(value: object) -> bytes:

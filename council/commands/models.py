@@ -214,4 +214,9 @@ def dump(command: AnyCommand) -> dict[str, Any]:
 
 def canonical_hash(command: AnyCommand) -> str:
     """SHA-256 over what the command asks for: `$schema` and `id` do not count, order and spelling of JSON neither."""
-    return sha256_hex(canonical_json(command.model_dump(mode="json", exclude={"schema_", "id"})))
+    return hash_of_dump(dump(command))
+
+
+def hash_of_dump(dumped: dict[str, Any]) -> str:
+    """`canonical_hash` of the command that was dumped."""
+    return sha256_hex(canonical_json({key: value for key, value in dumped.items() if key not in ("$schema", "id")}))

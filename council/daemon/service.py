@@ -96,11 +96,12 @@ class Service:
         while not self._signalled:
             self._wake.clear()
             began_s = self._app.clock.monotonic_s()
-            due_s = self._scheduler.tick() if self._scheduler is not None else None
-            if self._once:
+            if self._once and self._scheduler is not None:
+                self._scheduler.tick()
                 self._scheduler = None  # what is due at the start is drained, and nothing after it
             result = await self._inbox.scan()
-            result.look_within(due_s)
+            if self._scheduler is not None:  # after the scan: somebody waits for that
+                result.look_within(self._scheduler.tick())
             took_s = self._app.clock.monotonic_s() - began_s
             if self._once and self._drained(result):
                 return EXIT_WAITING if self._app.engine.active else self._worst()
@@ -147,13 +148,15 @@ class Service:
         """Looks at the inbox again when the queue has drained, or when a file may have waited for this."""
         if event.kind == "run_ended":
             self._exits.add(_RUN_EXIT[event.data["status"]])
-        if event.kind in ("run_ended", "run_waiting", "command_changed") and (
-            event.kind == "command_changed"
-            or not self._app.engine.running
-            or not self._app.engine.active
-            or self._inbox.waits_for_a_run
+        if event.kind in ("command_changed", "schedule_due") or (  # a file of ours that no event may tell of
+            event.kind in ("run_ended", "run_waiting") and self._may_be_due
         ):
             asyncio.get_running_loop().call_soon(self._wake.set)
+
+    @property
+    def _may_be_due(self) -> bool:
+        engine = self._app.engine
+        return not engine.running or not engine.active or self._inbox.waits_for_a_run
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from watchdog.events import (
     FileClosedEvent,
@@ -20,7 +21,7 @@ from watchdog.events import (
     FileSystemEventHandler,
 )
 from watchdog.observers import Observer
-from watchdog.observers.api import BaseObserver
+from watchdog.observers.api import BaseObserver, EventQueue
 
 from council.storage.drop import is_command_name
 
@@ -29,15 +30,6 @@ log = logging.getLogger(__name__)
 # Created counts because link() makes a whole file without a close; modified does not: it comes with every write.
 _KINDS: list[type[FileSystemEvent]] = [FileClosedEvent, FileMovedEvent, FileCreatedEvent, FileDeletedEvent]
 _STOP_TIMEOUT_S = 5.0
-
-
-def _observer() -> BaseObserver:
-    """On Linux one that also tells of files moved in from elsewhere as moved, not as created."""
-    if sys.platform.startswith("linux"):
-        from watchdog.observers.inotify import InotifyObserver
-
-        return InotifyObserver(generate_full_events=True)
-    return Observer()
 
 
 class _Waker(FileSystemEventHandler):
@@ -54,13 +46,45 @@ class _Waker(FileSystemEventHandler):
             self._wake(whole)
 
 
+def _observer(waker: _Waker) -> BaseObserver:
+    """On Linux one that also tells of files moved in from elsewhere as moved, not as created."""
+    if not sys.platform.startswith("linux"):
+        return Observer()
+    from watchdog.observers.inotify import InotifyObserver
+
+    class DirectObserver(InotifyObserver):
+        """Hands each event to the waker in the thread that read it, not in a third one."""
+
+        @property
+        def event_queue(self) -> EventQueue:
+            return queue
+
+    queue = _HandedOn(waker)
+    return DirectObserver(generate_full_events=True)
+
+
+class _HandedOn(EventQueue):
+    """A queue that keeps only what ends its reader."""
+
+    def __init__(self, waker: _Waker) -> None:
+        super().__init__()
+        self._waker = waker
+
+    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+        if isinstance(item, tuple):
+            self._waker.on_any_event(item[0])
+        else:
+            super().put(item, block, timeout)
+
+
 def watch(folder: Path, wake: Callable[[str], object]) -> Callable[[], None]:
     """Calls `wake` (from another thread) after changes in `folder`, with the name of a file that was closed after writing
     or moved there, else with an empty one; what is returned ends it. When the system cannot watch (no inotify left),
     that is said, and the timed scan remains."""
-    observer = _observer()
+    waker = _Waker(wake)
+    observer = _observer(waker)
     try:
-        observer.schedule(_Waker(wake), str(folder), recursive=False, event_filter=_KINDS)
+        observer.schedule(waker, str(folder), recursive=False, event_filter=_KINDS)
         observer.start()
     except OSError as error:
         log.warning("cannot watch %s (%s); the timed scan alone finds new commands", folder, error.strerror)

@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import logging
 import secrets
-import shutil
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,8 +20,9 @@ from pathlib import Path
 
 import msgspec
 
-from council.commands.models import ControlCommand, RunCommand, canonical_hash, dump
+from council.commands.models import ControlCommand, RunCommand, canonical_hash, dump, hash_of_dump
 from council.engine.commit import Output, roll_forward, stage
+from council.engine.folders import RunFolders
 from council.engine.journal import FINISH, Exhausted, FileJournal, Handback
 from council.engine.ledger import Ledger, entry_of_header
 from council.engine.outputs import OutputFile, OutputLedger
@@ -98,6 +98,7 @@ class Engine:
         self._storage_retry_s = storage_retry_s
         self._run_secret = run_secret
         self._written = OutputLedger(paths.outputs)
+        self._folders = RunFolders(paths.runs)
         self._lanes: dict[str, _Lane] = {}
         self._outputs_held: dict[str, str] = {}
         self._running = 0
@@ -136,14 +137,15 @@ class Engine:
 
     def _header(self, command: RunCommand, file: FileIdentity, admission: Admission) -> RunHeader:
         now = self._clock.now()
+        dumped = dump(command)
         return RunHeader(
             run_id=new_run_id(now),
             epoch=EPOCH,
             created=timestamp(now),
             lane=command.session,
             type=command.type,
-            command=dump(command),
-            command_hash=canonical_hash(command),
+            command=dumped,
+            command_hash=hash_of_dump(dumped),
             file=file,
             secret=(self._run_secret or secrets.token_bytes(_SECRET_BYTES)).hex(),
             output_path=admission.output_path,
@@ -159,18 +161,7 @@ class Engine:
     def _create(self, header: RunHeader, id_: str | None) -> Run:
         if id_ is not None:
             self._receipts.bind(IdBinding(id_, header.command_hash, header.run_id))
-        folder = self._paths.runs / header.run_id
-        try:
-            folder.mkdir()
-            journal = FileJournal.create(folder / "journal.jsonl", header)
-        except (OSError, StorageFailed) as error:
-            shutil.rmtree(folder, ignore_errors=True)  # there is no run: the command file stays, and is tried again
-            if isinstance(error, StorageFailed):
-                raise
-            raise StorageFailed(
-                f"cannot create run {header.run_id}: {error.strerror}.", fix="make room on the disk", errno=error.errno
-            ) from error
-        return self._adopt(journal)
+        return self._adopt(self._folders.begin(header))
 
     def _adopt(self, journal: FileJournal) -> Run:
         header = journal.header
@@ -185,6 +176,8 @@ class Engine:
 
     def recover(self) -> list[Run]:
         """Takes up every run that had not ended when the process last stopped, in the order of their admission."""
+        self._folders.discard()
+        self._folders.prepare()
         found = [self._recover_one(marker) for marker in list(self._paths.active.iterdir())]
         recovered = sorted((run for run in found if run is not None), key=lambda run: (run.header.order, run.id))
         self._last_order = max((run.header.order for run in recovered), default=0)
@@ -194,7 +187,7 @@ class Engine:
         return recovered
 
     def _recover_one(self, marker: Path) -> Run | None:
-        path = self._paths.runs / marker.name / "journal.jsonl"
+        path = self._folders.journal(marker.name)
         try:
             return self._adopt(FileJournal.load(path))
         except (JournalDamaged, StorageFailed) as error:
@@ -209,7 +202,9 @@ class Engine:
 
     def _enqueue(self, run: Run) -> None:
         # After the admission, which somebody waits for, and before the run's task, which is created after this.
-        asyncio.get_running_loop().call_soon(self._mark_active, run)
+        loop = asyncio.get_running_loop()
+        loop.call_soon(self._mark_active, run)
+        loop.call_soon(self._folders.prepare)
         self._lanes.setdefault(run.header.lane, _Lane()).queue.append(run)
         self._pump()
 
@@ -219,6 +214,7 @@ class Engine:
         try:
             (self._paths.active / run.id).touch()
             fsync_dir(self._paths.runs / run.id)
+            fsync_dir(self._paths.runs)
             self._runs_ledger.put(entry_of_header(run.header, "queued"))
         except (OSError, StorageFailed) as error:
             log.error("run %s would not be found after a crash: %s", run.id, error)
@@ -473,7 +469,7 @@ class Engine:
         folder = self._paths.runs / run_id
         require_resumable(self._receipts, folder, accept_drift=accept_drift)
         (self._paths.active / run_id).touch()  # from here a crash leaves a run that the next start completes or resumes
-        journal = FileJournal.load(folder / "journal.jsonl")
+        journal = FileJournal.load(self._folders.journal(run_id))
         journal.reopen(Reopened(timestamp(self._clock.now()), accept_drift))
         self._receipts.withdraw(run_id, folder)
         run = self._adopt(journal)
@@ -525,3 +521,4 @@ class Engine:
             await asyncio.wait(tasks)
         for run in self.active.values():
             run.journal.close()
+        self._folders.discard()

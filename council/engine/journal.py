@@ -69,6 +69,14 @@ class Journal(Protocol):
     async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], request: str = "") -> T: ...
 
 
+def create_journal_file(path: Path) -> int:
+    """An empty journal, opened to append to. Raises StorageFailed."""
+    try:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise _failed(path, error) from error
+
+
 def encode_line(record: Record) -> bytes:
     payload = _encoder.encode(record)
     return b'{"c":"%08x","r":' % zlib.crc32(payload) + payload + b"}\n"
@@ -118,15 +126,20 @@ class FileJournal:
             self._remember(record)
 
     @classmethod
-    def create(cls, path: Path, header: RunHeader) -> FileJournal:
-        """A new journal whose record 0 is on disk when this returns. Raises StorageFailed."""
-        try:
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise _failed(path, error) from error
+    def begin(cls, path: Path, header: RunHeader, fd: int) -> FileJournal:
+        """A new journal in the empty file `fd`; record 0 is on disk when this returns. Raises StorageFailed."""
         journal = cls(path, [header], fd)
-        journal._write(encode_line(header), sync=True)
+        try:
+            journal._write(encode_line(header), sync=True)
+        except BaseException:
+            journal.close()
+            raise
         return journal
+
+    @classmethod
+    def create(cls, path: Path, header: RunHeader) -> FileJournal:
+        """As `begin`, in a file that must not exist yet."""
+        return cls.begin(path, header, create_journal_file(path))
 
     @classmethod
     def load(cls, path: Path) -> FileJournal:

@@ -58,10 +58,14 @@ class OutputFile:
         self._runs = runs
         self._run_id = run_id
         self.wanted = path
-        pure = PurePosixPath(path)
-        self.beside = str(pure.with_name(f"{pure.stem}.{run_id}{pure.suffix}"))
         self.path = path
         self.displaced = ""  # why the file does not go to the wanted path, a sentence about it
+
+    @property
+    def beside(self) -> str:
+        """Where the file goes when the wanted path is somebody else's: `<slug>.<run_id>.md`."""
+        pure = PurePosixPath(self.wanted)
+        return str(pure.with_name(f"{pure.stem}.{self._run_id}{pure.suffix}"))
 
     def step_aside(self, reason: str, path: str = "") -> None:
         """The file goes beside the wanted path (or to `path`), and `reason` says why."""
@@ -112,9 +116,13 @@ class PlacedOutput(OutputFile):
     """Where an ended run's artifact went: nothing is looked at and nothing written."""
 
     def __init__(self, wanted: str, path: str, displaced: str) -> None:
-        self.wanted = self.beside = wanted
+        self.wanted = wanted
         self.path = path
         self.displaced = displaced
+
+    @property
+    def beside(self) -> str:
+        return self.wanted
 
     def grow(self, data: bytes) -> None:
         """An ended run does not grow."""

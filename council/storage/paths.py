@@ -85,10 +85,11 @@ def check_relative(path: str) -> tuple[str, ...]:
     """
     if len(path) > MAX_PATH_CHARS:
         raise _refused(path, "too_long")
-    if any(unicodedata.category(char) in _REFUSED_CATEGORIES for char in path):
-        raise _refused(path, "character")
-    if unicodedata.normalize("NFKC", path) != unicodedata.normalize("NFC", path):
-        raise _refused(path, "unicode")
+    if not (path.isascii() and path.isprintable()):
+        if any(unicodedata.category(char) in _REFUSED_CATEGORIES for char in path):
+            raise _refused(path, "character")
+        if unicodedata.normalize("NFKC", path) != unicodedata.normalize("NFC", path):
+            raise _refused(path, "unicode")
     plain = path.removeprefix("./")
     if not plain:
         raise _refused(path, "empty")
@@ -128,21 +129,22 @@ class PathRules:
     """
 
     def __init__(self, deny: Sequence[str], allow: Sequence[str] = ("**",)) -> None:
-        self._deny = tuple((pattern, _deny_regex(pattern)) for pattern in deny)
+        self._deny = tuple((pattern, re.compile(_deny_regex(pattern))) for pattern in deny)
+        self._any_denied = re.compile("|".join(f"(?:{_deny_regex(pattern)})" for pattern in deny)) if deny else None
         self._allow = tuple(_allow_regex(pattern) for pattern in allow)
 
     def check(self, relative: str) -> None:
         """Raises PathRefused: `denied` with the `rule` in its data, or what `check_relative` refuses."""
         folded = _folded("/".join(check_relative(relative)))
-        for pattern, regex in self._deny:
-            if regex.fullmatch(folded):
-                raise _refused(relative, "denied", rule=pattern)
+        if self._any_denied is not None and self._any_denied.fullmatch(folded):
+            rule = next(pattern for pattern, regex in self._deny if regex.fullmatch(folded))
+            raise _refused(relative, "denied", rule=rule)
         if not any(regex.fullmatch(folded) for regex in self._allow):
             raise _refused(relative, "denied", rule="")
 
 
-def _deny_regex(pattern: str) -> re.Pattern[str]:
-    return re.compile(f"{_anchored(pattern.removesuffix('/'), at_top='/' in pattern)}(?:/.*)?")
+def _deny_regex(pattern: str) -> str:
+    return f"{_anchored(pattern.removesuffix('/'), at_top='/' in pattern)}(?:/.*)?"
 
 
 def _allow_regex(pattern: str) -> re.Pattern[str]:
