@@ -105,6 +105,7 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         clock,
         max_parallel_runs=settings.max_parallel_runs,
         max_wait_s=settings.max_wait_s,
+        max_attempts=settings.max_attempts,
         storage_retry_s=settings.storage_retry_s,
         run_secret=bytes.fromhex(environ[TEST_RUN_SECRET]) if TEST_RUN_SECRET in environ else None,
     )
@@ -163,7 +164,7 @@ class Spending:
             model=self._model.name,
             command=Budgeted(config.max_calls, config.max_tokens, config.max_usd, config.max_seconds),
             day=self._day,
-            command_log=SpendLog(self._home.runs / run.id / "spend.jsonl"),
+            command_log=SpendLog(self._home.runs / run.id / _spend_name(run.journal.retries)),
             day_log=self.days.today,
             price=self.price,
             clock=self._clock,
@@ -176,6 +177,11 @@ class Spending:
     def close(self) -> None:
         self.days.close()
         self._calibration.save()
+
+
+def _spend_name(retries: int) -> str:
+    """A retry begins with the command's whole budget."""
+    return f"spend-{retries}.jsonl" if retries else "spend.jsonl"
 
 
 def _decimals(price: PriceSetting) -> tuple[Decimal, Decimal, Decimal | None]:

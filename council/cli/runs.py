@@ -71,6 +71,17 @@ def resume(
     _drop_control(state(ctx).home(), "resume", {"type": "resume", "run": run, "accept_drift": accept_drift})
 
 
+def retry(
+    ctx: typer.Context,
+    run: Annotated[str, typer.Argument(help="The run's id.")],
+    from_step: Annotated[
+        str, typer.Option("--from", metavar="STEP", help="Keep what was recorded before this step (`round/2/AUDITOR`).")
+    ] = "",
+) -> None:
+    """Drop a command that does an ended run's work again, with a new budget: all of it, or from one step on."""
+    _drop_control(state(ctx).home(), "retry", {"type": "retry", "run": run, "from": from_step})
+
+
 def _drop_control(home: Home, name: str, body: dict[str, Any]) -> None:
     from council.storage.drop import drop
 

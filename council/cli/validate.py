@@ -14,7 +14,7 @@ from council.errors import EXIT_USAGE, CommandInvalid, CouncilError, HomeNotFoun
 
 if TYPE_CHECKING:
     from council.commands.documents import Document, Problem
-    from council.commands.models import AnyCommand, DeliberateCommand
+    from council.commands.models import AnyCommand, ControlCommand, DeliberateCommand
     from council.settings import Home, Settings
 
 _DEFAULT_MAX_BYTES = 262_144  # where there is no home to ask
@@ -166,24 +166,12 @@ def _admit(
     cli: CliState, home: Home, settings: Settings, document: Document, command: AnyCommand, verdict: Verdict
 ) -> None:
     """The checks that only the home can answer, the same that admission makes."""
-    from council.app import admission_of, build_receipts
+    from council.app import admission_of
     from council.commands.documents import Problem
-    from council.commands.models import CancelCommand, DeliberateCommand, ResumeCommand
-    from council.engine.receipts import require_resumable
+    from council.commands.models import CancelCommand, DeliberateCommand, ResumeCommand, RetryCommand
 
-    is_active = isinstance(command, (CancelCommand, ResumeCommand)) and (home.runtime / "active" / command.run).exists()
-    if isinstance(command, ResumeCommand):
-        if not is_active:
-            try:
-                require_resumable(build_receipts(home), home.runs / command.run, accept_drift=command.accept_drift)
-            except CommandInvalid as error:
-                verdict.problems.append(Problem(error.message, error.fix, "run", *document.locate(("run",))))
-        return
-    if isinstance(command, CancelCommand):
-        if not is_active:
-            place = document.locate(("run",))
-            fix = "see `council status` for the runs that are"
-            verdict.problems.append(Problem(f"{command.run!r} is not active", fix, "run", *place))
+    if isinstance(command, (CancelCommand, ResumeCommand, RetryCommand)):
+        _admit_control(home, document, command, verdict)
         return
     try:
         verdict.output = admission_of(home, settings, command).output_path
@@ -195,6 +183,29 @@ def _admit(
         verdict.problems += problems_of(error)
     if isinstance(command, DeliberateCommand):
         _check_inputs(home, settings, document, command, verdict)
+
+
+def _admit_control(home: Home, document: Document, command: ControlCommand, verdict: Verdict) -> None:
+    """Whether the run is one that the command can act on, now."""
+    from council.app import build_receipts
+    from council.commands.documents import Problem
+    from council.commands.models import CancelCommand, ResumeCommand
+    from council.engine.receipts import not_resumable, require_reopenable
+
+    is_active = (home.runtime / "active" / command.run).exists()
+    try:
+        if isinstance(command, CancelCommand):
+            if not is_active:
+                fix = "see `council status` for the runs that are"
+                raise CommandInvalid(f"{command.run!r} is not active", fix=fix, field="run")
+        elif not is_active:
+            require_reopenable(build_receipts(home), home.runs / command.run, command)
+        elif not isinstance(command, ResumeCommand):
+            raise not_resumable(command.run, "has not ended", f"`council cancel {command.run}` ends it first")
+    except CommandInvalid as error:
+        verdict.problems.append(Problem(error.message, error.fix, error.field, *document.locate((error.field,))))
+    except CouncilError as error:
+        verdict.problems += problems_of(error)
 
 
 def _check_inputs(

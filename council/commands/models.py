@@ -58,6 +58,15 @@ def _not_reserved(value: str) -> str:
     return value
 
 
+Priority = Annotated[
+    StrictInt,
+    Field(
+        ge=-100,
+        le=100,
+        description="Which lane goes first when a slot is free: the higher number; within a lane it changes nothing.",
+    ),
+]
+
 Lane = Annotated[
     StrictStr,
     Field(
@@ -95,6 +104,7 @@ class DeliberateCommand(_CommandBase):
 
     type: Annotated[Literal["deliberate"], Field(description="What kind of command this is.")] = "deliberate"
     session: Lane = DEFAULT_LANE
+    priority: Priority = 0
     task_description: Annotated[
         StrictStr, Field(min_length=1, max_length=MAX_TASK_CHARS, description="The goal, in words.")
     ]
@@ -118,21 +128,37 @@ class DeliberateCommand(_CommandBase):
         return value
 
 
-class CancelCommand(_CommandBase):
+class _ControlBase(_CommandBase):
+    run: Annotated[StrictStr, Field(min_length=1, max_length=64, description="The run's id.")]
+
+
+class CancelCommand(_ControlBase):
     """Ends a run that is queued, running or waiting; it leaves its partial artifact."""
 
     type: Annotated[Literal["cancel"], Field(description="What kind of command this is.")]
-    run: Annotated[StrictStr, Field(min_length=1, max_length=64, description="The run's id.")]
 
 
-class ResumeCommand(_CommandBase):
+class ResumeCommand(_ControlBase):
     """Lets a run go on at its first step that is not recorded: one that waits, or one that failed or was cancelled."""
 
     type: Annotated[Literal["resume"], Field(description="What kind of command this is.")]
-    run: Annotated[StrictStr, Field(min_length=1, max_length=64, description="The run's id.")]
     accept_drift: Annotated[
         StrictBool, Field(description="Go on although persona, prompt or model changed since the run began.")
     ] = False
+
+
+class RetryCommand(_ControlBase):
+    """Does an ended run's work again, with a new budget: all of it, or from one recorded step on."""
+
+    type: Annotated[Literal["retry"], Field(description="What kind of command this is.")]
+    from_: Annotated[
+        StrictStr,
+        Field(
+            alias="from",
+            max_length=200,
+            description="The recorded step to begin again at, with all that were recorded after it; unset: the first.",
+        ),
+    ] = ""
 
 
 class RememberedAnswer(_CommandModel):
@@ -150,6 +176,7 @@ class MemoryCommand(_CommandBase):
 
     type: Annotated[Literal["memory"], Field(description="What kind of command this is.")]
     session: Lane = DEFAULT_LANE
+    priority: Priority = 0
     role: Annotated[StrictStr, Field(pattern=r"^[A-Z][A-Z0-9_]{1,31}$", description="The agent's role: AUDITOR.")]
     action: Annotated[
         Literal["reset", "replace"],
@@ -180,6 +207,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "deliberate": DeliberateCommand,
     "cancel": CancelCommand,
     "resume": ResumeCommand,
+    "retry": RetryCommand,
     "memory": MemoryCommand,
 }
 COMMAND_TYPES: tuple[str, ...] = tuple(MODELS)
@@ -193,14 +221,14 @@ def command_type(value: Any) -> str:
 
 
 RunCommand = DeliberateCommand | MemoryCommand  # these become runs and take their lane's turn
-ControlCommand = (
-    CancelCommand | ResumeCommand
-)  # these act on a run at once, outside lane order, and leave a receipt only
+# These act on a run at once, outside lane order, and leave a receipt only.
+ControlCommand = CancelCommand | ResumeCommand | RetryCommand
 AnyCommand = RunCommand | ControlCommand
 Command = Annotated[
     Annotated[DeliberateCommand, Tag("deliberate")]
     | Annotated[CancelCommand, Tag("cancel")]
     | Annotated[ResumeCommand, Tag("resume")]
+    | Annotated[RetryCommand, Tag("retry")]
     | Annotated[MemoryCommand, Tag("memory")],
     Discriminator(command_type),
 ]
@@ -213,10 +241,11 @@ def dump(command: AnyCommand) -> dict[str, Any]:
 
 
 def canonical_hash(command: AnyCommand) -> str:
-    """SHA-256 over what the command asks for: `$schema` and `id` do not count, order and spelling of JSON neither."""
+    """SHA-256 over what the command asks for: `$schema`, `id` and `priority` do not count, nor how the JSON is spelt."""
     return hash_of_dump(dump(command))
 
 
 def hash_of_dump(dumped: dict[str, Any]) -> str:
     """`canonical_hash` of the command that was dumped."""
-    return sha256_hex(canonical_json({key: value for key, value in dumped.items() if key not in ("$schema", "id")}))
+    asked = {key: value for key, value in dumped.items() if key not in ("$schema", "id", "priority")}
+    return sha256_hex(canonical_json(asked))

@@ -14,7 +14,7 @@ import stat
 from dataclasses import dataclass
 
 from council.commands.documents import read_document
-from council.commands.models import CancelCommand, ControlCommand, ResumeCommand, RunCommand
+from council.commands.models import CancelCommand, ControlCommand, ResumeCommand, RetryCommand, RunCommand
 from council.commands.parsing import NotACommand, Unparsable, parse_command
 from council.daemon.taking import Taking, printable
 from council.engine.engine import Engine
@@ -227,7 +227,7 @@ class Inbox:
         require_owner(self._home, name, status)
         command = parse_command(name, found.data)
         identity = FileIdentity(name, found.inode, found.mtime_ns, sha256_hex(found.data))
-        if isinstance(command, (CancelCommand, ResumeCommand)):
+        if isinstance(command, (CancelCommand, ResumeCommand, RetryCommand)):
             self._control(name, command, identity, result)
         else:
             self._submit(name, command, identity, result)
@@ -264,9 +264,12 @@ class Inbox:
                 error.line, error.column = read_document(name, found.data).locate(tuple(error.field.split(".")))
 
     def _control(self, name: str, command: ControlCommand, identity: FileIdentity, result: ScanResult) -> None:
-        if isinstance(command, ResumeCommand):
+        if not isinstance(command, CancelCommand):
             try:
-                self._engine.resume(command.run, accept_drift=command.accept_drift)
+                if isinstance(command, ResumeCommand):
+                    self._engine.resume(command)
+                else:
+                    self._engine.retry(command)
             except JournalDamaged as error:
                 raise CommandInvalid(error.message, fix=error.fix, field="run") from error
         elif not self._engine.cancel(command.run, f"by {name}"):

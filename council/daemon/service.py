@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -84,6 +85,8 @@ class Service:
         try:
             self._inbox.adopt(app.engine.recover())
             state.write()
+            gc.collect()
+            gc.freeze()  # what was built at the start stays: no later collection looks through it again
             return await self._loop()
         finally:
             if stop_watching is not None:

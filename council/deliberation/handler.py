@@ -206,9 +206,14 @@ class Task:
         outputs: list[Output] = []
         for role in state.roles:
             session = self._setup.memory.load(role, self._run.header.lane).session
-            if any(task.run_id == self._run.id for task in session.tasks):
-                continue  # committed before a crash, and this is the second try
-            grown = Session(session.role, session.lane, (*session.tasks, self._remembered(state, role)))
+            remembered = self._remembered(state, role)
+            tasks = tuple(remembered if task.run_id == self._run.id else task for task in session.tasks)
+            if remembered not in tasks:
+                tasks = (
+                    *tasks,
+                    remembered,
+                )  # else it was committed before: by a try that a crash cut off, or an earlier one
+            grown = Session(session.role, session.lane, tasks)
             outputs += self._setup.memory.outputs(grown, self._setup.home)
         return outputs
 

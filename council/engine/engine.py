@@ -20,12 +20,20 @@ from pathlib import Path
 
 import msgspec
 
-from council.commands.models import ControlCommand, RunCommand, canonical_hash, dump, hash_of_dump
+from council.commands.models import (
+    ControlCommand,
+    ResumeCommand,
+    RetryCommand,
+    RunCommand,
+    canonical_hash,
+    dump,
+    hash_of_dump,
+)
 from council.engine.commit import Output, roll_forward, stage
 from council.engine.folders import RunFolders
 from council.engine.journal import FINISH, Exhausted, FileJournal, Handback
 from council.engine.ledger import Ledger, entry_of_header
-from council.engine.outputs import OutputFile, OutputLedger
+from council.engine.outputs import OutputFile, OutputLedger, keep_artifact
 from council.engine.receipts import (
     ArtifactRef,
     ErrorRef,
@@ -33,7 +41,7 @@ from council.engine.receipts import (
     Receipt,
     Receipts,
     not_resumable,
-    require_resumable,
+    require_reopenable,
 )
 from council.engine.records import EPOCH, Committed, Ended, FileIdentity, Reopened, RunHeader, RunStatus, Waiting
 from council.engine.runs import Admission, Execution, Finish, Handler, Outcome, Parked, Run
@@ -82,6 +90,7 @@ class Engine:
         *,
         max_parallel_runs: int,
         max_wait_s: float,
+        max_attempts: int,
         storage_retry_s: float,
         run_secret: bytes | None = None,
     ) -> None:
@@ -95,6 +104,7 @@ class Engine:
         self._clock = clock
         self._slots = max_parallel_runs
         self._max_wait_s = max_wait_s
+        self._max_attempts = max_attempts
         self._storage_retry_s = storage_retry_s
         self._run_secret = run_secret
         self._written = OutputLedger(paths.outputs)
@@ -151,6 +161,7 @@ class Engine:
             output_path=admission.output_path,
             title=admission.title,
             order=self._next_order(),
+            priority=command.priority,
         )
 
     def _next_order(self) -> int:
@@ -193,10 +204,23 @@ class Engine:
         except (JournalDamaged, StorageFailed) as error:
             if not path.exists() or error.data.get("records") == 0:
                 marker.unlink()  # the process died before record 0 was whole: the command file is there and runs anew
-            else:
-                log.error("run %s is left alone: %s", marker.name, error)
-                self._events.publish("run_damaged", marker.name, error=error.message, fix=error.fix)
+                return None
+            log.error("run %s: %s", marker.name, error)
+            self._events.publish("run_damaged", marker.name, error=error.message, fix=error.fix)
+            return self._salvage(path, error)
+
+    def _salvage(self, path: Path, error: JournalDamaged | StorageFailed) -> Run | None:
+        """Ends the run of a damaged journal with what can still be read of it; None when nobody can say what it was."""
+        if not isinstance(error, JournalDamaged):
             return None
+        try:
+            run = self._adopt(FileJournal.salvage(path))
+        except (JournalDamaged, StorageFailed) as again:
+            log.error("run %s is left alone: %s", path.parent.name, again)
+            return None
+        fix = f"the whole of it is in .council/runs/{run.id}; `council retry {run.id}` does the work again"
+        run.must_end = ErrorRef(error.code, error.message, fix)
+        return run
 
     # ── lanes and slots ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -220,22 +244,24 @@ class Engine:
             log.error("run %s would not be found after a crash: %s", run.id, error)
 
     def _pump(self) -> None:
-        """Starts whatever may start: the head of each free lane, while there are slots and its output path is free."""
-        for lane in self._lanes.values():
-            if self._stopping or self._running >= self._slots:
+        """Starts whatever may start, while there are slots: of the heads of the free lanes the one with the highest
+        priority, among equals the one that was admitted first."""
+        while not self._stopping and self._running < self._slots:
+            heads = (lane.queue[0] for lane in self._lanes.values() if lane.turn is None and lane.queue)
+            run = min(filter(self._output_is_free, heads), key=_precedence, default=None)
+            if run is None:
                 break
-            if lane.turn is not None or not lane.queue:
-                continue
-            run = lane.queue[0]
-            path = run.header.output_path
-            if path and self._outputs_held.get(path, run.id) != run.id:
-                continue
+            lane = self._lanes[run.header.lane]
             lane.queue.popleft()
             lane.turn = run
-            if path:
-                self._outputs_held[path] = run.id
+            if run.header.output_path:
+                self._outputs_held[run.header.output_path] = run.id
             self._start(run)
         self._changed.set()
+
+    def _output_is_free(self, run: Run) -> bool:
+        path = run.header.output_path
+        return not path or self._outputs_held.get(path, run.id) == run.id
 
     def _start(self, run: Run) -> None:
         self._running += 1
@@ -252,6 +278,7 @@ class Engine:
                 self._commit(run, await self._work(run))
             self._complete(run)
         except Handback:
+            self._note_handback(run)
             run.status = "queued"
             run.publish("run_handed_back")
         except Parked as parked:
@@ -278,12 +305,30 @@ class Engine:
         run.publish("run_started", title=run.header.title, attempt=run.journal.attempts, file=run.header.file.name)
         if run.cancel_reason:
             run.journal.put(FINISH, self._finish(cancelled_by=run.cancel_reason), type=Finish)
+        elif error := run.must_end or self._too_many_attempts(run):
+            run.journal.put(FINISH, self._finish(error), type=Finish)
         run.journal.closed = run.journal.recorded(FINISH)
         finish = await self._finish_of(run, execution)
         finish = run.journal.put(FINISH, finish, type=Finish)
         run.state = "PRODUCING_ARTIFACT"
         run.publish("state", state=run.state)
         return partial(execution.conclude, finish)
+
+    def _too_many_attempts(self, run: Run) -> ErrorRef | None:
+        attempts = run.journal.fruitless_attempts
+        if attempts <= self._max_attempts:
+            return None
+        return ErrorRef(
+            "max_attempts",
+            f"{self._max_attempts} attempts in a row ended with the process and brought no step.",
+            f"see the log for what ends it, then `council resume {run.id}`",
+        )
+
+    def _note_handback(self, run: Run) -> None:
+        try:
+            run.journal.hand_back()
+        except StorageFailed as error:  # then it counts as an attempt, one of several
+            log.warning("run %s: %s", run.id, error)
 
     async def _finish_of(self, run: Run, execution: Execution) -> Finish:
         try:
@@ -399,6 +444,8 @@ class Engine:
         lane = self._lanes.get(run.header.lane)
         if lane is not None and lane.turn is run:
             lane.turn = None
+            if not lane.queue:
+                del self._lanes[run.header.lane]
         if self._outputs_held.get(run.header.output_path) == run.id:
             del self._outputs_held[run.header.output_path]
 
@@ -449,28 +496,40 @@ class Engine:
         self._start(run)
         return True
 
-    def resume(self, run_id: str, *, accept_drift: bool) -> None:
+    def resume(self, command: ResumeCommand) -> None:
         """Lets a run go on: one that waits, now; one that failed or was cancelled, at its first unrecorded step. Raises
         CommandInvalid when it cannot, JournalDamaged or StorageFailed when its journal does not allow it."""
-        run = self.active.get(run_id)
+        run = self.active.get(command.run)
         if run is None:
-            self._reopen(run_id, accept_drift=accept_drift)
+            self._reopen(command)
         elif run.status == "waiting":
-            timer = self._timers.pop(run_id, None)
+            timer = self._timers.pop(run.id, None)
             if timer is not None:
                 timer.cancel()
             self._start(run)
         else:
             raise not_resumable(
-                run_id, f"is {run.status}", "it goes on by itself; `council status` shows how far it is"
+                run.id, f"is {run.status}", "it goes on by itself; `council status` shows how far it is"
             )
 
-    def _reopen(self, run_id: str, *, accept_drift: bool) -> None:
+    def retry(self, command: RetryCommand) -> None:
+        """Does an ended run's work again from `command.from_` on. Raises as `resume`."""
+        run = self.active.get(command.run)
+        if run is not None:
+            raise not_resumable(
+                run.id, f"is {run.status}", f"`council cancel {run.id}` ends it; then it can be retried"
+            )
+        self._reopen(command)
+
+    def _reopen(self, command: ResumeCommand | RetryCommand) -> None:
+        run_id = command.run
         folder = self._paths.runs / run_id
-        require_resumable(self._receipts, folder, accept_drift=accept_drift)
+        receipt = require_reopenable(self._receipts, folder, command)
         (self._paths.active / run_id).touch()  # from here a crash leaves a run that the next start completes or resumes
         journal = FileJournal.load(self._folders.journal(run_id))
-        journal.reopen(Reopened(timestamp(self._clock.now()), accept_drift))
+        if receipt.artifact is not None:
+            keep_artifact(self._root, folder, receipt.artifact.path, receipt.artifact.sha256)
+        journal.reopen(_reopened(command, journal, timestamp(self._clock.now())))
         self._receipts.withdraw(run_id, folder)
         run = self._adopt(journal)
         self._events.publish("run_recovered", run.id, title=run.header.title, steps=journal.step_count)
@@ -522,3 +581,13 @@ class Engine:
         for run in self.active.values():
             run.journal.close()
         self._folders.discard()
+
+
+def _precedence(run: Run) -> tuple[int, int, str]:
+    return (-run.header.priority, run.header.order, run.id)
+
+
+def _reopened(command: ResumeCommand | RetryCommand, journal: FileJournal, at: str) -> Reopened:
+    if isinstance(command, ResumeCommand):
+        return Reopened(at, command.accept_drift)
+    return Reopened(at, accept_drift=False, retry_from=command.from_ or journal.first_step)

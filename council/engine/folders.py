@@ -13,11 +13,10 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from council.engine.journal import FileJournal, create_journal_file
+from council.engine.journal import JOURNAL, FileJournal, create_journal_file
 from council.engine.records import RunHeader
 from council.errors import StorageFailed
 
-JOURNAL = "journal.jsonl"
 _SPARE = ".spare-"
 
 

@@ -10,6 +10,7 @@ on resume is the truth), `ephemeral` (only a small typed outcome is kept: for wh
 
 from __future__ import annotations
 
+import contextlib
 import os
 import zlib
 from collections.abc import Awaitable, Callable
@@ -29,6 +30,8 @@ T = TypeVar("T")
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Record)
 _ATTEMPT = "attempt"
+_HANDBACK = "handback"
+JOURNAL = "journal.jsonl"  # its name in the run's folder
 FINISH = "finish"  # the step that records how the work ended
 MAX_INLINE_BYTES = 256 << 10  # a line beyond this makes every later load slow
 MAX_EPHEMERAL_BYTES = 1 << 10  # an outcome, not a text
@@ -118,6 +121,8 @@ class FileJournal:
         self.ended: Ended | None = None
         self.waits: list[Waiting] = []
         self.attempts = 0
+        self.fruitless_attempts = 0  # the last ones in a row that recorded nothing, the present one included
+        self.retries = 0
         self.reopened = False
         self.accepts_drift = False
         self.closed = False  # True: only recorded steps answer
@@ -166,6 +171,20 @@ class FileJournal:
         except OSError as error:
             raise _failed(path, error) from error
         return cls(path, read_records(path, data)[0], -1)
+
+    @classmethod
+    def salvage(cls, path: Path) -> FileJournal:
+        """The journal as far as it verifies, in the place of a damaged one, which becomes `<name>.damaged`. Raises
+        JournalDamaged when not even record 0 verifies, StorageFailed."""
+        try:
+            data = path.read_bytes()
+            good = _good_prefix(path, data)
+            with contextlib.suppress(FileExistsError):  # of a salvage that was cut off
+                os.link(path, path.with_name(f"{path.name}.damaged"))
+        except OSError as error:
+            raise _failed(path, error) from error
+        write_atomic(path, good)
+        return cls.load(path)
 
     def steps(self) -> list[RecordedStep]:
         """All recorded steps, in their order."""
@@ -283,8 +302,17 @@ class FileJournal:
         self._append(StepBegun(_ATTEMPT, ""), sync=False)
         return self.attempts
 
+    def hand_back(self) -> None:
+        """Notes that an execution ended because the process does: as an attempt it counts for nothing."""
+        self._append(StepBegun(_HANDBACK, ""), sync=False)
+
     def recorded(self, name: str) -> bool:
         return name in self._steps
+
+    @property
+    def first_step(self) -> str:
+        """The name of the first recorded step, `finish` when there is none."""
+        return next(iter(self._steps), FINISH)
 
     @property
     def step_count(self) -> int:
@@ -314,10 +342,13 @@ class FileJournal:
         self._remember(record)
 
     def _remember(self, record: Record) -> None:
+        if not isinstance(record, StepBegun) or record.name == _HANDBACK:
+            self.fruitless_attempts = 0
         if isinstance(record, StepDone):
             self._steps[record.name] = record
         elif isinstance(record, StepBegun):
             self.attempts += record.name == _ATTEMPT
+            self.fruitless_attempts += record.name == _ATTEMPT
         elif isinstance(record, Committed):
             self.committed = record
         elif isinstance(record, Ended):
@@ -325,9 +356,18 @@ class FileJournal:
         elif isinstance(record, Reopened):
             self.reopened, self.accepts_drift = True, self.accepts_drift or record.accept_drift
             self.committed = self.ended = None
+            self.waits.clear()
             self._steps.pop(FINISH, None)
+            if record.retry_from:
+                self.retries += 1
+                self._drop_steps_from(record.retry_from)
         elif isinstance(record, Waiting):
             self.waits.append(record)
+
+    def _drop_steps_from(self, first: str) -> None:
+        names = list(self._steps)
+        for name in names[names.index(first) :] if first in self._steps else ():
+            del self._steps[name]
 
     def _write(self, line: bytes, *, sync: bool) -> None:
         try:
@@ -363,6 +403,17 @@ def read_records(path: Path, data: bytes) -> tuple[list[Record], int, int]:
             f"{path}: no record verifies.", fix="move the run's folder away; the command runs anew", records=0
         )
     return records, position, len(data)
+
+
+def _good_prefix(path: Path, data: bytes) -> bytes:
+    position = 0
+    while (end := data.find(b"\n", position)) >= 0 and decode_line(data[position:end]) is not None:
+        position = end + 1
+    if not position:
+        raise JournalDamaged(
+            f"{path}: record 0 does not verify.", fix="`council repair --set-aside` moves the run away"
+        )
+    return data[:position]
 
 
 def _failed(path: Path, error: OSError) -> StorageFailed:

@@ -15,6 +15,8 @@ from council.ids import sha256_hex
 from council.storage.files import write_atomic
 from council.storage.paths import ConfinedRoot
 
+_MAX_KEPT_BYTES = 64 << 20
+
 
 class Written(msgspec.Struct, frozen=True):
     """What stands at `path`: `sha256s` are the bytes we were about to write and the ones they were to replace."""
@@ -109,7 +111,22 @@ class OutputFile:
         kept = self._runs / owner / "artifact.md"
         if not kept.exists():
             kept.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(kept, self._root.read(self.path, max_bytes=64 << 20).data)
+            write_atomic(kept, self._root.read(self.path, max_bytes=_MAX_KEPT_BYTES).data)
+
+
+def keep_artifact(root: ConfinedRoot, folder: Path, path: str, sha256: str) -> None:
+    """Before a run goes on: its artifact, if it still stands there unchanged, as `artifact-<n>.md` in the run's folder.
+    Raises StorageFailed."""
+    try:
+        data = root.read(path, max_bytes=_MAX_KEPT_BYTES).data
+    except PathRefused:
+        return  # gone, or no file any more: then a person has seen to it
+    if sha256_hex(data) != sha256:
+        return
+    number = 1
+    while (kept := folder / f"artifact-{number}.md").exists():
+        number += 1
+    write_atomic(kept, data)
 
 
 class PlacedOutput(OutputFile):

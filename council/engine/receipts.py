@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import logging
 from collections.abc import Callable
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from council.commands.models import ResumeCommand, RetryCommand
+from council.engine.journal import JOURNAL, FileJournal
 from council.engine.records import FileIdentity, RunStatus
 from council.errors import CommandInvalid, Drift, IdConflict
 from council.ids import sha256_hex
@@ -17,6 +20,7 @@ from council.storage.files import write_atomic
 log = logging.getLogger(__name__)
 
 _MAX_RECEIPT_BYTES = 1 << 20
+_SHOWN_STEPS = 40
 
 
 class ArtifactRef(msgspec.Struct, frozen=True):
@@ -158,14 +162,34 @@ class Receipts:
         return self._ids / f"{sha256_hex(id_)}.json"
 
 
-def require_resumable(receipts: Receipts, folder: Path, *, accept_drift: bool) -> None:
-    """Whether the ended run whose folder this is can go on. Raises CommandInvalid with the reason when it cannot."""
+def require_reopenable(receipts: Receipts, folder: Path, command: ResumeCommand | RetryCommand) -> Receipt:
+    """The receipt of the ended run whose folder this is, if the run can go on as `command` asks. Raises CommandInvalid
+    with the reason when it cannot, JournalDamaged or StorageFailed when its journal cannot be read."""
     run_id = folder.name
     receipt = receipts.read(run_id)
-    if receipt is None or not (folder / "journal.jsonl").exists():
+    if receipt is None or not (folder / JOURNAL).exists():
         raise not_resumable(run_id, "is not known here, or was pruned", "`council status` lists the last runs")
+    if isinstance(command, ResumeCommand):
+        _require_resumable(receipt, accept_drift=command.accept_drift)
+    elif command.from_:
+        _require_step(FileJournal.read(folder / JOURNAL), command.from_)
+    return receipt
+
+
+def _require_step(journal: FileJournal, name: str) -> None:
+    if journal.recorded(name):
+        return
+    names = [step.name for step in journal.steps()]
+    near = difflib.get_close_matches(name, names, n=1)
+    known = f"its steps: {', '.join(names[:_SHOWN_STEPS])}{', …' if len(names) > _SHOWN_STEPS else ''}"
+    fix = f"did you mean {near[0]!r}? {known}" if near else known
+    raise CommandInvalid(f"the run {journal.header.run_id!r} recorded no step {name!r}.", fix=fix, field="from")
+
+
+def _require_resumable(receipt: Receipt, *, accept_drift: bool) -> None:
+    run_id = receipt.run_id
     if receipt.status not in ("failed", "cancelled"):
-        raise not_resumable(run_id, f"ended {receipt.status}", "drop its command again to run it anew")
+        raise not_resumable(run_id, f"ended {receipt.status}", f"`council retry {run_id}` does its work again")
     if receipt.error is not None and receipt.error.code == Drift.code and not accept_drift:
         raise not_resumable(run_id, "was ended by drift", "say accept_drift: true (--accept-drift) to go on")
 

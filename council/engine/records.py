@@ -28,7 +28,7 @@ class FileIdentity(msgspec.Struct, frozen=True):
 
 class RunHeader(msgspec.Struct, frozen=True, tag="run", tag_field="t"):
     """Record 0. `secret` (hex, 32 bytes) feeds every random choice of the run; `command_hash` ignores spelling and id;
-    `order` grows with each admission: the order in a lane, after a restart too."""
+    `order` grows with each admission: the order in a lane, after a restart too. `priority` chooses between lanes."""
 
     run_id: str
     epoch: int
@@ -42,6 +42,7 @@ class RunHeader(msgspec.Struct, frozen=True, tag="run", tag_field="t"):
     output_path: str = ""
     title: str = ""
     order: int = 0
+    priority: int = 0
 
 
 class StepBegun(msgspec.Struct, frozen=True, tag="begin", tag_field="t"):
@@ -92,10 +93,12 @@ class Committed(msgspec.Struct, frozen=True, tag="commit", tag_field="t"):
 
 
 class Reopened(msgspec.Struct, frozen=True, tag="reopen", tag_field="t"):
-    """An ended run goes on: what was recorded of its end no longer counts, what was recorded of its work does."""
+    """An ended run goes on: what was recorded of its end no longer counts, what was recorded of its work does, up to the
+    step `retry_from` when that is set (a retry: that step and all recorded after it are done again)."""
 
     at: str
     accept_drift: bool
+    retry_from: str = ""
 
 
 class Ended(msgspec.Struct, frozen=True, tag="end", tag_field="t"):
