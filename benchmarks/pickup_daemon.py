@@ -83,6 +83,7 @@ def timed_app(home: Home) -> App:
         app.clock,
         max_parallel_runs=settings.max_parallel_runs,
         max_wait_s=settings.max_wait_s,
+        max_attempts=settings.max_attempts,
         storage_retry_s=settings.storage_retry_s,
     )
     return app
