@@ -31,8 +31,10 @@ def run(
     raise typer.Exit(serve(cli, once=once))
 
 
-def serve(cli: CliState, *, once: bool, only: str | None = None, quiet: bool = False) -> int:
-    """Builds the council and serves; the exit code. `only`: the one command file that counts."""
+def serve(
+    cli: CliState, *, once: bool, only: str | None = None, timeout_s: float | None = None, quiet: bool = False
+) -> int:
+    """Builds the council and serves; the exit code. `only` and `timeout_s` as `Service` takes them."""
     import asyncio
 
     app = built(cli)
@@ -41,7 +43,7 @@ def serve(cli: CliState, *, once: bool, only: str | None = None, quiet: bool = F
     if not quiet:
         _show_events(app)
     with _logging_to_file(app):
-        return asyncio.run(Service(app, once=once, only=only).run())
+        return asyncio.run(Service(app, once=once, only=only, timeout_s=timeout_s).run())
 
 
 def built(cli: CliState) -> App:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from council.cli.context import state
-from council.errors import RunNotFound
+from council.cli.context import CliState, state
+from council.errors import CommandInvalid, RunNotFound, WaitTimeout
 from council.storage.files import FileLock
 
 if TYPE_CHECKING:
@@ -21,10 +23,17 @@ if TYPE_CHECKING:
     from council.settings import Home
 
 _RECENT = 10
+_POLL_S = 0.05
+_NOTE_BYTES = 1 << 20
 _SEARCHED = 1_000
 _LINK_TARGET = re.compile(r"\[([^\[\]\n]*)\]\([^()\n]*\)")
 _FOOTNOTE_MARK = re.compile(r"\[\^E[0-9]+\]")
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+
+
+Run = Annotated[str, typer.Argument(help="The run's id.")]
+Timeout = Annotated[float, typer.Option(min=0.1, help="How long to wait for the receipt, in seconds.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the receipt.")]
 
 
 def status(
@@ -54,41 +63,79 @@ def show(
 
 def cancel(
     ctx: typer.Context,
-    run: Annotated[str, typer.Argument(help="The run's id.")],
+    run: Run,
+    timeout_s: Timeout = 60.0,
+    as_json: Json = False,
 ) -> None:
-    """Drop a command that ends a run; it leaves what was said until then."""
-    _drop_control(state(ctx).home(), "cancel", {"type": "cancel", "run": run})
+    """End a run; it leaves what was said until then."""
+    cli = state(ctx)
+    _control(cli, {"type": "cancel", "run": run}, timeout_s)
+    receipt = _receipt_within(cli.home(), run, timeout_s)
+    _say(f"Run {run} ended {receipt.status}{_where(receipt)}.", as_json, receipt)
 
 
 def resume(
     ctx: typer.Context,
-    run: Annotated[str, typer.Argument(help="The run's id.")],
+    run: Run,
     accept_drift: Annotated[
         bool, typer.Option("--accept-drift", help="Go on although persona, prompt or model changed meanwhile.")
     ] = False,
+    timeout_s: Timeout = 60.0,
+    as_json: Json = False,
 ) -> None:
-    """Drop a command that lets a run go on: one that waits, or one that failed or was cancelled."""
-    _drop_control(state(ctx).home(), "resume", {"type": "resume", "run": run, "accept_drift": accept_drift})
+    """Let a run go on: one that waits, or one that failed or was cancelled."""
+    cli = state(ctx)
+    receipt = _control(cli, {"type": "resume", "run": run, "accept_drift": accept_drift}, timeout_s)
+    _say(f"Run {run} {_goes_on(cli.home())}.", as_json, receipt)
 
 
 def retry(
     ctx: typer.Context,
-    run: Annotated[str, typer.Argument(help="The run's id.")],
+    run: Run,
     from_step: Annotated[
         str, typer.Option("--from", metavar="STEP", help="Keep what was recorded before this step (`round/2/AUDITOR`).")
     ] = "",
+    timeout_s: Timeout = 60.0,
+    as_json: Json = False,
 ) -> None:
-    """Drop a command that does an ended run's work again, with a new budget: all of it, or from one step on."""
-    _drop_control(state(ctx).home(), "retry", {"type": "retry", "run": run, "from": from_step})
+    """Do an ended run's work again, with a new budget: all of it, or from one step on."""
+    cli = state(ctx)
+    receipt = _control(cli, {"type": "retry", "run": run, "from": from_step}, timeout_s)
+    _say(f"Run {run} {_goes_on(cli.home())}.", as_json, receipt)
 
 
-def _drop_control(home: Home, name: str, body: dict[str, Any]) -> None:
-    from council.storage.drop import drop
+def _control(cli: CliState, body: dict[str, str | bool], timeout_s: float) -> Receipt:
+    """Drops a control command and stays for its receipt; without a daemon this process gives it, and runs nothing."""
+    from council.cli.submit import drop_and_wait
 
-    dropped = drop(home.commands, f"{name}.json", json.dumps(body).encode())
-    typer.echo(f"Dropped {os.path.relpath(dropped.path)}.")
-    if FileLock.holder(home.lock_file) is None:
-        typer.echo("No daemon is running; it takes effect when one starts.")
+    cli.flags = {"model": "offline"}  # of no use here: no run is executed
+    return drop_and_wait(cli, f"{body['type']}.json", json.dumps(body).encode(), timeout_s, quiet=True)
+
+
+def _goes_on(home: Home) -> str:
+    if FileLock.holder(home.lock_file) is not None:
+        return "goes on; see `council status`"
+    return "is queued; it goes on when a daemon runs (`council run`, or `council run --once` for what waits)"
+
+
+def _receipt_within(home: Home, run_id: str, timeout_s: float) -> Receipt:
+    """The receipt of a run that is about to end. Raises WaitTimeout."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        with contextlib.suppress(RunNotFound):
+            return read_receipt(home, run_id)
+        time.sleep(_POLL_S)
+    raise WaitTimeout(f"run {run_id} has not ended within {timeout_s:g} s.", fix="`council status` shows it")
+
+
+def _where(receipt: Receipt) -> str:
+    return f"; what was said is in {receipt.artifact.path}" if receipt.artifact else ""
+
+
+def _say(text: str, as_json: bool, receipt: Receipt) -> None:
+    import msgspec
+
+    typer.echo(json.dumps(msgspec.to_builtins(receipt), indent=2, ensure_ascii=False) if as_json else text)
 
 
 def status_view(home: Home) -> dict[str, Any]:
@@ -116,7 +163,23 @@ def _waiting_files(home: Home, runs: list[dict[str, Any]]) -> list[str]:
         names = sorted(entry.name for entry in os.scandir(home.commands) if entry.is_file(follow_symlinks=False))
     except FileNotFoundError:
         return []
-    return [name for name in names if is_command_name(name) and name not in bound]
+    return [name for name in names if is_command_name(name) and name not in bound and not _is_note(home, name)]
+
+
+def _is_note(home: Home, name: str) -> bool:
+    """True for Markdown that is no command: the inbox leaves it alone."""
+    if not name.lower().endswith(".md"):
+        return False
+    from council.commands.documents import NotACommand, read_document
+
+    try:
+        with (home.commands / name).open("rb") as stream:
+            read_document(name, stream.read(_NOTE_BYTES))
+    except NotACommand:
+        return True
+    except (CommandInvalid, OSError):
+        pass  # a command with a fault, or gone meanwhile: the daemon says what is wrong
+    return False
 
 
 def _ledger_rows(home: Home, ask: Callable[[Ledger], list[Entry]]) -> list[Entry]:

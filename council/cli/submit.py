@@ -28,6 +28,7 @@ from council.errors import (
     WaitTimeout,
 )
 from council.storage.drop import drop
+from council.storage.files import FileLock
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -53,7 +54,7 @@ def submit(
     file: Annotated[Path, typer.Argument(help="The command file; - reads JSON from standard input.")],
     name: Annotated[str | None, typer.Option(help="The name to drop it under; else its own.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the end and print the answer.")] = False,
-    timeout_s: Annotated[float, typer.Option(min=0.1, help="How long --wait waits for a daemon, in seconds.")] = 3600.0,
+    timeout_s: Annotated[float, typer.Option(min=0.1, help="How long --wait waits, in seconds.")] = 3600.0,
     model: Annotated[str | None, typer.Option(help="With --wait and no daemon: which model.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -67,6 +68,8 @@ def submit(
     if not wait:
         _report_drop(home, drop(home.commands, name, data), as_json)
         return
+    if model is not None and FileLock.holder(home.lock_file) is not None:
+        typer.echo("note: a daemon runs in this home, so its model answers, not --model.", err=True)
     receipt = drop_and_wait(cli, name, data, timeout_s, quiet=as_json)
     _report_answer(home, receipt, as_json)
     raise typer.Exit(STATUS_EXIT[receipt.status])
@@ -106,8 +109,6 @@ def _require_command(name: str, data: bytes) -> None:
 
 
 def _report_drop(home: Home, dropped: Dropped, as_json: bool) -> None:
-    from council.storage.files import FileLock
-
     holder = FileLock.holder(home.lock_file)
     if as_json:
         typer.echo(json.dumps({"file": str(dropped.path), "sha256": dropped.sha256, "daemon": holder}))
@@ -143,8 +144,6 @@ class _Waiting:
 
     def until_answered(self, dropped: Dropped, timeout_s: float, *, quiet: bool) -> Receipt:
         """Raises CommandInvalid (set aside), WaitTimeout, or what building the council raises."""
-        from council.storage.files import FileLock
-
         deadline = time.monotonic() + timeout_s
         drains = 0
         while time.monotonic() < deadline:
@@ -153,7 +152,7 @@ class _Waiting:
                 if drains > _MAX_DRAINS:
                     raise UsageError(f"{dropped.path.name} was not taken up.", fix="`council validate` says why")
                 with contextlib.suppress(DaemonRunning):  # one started in this instant: it answers
-                    self._drain(dropped, quiet)
+                    self._drain(dropped, deadline - time.monotonic(), quiet)
             receipt = self._watch(dropped, deadline, quiet)
             if receipt is not None:
                 return receipt
@@ -164,8 +163,6 @@ class _Waiting:
 
     def _watch(self, dropped: Dropped, deadline: float, quiet: bool) -> Receipt | None:
         """Until the answer is there, time is up, or the daemon that was to give it has gone."""
-        from council.storage.files import FileLock
-
         with _progress(quiet) as show:
             while True:
                 served = FileLock.holder(self._home.lock_file) is not None
@@ -175,11 +172,11 @@ class _Waiting:
                 show(_active(self._home, dropped))
                 time.sleep(_POLL_S)
 
-    def _drain(self, dropped: Dropped, quiet: bool) -> None:
+    def _drain(self, dropped: Dropped, timeout_s: float, quiet: bool) -> None:
         from council.cli.daemon import serve
 
         try:
-            code = serve(self._cli, once=True, only=dropped.path.name, quiet=quiet)
+            code = serve(self._cli, once=True, only=dropped.path.name, timeout_s=timeout_s, quiet=quiet)
             if code in (EXIT_WAITING, EXIT_INTERRUPTED):
                 typer.echo(f"{dropped.path.name} stays in commands/; it goes on when a daemon runs.", err=True)
                 raise typer.Exit(code)
@@ -208,7 +205,8 @@ class _Waiting:
                 if path.stat().st_ino == dropped.inode and not name.endswith(".error.md"):
                     note = path.with_name(f"{name}.error.md")
                     if note.exists():
-                        raise CommandInvalid(_first_problem(note), fix=f"see {os.path.relpath(note)}")
+                        problem, fix = _first_problem(note)
+                        raise CommandInvalid(problem, fix=f"{fix}; see {os.path.relpath(note)}".lstrip("; "))
 
     def _answered_before(self) -> Receipt | None:
         from council.engine.receipts import Receipts
@@ -234,9 +232,14 @@ def _names(folder: Path) -> set[str]:
         return set()
 
 
-def _first_problem(note: Path) -> str:
-    lines = [line for line in note.read_text(encoding="utf-8").splitlines() if line.startswith("- **")]
-    return lines[0].removeprefix("- **").removesuffix("**") if lines else f"{note.name} says why it was refused"
+def _first_problem(note: Path) -> tuple[str, str]:
+    """What the note says first, and how it is mended."""
+    lines = note.read_text(encoding="utf-8").splitlines()
+    at = next((number for number, line in enumerate(lines) if line.startswith("- **")), None)
+    if at is None:
+        return f"{note.name} says why it was refused", ""
+    fix = lines[at + 1].strip().removeprefix("Fix: ").removesuffix(".") if at + 1 < len(lines) else ""
+    return lines[at].removeprefix("- **").removesuffix("**"), fix
 
 
 def _active(home: Home, dropped: Dropped) -> dict[str, Any] | None:

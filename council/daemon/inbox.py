@@ -233,7 +233,9 @@ class Inbox:
             self._submit(name, command, identity, result)
 
     def _submit(self, name: str, command: RunCommand, identity: FileIdentity, result: ScanResult) -> None:
-        if self._engine.id_in_progress(command):
+        answering = self._engine.run_in_progress(command)
+        if answering is not None:
+            self._engine.ask_for(answering)
             if name not in self._waiting_ids:
                 self._waiting_ids.add(name)
                 self._events.publish("command_waits_for_id", file=name, id=command.id)
@@ -309,7 +311,7 @@ class Inbox:
     def _look_for_missing(self, present: dict[str, os.stat_result], result: ScanResult) -> None:
         now = self._clock.monotonic_s()
         for name, bound in list(self._bound.items()):
-            if name in present:
+            if name in present or (self._only is not None and name != self._only):
                 continue
             bound.missing_scans += 1
             if bound.missing_since_s is None:

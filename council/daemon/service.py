@@ -48,10 +48,14 @@ _MIN_REST_S = 0.002
 class Service:
     """One run of the daemon over an App."""
 
-    def __init__(self, app: App, *, once: bool, only: str | None = None) -> None:
-        """`once`: end when nothing is left to do. `only`: the one file in `commands/` that counts."""
+    def __init__(self, app: App, *, once: bool, only: str | None = None, timeout_s: float | None = None) -> None:
+        """`once`: end when nothing is left to do. `only`: the one file in `commands/` that counts; unfinished runs are
+        left to the next daemon, except those it must wait for. `timeout_s`: end then, as after a signal."""
         self._app = app
         self._once = once
+        self._only = only
+        self._timeout_s = timeout_s
+        self._timed_out = False
         self._lock = FileLock(app.home.lock_file)
         self._inbox = Inbox(app.home, app.root, app.engine, app.settings, app.events, app.clock)
         self._scheduler: Scheduler | None = None
@@ -79,11 +83,13 @@ class Service:
         state = StateFile(app.home, app.engine, app.events, app.clock, model=app.model.name)
         app.events.publish("daemon_started", version=__version__, model=app.model.name, pid=os.getpid())
         loop = asyncio.get_running_loop()
+        if self._timeout_s is not None:
+            loop.call_later(self._timeout_s, self._on_timeout)
         stop_watching = None
         if app.settings.watch == "auto":
             stop_watching = watch(app.home.commands, lambda name: loop.call_soon_threadsafe(self._on_file_event, name))
         try:
-            self._inbox.adopt(app.engine.recover())
+            self._inbox.adopt(app.engine.recover(hold=self._only is not None))
             state.write()
             gc.collect()
             gc.freeze()  # what was built at the start stays: no later collection looks through it again
@@ -96,7 +102,7 @@ class Service:
 
     async def _loop(self) -> int:
         idle = False
-        while not self._signalled:
+        while not (self._signalled or self._timed_out):
             self._wake.clear()
             began_s = self._app.clock.monotonic_s()
             if self._once and self._scheduler is not None:
@@ -107,12 +113,14 @@ class Service:
                 result.look_within(self._scheduler.tick())
             took_s = self._app.clock.monotonic_s() - began_s
             if self._once and self._drained(result):
-                return EXIT_WAITING if self._app.engine.active else self._worst()
+                return EXIT_WAITING if self._app.engine.at_work else self._worst()
             if not self._app.engine.active and not idle and not self._once:
                 self._app.events.publish("idle", folder=f"{self._app.home.commands}/")
             idle = not self._app.engine.active
             await asyncio.sleep(max(_MIN_REST_S, _REST_FACTOR * took_s) if not idle else _MIN_REST_S)
             await self._rest(result)
+        if self._timed_out:
+            return EXIT_WAITING
         return EXIT_OK if self._signalled == signal.SIGTERM else EXIT_INTERRUPTED
 
     async def _rest(self, result: ScanResult) -> None:
@@ -125,7 +133,7 @@ class Service:
                 await self._wake.wait()
 
     def _drained(self, result: ScanResult) -> bool:
-        nothing_left = not self._app.engine.active or self._app.engine.only_waiting
+        nothing_left = not self._app.engine.at_work or self._app.engine.only_waiting
         return nothing_left and result.pending == 0
 
     def _worst(self) -> int:
@@ -172,6 +180,10 @@ class Service:
         finally:
             for number in handled:
                 loop.remove_signal_handler(number)
+
+    def _on_timeout(self) -> None:
+        self._timed_out = True
+        self._wake.set()
 
     def _on_signal(self, number: int) -> None:
         if self._signalled:

@@ -117,6 +117,8 @@ class Engine:
         self._last_order = 0
         self._changed = asyncio.Event()
         self.active: dict[str, Run] = {}
+        self._holds = False
+        self._held: dict[str, Run] = {}
         self.on_ended: Callable[[Run, RunStatus], None] = lambda run, status: None
         for folder in (paths.runs, paths.active, paths.outputs):
             folder.mkdir(parents=True, exist_ok=True)
@@ -138,12 +140,13 @@ class Engine:
         run = self._create(header, command.id)
         self._events.publish("run_queued", run.id, title=header.title, file=file.name, output=header.output_path)
         self._enqueue(run)
+        self.ask_for(run)
         return run
 
-    def id_in_progress(self, command: RunCommand) -> bool:
-        """True when a run with this command's id is under way: its receipt will answer."""
+    def run_in_progress(self, command: RunCommand) -> Run | None:
+        """The run with this command's id that is under way: its receipt will answer."""
         bound = self._receipts.bound(command.id) if command.id is not None else None
-        return bound is not None and bound.run_id in self.active
+        return self.active.get(bound.run_id) if bound is not None else None
 
     def _header(self, command: RunCommand, file: FileIdentity, admission: Admission) -> RunHeader:
         now = self._clock.now()
@@ -185,17 +188,36 @@ class Engine:
 
     # ── recovery ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def recover(self) -> list[Run]:
-        """Takes up every run that had not ended when the process last stopped, in the order of their admission."""
+    def recover(self, *, hold: bool = False) -> list[Run]:
+        """Takes up every run that had not ended when the process last stopped, in the order of their admission.
+
+        `hold`: they are known, but none is executed, and none that is reopened either, unless a run that is admitted
+        must wait for it (`ask_for`): for a door that drains its own drop and leaves.
+        """
+        self._holds = hold
         self._folders.discard()
         self._folders.prepare()
         found = [self._recover_one(marker) for marker in list(self._paths.active.iterdir())]
         recovered = sorted((run for run in found if run is not None), key=lambda run: (run.header.order, run.id))
         self._last_order = max((run.header.order for run in recovered), default=0)
         for run in recovered:
-            self._events.publish("run_recovered", run.id, title=run.header.title, steps=run.journal.step_count)
-            self._enqueue(run)
+            self._take_up(run)
         return recovered
+
+    def _take_up(self, run: Run) -> None:
+        self._events.publish("run_recovered", run.id, title=run.header.title, steps=run.journal.step_count)
+        if self._holds:
+            self._held[run.id] = run
+        self._enqueue(run)
+
+    def ask_for(self, run: Run) -> None:
+        """Holds neither this run any longer nor those that come before it, in its lane or at its output path."""
+        asked = [run]
+        while asked:
+            wanted = asked.pop()
+            self._held.pop(wanted.id, None)
+            asked += [held for held in self._held.values() if _comes_before(held, wanted)]
+        self._pump()
 
     def _recover_one(self, marker: Path) -> Run | None:
         path = self._folders.journal(marker.name)
@@ -248,7 +270,7 @@ class Engine:
         priority, among equals the one that was admitted first."""
         while not self._stopping and self._running < self._slots:
             heads = (lane.queue[0] for lane in self._lanes.values() if lane.turn is None and lane.queue)
-            run = min(filter(self._output_is_free, heads), key=_precedence, default=None)
+            run = min(filter(self._may_start, heads), key=_precedence, default=None)
             if run is None:
                 break
             lane = self._lanes[run.header.lane]
@@ -259,9 +281,9 @@ class Engine:
             self._start(run)
         self._changed.set()
 
-    def _output_is_free(self, run: Run) -> bool:
+    def _may_start(self, run: Run) -> bool:
         path = run.header.output_path
-        return not path or self._outputs_held.get(path, run.id) == run.id
+        return run.id not in self._held and (not path or self._outputs_held.get(path, run.id) == run.id)
 
     def _start(self, run: Run) -> None:
         self._running += 1
@@ -485,6 +507,7 @@ class Engine:
         if run is None or run.journal.committed is not None or run.journal.recorded(FINISH):
             return False
         run.cancel_reason = reason
+        self._held.pop(run_id, None)
         if run.task is not None:
             run.task.cancel()
             return True
@@ -531,9 +554,7 @@ class Engine:
             keep_artifact(self._root, folder, receipt.artifact.path, receipt.artifact.sha256)
         journal.reopen(_reopened(command, journal, timestamp(self._clock.now())))
         self._receipts.withdraw(run_id, folder)
-        run = self._adopt(journal)
-        self._events.publish("run_recovered", run.id, title=run.header.title, steps=journal.step_count)
-        self._enqueue(run)
+        self._take_up(self._adopt(journal))
 
     def answer_control(self, command: ControlCommand, file: FileIdentity) -> Receipt:
         """The receipt of a control command: all it leaves."""
@@ -561,9 +582,14 @@ class Engine:
         return self._running
 
     @property
+    def at_work(self) -> bool:
+        """True while runs remain that this process is to end."""
+        return len(self.active) > len(self._held)
+
+    @property
     def only_waiting(self) -> bool:
         """True when runs remain and all of them wait, or stand behind one that does."""
-        return bool(self.active) and self._running == 0
+        return self.at_work and self._running == 0
 
     async def changed(self) -> None:
         """Returns after the next start or end of a run."""
@@ -585,6 +611,12 @@ class Engine:
 
 def _precedence(run: Run) -> tuple[int, int, str]:
     return (-run.header.priority, run.header.order, run.id)
+
+
+def _comes_before(held: Run, wanted: Run) -> bool:
+    same_lane = held.header.lane == wanted.header.lane
+    same_output = bool(held.header.output_path) and held.header.output_path == wanted.header.output_path
+    return (same_lane or same_output) and held.header.order < wanted.header.order
 
 
 def _reopened(command: ResumeCommand | RetryCommand, journal: FileJournal, at: str) -> Reopened:

@@ -142,6 +142,8 @@ def _dotenv_layer(path: Path) -> tuple[Layer, list[str]]:
 
 
 def _toml_layer(path: Path) -> Layer:
+    if path.exists() and not path.is_file():
+        raise ConfigError(f"{path} is not a file.", fix="move it away, or make it a file of settings")
     try:
         source = TomlConfigSettingsSource(Settings, toml_file=path)
     except tomllib.TOMLDecodeError as error:

@@ -817,4 +817,4 @@ def test_a_journal_damaged_in_the_middle_is_named_and_the_next_command_served(
     assert str(journal) in said["error"]
     assert "record 1" in said["error"]
     assert said["fix"]
-    assert journal.read_bytes() == damaged
+    assert journal.with_name("journal.jsonl.damaged").read_bytes() == damaged

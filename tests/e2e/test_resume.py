@@ -71,8 +71,7 @@ def test_a_run_whose_persona_changed_is_ended_by_drift_only_when_it_would_mix_an
     assert run_cli("run", "--once", cwd=home, env=other).returncode == 1
     [failed] = receipts(home)
     assert failed["error"]["code"] == "drift"
-    run_cli("resume", failed["run_id"], cwd=home, env=other)
-    assert run_cli("run", "--once", cwd=home, env=other).returncode == 2
+    assert run_cli("resume", failed["run_id"], cwd=home, env=other).returncode == 2
     assert "ended by drift" in (home / "commands" / "failed" / "resume.json.error.md").read_text()
     run_cli("resume", failed["run_id"], "--accept-drift", cwd=home, env=other)
     assert run_cli("run", "--once", cwd=home, env=other).returncode == 0

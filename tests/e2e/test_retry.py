@@ -94,10 +94,9 @@ def test_what_cannot_be_retried_is_said(home: Path, fake: FakeGemini, env: dict[
         (("20260101-000000-nowhere0",), "not known here"),
         ((run_id, "--from", "round/1/AUDITR"), "did you mean 'round/1/AUDITOR'?"),
     ):
-        assert retry(home, env, *arguments) == 2
-        assert said in (home / "commands" / "failed" / "retry.json.error.md").read_text()
-        for path in (home / "commands" / "failed").iterdir():
-            path.unlink()
+        refused = run_cli("retry", *arguments, cwd=home, env=env)
+        assert refused.returncode == 2
+        assert said in refused.stderr
     assert ended(home)["status"] == "succeeded"
 
 

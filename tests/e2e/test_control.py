@@ -1,0 +1,162 @@
+"""`cancel`, `resume`, `retry` and `submit --wait` with and without a daemon: they end their own command, and run nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fake_gemini import FakeGemini, slow, text
+from tests.harness import Daemon, command, drop_command, environment, receipts, run_cli
+
+NO_KEY = environment()
+
+
+def in_lane(lane: str) -> dict[str, Any]:
+    return command(f"The task of {lane}.", output_artifact_path=f"artifacts/{lane}.md", session=lane)
+
+
+def run_of(home: Path, lane: str) -> str:
+    journals = [path.read_text().splitlines()[0] for path in (home / ".council" / "runs").glob("2*/journal.jsonl")]
+    headers = [json.loads(line)["r"] for line in journals]
+    [run_id] = [header["run_id"] for header in headers if header["lane"] == lane]
+    return str(run_id)
+
+
+@pytest.fixture
+def unfinished(home: Path, fake: FakeGemini, env: dict[str, str]) -> Path:
+    """A home without a daemon, where runs of the lanes `one` and `two` were killed in their first call."""
+    fake.reply = lambda request: slow(30)
+    for lane in ("one", "two"):
+        drop_command(home, in_lane(lane), f"{lane}.json")
+    with Daemon(home, env=env) as daemon:
+        daemon.wait("turn_started", count=2)
+        fake.wait_for_requests(2)
+        daemon.kill()
+    fake.reply = lambda request: text("words")
+    return home
+
+
+def journal_of(home: Path, lane: str) -> bytes:
+    return (home / ".council" / "runs" / run_of(home, lane) / "journal.jsonl").read_bytes()
+
+
+def test_cancel_without_a_daemon_ends_that_run_and_leaves_the_others(unfinished: Path, fake: FakeGemini) -> None:
+    untouched, calls = journal_of(unfinished, "two"), len(fake.requests)
+    done = run_cli("cancel", run_of(unfinished, "one"), cwd=unfinished, env=NO_KEY)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "ended cancelled; what was said is in artifacts/one.md" in done.stdout
+    assert "status: cancelled" in (unfinished / "artifacts" / "one.md").read_text()
+    assert journal_of(unfinished, "two") == untouched
+    assert len(fake.requests) == calls
+    assert sorted(path.name for path in (unfinished / "commands").glob("*.json")) == ["two.json"]
+
+
+def test_what_was_left_goes_on_with_the_next_daemon(unfinished: Path, env: dict[str, str]) -> None:
+    run_cli("cancel", run_of(unfinished, "one"), cwd=unfinished, env=NO_KEY)
+    assert run_cli("run", "--once", cwd=unfinished, env=env).returncode == 0
+    assert "status: succeeded" in (unfinished / "artifacts" / "two.md").read_text()
+
+
+def test_resume_and_retry_without_a_daemon_queue_and_leave(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    drop_command(home, in_lane("one"))
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    calls = len(fake.requests)
+    done = run_cli("retry", run_of(home, "one"), cwd=home, env=NO_KEY)
+    assert done.returncode == 0
+    assert "is queued; it goes on when a daemon runs" in done.stdout
+    assert len(fake.requests) == calls
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    assert len(fake.requests) == 2 * calls
+    refused = run_cli("resume", run_of(home, "one"), cwd=home, env=NO_KEY)
+    assert refused.returncode == 2
+    assert "ended succeeded" in refused.stderr
+
+
+def test_a_drained_command_runs_no_other_lane_but_what_stands_before_it(
+    unfinished: Path, tmp_path: Path, env: dict[str, str]
+) -> None:
+    untouched = journal_of(unfinished, "two")
+    later = tmp_path / "later.json"
+    later.write_text(json.dumps({**in_lane("one"), "task_description": "The second task of one."}))
+    done = run_cli("submit", "--wait", str(later), cwd=unfinished, env=env)
+    assert done.returncode == 0
+    assert [receipt["lane"] for receipt in receipts(unfinished)] == ["one", "one"]
+    assert journal_of(unfinished, "two") == untouched
+
+
+def test_a_command_with_the_id_of_an_unfinished_run_gets_its_answer(
+    home: Path, fake: FakeGemini, env: dict[str, str], tmp_path: Path
+) -> None:
+    fake.reply = lambda request: slow(30)
+    drop_command(home, {**in_lane("one"), "id": "the-same"})
+    with Daemon(home, env=env) as daemon:
+        daemon.wait("turn_started")
+        daemon.kill()
+    fake.reply = lambda request: text("words")
+    again = tmp_path / "again.json"
+    again.write_text(json.dumps({**in_lane("one"), "id": "the-same"}))
+    done = run_cli("submit", "--wait", str(again), cwd=home, env=env)
+    assert done.returncode == 0
+    assert [receipt["lane"] for receipt in receipts(home)] == ["one"]
+
+
+def test_with_a_daemon_a_control_command_waits_for_its_receipt(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = lambda request: slow(60)
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        drop_command(home, in_lane("one"))
+        run_id = daemon.wait("turn_started")["run_id"]
+        done = run_cli("cancel", run_id, "--json", cwd=home, env=NO_KEY)
+        assert json.loads(done.stdout)["status"] == "cancelled"
+        assert json.loads(done.stdout)["run_id"] == run_id
+        refused = run_cli("cancel", run_id, cwd=home, env=NO_KEY)
+        assert refused.returncode == 2
+        assert "is not active" in refused.stderr
+        daemon.stop()
+
+
+def test_the_timeout_of_submit_bounds_the_whole_wait_and_the_run_goes_on_later(
+    home: Path, fake: FakeGemini, env: dict[str, str], tmp_path: Path
+) -> None:
+    fake.reply = lambda request: slow(1.5, "words")
+    file = tmp_path / "slow.json"
+    file.write_text(json.dumps({**in_lane("one"), "config": {"max_rounds": 5}}))
+    done = run_cli("submit", "--wait", "--timeout-s", "1", str(file), cwd=home, env=env)
+    assert done.returncode == 75
+    assert "it goes on when a daemon runs" in done.stderr
+    assert receipts(home) == []
+    fake.reply = lambda request: text("words")
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    assert [receipt["status"] for receipt in receipts(home)] == ["succeeded"]
+
+
+def test_the_model_of_a_serving_daemon_is_said(
+    home: Path, fake: FakeGemini, env: dict[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "one.json"
+    file.write_text(json.dumps(in_lane("one")))
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        done = run_cli("submit", "--wait", "--model", "offline", str(file), cwd=home, env=env)
+        assert "its model answers, not --model" in done.stderr
+        daemon.stop()
+
+
+def test_a_folder_in_the_place_of_the_settings_is_said(home: Path) -> None:
+    (home / "council.toml").unlink()
+    (home / "council.toml").mkdir()
+    done = run_cli("config", "show", cwd=home, env=NO_KEY)
+    assert done.returncode == 3
+    assert "is not a file" in done.stderr
+
+
+def test_notes_in_the_inbox_are_no_commands_that_wait(home: Path) -> None:
+    (home / "commands" / "notes.md").write_text("# Things to ask\n")
+    (home / "commands" / "task.md").write_text("---\noutput_artifact_path: artifacts/x.md\n---\nWhat now?\n")
+    done = run_cli("status", "--json", cwd=home, env=NO_KEY)
+    assert json.loads(done.stdout)["waiting_files"] == ["task.md"]
