@@ -20,6 +20,7 @@ from council.cli import (
     doctor,
     logs,
     memory,
+    repair,
     reports,
     runs,
     schedule,
@@ -81,6 +82,8 @@ app.add_typer(agents.app, name="agents", rich_help_panel=KNOW)
 app.add_typer(memory.app, name="memory", rich_help_panel=KNOW)
 app.add_typer(cortex.app, name="cortex", rich_help_panel=KNOW)
 app.command(rich_help_panel=MEND)(doctor.doctor)
+app.command(rich_help_panel=MEND)(repair.repair)
+app.command(rich_help_panel=MEND)(repair.prune)
 app.add_typer(config.app, name="config", rich_help_panel=MEND)
 app.command(rich_help_panel=MEND)(validate.schema)
 app.command(rich_help_panel=MEND)(completion.completion)

@@ -71,7 +71,10 @@ def _journal(home: Home, run_id: str) -> FileJournal:
 
     path = home.runs / run_id / "journal.jsonl"
     if not path.exists():
-        raise RunNotFound(f"the journal of run {run_id} is gone.", fix="it was pruned; its receipt and artifact remain")
+        raise RunNotFound(
+            f"the journal of run {run_id} is gone.",
+            fix="it was pruned (keep_days, keep_runs, keep_bytes); its artifact remains",
+        )
     return FileJournal.read(path)
 
 

@@ -249,7 +249,10 @@ def read_receipt(home: Home, run_id: str) -> Receipt:
 
     receipt = Receipts(home.receipts, home.runtime / "ids").read(run_id)
     if receipt is None:
-        raise RunNotFound(f"run {run_id} has no receipt.", fix="it has not ended yet; see `council status`")
+        raise RunNotFound(
+            f"run {run_id} has no receipt.",
+            fix="it has not ended yet, or was pruned (keep_days, keep_runs, keep_bytes); see `council status`",
+        )
     return receipt
 
 

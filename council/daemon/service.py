@@ -14,6 +14,7 @@ from functools import partial
 from council import __version__
 from council.app import App, admission_of
 from council.daemon.inbox import Inbox, ScanResult
+from council.daemon.keeping import Keeping
 from council.daemon.recurring import RecurringFolder
 from council.daemon.schedule import Scheduler
 from council.daemon.state import StateFile
@@ -82,6 +83,7 @@ class Service:
         app = self._app
         state = StateFile(app.home, app.engine, app.events, app.clock, model=app.model.name)
         app.events.publish("daemon_started", version=__version__, model=app.model.name, pid=os.getpid())
+        keeping = Keeping(app)
         loop = asyncio.get_running_loop()
         if self._timeout_s is not None:
             loop.call_later(self._timeout_s, self._on_timeout)
@@ -91,12 +93,15 @@ class Service:
         try:
             self._inbox.adopt(app.engine.recover(hold=self._only is not None))
             state.write()
+            if self._only is None:
+                keeping.start()
             gc.collect()
             gc.freeze()  # what was built at the start stays: no later collection looks through it again
             return await self._loop()
         finally:
             if stop_watching is not None:
                 stop_watching()
+            keeping.stop()
             await app.engine.stop()
             state.stop()
 

@@ -74,6 +74,10 @@ class EnginePaths:
     def under(cls, runtime: Path) -> EnginePaths:
         return cls(runtime / "runs", runtime / "active", runtime / "outputs")
 
+    def make(self) -> None:
+        for folder in (self.runs, self.active, self.outputs):
+            folder.mkdir(parents=True, exist_ok=True)
+
 
 class Engine:
     """Runs commands of the types it has handlers for."""
@@ -120,8 +124,7 @@ class Engine:
         self._holds = False
         self._held: dict[str, Run] = {}
         self.on_ended: Callable[[Run, RunStatus], None] = lambda run, status: None
-        for folder in (paths.runs, paths.active, paths.outputs):
-            folder.mkdir(parents=True, exist_ok=True)
+        paths.make()
 
     # ── admission ────────────────────────────────────────────────────────────────────────────────────────────────────
 

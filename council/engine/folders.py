@@ -17,7 +17,7 @@ from council.engine.journal import JOURNAL, FileJournal, create_journal_file
 from council.engine.records import RunHeader
 from council.errors import StorageFailed
 
-_SPARE = ".spare-"
+SPARE = ".spare-"
 
 
 class RunFolders:
@@ -56,7 +56,7 @@ class RunFolders:
                 self._spare = self._made()
 
     def _made(self) -> tuple[Path, int]:
-        folder = self._runs / f"{_SPARE}{secrets.token_hex(4)}"
+        folder = self._runs / f"{SPARE}{secrets.token_hex(4)}"
         folder.mkdir()
         with _gone_on_error(folder):
             return folder, create_journal_file(folder / JOURNAL)
@@ -66,7 +66,7 @@ class RunFolders:
         if self._spare is not None:
             os.close(self._spare[1])
             self._spare = None
-        for folder in self._runs.glob(f"{_SPARE}*"):
+        for folder in self._runs.glob(f"{SPARE}*"):
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -192,9 +192,8 @@ def found_on_disk(runs: Path, receipts: Receipts) -> Iterator[Entry]:
             folder = runs / run_id
             yield entry_of_receipt(receipt, folder=folder, ended_ns=receipts.written_ns(run_id))
     for folder in sorted(runs.iterdir()):
-        if folder.name in seen or not (folder / "journal.jsonl").exists():
+        if folder.name in seen or folder.name.startswith(".") or not (folder / "journal.jsonl").exists():
             continue
         with contextlib.suppress(JournalDamaged, StorageFailed):
-            journal = FileJournal.load(folder / "journal.jsonl")
-            journal.close()
+            journal = FileJournal.read(folder / "journal.jsonl")
             yield entry_of_header(journal.header, "queued")

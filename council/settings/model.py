@@ -120,6 +120,22 @@ class Settings(BaseSettings):
         default=172_800.0, ge=0.1, le=30 * _DAY_S, description="A waiting run fails after this (48 h)."
     )
     max_attempts: int = Field(default=5, ge=1, le=100, description="Attempts of one run that recorded no new step.")
+    keep_days: int | None = Field(
+        default=None,
+        ge=1,
+        le=36_500,
+        description="Ended runs older than this are pruned; no limit when unset.",
+        examples=[90],
+    )
+    keep_runs: int = Field(
+        default=10_000, ge=1, le=10_000_000, description="Ended runs that are kept with their journals."
+    )
+    keep_bytes: int = Field(
+        default=10 * 1024 * _MIB,
+        ge=_MIB,
+        le=2**50,
+        description="Room on the disk for the journals of ended runs; the oldest go first.",
+    )
     max_command_bytes: int = Field(default=262_144, ge=1, le=_MIB, description="Largest command file.")
     max_file_bytes: int = Field(
         default=_MIB, ge=1, le=64 * _MIB, description="Largest file that an input or a tool reads."
