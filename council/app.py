@@ -12,7 +12,7 @@ from pathlib import Path
 from council.agents.memory import Memory
 from council.budgets import Budget, BudgetedModel, Calibration, DayLogs, Price, Prices, SpendLog
 from council.budgets import Limits as Budgeted
-from council.commands.models import BudgetConfig, MemoryCommand, RunCommand, canonical_hash
+from council.commands.models import BudgetConfig, ForgetCommand, MemoryCommand, RunCommand, canonical_hash, dump
 from council.deliberation.deliberate import Limits
 from council.deliberation.handler import CouncilSetup, DeliberateHandler, admit_deliberation
 from council.deliberation.memory import MemoryHandler, admit_memory_change
@@ -131,10 +131,17 @@ def admission_of(home: Home, settings: Settings, command: RunCommand) -> Admissi
     if command.id is not None:
         is_active = (home.runtime / "active").joinpath
         receipts.answering(command.id, canonical_hash(command), lambda run_id: is_active(run_id).exists())
+    if isinstance(command, ForgetCommand):
+        return admit_forget(command)
     if isinstance(command, MemoryCommand):
         return admit_memory_change(command, build_memory(home), home.personas, seeds_folder(home, settings))
     with ConfinedRoot(home.root) as root:
         return admit_deliberation(command, root, PathRules(deny=OUTPUT_DENIED))
+
+
+def admit_forget(command: ForgetCommand) -> Admission:
+    """Record 0 keeps everything of the command but its text."""
+    return Admission("Forget a text", "", recorded={**dump(command), "text": ""})
 
 
 class Spending:

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True)
 
 _WAIT_S = 3600.0
+_MAX_TEXT_CHARS = 20_000
 _Role = Annotated[str, typer.Argument(help="The agent's role: auditor.")]
 _Lane = Annotated[str, typer.Option(help="The lane, the key `session` of commands.")]
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -236,18 +238,22 @@ def _answers(text: str, file: Path | None) -> list[dict[str, Any]]:
 
 
 def _change(cli: CliState, role: str, lane: str, keys: dict[str, Any], *, as_json: bool) -> None:
+    body = {"type": "memory", "session": lane, "role": role, **keys}
+    _drop_change(cli, f"memory-{role.lower()}", body, as_json=as_json)
+
+
+def _drop_change(cli: CliState, name: str, body: dict[str, Any], *, as_json: bool) -> None:
     """Drops the command and stays for its end."""
     import msgspec
 
     from council.cli.runs import print_answer
     from council.cli.submit import STATUS_EXIT, drop_and_wait
 
-    body = {"type": "memory", "session": lane, "role": role, **keys}
     data = json.dumps(body, indent=2, ensure_ascii=False).encode()
     _require_valid(data)
     if not _has_unfinished_runs(cli):
         cli.flags = {"model": "offline"}  # nothing else can run here and now, and a change of memory needs no model
-    receipt = drop_and_wait(cli, f"memory-{role.lower()}.json", data, _WAIT_S, quiet=True)
+    receipt = drop_and_wait(cli, f"{name}.json", data, _WAIT_S, quiet=True)
     if as_json:
         typer.echo(json.dumps(msgspec.to_builtins(receipt), indent=2, ensure_ascii=False))
     else:
@@ -255,6 +261,18 @@ def _change(cli: CliState, role: str, lane: str, keys: dict[str, Any], *, as_jso
         if receipt.error is not None:
             typer.echo(f"error ({receipt.error.code}): {receipt.error.message}\n  fix: {receipt.error.fix}", err=True)
     raise typer.Exit(STATUS_EXIT[receipt.status])
+
+
+def forget(
+    ctx: typer.Context,
+    text: Annotated[str, typer.Argument(help="The text, exactly as it stands there; - reads it from standard input.")],
+    lane: _Lane = "main",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the receipt.")] = False,
+) -> None:
+    """Take a text out of everything that Council keeps: memory, archive, index, journals, logs, its artifacts."""
+    if text == "-":
+        text = sys.stdin.read(_MAX_TEXT_CHARS).removesuffix("\n")
+    _drop_change(state(ctx), "forget", {"type": "forget", "session": lane, "text": text}, as_json=as_json)
 
 
 def _require_valid(data: bytes) -> None:

@@ -203,12 +203,34 @@ class MemoryCommand(_CommandBase):
         return self
 
 
+class ForgetCommand(_CommandBase):
+    """Takes a text out of everything that Council keeps: memory, archive, index, journals, receipts, logs, its artifacts."""
+
+    type: Annotated[Literal["forget"], Field(description="What kind of command this is.")]
+    session: Lane = DEFAULT_LANE
+    priority: Priority = 0
+    text: Annotated[
+        StrictStr,
+        Field(
+            min_length=4, max_length=10_000, description="The text, exactly as it stands there; it is recorded nowhere."
+        ),
+    ]
+
+    @field_validator("text")
+    @classmethod
+    def _says_something(cls, value: str) -> str:
+        if len(value.strip()) < 4:
+            raise ValueError("must be at least 4 characters beside white space")
+        return value
+
+
 MODELS: dict[str, type[BaseModel]] = {
     "deliberate": DeliberateCommand,
     "cancel": CancelCommand,
     "resume": ResumeCommand,
     "retry": RetryCommand,
     "memory": MemoryCommand,
+    "forget": ForgetCommand,
 }
 COMMAND_TYPES: tuple[str, ...] = tuple(MODELS)
 DEFAULT_TYPE = "deliberate"
@@ -220,7 +242,7 @@ def command_type(value: Any) -> str:
     return given if isinstance(given, str) else repr(given)
 
 
-RunCommand = DeliberateCommand | MemoryCommand  # these become runs and take their lane's turn
+RunCommand = DeliberateCommand | MemoryCommand | ForgetCommand  # these become runs and take their lane's turn
 # These act on a run at once, outside lane order, and leave a receipt only.
 ControlCommand = CancelCommand | ResumeCommand | RetryCommand
 AnyCommand = RunCommand | ControlCommand
@@ -229,7 +251,8 @@ Command = Annotated[
     | Annotated[CancelCommand, Tag("cancel")]
     | Annotated[ResumeCommand, Tag("resume")]
     | Annotated[RetryCommand, Tag("retry")]
-    | Annotated[MemoryCommand, Tag("memory")],
+    | Annotated[MemoryCommand, Tag("memory")]
+    | Annotated[ForgetCommand, Tag("forget")],
     Discriminator(command_type),
 ]
 COMMANDS: TypeAdapter[AnyCommand] = TypeAdapter(Command)

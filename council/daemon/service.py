@@ -32,6 +32,7 @@ from council.errors import (
 from council.events import Event
 from council.ids import timestamp
 from council.storage.files import FileLock
+from council.upkeep.forget import install
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +53,7 @@ class Service:
     def __init__(self, app: App, *, once: bool, only: str | None = None, timeout_s: float | None = None) -> None:
         """`once`: end when nothing is left to do. `only`: the one file in `commands/` that counts; unfinished runs are
         left to the next daemon, except those it must wait for. `timeout_s`: end then, as after a signal."""
+        install(app)
         self._app = app
         self._once = once
         self._only = only

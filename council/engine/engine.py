@@ -160,7 +160,7 @@ class Engine:
             created=timestamp(now),
             lane=command.session,
             type=command.type,
-            command=dumped,
+            command=dumped if admission.recorded is None else admission.recorded,
             command_hash=hash_of_dump(dumped),
             file=file,
             secret=(self._run_secret or secrets.token_bytes(_SECRET_BYTES)).hex(),

@@ -250,12 +250,12 @@ class FileJournal:
         if len(encoded) <= MAX_INLINE_BYTES:
             record = StepDone(name, request, msgspec.Raw(encoded))
         else:
-            record = StepDone(name, request, msgspec.Raw(b"null"), self._store_blob(encoded))
+            record = StepDone(name, request, msgspec.Raw(b"null"), store_blob(self.path, encoded))
         self._append(record, sync=True)
         return value
 
     def _require_same(self, known: StepDone, request: str) -> None:
-        if known.request != request and not self.accepts_drift:
+        if known.request and known.request != request and not self.accepts_drift:
             raise Drift(
                 f"step {known.name} was asked something else when it was recorded (persona, prompt or model changed).",
                 fix=f"`council resume {self.header.run_id} --accept-drift` goes on all the same; or drop the command again",
@@ -269,33 +269,11 @@ class FileJournal:
             raise Handback
         self._append(StepBegun(name, request), sync=False)
 
-    def _store_blob(self, encoded: bytes) -> str:
-        """Before the record that names it, so that a record never points at nothing."""
-        digest = sha256_hex(encoded)
-        folder = self.path.parent / "blobs"
-        try:
-            folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise _failed(self.path, error) from error
-        write_atomic(folder / digest, encoded)
-        return digest
-
     def _result(self, record: StepDone, type: type[T]) -> T:
         return msgspec.json.decode(self._encoded(record), type=type)
 
     def _encoded(self, record: StepDone) -> bytes:
-        if not record.blob:
-            return bytes(record.out)
-        path = self.path.parent / "blobs" / record.blob
-        try:
-            encoded = path.read_bytes()
-        except OSError as error:
-            raise JournalDamaged(
-                f"{path}: cannot be read ({error.strerror}).", fix="restore it from a backup"
-            ) from None
-        if sha256_hex(encoded) != record.blob:
-            raise JournalDamaged(f"{path}: does not match its name.", fix="restore it from a backup")
-        return encoded
+        return read_blob(self.path, record.blob) if record.blob else bytes(record.out)
 
     def attempt(self) -> int:
         """Notes that an execution begins; how many began so far, this one included. Not synced."""
@@ -403,6 +381,30 @@ def read_records(path: Path, data: bytes) -> tuple[list[Record], int, int]:
             f"{path}: no record verifies.", fix="move the run's folder away; the command runs anew", records=0
         )
     return records, position, len(data)
+
+
+def store_blob(journal: Path, encoded: bytes) -> str:
+    """Puts a large result beside its journal, before the record that names it; its name. Raises StorageFailed."""
+    digest = sha256_hex(encoded)
+    folder = journal.parent / "blobs"
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise _failed(journal, error) from error
+    write_atomic(folder / digest, encoded)
+    return digest
+
+
+def read_blob(journal: Path, name: str) -> bytes:
+    """A large result. Raises JournalDamaged."""
+    path = journal.parent / "blobs" / name
+    try:
+        encoded = path.read_bytes()
+    except OSError as error:
+        raise JournalDamaged(f"{path}: cannot be read ({error.strerror}).", fix="restore it from a backup") from None
+    if sha256_hex(encoded) != name:
+        raise JournalDamaged(f"{path}: does not match its name.", fix="restore it from a backup")
+    return encoded
 
 
 def _good_prefix(path: Path, data: bytes) -> bytes:

@@ -53,8 +53,8 @@ class StepBegun(msgspec.Struct, frozen=True, tag="begin", tag_field="t"):
 
 
 class StepDone(msgspec.Struct, frozen=True, tag="done", tag_field="t"):
-    """`request` is the hash of what was asked, empty when there was nothing to hash. A result too large for a line lies
-    in `blobs/<blob>` beside the journal, named by its SHA-256; `out` is then null."""
+    """`request` is the hash of what was asked, empty when there was nothing to hash (or it was forgotten). A result too
+    large for a line lies in `blobs/<blob>` beside the journal, named by its SHA-256; `out` is then null."""
 
     name: str
     request: str

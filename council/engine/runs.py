@@ -45,10 +45,11 @@ class Finish(msgspec.Struct, frozen=True):
 @dataclass(frozen=True)
 class Admission:
     """What a handler says of a command before it becomes a run. `output_path` is relative to the home, empty for a run
-    that leaves no artifact."""
+    that leaves no artifact; `recorded` is the command as record 0 keeps it, None: whole."""
 
     title: str
     output_path: str
+    recorded: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
