@@ -206,6 +206,7 @@ class Engine:
         loop.call_soon(self._mark_active, run)
         loop.call_soon(self._folders.prepare)
         self._lanes.setdefault(run.header.lane, _Lane()).queue.append(run)
+        run.journal.rest()  # thousands may wait in line, and a process has 1,024 descriptors
         self._pump()
 
     def _mark_active(self, run: Run) -> None:
@@ -414,6 +415,7 @@ class Engine:
             run.journal.wait(Waiting(parked.reason, timestamp(self._clock.now()), seconds, parked.message))
         run.status = "waiting"
         run.waiting_for = parked.reason
+        run.journal.rest()
         run.publish("run_waiting", reason=parked.reason, seconds=seconds, error=parked.message)
         loop = asyncio.get_running_loop()
         self._timers[run.id] = loop.call_later(seconds, self._resume, run)
