@@ -13,6 +13,7 @@ from functools import partial
 from council import __version__
 from council.app import App, admission_of
 from council.daemon.inbox import Inbox, ScanResult
+from council.daemon.leftovers import sweep
 from council.daemon.recurring import RecurringFolder
 from council.daemon.schedule import Scheduler
 from council.daemon.state import StateFile
@@ -82,7 +83,9 @@ class Service:
         if app.settings.watch == "auto":
             stop_watching = watch(app.home.commands, lambda name: loop.call_soon_threadsafe(self._on_file_event, name))
         try:
-            self._inbox.adopt(app.engine.recover())
+            unfinished = app.engine.recover()
+            sweep(app.home, unfinished)
+            self._inbox.adopt(unfinished)
             state.write()
             return await self._loop()
         finally:

@@ -81,6 +81,7 @@ class Run:
         self.cancel_reason = ""
         self.task: asyncio.Task[None] | None = None
         self.waiting_for = ""
+        self.marked = False  # True: a restart finds it
         self._events = events
 
     @property
