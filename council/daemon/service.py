@@ -43,6 +43,7 @@ _RUN_EXIT: dict[RunStatus, int] = {
 _WORST_FIRST = (EXIT_FAILED, EXIT_USAGE, EXIT_CANCELLED, EXIT_DEGRADED, EXIT_OK)
 _REST_FACTOR = 3.0  # after a scan rest three times as long as it took: a burst of events costs a quarter of one core
 _MIN_REST_S = 0.002
+_MAX_REST_S = 0.5  # a cancel must not wait longer, however large the folder
 
 
 class Service:
@@ -108,10 +109,11 @@ class Service:
             took_s = self._app.clock.monotonic_s() - began_s
             if self._once and self._drained(result):
                 return EXIT_WAITING if self._app.engine.active else self._worst()
-            if not self._app.engine.active and not idle and not self._once:
+            was_idle, idle = idle, not self._app.engine.active and not result.cut_short
+            if idle and not was_idle and not self._once:
                 self._app.events.publish("idle", folder=f"{self._app.home.commands}/")
-            idle = not self._app.engine.active
-            await asyncio.sleep(max(_MIN_REST_S, _REST_FACTOR * took_s) if not idle else _MIN_REST_S)
+            may_rest = not idle and not result.cut_short
+            await asyncio.sleep(min(max(_MIN_REST_S, _REST_FACTOR * took_s), _MAX_REST_S) if may_rest else _MIN_REST_S)
             await self._rest(result)
         return EXIT_OK if self._signalled == signal.SIGTERM else EXIT_INTERRUPTED
 

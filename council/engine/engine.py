@@ -130,10 +130,10 @@ class Engine:
         self._enqueue(run)
         return run
 
-    def id_in_progress(self, command: RunCommand) -> bool:
-        """True when a run with this command's id is under way: its receipt will answer."""
+    def run_with_id(self, command: RunCommand) -> str | None:
+        """The run under way that has this command's id, if there is one: its receipt will answer."""
         bound = self._receipts.bound(command.id) if command.id is not None else None
-        return bound is not None and bound.run_id in self.active
+        return bound.run_id if bound is not None and bound.run_id in self.active else None
 
     def _header(self, command: RunCommand, file: FileIdentity, admission: Admission) -> RunHeader:
         now = self._clock.now()
