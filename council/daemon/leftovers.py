@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -22,10 +21,9 @@ from council.engine.outputs import OutputLedger
 from council.engine.runs import Run
 from council.errors import JournalDamaged, StorageFailed
 from council.settings import Home
+from council.storage.files import is_temporary
 
 log = logging.getLogger(__name__)
-
-_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}\.tmp", re.DOTALL)
 
 
 def sweep(home: Home, unfinished: Iterable[Run]) -> None:
@@ -34,7 +32,7 @@ def sweep(home: Home, unfinished: Iterable[Run]) -> None:
     uncommitted = tuple(f".{run.id}.staged" for run in runs if run.journal.committed is None)
     for folder in sorted(_folders(home, runs)):
         for name in _names(folder):
-            if _TEMPORARY.fullmatch(name) or (uncommitted and name.endswith(uncommitted)):
+            if is_temporary(name) or (uncommitted and name.endswith(uncommitted)):
                 _remove(folder / name, Path.unlink)
     for folder in _never_begun(home):
         _remove(folder, shutil.rmtree)
