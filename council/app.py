@@ -182,7 +182,6 @@ class Spending:
         return with_retry(asking, self._settings, self._events)
 
     def close(self) -> None:
-        self.days.close()
         self._calibration.save()
 
 

@@ -143,14 +143,21 @@ class Totals:
     usd: float | None = 0.0
     seconds: float = 0.0
 
+    def __add__(self, other: Totals) -> Totals:
+        usd = None if self.usd is None or other.usd is None else self.usd + other.usd
+        return Totals(self.calls + other.calls, self.tokens + other.tokens, usd, self.seconds + other.seconds)
+
 
 class SpendLog:
-    """Reservations and settlements in one append-only file, unsynced: a kill loses none, a power cut at most the last."""
+    """Reservations and settlements in one append-only file, unsynced: a kill loses none, a power cut at most the last.
+
+    Holds no descriptor between two appends: a daemon has a log for every run that it ever had.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._entries: dict[tuple[str, str], Reserved | Settled] = {}
-        self._fd = -1
+        self._open: dict[tuple[str, str], Reserved] = {}  # not settled: in flight, or cut off by a kill
+        self._settled = Totals()
         if path.exists():
             for line in path.read_bytes().split(b"\n"):
                 self._load(line)
@@ -158,38 +165,39 @@ class SpendLog:
     def append(self, entry: Reserved | Settled) -> None:
         """Raises StorageFailed."""
         try:
-            if self._fd < 0:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
-                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-                self._fd = os.open(self._path, flags, 0o600)
-            os.write(self._fd, b"\n" + msgspec.json.encode(entry))  # newline first: a torn line spoils only itself
+            if not self._path.parent.exists():
+                self._path.parent.mkdir(parents=True)
+            fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(fd, b"\n" + msgspec.json.encode(entry))  # newline first: a torn line spoils only itself
+            finally:
+                os.close(fd)
         except OSError as error:
             raise StorageFailed(
                 f"cannot note what is spent ({error.strerror}).", fix="make room on the disk", errno=error.errno
             ) from error
-        self._entries[(entry.run_id, entry.call)] = entry
+        self._note(entry)
 
     def totals(self) -> Totals:
-        calls, tokens, seconds = 0, 0, 0.0
-        usd: float | None = 0.0
-        for entry in self._entries.values():
-            calls += 1
-            tokens += entry.tokens
-            seconds += entry.seconds if isinstance(entry, Settled) else 0.0
-            usd = None if usd is None or entry.usd is None else usd + entry.usd
-        return Totals(calls, tokens, usd, seconds)
+        """Costs as much as there are calls in flight, however many were made."""
+        return sum((_totals_of(entry) for entry in self._open.values()), self._settled)
 
-    def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+    def _note(self, entry: Reserved | Settled) -> None:
+        if isinstance(entry, Reserved):
+            self._open[(entry.run_id, entry.call)] = entry
+        else:
+            self._open.pop((entry.run_id, entry.call), None)
+            self._settled += _totals_of(entry)
 
     def _load(self, line: bytes) -> None:
         try:
-            entry = msgspec.json.decode(line, type=Reserved | Settled)
+            self._note(msgspec.json.decode(line, type=Reserved | Settled))
         except msgspec.MsgspecError:
             return  # empty, or torn by a power cut
-        self._entries[(entry.run_id, entry.call)] = entry
+
+
+def _totals_of(entry: Reserved | Settled) -> Totals:
+    return Totals(1, entry.tokens, entry.usd, entry.seconds if isinstance(entry, Settled) else 0.0)
 
 
 class DayLogs:
@@ -204,7 +212,6 @@ class DayLogs:
     def today(self) -> SpendLog:
         day = f"{self._clock.now():%Y-%m-%d}"
         if self._log is None or day != self._day:
-            self.close()
             self._day, self._log = day, SpendLog(self._folder / f"{day}.jsonl")
         return self._log
 
@@ -212,10 +219,6 @@ class DayLogs:
         """Until the next day (UTC) begins."""
         now = self._clock.now()
         return 86_400.0 - (now.hour * 3600 + now.minute * 60 + now.second)
-
-    def close(self) -> None:
-        if self._log is not None:
-            self._log.close()
 
 
 # ── how many tokens a text has ───────────────────────────────────────────────────────────────────────────────────────

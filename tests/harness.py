@@ -16,6 +16,7 @@ from council.settings import builtin_personas_dir, init_home
 from council.storage.drop import drop
 
 TIMEOUT_S = 60.0  # far beyond any wait here; only a defect reaches it
+FAULTY = "tests.faults"  # the module in place of `council` for a process whose system calls fail or kill on demand
 
 
 def make_home(folder: Path, *, settings: str = "") -> Path:
@@ -46,12 +47,22 @@ def environment(**extra: str) -> dict[str, str]:
     return {**kept, "PYTHONUNBUFFERED": "1", **extra}
 
 
+def faulty_environment(**extra: str) -> dict[str, str]:
+    """`environment` for the module FAULTY; `extra` holds COUNCIL_TEST_FAULT and its like (see tests/faults.py)."""
+    return environment(PYTHONPATH=str(Path(__file__).parents[1]), **extra)
+
+
 def run_cli(
-    *arguments: str, cwd: Path, env: dict[str, str] | None = None, stdin: bytes = b"", timeout_s: float = TIMEOUT_S
+    *arguments: str,
+    cwd: Path,
+    env: dict[str, str] | None = None,
+    stdin: bytes = b"",
+    timeout_s: float = TIMEOUT_S,
+    module: str = "council",
 ) -> subprocess.CompletedProcess[str]:
     """`council …`, to its end."""
     return subprocess.run(
-        [sys.executable, "-m", "council", *arguments],
+        [sys.executable, "-m", module, *arguments],
         cwd=cwd,
         env=env or environment(),
         input=stdin.decode(),
@@ -65,13 +76,13 @@ def run_cli(
 class Daemon:
     """A running `council run`; its events are the JSON lines it prints."""
 
-    def __init__(self, home: Path, *arguments: str, env: dict[str, str] | None = None) -> None:
+    def __init__(self, home: Path, *arguments: str, env: dict[str, str] | None = None, module: str = "council") -> None:
         self.home = home
         self.events: list[dict[str, Any]] = []
         self._seen = threading.Condition()
         self._stderr: list[str] = []
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "council", "--home", str(home), "run", "--log-format", "json", *arguments],
+            [sys.executable, "-m", module, "--home", str(home), "run", "--log-format", "json", *arguments],
             cwd=home,
             env=env or environment(),
             stdout=subprocess.PIPE,

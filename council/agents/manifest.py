@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -84,6 +85,7 @@ def require_roles(personas: dict[str, AgentManifest], roles: Sequence[str]) -> l
     return [personas[role] for role in roles]
 
 
+@lru_cache(maxsize=64)  # every run reads all personas, and they seldom change
 def parse_manifest(name: str, text: str) -> AgentManifest:
     """One persona file. Raises PersonaError naming the file, the key and the fix."""
     match = _FRONT_MATTER.match(text)

@@ -30,6 +30,11 @@ from council.storage.paths import ConfinedRoot, FileBytes
 log = logging.getLogger(__name__)
 
 _ADMISSIONS_PER_BREATH = 20  # then the loop runs: a crowd must not hold up the runs under way
+_SCAN_S = 1.0  # then the directory is listed anew: what came meanwhile may be urgent
+_LISTING_SHARE = (
+    4.0  # but a scan takes at least so many times what its listing took, so that a crowd is not only listed
+)
+_CROWD = 100  # files that wait for their admission; among more of them control commands are looked for first
 
 
 @dataclass
@@ -43,12 +48,14 @@ class _Seen:
 
 @dataclass
 class ScanResult:
-    """`pending`: files that may still become runs; `next_look_s`: when one of them is to be looked at again."""
+    """`pending`: files that may still become runs; `next_look_s`: when one of them is to be looked at again; `cut_short`:
+    time was up before every file was looked at."""
 
     admitted: int = 0
     refused: int = 0
     pending: int = 0
     next_look_s: float | None = None
+    cut_short: bool = False
 
     def look_within(self, seconds: float | None) -> None:
         """Brings the next look forward to then; None changes nothing."""
@@ -67,6 +74,14 @@ class _Bound:
     missing_scans: int = 0
 
 
+@dataclass(frozen=True)
+class _Wait:
+    """A file whose command's id belongs to a run under way."""
+
+    mark: tuple[int, int, int]
+    run_id: str
+
+
 class Inbox:
     """Watches over one home's `commands/`."""
 
@@ -83,7 +98,8 @@ class Inbox:
         self._seen: dict[str, _Seen] = {}
         self._bound: dict[str, _Bound] = {}
         self._only: str | None = None
-        self._waiting_ids: set[str] = set()
+        self._listed: set[str] = set()
+        self._waits: dict[str, _Wait] = {}
         self._closed: dict[str, tuple[int, int, int]] = {}
         self.refused_count = 0
         engine.on_ended = self.take
@@ -91,7 +107,7 @@ class Inbox:
     @property
     def waits_for_a_run(self) -> bool:
         """True when a file waits for the end of the run that has its id."""
-        return bool(self._waiting_ids)
+        return bool(self._waits)
 
     def only(self, name: str) -> None:
         """From now on only this file counts: for a door that drains its own drop and leaves."""
@@ -130,9 +146,10 @@ class Inbox:
     # ── scanning ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def scan(self) -> ScanResult:
-        """Looks at the whole directory once: admits what is ready, sets aside what never will be, notes what is gone."""
+        """Looks at the directory: admits what is ready, sets aside what never will be, notes what is gone. A crowd takes
+        several scans, the oldest files first."""
         result = ScanResult()
-        breath = _ADMISSIONS_PER_BREATH
+        began_s = self._clock.monotonic_s()
         try:
             present = self._list()
         except OSError as error:
@@ -140,18 +157,48 @@ class Inbox:
             self._wait(result, self._settings.scan_interval_s)
             return result
         self._forget_absent(present)
+        listed_s = self._clock.monotonic_s() - began_s
+        self._obey_arrivals(present, result)
+        await self._consider_all(present, result, max(_SCAN_S, _LISTING_SHARE * listed_s))
+        self._look_for_missing(present, result)
+        return result
+
+    async def _consider_all(self, present: dict[str, os.stat_result], result: ScanResult, max_s: float) -> None:
+        """Oldest first, for `max_s` at most; the time that runs get in between does not count."""
+        until_s = self._clock.monotonic_s() + max_s
+        considered = 0
         for name, status in sorted(present.items(), key=lambda item: (item[1].st_mtime_ns, item[0])):
             bound = self._bound.get(name)
             if bound is not None:
                 self._note_present(bound)
                 continue
             self._consider(name, status, result)
-            handled = result.admitted + result.refused + result.pending
-            if handled > breath:
-                breath = handled + _ADMISSIONS_PER_BREATH
-                await asyncio.sleep(0)
-        self._look_for_missing(present, result)
-        return result
+            considered += 1
+            if considered % _ADMISSIONS_PER_BREATH:
+                continue
+            breath_s = self._clock.monotonic_s()
+            if breath_s > until_s:
+                result.cut_short = True
+                self._wait(result, 0)
+                return
+            await asyncio.sleep(0)
+            until_s += self._clock.monotonic_s() - breath_s
+
+    def _obey_arrivals(self, present: dict[str, os.stat_result], result: ScanResult) -> None:
+        """A cancel does not stand in line behind a crowd: of the few files that came since the last scan, control
+        commands are admitted before everything else."""
+        arrived, self._listed = present.keys() - self._listed, set(present)
+        if len(present) - len(self._bound) > _CROWD >= len(arrived):
+            for name in arrived:
+                if self._is_control(name):
+                    self._consider(name, present.pop(name), result)
+
+    def _is_control(self, name: str) -> bool:
+        found = self._read(name)
+        if isinstance(found, FileBytes):
+            with contextlib.suppress(NotACommand, CommandInvalid):
+                return isinstance(parse_command(name, found.data), (CancelCommand, ResumeCommand))
+        return False
 
     def _list(self) -> dict[str, os.stat_result]:
         present = {}
@@ -170,10 +217,15 @@ class Inbox:
             del self._seen[name]
         for name in self._closed.keys() - present.keys():
             del self._closed[name]
+        for name in self._waits.keys() - present.keys():
+            del self._waits[name]
 
     def _consider(self, name: str, status: os.stat_result, result: ScanResult) -> None:
         now = self._clock.monotonic_s()
         mark = _mark(status)
+        if self._still_waits(name, mark):
+            result.pending += 1  # looked at again when a run ends
+            return
         seen = self._seen.get(name)
         if seen is None or seen.mark != mark:
             seen = self._seen[name] = _Seen(mark, now - self._age_s(status))
@@ -230,18 +282,28 @@ class Inbox:
         if isinstance(command, (CancelCommand, ResumeCommand, RetryCommand)):
             self._control(name, command, identity, result)
         else:
-            self._submit(name, command, identity, result)
+            self._submit(name, command, identity, _mark(status), result)
 
-    def _submit(self, name: str, command: RunCommand, identity: FileIdentity, result: ScanResult) -> None:
+    def _still_waits(self, name: str, mark: tuple[int, int, int]) -> bool:
+        """True when this very file was read before, and the run that has its command's id still goes on."""
+        wait = self._waits.get(name)
+        if wait is None:
+            return False
+        if wait.mark == mark and wait.run_id in self._engine.active:
+            return True
+        del self._waits[name]
+        return False
+
+    def _submit(
+        self, name: str, command: RunCommand, identity: FileIdentity, mark: tuple[int, int, int], result: ScanResult
+    ) -> None:
         answering = self._engine.run_in_progress(command)
         if answering is not None:
             self._engine.ask_for(answering)
-            if name not in self._waiting_ids:
-                self._waiting_ids.add(name)
-                self._events.publish("command_waits_for_id", file=name, id=command.id)
-            result.pending += 1  # looked at again when a run ends
+            self._waits[name] = _Wait(mark, answering.id)
+            self._events.publish("command_waits_for_id", file=name, id=command.id)
+            result.pending += 1
             return
-        self._waiting_ids.discard(name)
         try:
             admitted = self._engine.admit(command, identity)
         except PathRefused as error:

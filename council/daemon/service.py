@@ -15,6 +15,7 @@ from council import __version__
 from council.app import App, admission_of
 from council.daemon.inbox import Inbox, ScanResult
 from council.daemon.keeping import Keeping
+from council.daemon.leftovers import sweep
 from council.daemon.recurring import RecurringFolder
 from council.daemon.schedule import Scheduler
 from council.daemon.state import StateFile
@@ -45,6 +46,7 @@ _RUN_EXIT: dict[RunStatus, int] = {
 _WORST_FIRST = (EXIT_FAILED, EXIT_USAGE, EXIT_CANCELLED, EXIT_DEGRADED, EXIT_OK)
 _REST_FACTOR = 3.0  # after a scan rest three times as long as it took: a burst of events costs a quarter of one core
 _MIN_REST_S = 0.002
+_MAX_REST_S = 0.5  # a cancel must not wait longer, however large the folder
 
 
 class Service:
@@ -93,7 +95,9 @@ class Service:
         if app.settings.watch == "auto":
             stop_watching = watch(app.home.commands, lambda name: loop.call_soon_threadsafe(self._on_file_event, name))
         try:
-            self._inbox.adopt(app.engine.recover(hold=self._only is not None))
+            unfinished = app.engine.recover(hold=self._only is not None)
+            sweep(app.home, unfinished)
+            self._inbox.adopt(unfinished)
             state.write()
             if self._only is None:
                 keeping.start()
@@ -121,10 +125,11 @@ class Service:
             took_s = self._app.clock.monotonic_s() - began_s
             if self._once and self._drained(result):
                 return EXIT_WAITING if self._app.engine.at_work else self._worst()
-            if not self._app.engine.active and not idle and not self._once:
+            was_idle, idle = idle, not self._app.engine.active and not result.cut_short
+            if idle and not was_idle and not self._once:
                 self._app.events.publish("idle", folder=f"{self._app.home.commands}/")
-            idle = not self._app.engine.active
-            await asyncio.sleep(max(_MIN_REST_S, _REST_FACTOR * took_s) if not idle else _MIN_REST_S)
+            may_rest = not idle and not result.cut_short
+            await asyncio.sleep(min(max(_MIN_REST_S, _REST_FACTOR * took_s), _MAX_REST_S) if may_rest else _MIN_REST_S)
             await self._rest(result)
         if self._timed_out:
             return EXIT_WAITING

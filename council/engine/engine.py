@@ -45,7 +45,7 @@ from council.engine.receipts import (
 )
 from council.engine.records import EPOCH, Committed, Ended, FileIdentity, Reopened, RunHeader, RunStatus, Waiting
 from council.engine.runs import Admission, Execution, Finish, Handler, Outcome, Parked, Run
-from council.errors import CouncilError, JournalDamaged, PathRefused, StorageFailed
+from council.errors import CouncilError, Drift, JournalDamaged, PathRefused, StorageFailed
 from council.events import Events
 from council.ids import Clock, new_run_id, timestamp
 from council.storage.files import fsync_dir
@@ -255,18 +255,28 @@ class Engine:
         loop.call_soon(self._mark_active, run)
         loop.call_soon(self._folders.prepare)
         self._lanes.setdefault(run.header.lane, _Lane()).queue.append(run)
+        run.journal.rest()  # thousands may wait in line, and a process has 1,024 descriptors
         self._pump()
 
     def _mark_active(self, run: Run) -> None:
-        """Makes the run one that a restart finds. A crash before this costs nothing: no step has begun, the command file
-        is there, and runs anew."""
+        """A crash before this costs nothing: no step has begun, the command file is there, and runs anew."""
+        try:
+            self._mark(run)
+        except StorageFailed as error:
+            log.error("run %s is not marked yet: %s", run.id, error)
+
+    def _mark(self, run: Run) -> None:
+        """Makes the run one that a restart finds. Raises StorageFailed."""
         try:
             (self._paths.active / run.id).touch()
-            fsync_dir(self._paths.runs / run.id)
-            fsync_dir(self._paths.runs)
-            self._runs_ledger.put(entry_of_header(run.header, "queued"))
-        except (OSError, StorageFailed) as error:
-            log.error("run %s would not be found after a crash: %s", run.id, error)
+        except OSError as error:
+            raise StorageFailed(
+                f"cannot mark run {run.id} as active: {error.strerror}.", fix="make room on the disk", errno=error.errno
+            ) from error
+        fsync_dir(self._paths.runs / run.id)
+        fsync_dir(self._paths.runs)
+        run.marked = True
+        self._runs_ledger.put(entry_of_header(run.header, "queued"))
 
     def _pump(self) -> None:
         """Starts whatever may start, while there are slots: of the heads of the free lanes the one with the highest
@@ -298,6 +308,8 @@ class Engine:
         run.status = "running"
         run.waiting_for = ""
         try:
+            if not run.marked:  # the disk refused it before; without it a crash would pay for every step again
+                self._mark(run)
             if run.journal.committed is None:
                 run.journal.attempt()
                 self._commit(run, await self._work(run))
@@ -330,11 +342,15 @@ class Engine:
         run.publish("run_started", title=run.header.title, attempt=run.journal.attempts, file=run.header.file.name)
         if run.cancel_reason:
             run.journal.put(FINISH, self._finish(cancelled_by=run.cancel_reason), type=Finish)
-        elif error := run.must_end or self._too_many_attempts(run):
+        elif error := run.must_end or _other_epoch(run) or self._too_many_attempts(run):
             run.journal.put(FINISH, self._finish(error), type=Finish)
         run.journal.closed = run.journal.recorded(FINISH)
         finish = await self._finish_of(run, execution)
         finish = run.journal.put(FINISH, finish, type=Finish)
+        if not run.journal.closed and finish.error is not None and finish.error.code == Drift.code:
+            run.journal.closed = True  # once more, for what was said until then
+            execution = self._handlers[run.header.type].begin(run)
+            await self._finish_of(run, execution)
         run.state = "PRODUCING_ARTIFACT"
         run.publish("state", state=run.state)
         return partial(execution.conclude, finish)
@@ -486,6 +502,7 @@ class Engine:
             run.journal.wait(Waiting(parked.reason, timestamp(self._clock.now()), seconds, parked.message))
         run.status = "waiting"
         run.waiting_for = parked.reason
+        run.journal.rest()
         run.publish("run_waiting", reason=parked.reason, seconds=seconds, error=parked.message)
         loop = asyncio.get_running_loop()
         self._timers[run.id] = loop.call_later(seconds, self._resume, run)
@@ -626,3 +643,15 @@ def _reopened(command: ResumeCommand | RetryCommand, journal: FileJournal, at: s
     if isinstance(command, ResumeCommand):
         return Reopened(at, command.accept_drift)
     return Reopened(at, accept_drift=False, retry_from=command.from_ or journal.first_step)
+
+
+def _other_epoch(run: Run) -> ErrorRef | None:
+    """The end of a run whose steps mean something else to this version."""
+    header = run.header
+    if header.epoch == EPOCH or run.journal.accepts_drift:
+        return None
+    return ErrorRef(
+        Drift.code,
+        f"the run was begun by a version of Council with journal epoch {header.epoch}; this one has {EPOCH}.",
+        f"`council resume {header.run_id} --accept-drift` goes on all the same; or drop the command again",
+    )

@@ -16,10 +16,11 @@ import zlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from council.engine.journal_file import JournalFile
 from council.engine.records import Committed, Ended, Record, Reopened, RunHeader, StepBegun, StepDone, Waiting
 from council.errors import Drift, JournalDamaged, StorageFailed
 from council.ids import sha256_hex
@@ -109,14 +110,16 @@ class RecordedStep:
 class FileJournal:
     """One run's records, in memory and on disk."""
 
-    def __init__(self, path: Path, records: list[Record], fd: int) -> None:
+    def __init__(self, path: Path, records: list[Record], file: JournalFile | None) -> None:
+        """`file` None: only to be read."""
         header = records[0]
         if not isinstance(header, RunHeader):
             raise JournalDamaged(f"{path}: the first record is not a run header.", fix="move the run's folder away")
         self.path = path
         self.header = header
-        self._fd = fd
+        self._file = file
         self._steps: dict[str, StepDone] = {}
+        self._unsaved: dict[str, tuple[str, Any]] = {}  # request and answer of a step that the disk would not take
         self.committed: Committed | None = None
         self.ended: Ended | None = None
         self.waits: list[Waiting] = []
@@ -133,7 +136,7 @@ class FileJournal:
     @classmethod
     def begin(cls, path: Path, header: RunHeader, fd: int) -> FileJournal:
         """A new journal in the empty file `fd`; record 0 is on disk when this returns. Raises StorageFailed."""
-        journal = cls(path, [header], fd)
+        journal = cls(path, [header], JournalFile(path, fd))
         try:
             journal._write(encode_line(header), sync=True)
         except BaseException:
@@ -158,7 +161,7 @@ class FileJournal:
                 records, good_bytes, size = read_records(path, stream.read())
             if good_bytes < size:
                 os.ftruncate(fd, good_bytes)
-            return cls(path, records, fd)
+            return cls(path, records, JournalFile(path, fd, synced_bytes=good_bytes))
         except BaseException:
             os.close(fd)
             raise
@@ -170,7 +173,7 @@ class FileJournal:
             data = path.read_bytes()
         except OSError as error:
             raise _failed(path, error) from error
-        return cls(path, read_records(path, data)[0], -1)
+        return cls(path, read_records(path, data)[0], None)
 
     @classmethod
     def salvage(cls, path: Path) -> FileJournal:
@@ -194,15 +197,21 @@ class FileJournal:
         """The recorded result of step `name`, else what `fn` returns, recorded and synced before this returns.
 
         `name` is unique in its run and stable across restarts; `request` is the hash of what is asked. What `fn`
-        raises is not recorded: the step runs again on resume. Raises StorageFailed when the record cannot be written,
-        Drift when the recorded step was asked something else.
+        raises is not recorded: the step runs again on resume. Raises StorageFailed when the record cannot be written
+        (then the answer is kept in memory, and the next try of the same step writes it without asking again), Drift
+        when the recorded step was asked something else.
         """
         known = self._steps.get(name)
         if known is not None:
             self._require_same(known, request)
             return self._result(known, type)
-        self._begin(name, request)
-        return self.put(name, await fn(), type=type, request=request)
+        if name not in self._unsaved or self._unsaved[name][0] != request:
+            self._begin(name, request)
+            self._unsaved[name] = (request, await fn())
+        answer: T = self._unsaved[name][1]
+        self.put(name, answer, type=type, request=request)
+        del self._unsaved[name]
+        return answer
 
     async def effect(
         self,
@@ -310,10 +319,15 @@ class FileJournal:
     def end(self, record: Ended) -> None:
         self._append(record, sync=False)  # the receipt is the durable sign; this line only saves a look at it
 
+    def rest(self) -> None:
+        """Until the next record the journal holds no descriptor."""
+        if self._file is not None:
+            self._file.rest()
+
     def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        """Nothing more is written."""
+        self.rest()
+        self._file = None
 
     def _append(self, record: Record, *, sync: bool) -> None:
         self._write(encode_line(record), sync=sync)
@@ -348,13 +362,10 @@ class FileJournal:
             del self._steps[name]
 
     def _write(self, line: bytes, *, sync: bool) -> None:
+        if self._file is None:
+            raise StorageFailed(f"{self.path} is closed.", fix="report it: a record came too late")
         try:
-            written = os.write(self._fd, line)
-            if written != len(line):  # a full disk writes a part; cut it off so that no torn line stays in the middle
-                os.ftruncate(self._fd, os.fstat(self._fd).st_size - written)
-                raise OSError(28, "No space left on device")
-            if sync:
-                os.fdatasync(self._fd)
+            self._file.append(line, sync=sync)
         except OSError as error:
             raise _failed(self.path, error) from error
 

@@ -83,6 +83,7 @@ class Run:
         self.must_end: ErrorRef | None = None  # set where the run cannot go on, whatever it was asked
         self.task: asyncio.Task[None] | None = None
         self.waiting_for = ""
+        self.marked = False  # True: a restart finds it
         self._events = events
 
     @property

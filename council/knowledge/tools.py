@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from textwrap import indent
 
@@ -12,6 +13,8 @@ from council.knowledge.cortex.shelf import Hit
 from council.knowledge.library import Document, Library, split_range
 from council.llm.base import Source
 from council.tools.base import Tool, ToolContext, ToolResult
+
+log = logging.getLogger(__name__)
 
 _MAX_LISTING_CHARS = 16_000
 _CORTEX_PATIENCE_S = 10.0  # for another process that writes the index; beyond it, what the index held is the answer
@@ -90,6 +93,8 @@ def query_cortex(cortex: Cortex) -> Tool:
             )
         except StorageFailed as error:  # the index is only a copy of what can be read: no reason to end a run
             return _no_answer(error.code, str(error))
+        for note in answer.upkeep:
+            log.info("%s", note)  # no part of the evidence: a run that a crash cut off finds what it would have found
         return answered(question, answer)
 
     return Tool(
@@ -121,7 +126,7 @@ def split_question(argument: str) -> tuple[str, str]:
 def answered(question: str, answer: Answer) -> ToolResult:
     """The passages as one text: a line `path:first-last sha256 …` for each, then its quotation, indented so that no
     quotation can pass for such a line."""
-    said = "".join(f"; {note}" for note in answer.notes)
+    said = "".join(f"; {note}" for note in answer.notes if note not in answer.upkeep)
     if not answer.hits:
         return _no_answer("no_match", f"no passage fits “{question}”{said}")
     count = f"{len(answer.hits)} passage{'s' if len(answer.hits) != 1 else ''}"

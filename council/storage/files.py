@@ -15,6 +15,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import secrets
 import socket
 import stat
@@ -34,6 +35,7 @@ _PROBE_PATIENCE_S = 0.1
 _PROBE_PAUSE_S = 0.005
 _MAX_LOCK_BYTES = 4096
 
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}\.tmp", re.DOTALL)  # see write_temporary
 _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1  # <linux/fs.h>
 
@@ -85,6 +87,19 @@ def read_limited(path: Path, max_bytes: int) -> bytes:
             max_bytes=max_bytes,
         )
     return data
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file of this name is what a write here leaves when the process dies in the middle of it."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
+def sweep_temporaries(folder: Path) -> None:
+    """Removes what killed processes left in a folder. Only for who alone may write there. Raises StorageFailed."""
+    with as_storage_failed(f"Cannot tidy {folder}"):
+        for name in os.listdir(folder):
+            if is_temporary(name):
+                (folder / name).unlink(missing_ok=True)
 
 
 def fsync_dir(path: Path) -> None:

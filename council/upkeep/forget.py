@@ -27,7 +27,7 @@ from council.engine.runs import Admission, Finish, Outcome, Run
 from council.errors import CouncilError, PathRefused
 from council.ids import sha256_hex
 from council.reports.replay import replay
-from council.storage.files import write_atomic
+from council.storage.files import is_temporary, write_atomic
 
 _MARK_CHARS = 12
 _MAX_FILE_BYTES = 64 << 20
@@ -142,6 +142,7 @@ class Traces:
 
     async def remove(self) -> dict[str, int]:
         """How many files of each kind held the text."""
+        self._remove_leftovers()
         counts = {"runs": 0, "artifacts": 0, "receipts": 0, "memory": 0, "logs": 0}
         for folder in sorted(self._home.runs.iterdir()):
             if folder.name != self._run_id and not folder.name.startswith("."):
@@ -155,6 +156,13 @@ class Traces:
         self._app.ledger.replace_text(self._text, self._mark)
         self._rebuild_indexes()
         return counts
+
+    def _remove_leftovers(self) -> None:
+        """Of a forgetting that was cut off: the folders of ended runs are written to by nobody else."""
+        for folder in (self._home.runs, self._home.receipts, self._home.session_states, self._home.runtime / "memory"):
+            for path in _files(folder):
+                if is_temporary(path.name) and path.parent.name != self._run_id:
+                    path.unlink()
 
     def left(self) -> Iterator[str]:
         """Files in the home's own folders that still hold the text: a person's."""

@@ -24,10 +24,12 @@ _ATTEMPTS = 3  # files that change while they are quoted are indexed again and a
 
 @dataclass(frozen=True)
 class Answer:
-    """Passages, best first, and in sentences what has to be known about them."""
+    """Passages, best first, and in sentences what has to be known about them. `upkeep`: those of the notes that tell of the
+    index alone. Whether it had to be built anew is an accident of the machine, and changes no passage."""
 
     hits: tuple[Hit, ...]
     notes: tuple[str, ...] = ()
+    upkeep: tuple[str, ...] = ()
 
 
 class Cortex:
@@ -72,13 +74,16 @@ class Cortex:
         limit = min(max(limit, 1), MAX_LIMIT)
         shelf = self._shelves[scope]
         notes: list[str] = []
+        upkeep: list[str] = []
         hits: list[Hit] = []
         stale: set[str] = set()
         if not any(char.isalnum() for char in question):
             return Answer((), ("the question holds no word to look for",))
         with self._guard:
             for attempt in range(1, _ATTEMPTS + 1):
-                notes += shelf.refresh(distrusted=stale, patience_s=patience_s).notes
+                refreshed = shelf.refresh(distrusted=stale, patience_s=patience_s)
+                notes += refreshed.notes
+                upkeep += refreshed.upkeep
                 try:
                     hits, stale = shelf.search(question, limit, group)
                 except IndexBroken as error:
@@ -93,7 +98,7 @@ class Cortex:
                     break
         if stale:
             notes.append(f"passages of {len(stale)} files that change just now are left out")
-        return Answer(tuple(hits), tuple(dict.fromkeys(notes)))
+        return Answer(tuple(hits), tuple(dict.fromkeys(notes)), tuple(dict.fromkeys(upkeep)))
 
     def refresh(self, scope: Scope = "files", *, rebuild: bool = False, patience_s: float = 0.0) -> Refresh:
         """Brings one index up to date. Raises DaemonRunning while another process writes, StorageFailed."""

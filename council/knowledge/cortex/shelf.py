@@ -11,7 +11,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from council.errors import DaemonRunning, PathRefused, StorageFailed
@@ -23,7 +23,7 @@ from council.knowledge.cortex.quotation import quote
 from council.knowledge.cortex.selection import MAX_ENTRIES, Listing, Selection
 from council.knowledge.cortex.tantivy_index import Batch, Found, IndexBroken, TantivyIndex, checksums
 from council.knowledge.library import as_text
-from council.storage.files import FileLock, as_storage_failed
+from council.storage.files import FileLock, as_storage_failed, sweep_temporaries
 from council.storage.paths import ConfinedRoot
 
 OWN_ARTIFACTS = "artifacts/"
@@ -52,13 +52,15 @@ class Hit:
 
 @dataclass(frozen=True)
 class Refresh:
-    """What bringing the index up to date took. `notes` says in sentences what a reader has to know."""
+    """What bringing the index up to date took. `notes` says in sentences what a reader has to know; `upkeep` are those of
+    them that tell of the index alone, not of the answers that it gives."""
 
     read: int = 0
     added: int = 0
     changed: int = 0
     removed: int = 0
     notes: tuple[str, ...] = ()
+    upkeep: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,19 +145,21 @@ class Shelf:
 
     def _update(self, listing: Listing, distrusted: Collection[str], reason: str) -> Refresh:
         """With the lock held: repairs what is wrong, then applies the differences."""
+        sweep_temporaries(self._folder)
         known = self._loaded
         self._load()
         if self._loaded != known:  # another process wrote since: its look at the disk may be newer than ours
             listing = self._selection.listing()
         reason = reason or self._reason_to_rebuild(listing, distrusted)
-        notes = list(_incomplete(listing))
+        upkeep: list[str] = []
         for attempt in (1, 2):
             if reason:
                 if self._loaded is not None or self._index_path.exists():
-                    notes.insert(0, f"the index of {self._name} was rebuilt: {reason}")
+                    upkeep.insert(0, f"the index of {self._name} was rebuilt: {reason}")
                 self._wipe()
             try:
-                return self._apply(listing, distrusted, notes)
+                applied = self._apply(listing, distrusted)
+                return replace(applied, notes=(*upkeep, *_incomplete(listing)), upkeep=tuple(upkeep))
             except IndexBroken as error:
                 reason, broken = "the engine could not use it", error
                 if attempt == 2:
@@ -165,7 +169,7 @@ class Shelf:
                     ) from broken
         raise AssertionError("unreachable")
 
-    def _apply(self, listing: Listing, distrusted: Collection[str], notes: list[str]) -> Refresh:
+    def _apply(self, listing: Listing, distrusted: Collection[str]) -> Refresh:
         catalog = self._catalog or Catalog()
         work = self._differences(listing)
         work.changed += [path for path in distrusted if path in listing.stamps and path not in work.changed]
@@ -188,7 +192,7 @@ class Shelf:
         with as_storage_failed(f"Cannot read the index in {self._index_path}"):
             index_files = checksums(self._index_path, known=catalog.index_files)
         self._write(Catalog(files=files, index_files=index_files, dead_chunks=dead, refreshed=_now()))
-        return Refresh(reads.count, len(work.added), len(work.changed), len(work.removed), tuple(notes))
+        return Refresh(reads.count, len(work.added), len(work.changed), len(work.removed))
 
     def _shelve(self, path: str, stamp: Stamp, batch: Batch, reads: _Reads) -> Entry | None:
         """None if the file is gone. The stamp is older than what is read, so a change in between shows next time."""
