@@ -93,7 +93,8 @@ def test_killed_before_any_change_to_the_disk_the_result_is_the_uninterrupted_ru
 ) -> None:
     for number in range(start, changes_made(uninterrupted) + 1, STRIDE):
         home = prepared(tmp_path / str(number))
-        assert run_with_fault(home, f"kill-before:{number}") == -9, number
+        # 0: state.json is written at most ten times a second, so that this run made fewer changes than the reference
+        assert run_with_fault(home, f"kill-before:{number}") in (-9, 0), number
         again = run_cli("run", "--once", cwd=home, env=environment(COUNCIL_TEST_RUN_SECRET=SECRET))
         assert again.returncode == 0, (number, again.stderr)
         assert body_and_front(home) == reference, number
