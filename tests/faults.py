@@ -31,6 +31,7 @@ import os
 import signal
 import struct
 import sys
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -78,6 +79,7 @@ class Faults:
         self._changes = 0
         self._matches = 0
         self._failures = 0
+        self._lock = threading.RLock()
         self._log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND) if log else -1
 
     def wrap(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -85,11 +87,12 @@ class Faults:
         def counted(*arguments: Any, **keywords: Any) -> Any:
             if name == "write" and arguments[0] in (1, 2):
                 return call(*arguments, **keywords)
-            self._changes += 1
-            self._kill_at("kill-before")
-            found = self._trace(f"{name} {' '.join(_shown(argument) for argument in arguments)}")
-            self._place("place-before", found)
-            self._fail(name)
+            with self._lock:  # syncs come from several threads
+                self._changes += 1
+                self._kill_at("kill-before")
+                found = self._trace(f"{name} {' '.join(_shown(argument) for argument in arguments)}")
+                self._place("place-before", found)
+                self._fail(name)
             result = call(*arguments, **keywords)
             self._place("place-after", found)
             self._kill_at("kill-after")
