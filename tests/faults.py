@@ -8,6 +8,7 @@ or `event turn_started {"role":"AUDITOR"…}`. COUNCIL_TEST_FAULT says what happ
     count                        nothing
     kill-before:17               SIGKILL before the 17th change to the disk
     kill-after:17                SIGKILL after it
+    kill-at:1:/active/           SIGKILL before what the 1st line that holds `/active/` tells of
     kill-in:2:1500:turn_started  SIGKILL, from another process, 1500 µs after the 2nd line that holds `turn_started`
     place-before:1:.taken:A:B    renames the file A to B before what the 1st line that holds `.taken` tells of
     place-after:1:.taken:A:B     renames it after that
@@ -108,19 +109,25 @@ class Faults:
         line = line[:_LINE_CHARS].replace("\n", " ")
         if self._log >= 0:
             _real["write"](self._log, f"{self._changes} {line}\n".encode("utf-8", "backslashreplace"))
-        if self._kind not in ("kill-in", "place-before", "place-after"):
+        if self._kind not in ("kill-at", "kill-in", "place-before", "place-after"):
             return False
         text = self._arguments[2] if self._kind == "kill-in" else self._arguments[1]
         self._matches += text in line
         found = text in line and self._matches == int(self._arguments[0])
         if found and self._killer is not None:
             self._killer.kill_in(int(self._arguments[1]) / 1_000_000)
+        if found and self._kind == "kill-at":
+            self._die()
         return found
 
     def _kill_at(self, kind: str) -> None:
         if self._kind == kind and self._changes == int(self._arguments[0]):
-            os.kill(os.getpid(), signal.SIGKILL)
-            signal.pause()
+            self._die()
+
+    @staticmethod
+    def _die() -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+        signal.pause()
 
     def _place(self, kind: str, found: bool) -> None:
         if found and self._kind == kind:

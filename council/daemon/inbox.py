@@ -139,7 +139,9 @@ class Inbox:
         for run in runs:
             # Without its file a run is missing it, and will be cancelled as any other; a reopened run has none.
             if run.id not in taken and not run.journal.reopened:
-                self._bound[run.header.file.name] = _Bound(run, self._file_of(run) or run.header.file)
+                # The file of a run that has ended may have been taken already: then only the very same one is still its.
+                found = None if run.journal.ended else self._file_of(run)
+                self._bound[run.header.file.name] = _Bound(run, found or run.header.file)
 
     def _file_of(self, run: Run) -> FileIdentity | None:
         """The file with the run's name, if it holds the run's bytes: that run's file, whatever inode it has now."""
