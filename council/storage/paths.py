@@ -338,7 +338,7 @@ class ConfinedRoot:
             with (
                 as_storage_failed(f"Cannot list {folder or self.root}"),
                 self._folder(folder, segments) as fd,
-                os.scandir(fd) as entries,
+                _listing(fd) as entries,
             ):
                 found = _acceptable(f"{folder}/" if folder else "", entries, skip)
                 return heapq.nsmallest(limit, found, key=lambda entry: entry[0] + "/" * entry[1])
@@ -388,6 +388,18 @@ class ConfinedRoot:
             yield fd
         finally:
             os.close(fd)
+
+
+@contextlib.contextmanager
+def _listing(folder_fd: int) -> Iterator[Iterator[os.DirEntry[str]]]:
+    """The entries of an open folder, read from a descriptor of its own: those that `dup` makes share one position, and of
+    two threads that list the root each would miss what the other got."""
+    fd = os.open(".", _FOLDER_FLAGS, dir_fd=folder_fd)
+    try:
+        with os.scandir(fd) as entries:
+            yield entries
+    finally:
+        os.close(fd)
 
 
 def _make_folder(folder_fd: int, name: str, *, sync: bool) -> None:
