@@ -105,8 +105,9 @@ def test_a_run_that_never_began_goes_and_any_other_stays(home: Home, run: Run) -
     ended = begun(home, "20261120-225417-ended000")
     ended.close()
     put(home.receipts, "20261120-225417-ended000.json")
+    (home.runs / "20261120-225419-halfgone").mkdir()
     (home.runs / "20261120-225418-damaged0").mkdir()
     (home.runs / "20261120-225418-damaged0" / "journal.jsonl").write_text("?\n?\n")
     sweep(home, [run])
-    assert "20261120-225414-never000" not in {path.name for path in home.runs.iterdir()}
-    assert len(list(home.runs.iterdir())) == 5
+    left = {path.name.split("-")[2] for path in home.runs.iterdir()}
+    assert left == {"k3f9x2ab", "worked00", "marked00", "ended000", "damaged0"}
