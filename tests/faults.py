@@ -8,6 +8,7 @@ or `event turn_started {"role":"AUDITOR"…}`. COUNCIL_TEST_FAULT says what happ
     count                        nothing
     kill-before:17               SIGKILL before the 17th change to the disk
     kill-after:17                SIGKILL after it
+    kill-at:1:/active/           SIGKILL before what the 1st line that holds `/active/` tells of
     kill-in:2:1500:turn_started  SIGKILL, from another process, 1500 µs after the 2nd line that holds `turn_started`
     place-before:1:.taken:A:B    renames the file A to B before what the 1st line that holds `.taken` tells of
     place-after:1:.taken:A:B     renames it after that
@@ -31,6 +32,7 @@ import os
 import signal
 import struct
 import sys
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -78,6 +80,7 @@ class Faults:
         self._changes = 0
         self._matches = 0
         self._failures = 0
+        self._lock = threading.RLock()
         self._log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND) if log else -1
 
     def wrap(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -85,11 +88,12 @@ class Faults:
         def counted(*arguments: Any, **keywords: Any) -> Any:
             if name == "write" and arguments[0] in (1, 2):
                 return call(*arguments, **keywords)
-            self._changes += 1
-            self._kill_at("kill-before")
-            found = self._trace(f"{name} {' '.join(_shown(argument) for argument in arguments)}")
-            self._place("place-before", found)
-            self._fail(name)
+            with self._lock:  # syncs come from several threads
+                self._changes += 1
+                self._kill_at("kill-before")
+                found = self._trace(f"{name} {' '.join(_shown(argument) for argument in arguments)}")
+                self._place("place-before", found)
+                self._fail(name)
             result = call(*arguments, **keywords)
             self._place("place-after", found)
             self._kill_at("kill-after")
@@ -105,19 +109,25 @@ class Faults:
         line = line[:_LINE_CHARS].replace("\n", " ")
         if self._log >= 0:
             _real["write"](self._log, f"{self._changes} {line}\n".encode("utf-8", "backslashreplace"))
-        if self._kind not in ("kill-in", "place-before", "place-after"):
+        if self._kind not in ("kill-at", "kill-in", "place-before", "place-after"):
             return False
         text = self._arguments[2] if self._kind == "kill-in" else self._arguments[1]
         self._matches += text in line
         found = text in line and self._matches == int(self._arguments[0])
         if found and self._killer is not None:
             self._killer.kill_in(int(self._arguments[1]) / 1_000_000)
+        if found and self._kind == "kill-at":
+            self._die()
         return found
 
     def _kill_at(self, kind: str) -> None:
         if self._kind == kind and self._changes == int(self._arguments[0]):
-            os.kill(os.getpid(), signal.SIGKILL)
-            signal.pause()
+            self._die()
+
+    @staticmethod
+    def _die() -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+        signal.pause()
 
     def _place(self, kind: str, found: bool) -> None:
         if found and self._kind == kind:

@@ -165,7 +165,7 @@ class Daemon:
         self.process.wait(TIMEOUT_S)
 
 
-def wait_until(condition: Any, what: str, timeout_s: float = TIMEOUT_S) -> Any:
+def wait_until(condition: Any, what: str, timeout_s: float = TIMEOUT_S, *, every_s: float = 0.02) -> Any:
     """Polls the disk until `condition()` is true; for what no event announces."""
     deadline = time.monotonic() + timeout_s
     while True:
@@ -173,7 +173,7 @@ def wait_until(condition: Any, what: str, timeout_s: float = TIMEOUT_S) -> Any:
         if value:
             return value
         assert time.monotonic() < deadline, f"timed out: {what}"
-        time.sleep(0.02)
+        time.sleep(every_s)
 
 
 def receipts(home: Path) -> list[dict[str, Any]]:

@@ -12,9 +12,10 @@ import logging
 import os
 import stat
 from dataclasses import dataclass
+from typing import get_args
 
 from council.commands.documents import read_document
-from council.commands.models import CancelCommand, ControlCommand, ResumeCommand, RetryCommand, RunCommand
+from council.commands.models import ControlCommand, ResumeCommand, RunCommand
 from council.commands.parsing import NotACommand, Unparsable, parse_command
 from council.daemon.taking import Taking, printable
 from council.engine.engine import Engine
@@ -35,6 +36,10 @@ _LISTING_SHARE = (
     4.0  # but a scan takes at least so many times what its listing took, so that a crowd is not only listed
 )
 _CROWD = 100  # files that wait for their admission; among more of them control commands are looked for first
+_LOOK_AHEAD_S = 0.25  # of each scan
+_CONTROL_WORDS = tuple(
+    get_args(model.model_fields["type"].annotation)[0].encode() for model in get_args(ControlCommand)
+)  # a file without any of them is no control command, and need not be parsed to know it
 
 
 @dataclass
@@ -99,6 +104,7 @@ class Inbox:
         self._bound: dict[str, _Bound] = {}
         self._only: str | None = None
         self._listed: set[str] = set()
+        self._unread: list[str] = []  # of a crowd, not looked at yet; the newest last
         self._waits: dict[str, _Wait] = {}
         self._closed: dict[str, tuple[int, int, int]] = {}
         self.refused_count = 0
@@ -133,7 +139,9 @@ class Inbox:
         for run in runs:
             # Without its file a run is missing it, and will be cancelled as any other; a reopened run has none.
             if run.id not in taken and not run.journal.reopened:
-                self._bound[run.header.file.name] = _Bound(run, self._file_of(run) or run.header.file)
+                # The file of a run that has ended may have been taken already: then only the very same one is still its.
+                found = None if run.journal.ended else self._file_of(run)
+                self._bound[run.header.file.name] = _Bound(run, found or run.header.file)
 
     def _file_of(self, run: Run) -> FileIdentity | None:
         """The file with the run's name, if it holds the run's bytes: that run's file, whatever inode it has now."""
@@ -185,19 +193,24 @@ class Inbox:
             until_s += self._clock.monotonic_s() - breath_s
 
     def _obey_arrivals(self, present: dict[str, os.stat_result], result: ScanResult) -> None:
-        """A cancel does not stand in line behind a crowd: of the few files that came since the last scan, control
-        commands are admitted before everything else."""
+        """A cancel does not stand in line behind a crowd: what came last is looked at first, and if it is a control
+        command it is admitted before everything else."""
         arrived, self._listed = present.keys() - self._listed, set(present)
-        if len(present) - len(self._bound) > _CROWD >= len(arrived):
-            for name in arrived:
-                if self._is_control(name):
-                    self._consider(name, present.pop(name), result)
+        if len(present) - len(self._bound) <= _CROWD:
+            self._unread.clear()
+            return
+        self._unread += sorted(arrived, key=lambda name: present[name].st_mtime_ns)
+        until_s = self._clock.monotonic_s() + _LOOK_AHEAD_S
+        while self._unread and self._clock.monotonic_s() < until_s:
+            name = self._unread.pop()
+            if name in present and name not in self._bound and self._is_control(name):
+                self._consider(name, present.pop(name), result)
 
     def _is_control(self, name: str) -> bool:
         found = self._read(name)
-        if isinstance(found, FileBytes):
+        if isinstance(found, FileBytes) and any(word in found.data for word in _CONTROL_WORDS):
             with contextlib.suppress(NotACommand, CommandInvalid):
-                return isinstance(parse_command(name, found.data), (CancelCommand, ResumeCommand))
+                return isinstance(parse_command(name, found.data), ControlCommand)
         return False
 
     def _list(self) -> dict[str, os.stat_result]:
@@ -279,7 +292,7 @@ class Inbox:
         require_owner(self._home, name, status)
         command = parse_command(name, found.data)
         identity = FileIdentity(name, found.inode, found.mtime_ns, sha256_hex(found.data))
-        if isinstance(command, (CancelCommand, ResumeCommand, RetryCommand)):
+        if isinstance(command, ControlCommand):
             self._control(name, command, identity, result)
         else:
             self._submit(name, command, identity, _mark(status), result)

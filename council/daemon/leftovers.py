@@ -57,15 +57,18 @@ def _folders(home: Home, runs: list[Run]) -> set[Path]:
 def _never_begun(home: Home) -> Iterator[Path]:
     known = {name.removesuffix(".json") for name in _names(home.receipts)} | set(_names(home.runtime / "active"))
     for name in _names(home.runs):
-        if name in known or name.startswith("."):
-            continue
-        folder = home.runs / name
-        try:
-            journal = FileJournal.read(folder / JOURNAL)
-        except (JournalDamaged, StorageFailed):
-            continue
-        if journal.attempts == 0 and journal.step_count == 0 and journal.committed is None:
-            yield folder
+        if name not in known and not name.startswith(".") and _holds_no_work(home.runs / name):
+            yield home.runs / name
+
+
+def _holds_no_work(folder: Path) -> bool:
+    if not _names(folder):  # a removal was cut off
+        return folder.is_dir()
+    try:
+        journal = FileJournal.read(folder / JOURNAL)
+    except (JournalDamaged, StorageFailed):
+        return False
+    return journal.attempts == 0 and journal.step_count == 0 and journal.committed is None
 
 
 def _names(folder: Path) -> list[str]:

@@ -34,7 +34,7 @@ def stage(root: ConfinedRoot, outputs: list[Output], run_id: str) -> tuple[Commi
             staged.append(
                 CommitFile(temporary, output.path, sha256_hex(output.data), output.replaces, output.otherwise)
             )
-        root.sync_folders(file.staged for file in staged)
+        root.sync(file.staged for file in staged)
     except BaseException:
         unstage(root, tuple(staged))
         raise

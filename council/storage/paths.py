@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Literal, NoReturn, Self
 
 from council.errors import PathRefused
-from council.storage.files import MAX_NAME_BYTES, as_storage_failed, hidden_name, place, read_fd, sync_folder
+from council.storage.files import MAX_NAME_BYTES, Syncs, as_storage_failed, hidden_name, place, read_fd, sync_folder
 
 MAX_PATH_CHARS = 1024
 MAX_READ_BYTES = 1 << 20  # what a person would still call a text document
@@ -186,6 +186,7 @@ class ConfinedRoot:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._fd = -1
+        self._syncs = Syncs()
         with as_storage_failed(f"Cannot open the folder {root}"):
             self._fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
@@ -198,6 +199,7 @@ class ConfinedRoot:
         self.close()
 
     def close(self) -> None:
+        self._syncs.close()
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -248,9 +250,9 @@ class ConfinedRoot:
             place(folder_fd, name, data, sync=sync, mode=mode)
 
     def stage(self, relative: str, data: bytes, tag: str) -> str:
-        """Write and sync `data` beside its final place, as `.<name>.<tag>.staged`; returns that path for `rename`.
+        """Write `data` beside its final place, as `.<name>.<tag>.staged`; returns that path for `rename`.
 
-        The same tag replaces what it staged before. The names are on the medium after `sync_folders`.
+        The same tag replaces what it staged before. Bytes and name are on the medium after `sync`.
         """
         if not _TAG.fullmatch(tag):
             raise _refused(relative, "tag", tag=tag)
@@ -261,14 +263,26 @@ class ConfinedRoot:
         with self._parent(relative, create=True, sync=True) as (folder_fd, name):
             _require_replaceable(relative, folder_fd, name)
             _require_replaceable(staged, folder_fd, staged_name)
-            place(folder_fd, staged_name, data, sync=True, mode=0o644, folder_too=False)
+            place(folder_fd, staged_name, data, sync=False, mode=0o644)
         return staged
+
+    def sync(self, files: Iterable[str]) -> None:
+        """Put the bytes of these files, and the names in their folders, on the medium."""
+        paths = list(files)
+        with contextlib.ExitStack() as stack:
+            opened = [stack.enter_context(self._reading(path))[0] for path in paths]
+            self._syncs.wait_for(opened, self._open_folders(stack, paths))
 
     def sync_folders(self, files: Iterable[str]) -> None:
         """Put the names in the folders of these files on the medium, each folder once."""
-        for folder in {file.rpartition("/")[0] for file in files}:
-            with self._parent(f"{folder}/x" if folder else "x") as (folder_fd, _):
-                sync_folder(folder_fd)
+        with contextlib.ExitStack() as stack:
+            self._syncs.wait_for([], self._open_folders(stack, files))
+
+    def _open_folders(self, stack: contextlib.ExitStack, files: Iterable[str]) -> list[int]:
+        """Each folder of these files once, open as long as `stack`."""
+        folders = dict.fromkeys(file.rpartition("/")[0] for file in files)
+        inside = [f"{folder}/x" if folder else "x" for folder in folders]
+        return [stack.enter_context(self._parent(path))[0] for path in inside]
 
     def rename(self, src: str, dst: str) -> None:
         """Move a file over another or to a free name, in existing folders. Refuses what is no file. The names are on the
@@ -324,7 +338,7 @@ class ConfinedRoot:
             with (
                 as_storage_failed(f"Cannot list {folder or self.root}"),
                 self._folder(folder, segments) as fd,
-                os.scandir(fd) as entries,
+                _listing(fd) as entries,
             ):
                 found = _acceptable(f"{folder}/" if folder else "", entries, skip)
                 return heapq.nsmallest(limit, found, key=lambda entry: entry[0] + "/" * entry[1])
@@ -374,6 +388,18 @@ class ConfinedRoot:
             yield fd
         finally:
             os.close(fd)
+
+
+@contextlib.contextmanager
+def _listing(folder_fd: int) -> Iterator[Iterator[os.DirEntry[str]]]:
+    """The entries of an open folder, read from a descriptor of its own: those that `dup` makes share one position, and of
+    two threads that list the root each would miss what the other got."""
+    fd = os.open(".", _FOLDER_FLAGS, dir_fd=folder_fd)
+    try:
+        with os.scandir(fd) as entries:
+            yield entries
+    finally:
+        os.close(fd)
 
 
 def _make_folder(folder_fd: int, name: str, *, sync: bool) -> None:

@@ -33,6 +33,7 @@ replies:
   - {role: COORDINATOR, purpose: synthesis, text: "Do it [E1: a.md:1]."}
 default: {text: "Nothing to add."}
 """
+BY_THE_CLOCK = 8  # changes that a slower process makes and a quick one does not: the state file is written on a timer
 STRIDE = 11  # each test takes every 11th instant, so that the cases share the cores evenly
 
 
@@ -91,10 +92,11 @@ def reference(uninterrupted: Path) -> tuple[str, dict[str, str]]:
 def test_killed_before_any_change_to_the_disk_the_result_is_the_uninterrupted_runs(
     tmp_path: Path, uninterrupted: Path, reference: tuple[str, dict[str, str]], start: int
 ) -> None:
-    for number in range(start, changes_made(uninterrupted) + 1, STRIDE):
+    made = changes_made(uninterrupted)
+    for number in range(start, made + BY_THE_CLOCK, STRIDE):
         home = prepared(tmp_path / str(number))
-        # 0: state.json is written at most ten times a second, so that this run made fewer changes than the reference
-        assert run_with_fault(home, f"kill-before:{number}") in (-9, 0), number
+        killed = run_with_fault(home, f"kill-before:{number}") == -9
+        assert killed or number > made - BY_THE_CLOCK, number
         again = run_cli("run", "--once", cwd=home, env=environment(COUNCIL_TEST_RUN_SECRET=SECRET))
         assert again.returncode == 0, (number, again.stderr)
         assert body_and_front(home) == reference, number

@@ -26,7 +26,7 @@ SEED = 20_261_120
 LANES = ("north", "east", "south", "west")
 COMMANDS_PER_LANE = 9  # more than ten lives can end; the reference has them all
 HOMES_PER_TEST = 10
-MAX_TRIES = 12  # a life may end before its instant comes; then another instant is drawn
+MAX_TRIES = 6  # a life may end before its instant comes; then an earlier one is drawn
 VARIES = {"id", "created", "finished", "attempts", "tokens_in", "tokens_out", "cost", "audit_head"}
 SETTINGS = """\
 model = "scripted:script.yaml"
@@ -56,7 +56,7 @@ class State:
     text: str
     most: int
     within_us: int
-    script: str = SCRIPT
+    busy: bool = False  # with a provider that has no time for STRATEGIST, in a daemon that waits for it
 
 
 STATES = {
@@ -67,9 +67,9 @@ STATES = {
     "producing the artifact": State("PRODUCING_ARTIFACT", 2, 12_000),
     "commit": State('"t":"commit"', 2, 10_000),
     "taking": State(".taken", 2, 2_000),
-    "waiting": State("event run_waiting", 2, 500_000, BUSY),
+    "waiting": State("event run_waiting", 1, 500_000, busy=True),
     "recovery": State("event daemon_started", 1, 30_000),
-    "anywhere": State("", 1, 900_000),
+    "anywhere": State("", 1, 500_000),
 }
 
 
@@ -89,12 +89,13 @@ def drop_next(home: Path, lane: str, number: int) -> None:
     drop_command(home, body, f"{name}.json")
 
 
-def live(home: Path, fault: str = "count") -> int:
+def live(home: Path, fault: str = "count", *, once: bool = True) -> int:
     """One life of the real process; its exit code."""
     env = faulty_environment(
         COUNCIL_TEST_FAULT=fault, COUNCIL_TEST_RUN_SECRET=SECRET, COUNCIL_TEST_CALLS=f"{home}.calls"
     )
-    return run_cli("run", "--once", "--log-format", "json", cwd=home, env=env, module=FAULTY).returncode
+    until = ["--once"] if once else []
+    return run_cli("run", *until, "--log-format", "json", cwd=home, env=env, module=FAULTY).returncode
 
 
 # ── what is looked at ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -198,11 +199,12 @@ def drop_more(home: Path, dropped: dict[str, int]) -> None:
 
 def kill_once_in(state: State, home: Path, dropped: dict[str, int], rng: random.Random) -> str:
     """Lives until a kill hits; the instant at which it did."""
-    (home / "script.yaml").write_text(state.script)
-    for _ in range(MAX_TRIES):
+    (home / "script.yaml").write_text(BUSY if state.busy else SCRIPT)
+    for tries in range(MAX_TRIES):
         drop_more(home, dropped)
-        instant = f"kill-in:{rng.randint(1, state.most)}:{rng.randrange(state.within_us)}:{state.text}"
-        if live(home, instant) == -9:
+        count = rng.randint(1, max(1, state.most >> tries))
+        instant = f"kill-in:{count}:{rng.randrange(state.within_us) >> tries}:{state.text}"
+        if live(home, instant, once=not state.busy) == -9:
             (home / "script.yaml").write_text(SCRIPT)
             return instant
     raise AssertionError(f"no life came so far: {state}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from decimal import Decimal
 from pathlib import Path
 
@@ -16,7 +17,10 @@ from council.budgets import (
     Limits,
     Price,
     Prices,
+    Reserved,
+    Settled,
     SpendLog,
+    Totals,
 )
 from council.errors import ConfigError, ModelError
 from council.ids import SystemClock
@@ -161,3 +165,23 @@ def test_bundled_prices_are_known_offline_and_overrides_win() -> None:
     assert Prices({"gemini:gemini-2.5-flash": Price(Decimal(9), Decimal(9))}).of("gemini:gemini-2.5-flash") == Price(
         Decimal(9), Decimal(9)
     )
+
+
+def test_totals_are_the_same_after_a_restart_and_count_an_unsettled_call_in_full(tmp_path: Path) -> None:
+    log = SpendLog(tmp_path / "day.jsonl")
+    for number in range(3):
+        log.append(Reserved(f"call{number}", "run1", 100, 0.5))
+    log.append(Settled("call0", "run1", 40, 0.25, 1.5))
+    log.append(Settled("call1", "run1", 60, None, 0.5))
+    for known in (log, SpendLog(tmp_path / "day.jsonl")):
+        assert known.totals() == Totals(calls=3, tokens=200, usd=None, seconds=2.0)
+    log.append(Settled("call2", "run1", 10, 0.0, 1.0))
+    assert SpendLog(tmp_path / "day.jsonl").totals() == log.totals() == Totals(3, 110, None, 3.0)
+
+
+def test_a_thousand_logs_hold_no_descriptor(tmp_path: Path) -> None:
+    held = len(os.listdir("/dev/fd"))
+    logs = [SpendLog(tmp_path / f"{number}.jsonl") for number in range(1000)]
+    for log in logs:
+        log.append(Reserved("call", "run1", 100, 0.5))
+    assert len(os.listdir("/dev/fd")) == held

@@ -11,7 +11,7 @@ import pytest
 
 from council.engine.journal import Exhausted, FileJournal, Handback, encode_line, read_records
 from council.engine.records import EPOCH, FileIdentity, RunHeader, StepDone
-from council.errors import Drift, JournalDamaged
+from council.errors import Drift, JournalDamaged, StorageFailed
 from council.ids import sha256_hex
 
 HEADER = RunHeader(
@@ -204,3 +204,39 @@ async def test_a_large_result_lies_in_a_blob_named_by_its_hash_and_a_changed_blo
     blob.write_bytes(blob.read_bytes()[:-3])
     with pytest.raises(JournalDamaged, match="does not match its name"):
         await again.step("big", counted("", []), type=Out)  # type: ignore[arg-type]
+
+
+async def test_an_answer_that_the_disk_refused_is_written_by_the_next_try_and_not_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    journal = FileJournal.create(tmp_path / "j", HEADER)
+
+    def refuse(fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("os.fdatasync", refuse)
+        with pytest.raises(StorageFailed):
+            await journal.step("one", counted("one", calls), type=Out, request="asks one")  # type: ignore[arg-type]
+    assert not FileJournal.read(tmp_path / "j").recorded("one")
+    assert await journal.step("one", counted("one", calls), type=Out, request="asks one") == Out("one")  # type: ignore[arg-type]
+    assert calls == ["one"]
+    assert FileJournal.read(tmp_path / "j").recorded("one")
+
+
+async def test_an_answer_that_the_disk_refused_does_not_answer_another_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    journal = FileJournal.create(tmp_path / "j", HEADER)
+
+    def refuse(fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("os.fdatasync", refuse)
+        with pytest.raises(StorageFailed):
+            await journal.step("one", counted("one", calls), type=Out, request="asks one")  # type: ignore[arg-type]
+    assert await journal.step("one", counted("other", calls), type=Out, request="asks other") == Out("other")  # type: ignore[arg-type]
+    assert calls == ["one", "other"]

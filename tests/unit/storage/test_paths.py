@@ -15,6 +15,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -827,3 +828,12 @@ def test_readers_of_a_file_that_is_replaced_all_the_time_see_whole_versions(empt
         stop.set()
         writer.join()
     assert seen <= set(versions)
+
+
+def test_listed_from_many_threads_at_once_nothing_is_ever_missing(empty: ConfinedRoot) -> None:
+    names = [f"{number:03}.md" for number in range(300)]
+    for name in names:
+        (empty.root / name).write_text("x")
+    with ThreadPoolExecutor(4) as threads:
+        walks = [threads.submit(lambda: list(empty.walk(max_entries=1000))) for _ in range(200)]
+    assert {tuple(walk.result()) for walk in walks} == {tuple(names)}

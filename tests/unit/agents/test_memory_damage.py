@@ -1,0 +1,68 @@
+"""A session file that is cut off or flipped anywhere: never fatal, never half believed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from council.agents.memory import Memory, MemoryMessage, RememberedTask, Session, decode_session, encode_session
+
+SESSION = Session(
+    "AUDITOR",
+    "main",
+    tuple(
+        RememberedTask(
+            run_id=f"20261120-22541{number}-k3f9x2ab",
+            title=f"How many herons nest here? ({number})",
+            status="succeeded",
+            finished="2026-11-20T22:54:13Z",
+            answer="Zwölf, “by the last count”.",
+            messages=(MemoryMessage("user", "How many?"), MemoryMessage("model", "Twelve.")),
+        )
+        for number in range(2)
+    ),
+)
+DATA = encode_session(SESSION)
+
+
+def said_or_same(data: bytes) -> bool:
+    """Refused with a reason, or the very same memory."""
+    session, reason = decode_session(data, "AUDITOR", "main")
+    return session == SESSION if session is not None else bool(reason)
+
+
+def test_cut_off_at_any_byte_it_is_refused_with_a_reason() -> None:
+    for size in range(len(DATA) - 1):  # without the last newline it is still whole
+        session, reason = decode_session(DATA[:size], "AUDITOR", "main")
+        assert session is None, size
+        assert reason, size
+
+
+@pytest.mark.parametrize("bit", range(8))
+def test_with_any_bit_flipped_it_is_refused_with_a_reason_or_means_the_same(bit: int) -> None:
+    refused = 0
+    for at in range(len(DATA)):
+        damaged = DATA[:at] + bytes([DATA[at] ^ 1 << bit]) + DATA[at + 1 :]
+        assert said_or_same(damaged), at
+        refused += decode_session(damaged, "AUDITOR", "main")[0] is None
+    assert refused > len(DATA) * 0.8  # what is left is white space between the values
+
+
+@pytest.mark.parametrize("start", range(7))
+def test_loading_a_damaged_file_sets_it_aside_and_takes_the_copy(tmp_path: Path, start: int) -> None:
+    states, copies = tmp_path / "session_states", tmp_path / "copies"
+    states.mkdir()
+    copies.mkdir()
+    memory = Memory(states, copies)
+    path = states / "auditor_session.json"
+    (copies / path.name).write_bytes(DATA)
+    for at in range(start, len(DATA) - 1, 7 * 11):
+        path.write_bytes(DATA[:at])
+        loaded = memory.load("AUDITOR")
+        assert loaded.session == SESSION
+        assert "the last good copy took its place" in loaded.damage
+        assert path.read_bytes() == DATA
+        [aside] = states.glob("*.damaged")
+        assert aside.read_bytes() == DATA[:at]
+        aside.unlink()

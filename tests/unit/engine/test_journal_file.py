@@ -1,0 +1,89 @@
+"""What the disk refuses does not stay in a journal's file, and comes again with the next line."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from council.engine.journal_file import JournalFile
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal.jsonl"
+
+
+@pytest.fixture
+def journal(path: Path) -> JournalFile:
+    return JournalFile(path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
+
+
+def refusing(*_: object) -> None:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def half(write: Callable[[int, bytes], int]) -> Callable[[int, bytes], int]:
+    return lambda fd, data: write(fd, data[: len(data) // 2])
+
+
+def test_what_follows_the_last_good_sync_is_cut_off_when_a_sync_fails(
+    journal: JournalFile, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal.append(b"one\n", sync=True)
+    journal.append(b"two\n", sync=False)
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fdatasync", refusing)
+        with pytest.raises(OSError, match="Input/output"):
+            journal.append(b"three\n", sync=True)
+    assert path.read_bytes() == b"one\n"
+    journal.append(b"three\n", sync=True)
+    assert path.read_bytes() == b"one\nthree\n"
+
+
+def test_what_could_not_be_cut_off_at_once_is_cut_off_before_the_next_line(
+    journal: JournalFile, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal.append(b"one\n", sync=True)
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fdatasync", refusing)
+        broken.setattr(os, "ftruncate", refusing)
+        with pytest.raises(OSError, match="Input/output"):
+            journal.append(b"two\n", sync=True)
+    journal.append(b"three\n", sync=False)
+    assert path.read_bytes() == b"one\nthree\n"
+
+
+def test_of_a_line_that_the_disk_took_in_part_nothing_stays(
+    journal: JournalFile, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal.append(b"one\n", sync=False)
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", half(os.write))
+        with pytest.raises(OSError, match="No space"):
+            journal.append(b"twenty\n", sync=False)
+    assert path.read_bytes() == b"one\n"
+
+
+def test_at_rest_it_holds_no_descriptor_and_appends_again(journal: JournalFile, path: Path) -> None:
+    journal.append(b"one\n", sync=True)
+    held = len(os.listdir("/dev/fd"))
+    journal.rest()
+    assert len(os.listdir("/dev/fd")) == held - 1
+    journal.append(b"two\n", sync=True)
+    assert path.read_bytes() == b"one\ntwo\n"
+    journal.rest()
+
+
+def test_bytes_that_were_there_when_it_was_opened_outlive_a_failed_sync(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path.write_bytes(b"one\n")
+    journal = JournalFile(path, os.open(path, os.O_WRONLY | os.O_APPEND), synced_bytes=4)
+    monkeypatch.setattr(os, "fdatasync", refusing)
+    with pytest.raises(OSError, match="Input/output"):
+        journal.append(b"two\n", sync=True)
+    assert path.read_bytes() == b"one\n"
