@@ -37,12 +37,36 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Figure:
+    """One number beside its reference; `bar` bounds the ratio, or the value itself where there is no reference."""
+
+    name: str
+    value: float
+    unit: str
+    reference: float | None = None
+    bar: float | None = None
+    exactly: bool = False
+
+    @property
+    def compared(self) -> float:
+        return self.value if self.reference is None else self.value / self.reference
+
+    @property
+    def verdict(self) -> str:
+        if self.bar is None:
+            return ""
+        good = self.compared == self.bar if self.exactly else self.compared <= self.bar
+        return "met" if good else "**missed**"
+
+
+@dataclass(frozen=True)
 class Table:
     """One benchmark's rows; `how` says what was done, so that the figures can be doubted."""
 
     title: str
     how: str
     rows: list[Row] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
 
 
 def percentile_s(samples_s: Sequence[float], percent: int) -> float:
@@ -68,8 +92,25 @@ def render(tables: Sequence[Table]) -> str:
 
 
 def _table_lines(table: Table) -> list[str]:
+    blocks = [_row_lines(table.rows) if table.rows else [], _figure_lines(table.figures) if table.figures else []]
+    return [*blocks[0], *([""] if all(blocks) else []), *blocks[1]]
+
+
+def _figure_lines(figures: Sequence[Figure]) -> list[str]:
+    lines = ["| | value | | reference | ratio | bar | |", "|---|--:|---|--:|--:|--:|---|"]
+    for figure in figures:
+        reference, ratio = (
+            ("", "") if figure.reference is None else (f"{figure.reference:.4g}", f"{figure.compared:.2f}")
+        )
+        bar = "" if figure.bar is None else f"{'' if figure.exactly else '≤ '}{figure.bar:g}"
+        value = f"{figure.value:.4g}"
+        lines.append(f"| {figure.name} | {value} | {figure.unit} | {reference} | {ratio} | {bar} | {figure.verdict} |")
+    return lines
+
+
+def _row_lines(rows: Sequence[Row]) -> list[str]:
     lines = ["| | n | p50 ms | p90 ms | ratio | bar | |", "|---|--:|--:|--:|--:|--:|---|"]
-    for row in table.rows:
+    for row in rows:
         p50, p90 = (f"{percentile_s(row.samples_s, percent) * 1e3:.2f}" for percent in (50, 90))
         ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
         bar = "" if row.bar is None else f"≤ {row.bar:g}"

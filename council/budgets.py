@@ -115,23 +115,24 @@ def _bundled_price(model_id: str, provider_id: str | None) -> Price | None:
 # ── what was spent ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Reserved(msgspec.Struct, frozen=True, tag="begin", tag_field="t"):
-    """A call is about to be made: its worst case. `usd` is None when the price is unknown."""
+class Reserved(msgspec.Struct, frozen=True, tag="begin", tag_field="t", omit_defaults=True):
+    """A call is about to be made: its worst case. `usd` is None when the price is unknown. In a run's own log `run_id` is
+    empty."""
 
     call: str
-    run_id: str
     tokens: int
-    usd: float | None
+    usd: float | None = 0.0
+    run_id: str = ""
 
 
-class Settled(msgspec.Struct, frozen=True, tag="end", tag_field="t"):
+class Settled(msgspec.Struct, frozen=True, tag="end", tag_field="t", omit_defaults=True):
     """What the call of the same name came to."""
 
     call: str
-    run_id: str
     tokens: int
-    usd: float | None
-    seconds: float
+    usd: float | None = 0.0
+    seconds: float = 0.0
+    run_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -286,21 +287,22 @@ class Budget:
     def reserve(self, input_tokens: int, output_tokens: int, *, closing: bool) -> Reserved:
         """Raises BudgetSpent when the call's worst case does not fit beside what is spent and set aside."""
         usage = Usage(input_tokens, output_tokens)
-        entry = Reserved(secrets.token_hex(8), self.run_id, input_tokens + output_tokens, self.usd(usage))
+        entry = Reserved(secrets.token_hex(4), input_tokens + output_tokens, self.usd(usage))
         aside = None if closing else self.closing
         self._require("command", self.command, self.command_log.totals(), entry, aside)
         self._require("day", self.day, self.day_log().totals(), entry, aside)
-        self.command_log.append(entry)
-        self.day_log().append(entry)
+        self._note(entry)
         return entry
 
     def settle(self, entry: Reserved, usage: Usage | None, seconds: float) -> None:
         """`usage` None: the provider did not count, and the reservation stands as the price of the call."""
         tokens = usage.input_tokens + usage.output_tokens if usage is not None else entry.tokens
         usd = self.usd(usage) if usage is not None else entry.usd
-        settled = Settled(entry.call, entry.run_id, tokens, usd, seconds)
-        self.command_log.append(settled)
-        self.day_log().append(settled)
+        self._note(Settled(entry.call, tokens, usd, round(seconds, 6)))
+
+    def _note(self, entry: Reserved | Settled) -> None:
+        self.command_log.append(entry)
+        self.day_log().append(msgspec.structs.replace(entry, run_id=self.run_id))
 
     def _require(
         self, scope: Literal["command", "day"], limits: Limits, spent: Totals, entry: Reserved, aside: Reserved | None
@@ -340,7 +342,7 @@ class BudgetedModel(ModelAround):
         if budget.closing is None and not closing and (budget.command.bounded or budget.day.bounded):
             # The closing call reads everything that was said: set aside what the first call costs, twice its input.
             worst = Usage(2 * self._calibration.tokens(self.name, chars), output_tokens)
-            budget.closing = Reserved(CLOSING, budget.run_id, worst.input_tokens + output_tokens, budget.usd(worst))
+            budget.closing = Reserved(CLOSING, worst.input_tokens + output_tokens, budget.usd(worst))
         entry = budget.reserve(self._calibration.tokens(self.name, chars), output_tokens, closing=closing)
         began_s = budget.clock.monotonic_s()
         usage: Usage | None = None

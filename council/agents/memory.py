@@ -12,12 +12,12 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from council.engine.commit import Output
-from council.ids import canonical_json, sha256_hex
+from council.ids import sha256_hex
 from council.safety.untrusted import clean, inert, plain_line
 from council.storage.files import write_atomic
 
@@ -157,11 +157,26 @@ def session_name(role: str, lane: str) -> str:
     return name if lane == "main" else f"{lane}/{name}"
 
 
+class _SessionFile(Session, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    schema: str
+    sha256: str
+
+
+class _Schema(msgspec.Struct):
+    schema: str = ""
+
+
 def encode_session(session: Session) -> bytes:
-    body: dict[str, Any] = {"schema": SCHEMA, **msgspec.to_builtins(session)}
-    return (
-        json.dumps({**body, "sha256": sha256_hex(canonical_json(body))}, indent=1, ensure_ascii=False) + "\n"
-    ).encode()
+    file = _SessionFile(
+        role=session.role, lane=session.lane, tasks=session.tasks, schema=SCHEMA, sha256=_checksum(session)
+    )
+    return msgspec.json.format(msgspec.json.encode(file), indent=1) + b"\n"
+
+
+def _checksum(session: Session) -> str:
+    """SHA-256 of the schema and the session in canonical JSON (sorted keys, no white space, UTF-8)."""
+    body = {"schema": SCHEMA, "role": session.role, "lane": session.lane, "tasks": session.tasks}
+    return sha256_hex(msgspec.json.encode(body, order="sorted"))
 
 
 def decode_session(data: bytes, role: str, lane: str) -> tuple[Session | None, str]:
@@ -169,24 +184,27 @@ def decode_session(data: bytes, role: str, lane: str) -> tuple[Session | None, s
     if len(data) > MAX_SESSION_BYTES:
         return None, f"larger than {MAX_SESSION_BYTES} bytes"
     try:
-        body = json.loads(data)
-    except (ValueError, RecursionError):
-        return None, "not JSON"
-    if not isinstance(body, dict) or body.get("schema") != SCHEMA:
+        file = msgspec.json.decode(data, type=_SessionFile)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        return None, _why_not(data, error)
+    if file.schema != SCHEMA:
         return None, f"not of the form {SCHEMA}"
-    try:
-        if body.pop("sha256", None) != sha256_hex(canonical_json(body)):
-            return None, "its checksum does not match"
-    except (ValueError, RecursionError):  # NaN, half a character: nothing that was ever written here
+    session = Session(file.role, file.lane, file.tasks)
+    if file.sha256 != _checksum(session):
         return None, "its checksum does not match"
-    body.pop("schema")
-    try:
-        session = msgspec.convert(body, Session)
-    except msgspec.ValidationError as error:
-        return None, str(error)
     if (session.role, session.lane) != (role, lane):
         return None, f"it belongs to {session.role} in lane {session.lane}"
     return session, ""
+
+
+def _why_not(data: bytes, error: Exception) -> str:
+    try:
+        schema = msgspec.json.decode(data, type=_Schema).schema
+    except msgspec.ValidationError:
+        schema = ""
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return "not JSON"
+    return str(error) if schema == SCHEMA else f"not of the form {SCHEMA}"
 
 
 def _without_requests(text: str) -> str:

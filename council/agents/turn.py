@@ -15,7 +15,7 @@ from council.ids import canonical_json, sha256_hex
 from council.llm.base import Finish, Message, Model, TurnInfo, Usage
 
 
-class Failure(msgspec.Struct, frozen=True):
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a turn brought nothing: `kind` is the model error's kind."""
 
     kind: str
@@ -23,7 +23,7 @@ class Failure(msgspec.Struct, frozen=True):
     fix: str = ""
 
 
-class TurnResult(msgspec.Struct, frozen=True):
+class TurnResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """What an agent said. Exactly one of `text` (not blank) and `failure` counts."""
 
     text: str
@@ -65,9 +65,9 @@ async def take_turn(
 
 
 def request_hash(model: str, system: str, messages: Sequence[Message]) -> str:
-    """What was asked, as one SHA-256: equal requests, equal hash. A chain over the messages, so that a long prefix that
-    does not change could be hashed once."""
+    """What was asked, as one SHA-256: equal requests, equal hash. A chain over the hashes of the messages, so that one that
+    knows its own is not hashed again."""
     digest = sha256_hex(canonical_json([model, system]))
     for message in messages:
-        digest = sha256_hex(f"{digest}\n{message.role}\n{message.text}")
+        digest = sha256_hex(f"{digest}\n{message.role}\n{message.sha256 or sha256_hex(message.text)}")
     return digest

@@ -17,11 +17,11 @@ from council.agents.turn import Failure, ProviderBusy, TurnResult, request_hash,
 from council.budgets import BudgetSpent, Price
 from council.deliberation.prompts import (
     Fencer,
+    Said,
     context_message,
     synthesis_instruction,
     system_text,
     turn_instruction,
-    turn_messages,
 )
 from council.deliberation.transcript import STEWARD_INPUT, Evidence, Transcript, Turn
 from council.engine.runs import Parked, Run
@@ -105,6 +105,8 @@ class Deliberation:
         self._max_rounds = max_rounds
         self._changed = changed
         self._fencer = Fencer(run.secret)
+        self._said = Said(self._fencer)
+        self._contexts: dict[str, Message] = {}
         self._outside = OutsideTexts()
         self._failures_in_a_row = 0
         self.transcript = Transcript(task)
@@ -167,7 +169,7 @@ class Deliberation:
             self._run.publish("turn_started", role=member.role, round=round_no)
         result = await self._ask(name, member, instruction, info)
         turn = Turn(member.role, round_no, result)
-        self.transcript.entries.append(turn)
+        self._add(turn)
         failure = result.failure.message if result.failure else ""
         if news:
             self._run.publish("turn_ended", role=member.role, round=round_no, failure=failure)
@@ -176,13 +178,8 @@ class Deliberation:
 
     async def _ask(self, name: str, member: Member, instruction: Message, info: TurnInfo) -> TurnResult:
         system = member.system
-        context = context_message(
-            member.memory,
-            self._fencer.task(self.transcript.task, sha256_hex(self.transcript.task)),
-            self.transcript.inputs,
-            self._fencer,
-        )
-        messages = turn_messages(context, self.transcript, self._fencer, instruction)
+        said = self._said.message()
+        messages = [self._context(member), *([said] if said else []), instruction]
         model = self._equipment.model
         asked = request_hash(self._start.model, system, messages)
         self._end_where_it_ended(name, info)
@@ -196,6 +193,17 @@ class Deliberation:
             raise Parked("provider", busy.seconds, busy.error) from busy
         except BudgetSpent as spent:
             return self._out_of_budget(name, info, spent)
+
+    def _context(self, member: Member) -> Message:
+        if member.role not in self._contexts:
+            task = self._fencer.task(self.transcript.task, sha256_hex(self.transcript.task))
+            message = context_message(member.memory, task, self.transcript.inputs, self._fencer)
+            self._contexts[member.role] = message
+        return self._contexts[member.role]
+
+    def _add(self, entry: Turn | Evidence) -> None:
+        self.transcript.entries.append(entry)
+        self._said.add(entry)
 
     def _end_where_it_ended(self, name: str, info: TurnInfo) -> None:
         """A resumed run stops before the same step, whatever the budget says now."""
@@ -247,7 +255,7 @@ class Deliberation:
 
             news = not self._run.journal.recorded(name)
             item = await self._run.step(name, fulfil, type=Evidence)
-            self.transcript.entries.append(item)
+            self._add(item)
             self._note_outside(item.text)
             if news:
                 self._tell(item, member.role, turn.round, request)

@@ -12,7 +12,7 @@ from council.llm.base import Source
 STEWARD_INPUT = "STEWARD"
 
 
-class Evidence(msgspec.Struct, frozen=True):
+class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a request brought (or a named input): text from outside with its place, or the reason it was refused.
 
     `id` (`E1`, `E2`, …) is empty for a refusal and for a repeated request, which names the earlier id in `repeats`.

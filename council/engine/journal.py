@@ -206,7 +206,7 @@ class FileJournal:
             self._require_same(known, request)
             return self._result(known, type)
         if name not in self._unsaved or self._unsaved[name][0] != request:
-            self._begin(name, request)
+            self._begin(name)
             self._unsaved[name] = (request, await fn())
         answer: T = self._unsaved[name][1]
         self.put(name, answer, type=type, request=request)
@@ -235,7 +235,7 @@ class FileJournal:
         row = store.recorded(self.header.run_id, name)
         if row is not None:
             return self.put(name, msgspec.json.decode(row, type=type), type=type, request=request)
-        self._begin(name, request)
+        self._begin(name)
         return self.put(name, await fn(self.header.run_id, name, _encoder.encode), type=type, request=request)
 
     async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], request: str = "") -> T:
@@ -271,12 +271,12 @@ class FileJournal:
                 step=known.name,
             )
 
-    def _begin(self, name: str, request: str) -> None:
+    def _begin(self, name: str) -> None:
         if self.closed:
             raise Exhausted(name)
         if self.stopping():
             raise Handback
-        self._append(StepBegun(name, request), sync=False)
+        self._append(StepBegun(name), sync=False)
 
     def _result(self, record: StepDone, type: type[T]) -> T:
         return msgspec.json.decode(self._encoded(record), type=type)
@@ -286,12 +286,12 @@ class FileJournal:
 
     def attempt(self) -> int:
         """Notes that an execution begins; how many began so far, this one included. Not synced."""
-        self._append(StepBegun(_ATTEMPT, ""), sync=False)
+        self._append(StepBegun(_ATTEMPT), sync=False)
         return self.attempts
 
     def hand_back(self) -> None:
         """Notes that an execution ended because the process does: as an attempt it counts for nothing."""
-        self._append(StepBegun(_HANDBACK, ""), sync=False)
+        self._append(StepBegun(_HANDBACK), sync=False)
 
     def recorded(self, name: str) -> bool:
         return name in self._steps

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-EPOCH = 1  # raised when the meaning of recorded steps changes; a journal of another epoch is not resumed
+EPOCH = 2  # raised when the meaning of recorded steps changes; a journal of another epoch is not resumed
 
 # `skipped` is no run's: it stands in the receipt of a scheduled occurrence that never became one.
 RunStatus = Literal["queued", "running", "waiting", "succeeded", "degraded", "failed", "cancelled", "skipped"]
@@ -49,10 +49,9 @@ class StepBegun(msgspec.Struct, frozen=True, tag="begin", tag_field="t"):
     """Written without a sync: tells after a kill that a call may have been in flight."""
 
     name: str
-    request: str
 
 
-class StepDone(msgspec.Struct, frozen=True, tag="done", tag_field="t"):
+class StepDone(msgspec.Struct, frozen=True, tag="done", tag_field="t", omit_defaults=True):
     """`request` is the hash of what was asked, empty when there was nothing to hash (or it was forgotten). A result too
     large for a line lies in `blobs/<blob>` beside the journal, named by its SHA-256; `out` is then null."""
 

@@ -26,11 +26,12 @@ class Source(msgspec.Struct, frozen=True):
 
 class Message(msgspec.Struct, frozen=True):
     """One message. `sources` repeats, typed, the outside text already rendered in `text`: engines that are not
-    language models read it there; providers send `text` only."""
+    language models read it there; providers send `text` only. `sha256` is that of `text`, where its maker has it at hand."""
 
     role: Literal["user", "model"]
     text: str
     sources: tuple[Source, ...] = ()
+    sha256: str = ""
 
 
 class ToolSpec(msgspec.Struct, frozen=True):
@@ -47,7 +48,7 @@ class ToolCall(msgspec.Struct, frozen=True):
     id: str = ""
 
 
-class Usage(msgspec.Struct, frozen=True):
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     """Tokens of one call. `output_tokens` includes thinking; `cached_tokens` is the cached part of the input."""
 
     input_tokens: int = 0

@@ -380,10 +380,10 @@ def fill_last_page(home: Path, run_id: str) -> None:
     """A record that no reader minds, up to the end of the journal's last page: the next one needs a page of its own."""
     journal = home / ".council" / "runs" / run_id / "journal.jsonl"
     room = -journal.stat().st_size % 4_096
-    bare = len(encode_line(StepBegun("padding", "")))
+    bare = len(encode_line(StepBegun("")))
     room += 4_096 if room < bare else 0
     with journal.open("ab") as stream:
-        stream.write(encode_line(StepBegun("padding", "x" * (room - bare))))
+        stream.write(encode_line(StepBegun("x" * (room - bare))))
     assert journal.stat().st_size % 4_096 == 0
 
 

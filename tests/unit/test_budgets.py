@@ -135,7 +135,8 @@ def test_a_torn_line_spoils_only_itself(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-5])  # the settlement is torn: the reservation stands
     log = SpendLog(path)
     assert log.totals().tokens == 200
-    Budget("run1", "m", Limits(), Limits(), log, lambda: log, PRICE, SystemClock()).reserve(1, 1, closing=False)
+    day = SpendLog(tmp_path / "another-day.jsonl")
+    Budget("run1", "m", Limits(), Limits(), log, lambda: day, PRICE, SystemClock()).reserve(1, 1, closing=False)
     assert SpendLog(path).totals().calls == 2
 
 
@@ -170,12 +171,12 @@ def test_bundled_prices_are_known_offline_and_overrides_win() -> None:
 def test_totals_are_the_same_after_a_restart_and_count_an_unsettled_call_in_full(tmp_path: Path) -> None:
     log = SpendLog(tmp_path / "day.jsonl")
     for number in range(3):
-        log.append(Reserved(f"call{number}", "run1", 100, 0.5))
-    log.append(Settled("call0", "run1", 40, 0.25, 1.5))
-    log.append(Settled("call1", "run1", 60, None, 0.5))
+        log.append(Reserved(f"call{number}", 100, 0.5, run_id="run1"))
+    log.append(Settled("call0", 40, 0.25, 1.5, run_id="run1"))
+    log.append(Settled("call1", 60, None, 0.5, run_id="run1"))
     for known in (log, SpendLog(tmp_path / "day.jsonl")):
         assert known.totals() == Totals(calls=3, tokens=200, usd=None, seconds=2.0)
-    log.append(Settled("call2", "run1", 10, 0.0, 1.0))
+    log.append(Settled("call2", 10, 0.0, 1.0, run_id="run1"))
     assert SpendLog(tmp_path / "day.jsonl").totals() == log.totals() == Totals(3, 110, None, 3.0)
 
 
@@ -183,5 +184,5 @@ def test_a_thousand_logs_hold_no_descriptor(tmp_path: Path) -> None:
     held = len(os.listdir("/dev/fd"))
     logs = [SpendLog(tmp_path / f"{number}.jsonl") for number in range(1000)]
     for log in logs:
-        log.append(Reserved("call", "run1", 100, 0.5))
+        log.append(Reserved("call", 100, 0.5, run_id="run1"))
     assert len(os.listdir("/dev/fd")) == held

@@ -1,0 +1,92 @@
+"""The subject of `turns`: the real daemon over one command of `max_rounds` rounds, with a model that answers at once.
+
+Prints one JSON object: for each turn of the run the wall and CPU time since the one before it, the syncs made in it, the
+rows the database gained; beside them what is no part of a turn's price: rendering the growing artifact, memory, start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from council.app import build_app
+from council.daemon.service import Service
+from council.deliberation import handler
+from council.events import Event
+from council.settings import Home, load_provider_keys, load_settings
+
+
+class Clocks:
+    """What the process spent and synced, noted whenever a turn is durable."""
+
+    def __init__(self) -> None:
+        self.turns: list[dict[str, float]] = []
+        self.syncs = 0
+        self.rows: Callable[[], int] = lambda: 0
+        self.beside_s = 0.0
+        self.rendered_s: list[float] = []
+        self._wall_ns, self._cpu_ns, self._syncs, self._rows = 0, 0, 0, 0
+
+    def count_syncs(self) -> None:
+        for name in ("fsync", "fdatasync"):
+            setattr(os, name, self._counting(getattr(os, name)))
+
+    def _counting(self, sync: Callable[[int], None]) -> Callable[[int], None]:
+        def counted(fd: int) -> None:
+            self.syncs += 1
+            sync(fd)
+
+        return counted
+
+    def aside(self, work: Callable[..., Any]) -> Callable[..., Any]:
+        """`work`, its CPU time on another account than the turn's in which it happens."""
+
+        def timed(*arguments: Any) -> Any:
+            started = time.process_time()
+            try:
+                return work(*arguments)
+            finally:
+                spent = time.process_time() - started
+                self.beside_s += spent
+                self.rendered_s.append(spent)
+
+        return timed
+
+    def note(self, event: Event) -> None:
+        if event.kind not in ("turn_ended", "round"):
+            return
+        wall_ns, cpu_ns, rows = time.monotonic_ns(), time.process_time_ns(), self.rows()
+        if event.kind == "turn_ended" and self._wall_ns:
+            self.turns.append({
+                "wall_s": (wall_ns - self._wall_ns) / 1e9 - self.beside_s,
+                "cpu_s": (cpu_ns - self._cpu_ns) / 1e9 - self.beside_s,
+                "syncs": self.syncs - self._syncs,
+                "rows": rows - self._rows,
+            })  # fmt: skip
+        self.beside_s = 0.0
+        self._syncs, self._rows = self.syncs, rows
+        self._wall_ns, self._cpu_ns = time.monotonic_ns(), time.process_time_ns()
+
+
+def main(folder: Path) -> None:
+    home = Home(folder.resolve())
+    app = build_app(home, load_settings(home, flags={}, environ={}).settings, load_provider_keys(home, {}), environ={})
+    clocks = Clocks()
+    clocks.count_syncs()
+    clocks.rows = lambda: app.ledger._db.total_changes
+    handler.Task._grow = clocks.aside(handler.Task._grow)  # type: ignore[method-assign]
+    app.events.subscribe(clocks.note)
+    started_s = time.process_time()
+    asyncio.run(Service(app, once=True).run())
+    whole_s = time.process_time() - started_s
+    print(json.dumps({"turns": clocks.turns, "rendered_s": clocks.rendered_s, "whole_cpu_s": whole_s}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
