@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from council.commands.documents import read_document
-from council.commands.models import ControlCommand, ResumeCommand, RunCommand
+from council.commands.models import CancelCommand, ControlCommand, ResumeCommand, RunCommand
 from council.commands.parsing import NotACommand, Unparsable, parse_command
 from council.daemon.taking import Taking, printable
 from council.engine.engine import Engine
