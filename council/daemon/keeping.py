@@ -40,9 +40,15 @@ class Keeping:
             self._timer.cancel()
 
     def complete(self, max_s: float) -> None:
-        """Goes on without pauses, to the end of the pass or for `max_s`: for a process that is about to leave."""
+        """Goes on without pauses, for at most `max_s`: for a process that is about to leave. First what was begun is brought
+        to its end; a second pass sees the runs that have ended since."""
         self.stop()
-        self._work(max_s)
+        clock = self._app.clock
+        until_s = clock.monotonic_s() + max_s
+        for _ in range(2):
+            left_s = until_s - clock.monotonic_s()
+            if left_s > 0:
+                self._work(left_s)
 
     def _begun(self) -> Iterator[None]:
         app = self._app

@@ -81,17 +81,18 @@ class Ledger:
             self._begin_anew()
 
     def _opened(self) -> sqlite3.Connection:
+        db = None
         try:
             db = sqlite3.connect(self._path, timeout=5.0, isolation_level=None)
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA synchronous = OFF")
-            if db.execute("PRAGMA user_version").fetchone()[0] not in (0, _SCHEMA_VERSION):
-                db.execute("DROP TABLE IF EXISTS runs")
-            db.executescript(_SCHEMA)
-            db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
-            return db
-        except sqlite3.OperationalError as error:
-            raise StorageFailed(f"cannot open the run ledger: {error}.", fix="make room on the disk") from error
+            _prepare(db)
+        except sqlite3.Error as error:
+            if db is not None:
+                db.close()  # at once: later it would take away the -wal of the file that comes in its place
+            if isinstance(error, sqlite3.OperationalError):
+                fix = "make room on the disk"
+                raise StorageFailed(f"cannot open the run ledger: {error}.", fix=fix) from error
+            raise
+        return db
 
     def _begin_anew(self) -> None:
         log.error("the run ledger was damaged and is begun anew; the next start fills it again")
@@ -102,15 +103,25 @@ class Ledger:
 
     @property
     def is_incomplete(self) -> bool:
-        """True when it was begun anew, and not filled since."""
-        return self._damaged.exists() or self.count() == 0
+        """True when it was begun anew, and not filled since. A file that cannot be read through is begun anew by this.
+        Raises StorageFailed."""
+        if self._damaged.exists():
+            return True
+        if not self.flaw():
+            return self.count() == 0
+        self._db.close()
+        self._begin_anew()
+        return True
 
     def flaw(self) -> str:
-        """What is wrong with the file itself, empty when nothing is."""
-        try:
-            said = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
-        except sqlite3.DatabaseError as error:
-            return str(error)
+        """What is wrong with the file itself, empty when nothing is. Raises StorageFailed when it cannot be looked at."""
+        with self._failing("read"):
+            try:
+                said = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
+            except sqlite3.DatabaseError as error:
+                if not _is_damage(error):
+                    raise
+                return str(error)
         return "" if said == "ok" else str(said)
 
     def put(self, entry: Entry) -> None:
@@ -178,17 +189,27 @@ class Ledger:
         found = list(entries)
         with self._failing("write"):
             try:
-                self._db.execute("BEGIN")
-                self._db.execute("DELETE FROM runs")
-                for entry in found:
-                    self._insert(entry)
-                self._db.execute("COMMIT")
-            except BaseException:
-                with contextlib.suppress(sqlite3.Error):
-                    self._db.execute("ROLLBACK")
-                raise
+                self._replace_all(found)
+            except sqlite3.DatabaseError as error:
+                if not _is_damage(error):
+                    raise
+                self._db.close()
+                self._begin_anew()
+                self._replace_all(found)
         self._damaged.unlink(missing_ok=True)
         return len(found)
+
+    def _replace_all(self, entries: list[Entry]) -> None:
+        try:
+            self._db.execute("BEGIN")
+            self._db.execute("DELETE FROM runs")
+            for entry in entries:
+                self._insert(entry)
+            self._db.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                self._db.execute("ROLLBACK")
+            raise
 
     def replace_text(self, text: str, by: str) -> None:
         """In the titles of all rows, and in no free page of the file either. Raises StorageFailed."""
@@ -217,6 +238,15 @@ class Ledger:
                 raise _damaged(error) from error
             fix = "make room on the disk, and give this user access to .council/"
             raise StorageFailed(f"cannot {what} the run ledger: {error}.", fix=fix) from error
+
+
+def _prepare(db: sqlite3.Connection) -> None:
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = OFF")
+    if db.execute("PRAGMA user_version").fetchone()[0] not in (0, _SCHEMA_VERSION):
+        db.execute("DROP TABLE IF EXISTS runs")
+    db.executescript(_SCHEMA)
+    db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
 
 
 def _is_damage(error: sqlite3.Error) -> bool:

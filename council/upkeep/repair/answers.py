@@ -110,7 +110,8 @@ def ids(site: Site) -> Iterator[Finding]:
 def _rightful(site: Site) -> dict[str, IdBinding]:
     """Which run answers for each id: one under way, else the one that was admitted last."""
     found = {}
-    for run_id in sorted(site.answered):
+    # within one second their ids do not tell the order of admission; a second run of an id begins after the first's end
+    for run_id in sorted(site.answered, key=lambda run_id: (site.answered[run_id].created, site.ended_ns(run_id))):
         receipt = site.answered[run_id]
         if receipt.id is not None:
             found[receipt.id] = IdBinding(receipt.id, receipt.command_hash, run_id)
