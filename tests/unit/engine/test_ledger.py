@@ -79,6 +79,33 @@ def test_a_damaged_file_is_set_aside_and_a_new_one_begun(tmp_path: Path) -> None
     assert not ledger.is_incomplete
 
 
+def with_spoilt_rows(path: Path) -> Path:
+    """A ledger whose first page still opens, and whose others hold nothing that SQLite can read."""
+    whole = Ledger(path)
+    whole.rebuild([entry(number) for number in range(1, 200)])
+    whole.close()
+    data = path.read_bytes()
+    path.write_bytes(data[:4096] + b"\x7f" * (len(data) - 4096))
+    return path
+
+
+def test_rows_that_cannot_be_read_count_as_lost(tmp_path: Path) -> None:
+    ledger = Ledger(with_spoilt_rows(tmp_path / "ledger.sqlite"))
+    assert ledger.is_incomplete
+    assert (tmp_path / "ledger.sqlite.damaged").exists()
+    ledger.put(entry(7))
+    assert [row.title for row in ledger.all()] == ["Task 7"]
+
+
+def test_a_rebuild_takes_the_place_of_rows_that_cannot_be_read(tmp_path: Path) -> None:
+    ledger = Ledger(with_spoilt_rows(tmp_path / "ledger.sqlite"))
+    assert ledger.flaw()
+    assert ledger.rebuild([entry(1), entry(2)]) == 2
+    assert (ledger.flaw(), ledger.count()) == ("", 2)
+    ledger.close()
+    assert [found.name for found in tmp_path.iterdir()] == ["ledger.sqlite"]
+
+
 def test_who_only_looks_mends_nothing_and_is_told_what_does(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     path.write_bytes(b"this is no database" * 100)
