@@ -209,7 +209,7 @@ def build_receipts(home: Home, ledger: Ledger | None = None) -> Receipts:
 def build_ledger(home: Home) -> Ledger:
     """The run ledger, filled from receipts and journals when it is new (or was lost)."""
     ledger = Ledger(home.runtime / "ledger.sqlite")
-    if ledger.count() == 0:
+    if ledger.is_incomplete:
         ledger.rebuild(found_on_disk(home.runs, build_receipts(home)))
     return ledger
 

@@ -8,11 +8,15 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from council.cli.context import state
+from council.cli.runs import find_run, read_receipt
+
+if TYPE_CHECKING:
+    from council.settings import Home
 
 _POLL_S = 0.2
 _FOR_PROGRAMS = ("state",)  # events that another line says in words
@@ -22,23 +26,55 @@ def logs(
     ctx: typer.Context,
     count: Annotated[int, typer.Option("-n", "--lines", min=0, help="How many lines, from the newest.")] = 50,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on printing what is added, until Ctrl-C.")] = False,
+    run: Annotated[
+        str | None, typer.Option(help="Only what is about this run: its id, the beginning of one, or `last`.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the JSON lines as they are.")] = False,
 ) -> None:
     """Print the daemon's log: events and log records, oldest first."""
-    path = state(ctx).home().log_file
+    home = state(ctx).home()
+    path = home.log_file
     if not path.exists() and not follow:
         typer.echo("No log yet: it begins with the first `council run`.", err=True)
         return
-    shown = str if as_json else readable
+    if run == "last":
+        run = find_run(home, run)
+
+    def shown(line: str) -> str:
+        if run and not _is_about(line, run):
+            return ""
+        return line if as_json else readable(line)
+
     # NOTE: what is followed is opened before the old lines are read, so that no line falls between the two.
     followed = _Followed(path)
     newest = filter(None, map(shown, _newest_first(path, followed.position)))
-    for text in reversed(list(islice(newest, count))):
+    lines = list(islice(newest, count))
+    for text in reversed(lines):
         typer.echo(text)
+    if run and count and not lines and not follow:
+        typer.echo(_nothing_left(home, run), err=True)
     while follow:
         for text in filter(None, map(shown, followed.new_lines())):
             typer.echo(text)
         time.sleep(_POLL_S)
+
+
+def _is_about(line: str, run: str) -> bool:
+    try:
+        record: Any = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(record, dict) and str(record.get("run_id", "")).startswith(run)
+
+
+def _nothing_left(home: Home, run: str) -> str:
+    """Why the log says nothing of a run that ended. Raises RunNotFound where there is none."""
+    run_id = find_run(home, run)
+    receipt = read_receipt(home, run_id)
+    pruned = ""
+    if receipt.pruned is not None:
+        pruned = f"; the run was pruned on {receipt.pruned.at} by {receipt.pruned.by}"
+    return f"The log holds no line of run {run_id} any more (ended {receipt.finished}){pruned}."
 
 
 def _newest_first(path: Path, end: int) -> Iterator[str]:

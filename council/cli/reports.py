@@ -67,15 +67,24 @@ def diff(
 
 
 def _journal(home: Home, run_id: str) -> FileJournal:
-    from council.engine.journal import FileJournal
+    """Raises RunNotFound with what became of it."""
+    from council.cli.runs import read_receipt
+    from council.engine.journal import JOURNAL, FileJournal
+    from council.engine.receipts import why_no_journal
 
-    path = home.runs / run_id / "journal.jsonl"
-    if not path.exists():
+    path = home.runs / run_id / JOURNAL
+    if path.exists():
+        return FileJournal.read(path)
+    receipt = read_receipt(home, run_id)
+    aside = home.runtime / "damaged" / run_id
+    if aside.exists():
         raise RunNotFound(
-            f"the journal of run {run_id} is gone.",
-            fix="it was pruned (keep_days, keep_runs, keep_bytes); its artifact remains",
+            f"the run {run_id} was set aside as damaged.", fix=f"its folder is {aside}; its artifact stays"
         )
-    return FileJournal.read(path)
+    fix = f"`council show {run_id}` prints what stays"
+    if receipt.pruned is not None:
+        fix += f"; a larger {receipt.pruned.by} keeps more runs"
+    raise RunNotFound(f"the run {run_id} {why_no_journal(receipt)}.", fix=fix)
 
 
 def _replayed(cli: CliState, journal: FileJournal) -> bytes:

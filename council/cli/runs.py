@@ -189,7 +189,7 @@ def _ledger_rows(home: Home, ask: Callable[[Ledger], list[Entry]]) -> list[Entry
     path = home.runtime / "ledger.sqlite"
     if not path.exists():
         return []
-    ledger = Ledger(path)
+    ledger = Ledger(path, read_only=True)
     try:
         return ask(ledger)
     finally:
@@ -251,7 +251,7 @@ def read_receipt(home: Home, run_id: str) -> Receipt:
     if receipt is None:
         raise RunNotFound(
             f"run {run_id} has no receipt.",
-            fix="it has not ended yet, or was pruned (keep_days, keep_runs, keep_bytes); see `council status`",
+            fix="it has not ended yet (`council status`), or its receipt is damaged (`council repair`)",
         )
     return receipt
 
@@ -267,13 +267,16 @@ def print_answer(home: Home, receipt: Receipt, *, relative_to: Path) -> None:
         typer.echo(f"{receipt.title}: {receipt.status}.")
         for note in receipt.notes:
             typer.echo(note)
-        return
-    path = home.root / receipt.artifact.path
-    try:
-        body = _FRONT_MATTER.sub("", path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise RunNotFound(
-            f"the artifact {receipt.artifact.path} cannot be read: {error.strerror}.", fix="it may have been moved"
-        ) from None
-    typer.echo(_for_terminal(body.split("\n## Task\n")[0].strip()))
-    typer.echo(f"\nStatus: {receipt.status}. The whole record: {os.path.relpath(path, relative_to)}")
+    else:
+        path = home.root / receipt.artifact.path
+        try:
+            body = _FRONT_MATTER.sub("", path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise RunNotFound(
+                f"the artifact {receipt.artifact.path} cannot be read: {error.strerror}.", fix="it may have been moved"
+            ) from None
+        typer.echo(_for_terminal(body.split("\n## Task\n")[0].strip()))
+        typer.echo(f"\nStatus: {receipt.status}. The whole record: {os.path.relpath(path, relative_to)}")
+    if receipt.pruned is not None:
+        kept = "this receipt stays" if receipt.artifact is None else "the page and its receipt stay"
+        typer.echo(f"Pruned on {receipt.pruned.at} by {receipt.pruned.by}: the journal is gone, {kept}.")

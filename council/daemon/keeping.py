@@ -1,21 +1,26 @@
-"""The daemon's part in retention: at the start and then each hour it lets go of what is too much, a few runs at a time."""
+"""The daemon's part in retention: soon after the start and then each hour it lets go of what is too much.
+
+It works in slices of a few milliseconds with pauses between them, longer ones while runs are at work, so that neither a
+run nor a dropped command waits for it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections.abc import Iterator
 
 from council.app import App
-from council.engine.ledger import Entry
 from council.errors import StorageFailed
-from council.upkeep.retention import bounds_of, over, prune
+from council.upkeep.retention import Due, Retention, bounds_of
 
 log = logging.getLogger(__name__)
 
 _EVERY_S = 3_600.0
-_PAUSE_S = 0.2
-_AT_ONCE = 20  # folders of some files each: some milliseconds, then the runs under way go on
+_SLICE_S = 0.02
+_PAUSE_S = 0.1
+_PAUSE_AT_WORK_S = 1.0
+_MOST = 500  # runs per pass; what is left is the next one's, which then follows at once
 
 
 class Keeping:
@@ -23,32 +28,61 @@ class Keeping:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._due: deque[Entry] = deque()
+        self._gone: list[Due] = []
+        self._pass = self._begun()
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        self._look()
+        self._again(_PAUSE_S)
 
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _look(self) -> None:
-        self._due = deque(over(self._app.ledger.ended(), bounds_of(self._app.settings), self._app.clock.now()))
-        self._prune_some()
+    def complete(self, max_s: float) -> None:
+        """Goes on without pauses, for at most `max_s`: for a process that is about to leave. First what was begun is brought
+        to its end; a second pass sees the runs that have ended since."""
+        self.stop()
+        clock = self._app.clock
+        until_s = clock.monotonic_s() + max_s
+        for _ in range(2):
+            left_s = until_s - clock.monotonic_s()
+            if left_s > 0:
+                self._work(left_s)
 
-    def _prune_some(self) -> None:
-        some = [self._due.popleft() for _ in range(min(_AT_ONCE, len(self._due)))]
+    def _begun(self) -> Iterator[None]:
         app = self._app
+        retention = Retention(app.home, app.ledger, app.receipts, bounds_of(app.settings), app.clock)
+        for one in retention.prune(retention.due(_MOST)):
+            self._gone += [one] if one is not None else []
+            yield
+        for _ in retention.tidy():
+            yield
+
+    def _slice(self) -> None:
+        more = self._work(_SLICE_S)
+        pause_s = _PAUSE_AT_WORK_S if self._app.engine.running else _PAUSE_S
+        self._again(pause_s if more else _EVERY_S)
+
+    def _work(self, max_s: float) -> bool:
+        """False when nothing is left to do for now."""
+        clock = self._app.clock
+        until_s = clock.monotonic_s() + max_s
         try:
-            pruned = prune(app.home, app.ledger, app.receipts, some)
+            for _ in self._pass:
+                if clock.monotonic_s() >= until_s:
+                    return True
         except StorageFailed as error:
             log.error("retention: %s", error)
-            self._due.clear()
-        else:
-            if pruned:
-                app.events.publish("runs_pruned", runs=pruned)
-        loop = asyncio.get_running_loop()
-        self._timer = (
-            loop.call_later(_PAUSE_S, self._prune_some) if self._due else loop.call_later(_EVERY_S, self._look)
-        )
+        gone, self._gone, self._pass = self._gone, [], self._begun()
+        if gone:
+            self._tell(gone)
+        return len(gone) >= _MOST
+
+    def _tell(self, gone: list[Due]) -> None:
+        settings = sorted({one.by for one in gone})
+        freed = sum(one.bytes for one in gone)
+        self._app.events.publish("runs_pruned", runs=[one.run_id for one in gone], bytes=freed, settings=settings)
+
+    def _again(self, seconds: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._slice)

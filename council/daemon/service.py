@@ -15,7 +15,6 @@ from council import __version__
 from council.app import App, admission_of
 from council.daemon.inbox import Inbox, ScanResult
 from council.daemon.keeping import Keeping
-from council.daemon.leftovers import sweep
 from council.daemon.recurring import RecurringFolder
 from council.daemon.schedule import Scheduler
 from council.daemon.state import StateFile
@@ -34,6 +33,7 @@ from council.events import Event
 from council.ids import timestamp
 from council.storage.files import FileLock
 from council.upkeep.forget import install
+from council.upkeep.leftovers import sweep
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +46,7 @@ _RUN_EXIT: dict[RunStatus, int] = {
 _WORST_FIRST = (EXIT_FAILED, EXIT_USAGE, EXIT_CANCELLED, EXIT_DEGRADED, EXIT_OK)
 _REST_FACTOR = 3.0  # after a scan rest three times as long as it took: a burst of events costs a quarter of one core
 _MIN_REST_S = 0.002
+_KEEPING_S = 1.0  # a process that drains and leaves lets go of old runs for so long
 _MAX_REST_S = 0.5  # a cancel must not wait longer, however large the folder
 
 
@@ -68,6 +69,7 @@ class Service:
             self._inbox.only(only)
         else:
             self._scheduler = _scheduler(app)
+        self._keeping = Keeping(app)
         self._wake = asyncio.Event()
         self._signalled = 0
         self._exits: set[int] = set()
@@ -87,7 +89,6 @@ class Service:
         app = self._app
         state = StateFile(app.home, app.engine, app.events, app.clock, model=app.model.name)
         app.events.publish("daemon_started", version=__version__, model=app.model.name, pid=os.getpid())
-        keeping = Keeping(app)
         loop = asyncio.get_running_loop()
         if self._timeout_s is not None:
             loop.call_later(self._timeout_s, self._on_timeout)
@@ -96,18 +97,18 @@ class Service:
             stop_watching = watch(app.home.commands, lambda name: loop.call_soon_threadsafe(self._on_file_event, name))
         try:
             unfinished = app.engine.recover(hold=self._only is not None)
-            sweep(app.home, unfinished)
+            sweep(app.home, [run.journal for run in unfinished])
             self._inbox.adopt(unfinished)
             state.write()
             if self._only is None:
-                keeping.start()
+                self._keeping.start()
             gc.collect()
             gc.freeze()  # what was built at the start stays: no later collection looks through it again
             return await self._loop()
         finally:
             if stop_watching is not None:
                 stop_watching()
-            keeping.stop()
+            self._keeping.stop()
             await app.engine.stop()
             state.stop()
 
@@ -124,6 +125,8 @@ class Service:
                 result.look_within(self._scheduler.tick())
             took_s = self._app.clock.monotonic_s() - began_s
             if self._once and self._drained(result):
+                if self._only is None:
+                    self._keeping.complete(_KEEPING_S)
                 return EXIT_WAITING if self._app.engine.at_work else self._worst()
             was_idle, idle = idle, not self._app.engine.active and not result.cut_short
             if idle and not was_idle and not self._once:

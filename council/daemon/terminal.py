@@ -114,6 +114,12 @@ def _missed(data: dict[str, Any], run_id: str) -> str:
     )
 
 
+def _pruned(data: dict[str, Any], run_id: str) -> str:
+    count = len(data["runs"])
+    settings = ", ".join(_shown(setting) for setting in data["settings"])
+    return f"[!] Pruned {count} ended run{'s' if count != 1 else ''} ({data['bytes']:,} bytes) by {settings}."
+
+
 _LINES: dict[str, Callable[[dict[str, Any], str], str]] = {
     "daemon_started": lambda data, run_id: (
         f"Council {data['version']}, model {_shown(data['model'])}, pid {data['pid']}."
@@ -149,6 +155,7 @@ _LINES: dict[str, Callable[[dict[str, Any], str], str]] = {
     ),
     "run_handed_back": lambda data, run_id: f"[!] Run {run_id} is handed back; it goes on at the next start.",
     "run_ended": _ended,
+    "runs_pruned": _pruned,
     "schedule_seen": lambda data, run_id: (
         f"[!] recurring/{_shown(data['file'])} is scheduled: {_shown(data['schedule'])}."
     ),

@@ -55,10 +55,17 @@ def roll_forward(root: ConfinedRoot, files: tuple[CommitFile, ...]) -> list[str]
     return finals
 
 
+def standing(root: ConfinedRoot, file: CommitFile) -> str:
+    """Where the file of a commit that was rolled forward went. Changes nothing."""
+    if not file.otherwise or _hash(root, file.final) == file.sha256:
+        return file.final
+    return file.otherwise if _hash(root, file.otherwise) == file.sha256 else file.final
+
+
 def _place(root: ConfinedRoot, file: CommitFile) -> str:
     target = file.final if _may_replace(root, file) else file.otherwise
     if root.kind(file.staged) == "absent":  # renamed before the crash
-        return file.final if _hash(root, file.final) == file.sha256 or not file.otherwise else file.otherwise
+        return standing(root, file)
     root.rename(file.staged, target)
     return target
 

@@ -619,6 +619,7 @@ class Engine:
     async def stop(self) -> None:
         """Lets each turn in flight end, then hands the runs back: they resume at the next start."""
         self._stopping = True
+        await asyncio.sleep(0)  # what `_enqueue` put off to the next turn of the loop
         for timer in self._timers.values():
             timer.cancel()
         tasks = [run.task for run in self.active.values() if run.task is not None]

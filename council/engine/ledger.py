@@ -6,6 +6,7 @@ SQLite from the standard library, without syncs: what a crash costs here is foun
 from __future__ import annotations
 
 import contextlib
+import logging
 import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,6 +17,8 @@ from council.engine.journal import FileJournal
 from council.engine.receipts import Receipt, Receipts
 from council.engine.records import RunHeader, RunStatus
 from council.errors import JournalDamaged, StorageFailed
+
+log = logging.getLogger(__name__)
 
 _SCHEMA_VERSION = 1
 _SCHEMA = """
@@ -36,7 +39,7 @@ _COLUMNS = (
 
 class Entry(msgspec.Struct, frozen=True):
     """A row. `finished`, `artifact` and `error` are empty until there is one; `bytes` is the run folder's size at its end;
-    `ended_ns` orders what ended within one second, 0 while the run goes on."""
+    `pruned`: the run has no folder (any more); `ended_ns` orders what ended within one second, 0 while the run goes on."""
 
     run_id: str
     status: RunStatus
@@ -59,36 +62,85 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Ledger:
-    """The rows of one home. A damaged file is moved aside and a new one begun; `council repair` fills it again."""
+    """The rows of one home. A damaged file is moved aside and a new one begun: the next start, or `council repair`, fills
+    it again."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        """`read_only`: for who does not hold the home's lock. Nothing is mended then. Raises StorageFailed."""
         self._path = path
+        self._damaged = path.with_name(f"{path.name}.damaged")
+        if read_only:
+            with self._failing("read"):
+                self._db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)
+            return
         try:
-            self._db = self._open()
-        except sqlite3.DatabaseError:
-            path.replace(path.with_name(f"{path.name}.damaged"))
-            self._db = self._open()
+            self._db = self._opened()
+        except sqlite3.DatabaseError as error:
+            if not _is_damage(error):
+                raise
+            self._begin_anew()
 
-    def _open(self) -> sqlite3.Connection:
+    def _opened(self) -> sqlite3.Connection:
+        db = None
         try:
             db = sqlite3.connect(self._path, timeout=5.0, isolation_level=None)
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA synchronous = OFF")
-            if db.execute("PRAGMA user_version").fetchone()[0] not in (0, _SCHEMA_VERSION):
-                db.execute("DROP TABLE IF EXISTS runs")
-            db.executescript(_SCHEMA)
-            db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
-            return db
-        except sqlite3.OperationalError as error:
-            raise StorageFailed(f"cannot open the run ledger: {error}.", fix="make room on the disk") from error
+            _prepare(db)
+        except sqlite3.Error as error:
+            if db is not None:
+                db.close()  # at once: later it would take away the -wal of the file that comes in its place
+            if isinstance(error, sqlite3.OperationalError):
+                fix = "make room on the disk"
+                raise StorageFailed(f"cannot open the run ledger: {error}.", fix=fix) from error
+            raise
+        return db
+
+    def _begin_anew(self) -> None:
+        log.error("the run ledger was damaged and is begun anew; the next start fills it again")
+        for ending in ("-wal", "-shm"):  # they belong to the damaged file: SQLite would apply them to the new one
+            self._path.with_name(f"{self._path.name}{ending}").unlink(missing_ok=True)
+        self._path.replace(self._damaged)
+        self._db = self._opened()
+
+    @property
+    def is_incomplete(self) -> bool:
+        """True when it was begun anew, and not filled since. A file that cannot be read through is begun anew by this.
+        Raises StorageFailed."""
+        if self._damaged.exists():
+            return True
+        if not self.flaw():
+            return self.count() == 0
+        self._db.close()
+        self._begin_anew()
+        return True
+
+    def flaw(self) -> str:
+        """What is wrong with the file itself, empty when nothing is. Raises StorageFailed when it cannot be looked at."""
+        with self._failing("read"):
+            try:
+                said = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
+            except sqlite3.DatabaseError as error:
+                if not _is_damage(error):
+                    raise
+                return str(error)
+        return "" if said == "ok" else str(said)
 
     def put(self, entry: Entry) -> None:
+        with self._failing("write"):
+            try:
+                self._insert(entry)
+            except sqlite3.DatabaseError as error:
+                if not _is_damage(error):
+                    raise
+                self._db.close()
+                self._begin_anew()
+                self._insert(entry)
+
+    def _insert(self, entry: Entry) -> None:
         marks = ", ".join("?" * len(_COLUMNS))
-        with self._failing():
-            self._db.execute(
-                f"INSERT OR REPLACE INTO runs ({', '.join(_COLUMNS)}) VALUES ({marks})",  # noqa: S608  our own names
-                [getattr(entry, column) for column in _COLUMNS],
-            )
+        self._db.execute(
+            f"INSERT OR REPLACE INTO runs ({', '.join(_COLUMNS)}) VALUES ({marks})",  # noqa: S608  our own names
+            [getattr(entry, column) for column in _COLUMNS],
+        )
 
     def newest(self, count: int, *, ended_only: bool = False) -> list[Entry]:
         """The newest runs, newest first; of ended ones the one that ended last comes first."""
@@ -99,30 +151,69 @@ class Ledger:
         """Runs whose id begins so, oldest first."""
         return self._select("WHERE run_id >= ? AND run_id < ? ORDER BY run_id LIMIT ?", prefix, prefix + "~", count)
 
-    def ended(self) -> list[Entry]:
-        """All ended runs that still have their folder, oldest first."""
-        return self._select("WHERE ended_ns > 0 AND pruned = 0 ORDER BY ended_ns, run_id")
+    def all(self) -> list[Entry]:
+        """Every row, in the order of the ids."""
+        return self._select("ORDER BY run_id")
+
+    def ended(self, count: int = -1) -> list[Entry]:
+        """Ended runs that still have their folder, oldest first; all of them, or the first `count`."""
+        return self._select("WHERE ended_ns > 0 AND pruned = 0 ORDER BY ended_ns, run_id LIMIT ?", count)
+
+    def kept(self) -> tuple[int, int]:
+        """How many ended runs still have their folder, and how many bytes all those folders hold."""
+        with self._failing("read"):
+            row = self._db.execute(
+                "SELECT count(*), coalesce(sum(bytes), 0) FROM runs WHERE ended_ns > 0 AND pruned = 0"
+            ).fetchone()
+        return int(row[0]), int(row[1])
+
+    def bare(self, *, beyond: int, count: int) -> list[str]:
+        """Ids of ended runs without folder and without a command id, the newest `beyond` of them left out."""
+        clause = "WHERE ended_ns > 0 AND pruned = 1 AND command_id = '' ORDER BY ended_ns DESC, run_id DESC"
+        return [entry.run_id for entry in self._select(f"{clause} LIMIT ? OFFSET ?", count, beyond)]
 
     def count(self) -> int:
-        return int(self._db.execute("SELECT count(*) FROM runs").fetchone()[0])
+        with self._failing("read"):
+            return int(self._db.execute("SELECT count(*) FROM runs").fetchone()[0])
 
     def mark_pruned(self, run_id: str) -> None:
-        with self._failing():
+        with self._failing("write"):
             self._db.execute("UPDATE runs SET pruned = 1, bytes = 0 WHERE run_id = ?", (run_id,))
+
+    def remove(self, run_id: str) -> None:
+        with self._failing("write"):
+            self._db.execute("DELETE FROM runs WHERE run_id = ?", (run_id,))
 
     def rebuild(self, entries: Iterable[Entry]) -> int:
         """Replaces everything by `entries`; how many there are."""
-        with self._failing():
+        found = list(entries)
+        with self._failing("write"):
+            try:
+                self._replace_all(found)
+            except sqlite3.DatabaseError as error:
+                if not _is_damage(error):
+                    raise
+                self._db.close()
+                self._begin_anew()
+                self._replace_all(found)
+        self._damaged.unlink(missing_ok=True)
+        return len(found)
+
+    def _replace_all(self, entries: list[Entry]) -> None:
+        try:
             self._db.execute("BEGIN")
             self._db.execute("DELETE FROM runs")
             for entry in entries:
-                self.put(entry)
+                self._insert(entry)
             self._db.execute("COMMIT")
-        return self.count()
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                self._db.execute("ROLLBACK")
+            raise
 
     def replace_text(self, text: str, by: str) -> None:
         """In the titles of all rows, and in no free page of the file either. Raises StorageFailed."""
-        with self._failing():
+        with self._failing("write"):
             self._db.execute("UPDATE runs SET title = replace(title, ?, ?)", (text, by))
             self._db.execute("VACUUM")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -131,15 +222,41 @@ class Ledger:
         self._db.close()
 
     def _select(self, clause: str, *values: object) -> list[Entry]:
-        rows = self._db.execute(f"SELECT {', '.join(_COLUMNS)} FROM runs {clause}", values)  # noqa: S608  our own clauses
-        return [msgspec.convert(dict(zip(_COLUMNS, row, strict=True)), Entry) for row in rows]
+        with self._failing("read"):
+            rows = self._db.execute(f"SELECT {', '.join(_COLUMNS)} FROM runs {clause}", values).fetchall()  # noqa: S608  our own clauses
+        try:
+            return [msgspec.convert(dict(zip(_COLUMNS, row, strict=True)), Entry) for row in rows]
+        except msgspec.ValidationError as error:
+            raise _damaged(error) from error
 
     @contextlib.contextmanager
-    def _failing(self) -> Iterator[None]:
+    def _failing(self, what: str) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
-            raise StorageFailed(f"cannot write the run ledger: {error}.", fix="make room on the disk") from error
+            if _is_damage(error):
+                raise _damaged(error) from error
+            fix = "make room on the disk, and give this user access to .council/"
+            raise StorageFailed(f"cannot {what} the run ledger: {error}.", fix=fix) from error
+
+
+def _prepare(db: sqlite3.Connection) -> None:
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = OFF")
+    if db.execute("PRAGMA user_version").fetchone()[0] not in (0, _SCHEMA_VERSION):
+        db.execute("DROP TABLE IF EXISTS runs")
+    db.executescript(_SCHEMA)
+    db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    """SQLITE_CORRUPT and SQLITE_NOTADB are the two that have no class of their own."""
+    return type(error) is sqlite3.DatabaseError
+
+
+def _damaged(error: Exception) -> StorageFailed:
+    fix = "`council repair` builds it anew from receipts and journals"
+    return StorageFailed(f"the run ledger is damaged: {error}.", fix=fix)
 
 
 def entry_of_header(header: RunHeader, status: RunStatus) -> Entry:

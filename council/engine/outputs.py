@@ -109,8 +109,9 @@ class OutputFile:
 
     def _keep_old(self, owner: str) -> None:
         kept = self._runs / owner / "artifact.md"
+        if not kept.parent.is_dir():  # pruned: its folder must not come back
+            kept = self._runs / self._run_id / f"artifact-of-{owner}.md"
         if not kept.exists():
-            kept.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(kept, self._root.read(self.path, max_bytes=_MAX_KEPT_BYTES).data)
 
 

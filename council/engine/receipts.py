@@ -15,11 +15,11 @@ from council.engine.journal import JOURNAL, FileJournal
 from council.engine.records import FileIdentity, RunStatus
 from council.errors import CommandInvalid, Drift, IdConflict
 from council.ids import sha256_hex
-from council.storage.files import write_atomic
+from council.storage.files import as_storage_failed, write_atomic
 
 log = logging.getLogger(__name__)
 
-_MAX_RECEIPT_BYTES = 1 << 20
+MAX_RECEIPT_BYTES = 1 << 20
 _SHOWN_STEPS = 40
 
 
@@ -45,8 +45,16 @@ class TokenCount(msgspec.Struct, frozen=True):
     unknown_calls: int = 0
 
 
+class Pruned(msgspec.Struct, frozen=True):
+    """When the run's folder was let go of, and which setting asked for it (keep_days, keep_runs or keep_bytes)."""
+
+    at: str
+    by: str
+
+
 class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What became of a command. `cost_usd` is None when unknown, never zero for want of a price."""
+    """What became of a command. `cost_usd` is None when unknown, never zero for want of a price. `pruned`: the journal is
+    gone, this receipt and the artifact stay."""
 
     run_id: str
     status: RunStatus
@@ -68,6 +76,7 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     tokens: TokenCount = TokenCount()
     cost_usd: float | None = None
     attempts: int = 1
+    pruned: Pruned | None = None
 
 
 class IdBinding(msgspec.Struct, frozen=True):
@@ -91,15 +100,30 @@ class Receipts:
 
     def write(self, receipt: Receipt) -> None:
         """Atomic and synced. Raises StorageFailed."""
-        text = json.dumps(msgspec.to_builtins(receipt), indent=2, ensure_ascii=False) + "\n"
-        write_atomic(self._receipts / f"{receipt.run_id}.json", text.encode())
+        write_atomic(self._receipts / f"{receipt.run_id}.json", _encoded(receipt))
         self._written(receipt, self.written_ns(receipt.run_id))
+
+    def rewrite(self, receipt: Receipt, ended_ns: int) -> None:
+        """As `write`, of a run that ended before: `ended_ns` (nanoseconds since the epoch) keeps its place in the order."""
+        write_atomic(self._receipts / f"{receipt.run_id}.json", _encoded(receipt), mtime_ns=ended_ns)
+        self._written(receipt, ended_ns)
+
+    def mark_pruned(self, run_id: str, pruned: Pruned) -> None:
+        """Notes in the receipt that the run's folder is gone; without a (whole) receipt nothing. Raises StorageFailed."""
+        receipt = self.read(run_id)
+        if receipt is not None and receipt.pruned is None:
+            self.rewrite(msgspec.structs.replace(receipt, pruned=pruned), self.written_ns(run_id))
+
+    def remove(self, run_id: str) -> None:
+        """Only for a receipt that answers for no id and whose run has no folder. Raises StorageFailed."""
+        with as_storage_failed(f"Cannot remove the receipt of run {run_id}"):
+            (self._receipts / f"{run_id}.json").unlink(missing_ok=True)
 
     def read(self, run_id: str) -> Receipt | None:
         """None when the run has not ended (or is not known here)."""
         try:
             with (self._receipts / f"{run_id}.json").open("rb") as stream:
-                return msgspec.json.decode(stream.read(_MAX_RECEIPT_BYTES), type=Receipt)
+                return msgspec.json.decode(stream.read(MAX_RECEIPT_BYTES), type=Receipt)
         except FileNotFoundError:
             return None
         except msgspec.MsgspecError:
@@ -162,13 +186,20 @@ class Receipts:
         return self._ids / f"{sha256_hex(id_)}.json"
 
 
+def _encoded(receipt: Receipt) -> bytes:
+    return (json.dumps(msgspec.to_builtins(receipt), indent=2, ensure_ascii=False) + "\n").encode()
+
+
 def require_reopenable(receipts: Receipts, folder: Path, command: ResumeCommand | RetryCommand) -> Receipt:
     """The receipt of the ended run whose folder this is, if the run can go on as `command` asks. Raises CommandInvalid
     with the reason when it cannot, JournalDamaged or StorageFailed when its journal cannot be read."""
     run_id = folder.name
     receipt = receipts.read(run_id)
-    if receipt is None or not (folder / JOURNAL).exists():
-        raise not_resumable(run_id, "is not known here, or was pruned", "`council status` lists the last runs")
+    if receipt is None:
+        raise not_resumable(run_id, "is not known here", "`council status` lists the last runs")
+    if not (folder / JOURNAL).exists():
+        fix = "drop its command again to run it anew" if receipt.lane else "`council status` lists the last runs"
+        raise not_resumable(run_id, why_no_journal(receipt), fix)
     if isinstance(command, ResumeCommand):
         _require_resumable(receipt, accept_drift=command.accept_drift)
     elif command.from_:
@@ -192,6 +223,15 @@ def _require_resumable(receipt: Receipt, *, accept_drift: bool) -> None:
         raise not_resumable(run_id, f"ended {receipt.status}", f"`council retry {run_id}` does its work again")
     if receipt.error is not None and receipt.error.code == Drift.code and not accept_drift:
         raise not_resumable(run_id, "was ended by drift", "say accept_drift: true (--accept-drift) to go on")
+
+
+def why_no_journal(receipt: Receipt) -> str:
+    """For "the run …": what became of a journal that is not there."""
+    if receipt.pruned is not None:
+        return f"was pruned on {receipt.pruned.at} by {receipt.pruned.by}: its journal is gone"
+    if not receipt.lane:
+        return f"is no run: it is the receipt of a {receipt.type} command"
+    return "has lost its journal: nothing pruned it, so it was moved or removed by hand"
 
 
 def not_resumable(run_id: str, reason: str, fix: str) -> CommandInvalid:

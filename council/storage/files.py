@@ -60,10 +60,13 @@ _FIXES: dict[int, str] = {
 }
 
 
-def write_atomic(path: Path, data: bytes, *, sync: bool = True, mode: int = 0o600) -> None:
-    """Put `data` under `path`, replacing what is there; the folder must exist. Raises StorageFailed."""
+def write_atomic(path: Path, data: bytes, *, sync: bool = True, mode: int = 0o600, mtime_ns: int | None = None) -> None:
+    """Put `data` under `path`, replacing what is there; the folder must exist. Raises StorageFailed.
+
+    `mtime_ns`: the file appears with this time of change, where that time says something else than when it was written.
+    """
     with as_storage_failed(f"Cannot write {path}"), open_folder(path.parent) as folder_fd:
-        place(folder_fd, path.name, data, sync=sync, mode=mode)
+        place(folder_fd, path.name, data, sync=sync, mode=mode, mtime_ns=mtime_ns)
 
 
 def read_limited(path: Path, max_bytes: int) -> bytes:
@@ -211,13 +214,15 @@ class FileLock:
 # What `paths` and `drop` share with the above: the same steps, under an open folder.
 
 
-def place(folder_fd: int, name: str, data: bytes, *, sync: bool, mode: int) -> None:
+def place(folder_fd: int, name: str, data: bytes, *, sync: bool, mode: int, mtime_ns: int | None = None) -> None:
     """Write `name` in an open folder through a temporary neighbour, which no failure leaves behind. Raises OSError.
 
     `sync`: bytes and name are on the medium when this returns.
     """
     temporary, _ = write_temporary(folder_fd, name, data, sync=sync, mode=mode)
     try:
+        if mtime_ns is not None:
+            os.utime(temporary, ns=(mtime_ns, mtime_ns), dir_fd=folder_fd)
         os.replace(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
     except BaseException:
         discard(folder_fd, temporary)

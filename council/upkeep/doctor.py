@@ -30,6 +30,7 @@ from council.llm.base import Message
 from council.settings import Home, LoadedSettings, ProviderKeys, Settings, load_settings
 from council.storage.drop import is_command_name
 from council.storage.files import FileLock
+from council.upkeep.leftovers import strays
 
 MIN_PYTHON = (3, 11)
 MIN_FREE_BYTES = 100 << 20  # a run's journal holds whole prompts: some megabytes each
@@ -256,33 +257,56 @@ def check_personas(home: Home, settings: Settings) -> Check:
 
 def check_memory(home: Home) -> Iterator[Check]:
     """Checksums of all session files. A damaged one is a warning: its last good copy takes its place when it is read."""
-    paths = [*home.session_states.glob("*_session.json"), *home.session_states.glob("*/*_session.json")]
-    damaged = [(path, reason) for path in sorted(paths) if (reason := _damage(home, path))]
-    for path, reason in damaged:
-        shown = path.relative_to(home.root)
-        yield Check("memory", "warn", f"{shown} is damaged ({reason})", _memory_fix(home, path))
+    count = len(_sessions(home))
+    damaged = damaged_sessions(home)
+    for session in damaged:
+        shown = session.path.relative_to(home.root)
+        fix = (
+            "council repair (or nothing: the next run puts the last good copy back)" if session.copy else session.reset
+        )
+        yield Check("memory", "warn", f"{shown} is damaged ({session.reason})", fix)
     if not damaged:
-        yield Check("memory", "ok", f"{len(paths)} session files, all whole" if paths else "nothing remembered yet")
+        yield Check("memory", "ok", f"{count} session files, all whole" if count else "nothing remembered yet")
 
 
-def _damage(home: Home, path: Path) -> str:
-    role = path.name.removesuffix("_session.json").upper()
+@dataclass(frozen=True)
+class DamagedSession:
+    """`copy`: there is a last good copy, which is whole."""
+
+    path: Path
+    role: str
+    lane: str
+    reason: str
+    copy: bool
+
+    @property
+    def reset(self) -> str:
+        """The command that lets the agent begin anew."""
+        return f"council memory reset {self.role} --lane {self.lane}"
+
+
+def damaged_sessions(home: Home) -> list[DamagedSession]:
+    """The session files that do not verify."""
+    found = []
+    for path in _sessions(home):
+        lane = "main" if path.parent == home.session_states else path.parent.name
+        role = path.name.removesuffix("_session.json").upper()
+        reason = _damage(path, role, lane)
+        if reason:
+            copy = home.runtime / "memory" / path.relative_to(home.session_states)
+            found.append(DamagedSession(path, role, lane, reason, _damage(copy, role, lane) == ""))
+    return found
+
+
+def _sessions(home: Home) -> list[Path]:
+    return sorted([*home.session_states.glob("*_session.json"), *home.session_states.glob("*/*_session.json")])
+
+
+def _damage(path: Path, role: str, lane: str) -> str:
     try:
-        return decode_session(path.read_bytes(), role, _lane(home, path))[1]
+        return decode_session(path.read_bytes(), role, lane)[1]
     except OSError as error:
         return error.strerror or "cannot be read"
-
-
-def _lane(home: Home, path: Path) -> str:
-    return "main" if path.parent == home.session_states else path.parent.name
-
-
-def _memory_fix(home: Home, path: Path) -> str:
-    copy = home.runtime / "memory" / path.relative_to(home.session_states)
-    if copy.is_file():
-        return f"nothing to do: the next run puts the copy back (or now: cp {shlex.quote(str(copy))} {shlex.quote(str(path))})"
-    role = path.name.removesuffix("_session.json").upper()
-    return f"council memory reset {role} --lane {_lane(home, path)}"
 
 
 def check_schedules(home: Home) -> Iterator[Check]:
@@ -319,17 +343,10 @@ def check_leftovers(home: Home) -> Iterator[Check]:
     taken = _names(home.commands, ".*.taken")
     if taken:
         yield Check("taken files", "warn", f"{_listed(taken)}: the next start completes them", "council run --once")
-    staged = [] if unfinished else list(_temporary_files(home))
+    staged = list(strays(home, unfinished))
     if staged:
         shown = [str(path.relative_to(home.root)) for path in staged]
-        fix = f"rm -- {' '.join(shlex.quote(str(path)) for path in staged[:_SHOWN])}"
-        yield Check("temporary files", "warn", f"{_listed(shown)}: left by a process that was killed", fix)
-
-
-def _temporary_files(home: Home) -> Iterator[Path]:
-    for folder in (home.commands, home.artifacts, home.session_states, home.runtime):
-        for pattern in (".*.staged", ".*.tmp"):
-            yield from sorted(folder.rglob(pattern))
+        yield Check("temporary files", "warn", f"{_listed(shown)}: left by a process that was killed", "council repair")
 
 
 def _names(folder: Path, pattern: str) -> list[str]:

@@ -79,4 +79,4 @@ def test_a_run_whose_journal_is_gone_says_so(home: Path, fake: FakeGemini, env: 
     (home / ".council" / "runs" / str(receipt["run_id"]) / "journal.jsonl").unlink()
     done = run_cli("replay", cwd=home)
     assert done.returncode == 2
-    assert "pruned" in done.stderr
+    assert "has lost its journal" in done.stderr

@@ -67,13 +67,22 @@ def output(root: ConfinedRoot, home: Path, run_id: str) -> OutputFile:
 
 
 def test_an_earlier_runs_artifact_is_kept_in_its_run_folder_when_replaced(root: ConfinedRoot, home: Path) -> None:
-    (home / ".council").mkdir()
+    (home / ".council" / "runs" / "run1").mkdir(parents=True)
     output(root, home, "run1").grow(b"first")
     second = output(root, home, "run2")
     second.grow(b"second")
     assert (home / "out" / "a.md").read_bytes() == b"second"
     assert (home / ".council" / "runs" / "run1" / "artifact.md").read_bytes() == b"first"
     assert not second.displaced
+
+
+def test_the_artifact_of_a_pruned_run_is_kept_by_the_run_that_replaces_it(root: ConfinedRoot, home: Path) -> None:
+    runs = home / ".council" / "runs"
+    (runs / "run2").mkdir(parents=True)
+    output(root, home, "run1").grow(b"first")
+    output(root, home, "run2").grow(b"second")
+    assert (runs / "run2" / "artifact-of-run1.md").read_bytes() == b"first"
+    assert not (runs / "run1").exists()
 
 
 def test_an_edit_by_a_person_sends_the_next_version_beside_it(root: ConfinedRoot, home: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from council.engine.ledger import Entry, Ledger
+from council.errors import StorageFailed
 from tests.harness import command, drop_command, make_home, receipts, run_cli
 
 
@@ -53,11 +55,77 @@ def test_a_pruned_run_keeps_its_row_and_is_no_longer_listed_for_pruning(ledger: 
     assert ledger.count() == 2
 
 
+def test_what_is_kept_is_counted_and_bare_receipts_are_listed_beyond_the_newest(ledger: Ledger) -> None:
+    for number in range(6):
+        ledger.put(entry(number, bytes=10 * number, pruned=int(number < 4), command_id="id" if number == 3 else ""))
+    ledger.put(entry(9, status="queued", ended_ns=0, bytes=999))
+    assert ledger.kept() == (2, 90)
+    assert ledger.bare(beyond=1, count=9) == [entry(1).run_id, entry(2).run_id]  # a lower number ended later
+    ledger.remove(entry(1).run_id)
+    assert ledger.bare(beyond=1, count=9) == [entry(2).run_id]
+
+
 def test_a_damaged_file_is_set_aside_and_a_new_one_begun(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     path.write_bytes(b"this is no database" * 100)
-    assert Ledger(path).count() == 0
+    path.with_name("ledger.sqlite-wal").write_bytes(b"of the damaged file" * 100)
+    ledger = Ledger(path)
+    assert ledger.count() == 0
+    assert ledger.is_incomplete
     assert (tmp_path / "ledger.sqlite.damaged").exists()
+    ledger.put(entry(1))
+    assert ledger.is_incomplete  # what was lost is still to be filled in
+    assert ledger.rebuild([entry(1), entry(2)]) == 2
+    assert not ledger.is_incomplete
+
+
+def with_spoilt_rows(path: Path) -> Path:
+    """A ledger whose first page still opens, and whose others hold nothing that SQLite can read."""
+    whole = Ledger(path)
+    whole.rebuild([entry(number) for number in range(1, 200)])
+    whole.close()
+    data = path.read_bytes()
+    path.write_bytes(data[:4096] + b"\x7f" * (len(data) - 4096))
+    return path
+
+
+def test_rows_that_cannot_be_read_count_as_lost(tmp_path: Path) -> None:
+    ledger = Ledger(with_spoilt_rows(tmp_path / "ledger.sqlite"))
+    assert ledger.is_incomplete
+    assert (tmp_path / "ledger.sqlite.damaged").exists()
+    ledger.put(entry(7))
+    assert [row.title for row in ledger.all()] == ["Task 7"]
+
+
+def test_a_rebuild_takes_the_place_of_rows_that_cannot_be_read(tmp_path: Path) -> None:
+    ledger = Ledger(with_spoilt_rows(tmp_path / "ledger.sqlite"))
+    assert ledger.flaw()
+    assert ledger.rebuild([entry(1), entry(2)]) == 2
+    assert (ledger.flaw(), ledger.count()) == ("", 2)
+    ledger.close()
+    assert [found.name for found in tmp_path.iterdir()] == ["ledger.sqlite"]
+
+
+def test_who_only_looks_mends_nothing_and_is_told_what_does(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    path.write_bytes(b"this is no database" * 100)
+    with pytest.raises(StorageFailed, match="council repair"):
+        Ledger(path, read_only=True).count()
+    assert [found.name for found in tmp_path.iterdir()] == ["ledger.sqlite"]
+
+
+def test_a_rebuild_that_fails_leaves_the_rows_as_they_were(ledger: Ledger) -> None:
+    ledger.put(entry(1))
+
+    def entries() -> Iterator[Entry]:
+        yield entry(2)
+        raise OSError("the disk went away")
+
+    with pytest.raises(OSError, match="went away"):
+        ledger.rebuild(entries())
+    assert [row.title for row in ledger.all()] == ["Task 1"]
+    ledger.put(entry(3))
+    assert ledger.count() == 2
 
 
 def test_a_lost_ledger_is_filled_again_from_receipts_at_the_next_start(tmp_path: Path) -> None:

@@ -156,12 +156,12 @@ def test_whole_memories_are_counted(home: Home) -> None:
 def test_leftovers_of_a_process_that_was_killed_are_warnings(home: Home) -> None:
     (home.runtime / "active").mkdir(parents=True)
     home.runtime.chmod(0o700)
-    (home.artifacts / ".out.md.r-1.staged").write_text("")
+    (home.artifacts / ".out.md.20261120-000000-aaaaaaaa.staged").write_text("")
     (home.commands / ".r-1.taken").write_text("{}")
     checks = found(home)
     assert checks["taken files"].fix == "council run --once"
-    assert checks["temporary files"].fix == f"rm -- {home.artifacts}/.out.md.r-1.staged"
-    (home.runtime / "active" / "r-1").touch()
+    assert checks["temporary files"].fix == "council repair"
+    (home.runtime / "active" / "20261120-000000-aaaaaaaa").touch()
     checks = found(home)
     assert checks["unfinished runs"].status == "warn"
     assert "temporary files" not in checks  # the unfinished run may need it

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from council.daemon.leftovers import sweep
 from council.engine.engine import EnginePaths
 from council.engine.journal import FileJournal
 from council.engine.outputs import OutputFile, OutputLedger
@@ -15,6 +14,7 @@ from council.engine.runs import Run
 from council.events import Events
 from council.settings import Home, builtin_personas_dir, init_home
 from council.storage.paths import ConfinedRoot
+from council.upkeep.leftovers import sweep
 
 TEMPORARY = ".out.md.0123456789ab.tmp"
 STAGED = ".out.md.20261120-225413-k3f9x2ab.staged"
@@ -67,7 +67,7 @@ def test_temporaries_and_stages_of_an_uncommitted_run_go_from_every_folder_of_ou
 ) -> None:
     left = put(home.root / folder, TEMPORARY, STAGED)
     kept = put(home.root / folder, "out.md", ".out.md", ".hidden.tmp", ".other.20261120-225413-another0.staged")
-    sweep(home, [run])
+    sweep(home, [run.journal])
     assert [path for path in left if path.exists()] == []
     assert [path for path in kept if not path.exists()] == []
 
@@ -75,13 +75,13 @@ def test_temporaries_and_stages_of_an_uncommitted_run_go_from_every_folder_of_ou
 def test_what_a_commit_record_names_stays_for_its_rename(home: Home, run: Run) -> None:
     run.journal.commit(Committed("succeeded", (), b"{}"))  # type: ignore[arg-type]
     [staged] = put(home.root / "decisions", STAGED)
-    sweep(home, [run])
+    sweep(home, [run.journal])
     assert staged.exists()
 
 
 def test_a_neighbour_in_the_inbox_may_be_a_drop_of_another_process_and_stays(home: Home, run: Run) -> None:
     [neighbour] = put(home.commands, TEMPORARY)
-    sweep(home, [run])
+    sweep(home, [run.journal])
     assert neighbour.exists()
 
 
@@ -90,7 +90,7 @@ def test_behind_a_link_nothing_is_touched(home: Home, run: Run, tmp_path: Path) 
     home.artifacts.joinpath("README.md").unlink(missing_ok=True)
     home.artifacts.rmdir()
     home.artifacts.symlink_to(tmp_path / "outside")
-    sweep(home, [run])
+    sweep(home, [run.journal])
     assert outside.exists()
 
 
@@ -108,6 +108,6 @@ def test_a_run_that_never_began_goes_and_any_other_stays(home: Home, run: Run) -
     (home.runs / "20261120-225419-halfgone").mkdir()
     (home.runs / "20261120-225418-damaged0").mkdir()
     (home.runs / "20261120-225418-damaged0" / "journal.jsonl").write_text("?\n?\n")
-    sweep(home, [run])
+    sweep(home, [run.journal])
     left = {path.name.split("-")[2] for path in home.runs.iterdir()}
     assert left == {"k3f9x2ab", "worked00", "marked00", "ended000", "damaged0"}

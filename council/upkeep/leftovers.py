@@ -1,0 +1,136 @@
+"""What a process that was killed in the middle of a write leaves beside its files, and nobody will ever look for.
+
+Every write goes through a temporary neighbour (`.<name>.<12 hex>.tmp`), every commit through a staged one
+(`.<name>.<run id>.staged`). With the home's lock held and no run begun, those of our own folders are nobody's; a fresh
+neighbour in `commands/` may be a drop that another process is making right now.
+
+A run whose process died before it was marked as active never began: its command file is there and runs anew.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from council.engine.journal import JOURNAL, FileJournal
+from council.engine.outputs import OutputLedger, Written
+from council.errors import JournalDamaged, PathRefused, StorageFailed
+from council.settings import Home
+from council.storage.files import is_temporary
+from council.storage.paths import check_relative
+
+log = logging.getLogger(__name__)
+
+_STAGED = re.compile(r"\..+\.([0-9]{8}-[0-9]{6}-[0-9a-z]{8})\.staged", re.DOTALL)
+_DROP_PATIENCE_S = 3_600.0  # no drop takes longer than this between its temporary file and its name
+
+
+def sweep(home: Home, unfinished: Sequence[FileJournal]) -> None:
+    """At start: removes what lies where the unfinished runs were writing. What cannot be looked at or removed is left, and
+    said."""
+    uncommitted = {journal.header.run_id for journal in unfinished if journal.committed is None}
+    for path in _strays(_folders(home, unfinished), lambda run_id: run_id in uncommitted):
+        _remove(path, Path.unlink)
+    for folder in _never_begun(home):
+        _remove(folder, shutil.rmtree)
+
+
+def strays(home: Home, unfinished: Collection[str]) -> Iterator[Path]:
+    """Leftovers in every folder that Council writes to. `unfinished`: the runs that go on, whose staged files they may
+    still want."""
+    yield from _strays(_all_folders(home), lambda run_id: run_id not in unfinished)
+    for path in _strays({home.commands}, lambda run_id: False):
+        if time.time() - path.stat().st_mtime > _DROP_PATIENCE_S:
+            yield path
+
+
+def never_began(journal: FileJournal) -> bool:
+    """Whether nothing was done for the run yet. Unless it is marked as active, its command file runs anew."""
+    return journal.attempts == 0 and journal.step_count == 0 and journal.committed is None
+
+
+def _strays(folders: Collection[Path], is_nobodys: Callable[[str], bool]) -> Iterator[Path]:
+    for folder in sorted(folders):
+        for name in sorted(_names(folder)):
+            staged = _STAGED.fullmatch(name)
+            if is_temporary(name) or (staged is not None and is_nobodys(staged[1])):
+                yield folder / name
+
+
+def _folders(home: Home, unfinished: Sequence[FileJournal]) -> set[Path]:
+    """Where a daemon may have been writing. The folder of a run that has ended is whole, unless its artifact was just being
+    kept there before another took its place."""
+    written = OutputLedger(home.runtime / "outputs")
+    folders = _own_folders(home)
+    for journal in unfinished:
+        header = journal.header
+        folders |= {home.runs / header.run_id, home.runs / header.run_id / "blobs"}
+        folders |= {home.session_states / header.lane, home.runtime / "memory" / header.lane}
+        folders |= set((home.session_states / "archive" / header.lane).glob("*"))
+        folders |= {(home.root / header.output_path).parent} if header.output_path else set()
+        former = written.read(header.output_path)
+        folders |= {home.runs / former.run_id} if former is not None else set()
+    return folders
+
+
+def _own_folders(home: Home) -> set[Path]:
+    folders = {home.runtime, home.receipts, home.schedule_marks, home.failed, home.artifacts}
+    return folders | {home.runtime / "ids", home.runtime / "outputs", home.session_states, home.runtime / "memory"}
+
+
+def _all_folders(home: Home) -> set[Path]:
+    folders = _own_folders(home)
+    for name in _names(home.runs):
+        folders |= {home.runs / name, home.runs / name / "blobs"}
+    for top in (home.session_states, home.runtime / "memory"):
+        folders |= {path for path in top.rglob("*") if path.is_dir() and not path.is_symlink()}
+    for name in _names(home.runtime / "outputs"):
+        try:
+            written = msgspec.json.decode((home.runtime / "outputs" / name).read_bytes(), type=Written)
+            folders.add(home.root.joinpath(*check_relative(written.path)).parent)
+        except (OSError, msgspec.MsgspecError, PathRefused):
+            continue  # of another kind, or damaged: `council repair` says so
+    return folders
+
+
+def _never_begun(home: Home) -> Iterator[Path]:
+    known = {name.removesuffix(".json") for name in _names(home.receipts)} | set(_names(home.runtime / "active"))
+    for name in _names(home.runs):
+        if name not in known and not name.startswith(".") and _holds_no_work(home.runs / name):
+            yield home.runs / name
+
+
+def _holds_no_work(folder: Path) -> bool:
+    if not _names(folder):  # a removal was cut off
+        return folder.is_dir()
+    try:
+        return never_began(FileJournal.read(folder / JOURNAL))
+    except (JournalDamaged, StorageFailed):
+        return False
+
+
+def _names(folder: Path) -> list[str]:
+    """What lies in the folder; nothing where there is none, or a link in its place."""
+    if folder.is_symlink():
+        return []
+    try:
+        return os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        log.warning("%s cannot be searched for leftovers: %s", folder, error.strerror)
+        return []
+
+
+def _remove(path: Path, remove: Callable[[Path], object]) -> None:
+    try:
+        remove(path)
+    except OSError as error:
+        log.warning("%s is left over from a killed process and cannot be removed: %s", path, error.strerror)
