@@ -73,7 +73,7 @@ def _journal(home: Home, run_id: str) -> FileJournal:
     if not path.exists():
         raise RunNotFound(
             f"the journal of run {run_id} is gone.",
-            fix="it was pruned (keep_days, keep_runs, keep_bytes); its artifact remains",
+            fix="it was pruned (keep_days, keep_runs, keep_bytes) and its artifact remains, or it was forgotten",
         )
     return FileJournal.read(path)
 

@@ -63,6 +63,8 @@ def _problem(document: Document, tag: str, detail: ErrorDetails) -> Problem:
     if kind in {"string_too_long", "too_long"}:
         unit = "characters" if kind == "string_too_long" else "entries"
         return Problem(f"must be at most {context['max_length']} {unit}", "shorten it", field, *place)
+    if kind == "string_too_short" and context["min_length"] > 1:
+        return Problem(f"must be at least {context['min_length']} characters", "lengthen it", field, *place)
     if kind == "string_pattern_mismatch":
         return Problem(f"must match {context['pattern']}", "use only those characters", field, *place)
     if kind in _EXPECTED:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from council.commands.documents import read_document
 from council.commands.models import CancelCommand, ControlCommand, ResumeCommand, RetryCommand, RunCommand
 from council.commands.parsing import NotACommand, Unparsable, parse_command
-from council.daemon.taking import Taking, printable
+from council.daemon.taking import Taking, printable, status_for_taking
 from council.engine.engine import Engine
 from council.engine.records import FileIdentity, RunStatus
 from council.engine.runs import Run
@@ -390,6 +390,7 @@ class Inbox:
     def take(self, run: Run, status: RunStatus) -> None:
         """The run's file leaves the inbox: gone, or in `failed/`; a file that changed meanwhile stays, as a new command."""
         name = run.header.file.name
+        status = status_for_taking(run.header.type, status)
         bound = self._bound.get(name)
         if bound is None or bound.run is run:
             self._taking.take(name, bound.identity if bound is not None else run.header.file, run.id, status)

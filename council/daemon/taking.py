@@ -65,7 +65,8 @@ class Taking:
     def settle_orphan(self, taken: Path, receipt: Receipt | None) -> None:
         """A `.taken` file found at start whose run is over: it proves the taking; what is left is to look at it."""
         if receipt is not None:
-            self._settle(taken, receipt.command_file, receipt.run_id, receipt.status)
+            status = status_for_taking(receipt.type, receipt.status)
+            self._settle(taken, receipt.command_file, receipt.run_id, status)
         else:
             self._put_back(taken, taken.name[1 : -len(".taken")] + ".json")
 
@@ -128,6 +129,11 @@ class Taking:
             except FileExistsError:
                 continue
         raise StorageFailed(f"{target.parent.name}/ holds too many files called {target.name}.", fix="tidy that folder")
+
+
+def status_for_taking(type_: str, status: RunStatus) -> RunStatus:
+    """A forget command is not kept in `failed/`: its text would stay lying there."""
+    return "cancelled" if type_ == "forget" and status == "failed" else status
 
 
 def _fitting(name: str, infix: str, spare_bytes: int) -> str:

@@ -50,7 +50,7 @@ def deliberated(home: Path) -> str:
 
 
 def test_nothing_is_left_and_the_gap_is_shown(told: Path, env: dict[str, str]) -> None:
-    done = run_cli("forget", SECRET, "--json", cwd=told, env=env)
+    done = run_cli("forget", SECRET, "--yes", "--json", cwd=told, env=env)
     assert done.returncode == 0, done.stderr
     receipt = json.loads(done.stdout)
     assert holding(told) == []
@@ -71,7 +71,7 @@ def test_nothing_is_left_and_the_gap_is_shown(told: Path, env: dict[str, str]) -
 def test_no_index_finds_it_any_more(told: Path, env: dict[str, str]) -> None:
     before = run_cli("cortex", "query", "0172", "--scope", "memory", cwd=told, env=env)
     assert "555" in before.stdout
-    assert run_cli("forget", SECRET, cwd=told, env=env).returncode == 0
+    assert run_cli("forget", SECRET, "--yes", cwd=told, env=env).returncode == 0
     for scope in ("files", "memory"):
         found = run_cli("cortex", "query", "0172 number Grete", "--scope", scope, cwd=told, env=env)
         assert "555" not in found.stdout
@@ -80,7 +80,7 @@ def test_no_index_finds_it_any_more(told: Path, env: dict[str, str]) -> None:
 def test_what_comes_later_is_not_told_and_our_artifact_is_still_ours(
     told: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
-    assert run_cli("forget", SECRET, cwd=told, env=env).returncode == 0
+    assert run_cli("forget", SECRET, "--yes", cwd=told, env=env).returncode == 0
     calls = len(fake.requests)
     fake.reply = lambda request: text("A new answer.")
     drop_command(told, command("Decide again."))
@@ -93,7 +93,7 @@ def test_what_comes_later_is_not_told_and_our_artifact_is_still_ours(
 def test_what_a_person_wrote_is_left_and_named(told: Path, env: dict[str, str]) -> None:
     page = told / "artifacts" / "out.md"
     page.write_text(page.read_text() + "\nMy own remark.\n")
-    done = run_cli("forget", SECRET, "--json", cwd=told, env=env)
+    done = run_cli("forget", SECRET, "--yes", "--json", cwd=told, env=env)
     assert "left as they are: `artifacts/out.md`" in json.loads(done.stdout)["notes"][-1]
     assert holding(told) == ["artifacts/out.md"]
     assert page.read_text().endswith("My own remark.\n")
@@ -128,12 +128,12 @@ def test_an_unfinished_run_that_holds_it_is_named_and_nothing_is_changed(
         body = command(f"Another: {SECRET}", session="other", output_artifact_path="artifacts/other.md")
         drop_command(told, body, "other.json")
         other = daemon.wait("turn_started")["run_id"]
-        refused = run_cli("forget", SECRET, cwd=told, env=env)
+        refused = run_cli("forget", SECRET, "--yes", cwd=told, env=env)
         assert refused.returncode == 1
         assert f"the unfinished run {other} holds the text" in refused.stderr
         assert set(before) <= set(holding(told))
         run_cli("cancel", other, cwd=told, env=env)
-        assert run_cli("forget", SECRET, cwd=told, env=env).returncode == 0
+        assert run_cli("forget", SECRET, "--yes", cwd=told, env=env).returncode == 0
         daemon.stop()
     assert [name for name in holding(told) if not name.startswith("commands/failed/")] == []
 
@@ -152,6 +152,6 @@ def test_it_takes_its_turn_in_its_lane(home: Path, fake: FakeGemini, env: dict[s
 
 
 def test_a_text_too_short_is_refused(home: Path, env: dict[str, str]) -> None:
-    refused = run_cli("forget", "ab", cwd=home, env=env)
+    refused = run_cli("forget", "ab", "--yes", cwd=home, env=env)
     assert refused.returncode == 2
     assert "text" in refused.stderr
