@@ -51,7 +51,15 @@ def _folders(home: Home, runs: list[Run]) -> set[Path]:
         folders |= {(home.root / path).parent for path in (run.header.output_path, run.output_path) if path}
         former = written.read(run.header.output_path)
         folders |= {home.runs / former.run_id} if former is not None else set()
+        folders |= set(_rewritten(home, written)) if run.header.type == "forget" else set()
     return folders
+
+
+def _rewritten(home: Home, written: OutputLedger) -> Iterator[Path]:
+    """A forget command may have been writing anywhere."""
+    for top in (home.runtime, home.session_states):
+        yield from (Path(folder) for folder, _, _ in os.walk(top))
+    yield from ((home.root / entry.path).parent for entry in written.entries())
 
 
 def _never_begun(home: Home) -> Iterator[Path]:

@@ -1,8 +1,8 @@
 """One text as it may stand in a file, and the mark that takes its place. Pure.
 
 It is found in its exact words and case, wherever: its white space set otherwise (a digest indents, a page wraps), escaped
-for JSON or Markdown, its request tokens made inert, or cut off by an ellipsis, as titles and excerpts are. Never found:
-other words for the same thing, a slug, a hash.
+for JSON or Markdown, its request tokens made inert, or cut off by an ellipsis or at the end of a line, as titles and
+excerpts are. Never found: other words for the same thing, a slug, a hash, its end without its beginning.
 """
 
 from __future__ import annotations
@@ -18,6 +18,12 @@ _ESCAPED_SPACE = r"\\+(?:[nrtf]|u(?i:00(?:0[9-d]|1[c-f]|20|85|a0)|1680|20(?:0[0-
 _SPACE = rf"(?:\n[ \t]*>|\s|{_ESCAPED_SPACE})+"  # in Markdown a line of a quotation begins with >
 _ELLIPSIS = re.compile(r"\s*(?:…|\\u2026)")
 _MIN_BEGINNING = 4  # characters: shorter than what can be forgotten, a beginning tells nothing
+_MIN_LINE = 12  # characters: what ends a line by chance is rarely so long
+# Where a title ends: its line, or in JSON and front matter its string, or in a digest of memory before the status.
+_LINE_END = re.compile(
+    r'[ \t]*(?:\Z|\r?\n|\\+[rn]|\\*"[ \t]*(?:[\r\n,:}\]]|\Z)|\((?:succeeded|degraded)\)[ \t]*(?:\n|\\+n|\Z))'
+)
+_TITLE_LOSES = (".", ":", "!")  # at its end
 _MAX_BEGINNING = 1_000  # longer than any title or excerpt
 
 
@@ -25,12 +31,18 @@ class Span:
     """A text to be forgotten. `mark` must not hold it."""
 
     def __init__(self, text: str, mark: str) -> None:
-        units = [_unit(part) for part in _PARTS.finditer(text.strip())]
+        parts = list(_PARTS.finditer(text.strip()))
+        units = [_unit(part) for part in parts]
         self._mark = mark
         self._whole = re.compile("".join(units))
         self._start = re.compile("".join(units[:_MIN_BEGINNING]))
         compiled = {unit: re.compile(unit) for unit in set(units[:_MAX_BEGINNING])}
         self._units = [compiled[unit] for unit in units[:_MAX_BEGINNING]]
+        self._may_end_line = [
+            at >= (_MIN_BEGINNING if "\n" in part[0] else _MIN_LINE)
+            and (bool(part["space"]) or part[0] in _TITLE_LOSES)
+            for at, part in enumerate(parts[:_MAX_BEGINNING])
+        ]
 
     def is_in(self, text: str) -> bool:
         """Whether there is anything to replace."""
@@ -46,21 +58,26 @@ class Span:
         return "".join([*pieces, text[position:]])
 
     def _beginnings(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where the beginning of the span stands and an ellipsis cuts it off: start and end, without the ellipsis."""
-        if "…" not in text and "\\u2026" not in text:
-            return
+        """Where the beginning of the span stands and is cut off: start and end, without the ellipsis or line end."""
         position = 0
         while found := self._start.search(text, position):
-            end = found.start()
             position = found.end()
-            for unit in self._units:
-                match = unit.match(text, end)
-                if match is None:
-                    break
-                end = match.end()
-            if _ELLIPSIS.match(text, end):
+            end = self._end_of_beginning(text, found.start())
+            if end is not None:
                 position = max(position, end)
                 yield found.start(), end
+
+    def _end_of_beginning(self, text: str, start: int) -> int | None:
+        """None when it is not cut off, but goes on otherwise."""
+        end, line_end = start, None
+        for unit, may_end_line in zip(self._units, self._may_end_line, strict=True):
+            if may_end_line and _LINE_END.match(text, end):
+                line_end = end
+            match = unit.match(text, end)
+            if match is None:
+                break
+            end = match.end()
+        return end if _ELLIPSIS.match(text, end) else line_end
 
 
 def _unit(part: re.Match[str]) -> str:

@@ -6,10 +6,7 @@ and repeated. Changing happens in one stretch in which no other run moves, looki
 
 from __future__ import annotations
 
-import contextlib
-import json
 import logging
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,7 +17,7 @@ import msgspec
 from council.agents.memory import decode_session, encode_session
 from council.app import App
 from council.commands.documents import NotACommand, read_document
-from council.engine.journal import JOURNAL, FileJournal, decode_line, encode_line
+from council.engine.journal import JOURNAL, FileJournal
 from council.engine.outputs import OutputLedger, Written
 from council.engine.receipts import ArtifactRef, Receipt
 from council.engine.records import FORGOTTEN, Committed, Record, RunHeader
@@ -41,6 +38,17 @@ from council.reports.replay import replay
 from council.storage.files import rewrite
 from council.upkeep.retention import PRUNED
 from council.upkeep.span import Span
+from council.upkeep.texts import (
+    changed_file,
+    changed_text,
+    entries_of,
+    files_below,
+    owner_of,
+    rewritten,
+    size_of,
+    text_of,
+    without_command_hash,
+)
 
 log = logging.getLogger(__name__)
 
@@ -129,7 +137,7 @@ class Traces:
         try:
             for name in walk:
                 path = self._home.root / name
-                if _size(path) > _MAX_FOREIGN_BYTES:
+                if size_of(path) > _MAX_FOREIGN_BYTES:
                     unseen += 1
                 elif name not in mine and self._is_in(path):
                     paths.append(self.change(name))
@@ -175,12 +183,11 @@ class Traces:
     async def _in_run(self, folder: Path) -> bool:
         """The journal and the page that it makes, then whatever lies beside it: earlier attempts, damaged journals."""
         held = [path for path in files_below(folder) if self._is_in(path)]
-        if not held:
-            return False
         journal = folder / JOURNAL
         recorded = [path for path in held if path == journal or path.parent.name == "blobs"]
-        beside = [self._in_file(path) for path in held if path not in recorded]
-        return (bool(recorded) and await self._in_journal(journal)) or any(beside)
+        done = [bool(recorded) and await self._in_journal(journal)]
+        done += [self._in_page(path) if _is_kept_page(path, folder) else self._in_file(path) for path in held]
+        return any(done)
 
     async def _in_journal(self, path: Path) -> bool:
         run_id = path.parent.name
@@ -218,7 +225,7 @@ class Traces:
             log.warning("run %s cannot be rendered again (%s): its page is changed as it is", path.parent.name, kind)
         if self._hash(artifact) not in known:
             return None
-        return self._without(self._app.root.read(artifact, max_bytes=_MAX_ARTIFACT_BYTES).data)
+        return without_command_hash(self._without(self._app.root.read(artifact, max_bytes=_MAX_ARTIFACT_BYTES).data))
 
     def _replace_artifact(self, run_id: str, path: str, known: set[str], page: bytes | None) -> None:
         """Only where the run's own page stands unchanged, and where it was kept before another run's took its place."""
@@ -267,13 +274,18 @@ class Traces:
         if sha256_hex(before) not in entry.sha256s:  # gone, or a person's by now: only its name was held
             self._ours.drop(entry.path)
             return True
-        page = self._without(before)
+        page = without_command_hash(self._without(before))
         self._place(entry.run_id, entry.path, sha256_hex(before), page)
         receipt = self._app.receipts.read(entry.run_id)
         if receipt is not None and receipt.artifact == ArtifactRef(entry.path, sha256_hex(before)):
             reference = ArtifactRef(entry.path, sha256_hex(page))
             self._write_receipt(msgspec.structs.replace(receipt, artifact=reference), held=False)
         return True
+
+    def _in_page(self, path: Path) -> bool:
+        """A page that was kept before another one took its place."""
+        before = path.read_bytes()
+        return self._is_in(path) and rewritten(path, before, without_command_hash(self._without(before)))
 
     # ── receipts and ids ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -310,7 +322,7 @@ class Traces:
         if session is None:
             return self._in_file(path)
         kept = msgspec.convert(changed(msgspec.to_builtins(session), self.change), type(session))
-        return _rewritten(path, before, encode_session(kept))
+        return rewritten(path, before, encode_session(kept))
 
     def _in_rest(self, path: Path) -> bool:
         if not self._is_in(path):
@@ -318,9 +330,7 @@ class Traces:
         if path.parent == self._home.failed and not path.name.endswith(_NOTE_ENDING):
             path.unlink()
             return True
-        if path.name.startswith(
-            "ledger.sqlite"
-        ):  # a damaged one that was moved aside; the rows were found again in the receipts
+        if path.name.startswith("ledger.sqlite"):  # a damaged one that was moved aside; its rows are in the receipts
             path.unlink()
             return True
         return self._in_file(path)
@@ -330,29 +340,7 @@ class Traces:
         if not self._is_in(path):
             return False
         before = path.read_bytes()
-        return _rewritten(path, before, self._changed_bytes(path.name, before))
-
-    def _changed_bytes(self, name: str, data: bytes) -> bytes:
-        if ".jsonl" in name:
-            return b"\n".join(self._changed_line(line) for line in data.split(b"\n"))
-        if name.endswith(".json"):
-            with contextlib.suppress(ValueError):
-                indent = 2 if b"\n" in data.strip() else None
-                ending = "\n" if data.endswith(b"\n") else ""
-                return (_dumped(changed(json.loads(data), self.change), indent) + ending).encode()
-        return self._without(data)
-
-    def _changed_line(self, line: bytes) -> bytes:
-        try:
-            value = json.loads(line)
-        except ValueError:
-            return self._without(line)
-        if not isinstance(value, dict):
-            return self._without(line)
-        if decode_line(line) is None:
-            return _dumped(changed(value, self.change), None).encode()
-        record = changed(value["r"], self.change)  # of a journal that was set aside
-        return encode_line(msgspec.convert(record, Record)).removesuffix(b"\n")
+        return rewritten(path, before, changed_file(path.name, before, self.change))
 
     # ── the texts ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -363,7 +351,7 @@ class Traces:
         return text
 
     def _without(self, data: bytes) -> bytes:
-        return self.change(_text(data)).encode("utf-8", "surrogateescape")
+        return changed_text(data, self.change)
 
     def _is_in(self, path: Path) -> bool:
         """Files are looked into once, as long as they do not change."""
@@ -372,7 +360,7 @@ class Traces:
             stamp = (status.st_ino, status.st_ctime_ns, status.st_size)
             if self._free.get(path) == stamp:
                 return False
-            text = _text(path.read_bytes())
+            text = text_of(path.read_bytes())
         except (FileNotFoundError, NotADirectoryError):
             return False
         if any(span.is_in(text) for span in self._spans):
@@ -381,15 +369,12 @@ class Traces:
         return False
 
 
-def owner_of(session_file: Path) -> tuple[str, str]:
-    """Role and lane of a session file or of its copy."""
-    parent = session_file.parent.name
-    lane = "main" if parent in ("session_states", "memory") else parent
-    return session_file.name.removesuffix("_session.json").upper(), lane
-
-
 def _forgets(header: RunHeader) -> bool:
     return header.type == "forget"
+
+
+def _is_kept_page(path: Path, folder: Path) -> bool:
+    return path.parent == folder and path.name.startswith("artifact") and path.suffix == ".md"
 
 
 def _is_forget_command(path: Path) -> bool:
@@ -398,42 +383,3 @@ def _is_forget_command(path: Path) -> bool:
     except (CommandInvalid, NotACommand, FileNotFoundError):
         return False
     return isinstance(value, dict) and value.get("type") == "forget"
-
-
-def _rewritten(path: Path, before: bytes, after: bytes) -> bool:
-    if after == before:
-        return False
-    rewrite(path, after)
-    return True
-
-
-def _dumped(value: Any, indent: int | None) -> str:
-    return json.dumps(value, indent=indent, ensure_ascii=False, separators=None if indent else (", ", ": "))
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
-
-
-def entries_of(folder: Path) -> list[Path]:
-    """Sorted; nothing where there is no folder."""
-    try:
-        return sorted(folder.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-
-
-def files_below(folder: Path) -> Iterator[Path]:
-    """All regular files below; nothing where there is no folder, and none through a link."""
-    for parent, _, names in os.walk(folder):
-        for name in sorted(names):
-            path = Path(parent, name)
-            if path.is_file() and not path.is_symlink():
-                yield path

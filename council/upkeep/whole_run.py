@@ -25,7 +25,8 @@ from council.errors import JournalDamaged, PathRefused, StorageFailed
 from council.storage.files import rewrite
 from council.upkeep.retention import PRUNED
 from council.upkeep.span import Span
-from council.upkeep.traces import CannotForget, files_below, owner_of
+from council.upkeep.texts import files_below, owner_of
+from council.upkeep.traces import CannotForget
 
 _SYNTHESIS = "synthesis"
 
