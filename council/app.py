@@ -153,7 +153,8 @@ def admit_forget(command: ForgetCommand, home: Home, receipts: Receipts) -> Admi
     what = [] if command.text is None else ["a text"]
     what += [] if command.run is None else [f"run {command.run}"]
     recorded = {**dump(command), "text": None if command.text is None else "", "salt": None}
-    return Admission(f"Forget {' and '.join(what)}", "", recorded=recorded)
+    guessable = command.text is not None and command.salt is None
+    return Admission(f"Forget {' and '.join(what)}", "", recorded=recorded, keeps_hashes=not guessable)
 
 
 class Spending:

@@ -230,8 +230,10 @@ class ForgetCommand(_CommandBase):
     salt: Annotated[
         StrictStr | None,
         Field(
+            min_length=16,
             max_length=200,
-            description="Random characters, so that nobody can guess a short text from the hashes in the receipt.",
+            description="Random characters, so that nobody can guess a short text from the hashes in the receipt; without "
+            "them the receipt has no hashes.",
         ),
     ] = None
 
@@ -248,6 +250,8 @@ class ForgetCommand(_CommandBase):
     def _names_something(self) -> Self:
         if self.text is None and self.run is None:
             raise ValueError("must name a `text` or a `run`")
+        if self.id is not None and self.text is not None and self.salt is None:
+            raise ValueError("needs a `salt` beside its `id`: a hash is kept with the id")
         return self
 
 

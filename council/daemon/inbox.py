@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from council.commands.documents import read_document
 from council.commands.models import CancelCommand, ControlCommand, ResumeCommand, RetryCommand, RunCommand
 from council.commands.parsing import NotACommand, Unparsable, parse_command
-from council.daemon.taking import Taking, printable, status_for_taking
+from council.daemon.taking import Taking, is_admitted, printable, status_for_taking
 from council.engine.engine import Engine
 from council.engine.records import FileIdentity, RunStatus
 from council.engine.runs import Run
@@ -139,7 +139,7 @@ class Inbox:
         """The file with the run's name, if it holds the run's bytes: that run's file, whatever inode it has now."""
         name = run.header.file.name
         found = self._read(name)
-        if not isinstance(found, FileBytes) or sha256_hex(found.data) != run.header.file.sha256:
+        if not isinstance(found, FileBytes) or not is_admitted(found, run.header.file):
             return None
         return FileIdentity(name, found.inode, found.mtime_ns, run.header.file.sha256)
 

@@ -20,6 +20,7 @@ from council.app import App, admit_forget
 from council.commands.models import FORGOTTEN_MARK, ForgetCommand, RunCommand
 from council.commands.parsing import parse_command
 from council.engine.commit import Output
+from council.engine.records import FORGOTTEN
 from council.engine.runs import Admission, Finish, Outcome, Parked, Run
 from council.errors import DaemonRunning, PathRefused
 from council.ids import sha256_hex
@@ -46,7 +47,7 @@ class Found(msgspec.Struct, frozen=True):
 class Forgotten(msgspec.Struct, frozen=True):
     """The record that stays, without the text. `digest` is scrypt of the text (of the run's id when there was none),
     salted with the secret of the run `run_id`; the marks show its beginning. `counts` as in Found. `left` names a person's
-    files that still hold it, `unseen` counts files that could not be looked into. `salted`: the command had a salt."""
+    files that still hold it, `unseen` counts files that could not be looked into."""
 
     at: str
     run_id: str
@@ -55,7 +56,6 @@ class Forgotten(msgspec.Struct, frozen=True):
     run: str = ""
     left: tuple[str, ...] = ()
     unseen: int = 0
-    salted: bool = True
 
 
 def install(app: App) -> None:
@@ -115,7 +115,6 @@ class Forgetting:
             run=command.run or "",
             left=tuple(dict.fromkeys((*map(job.traces.change, found.left), *left.paths))),
             unseen=left.unseen,
-            salted=command.text is None or command.salt is not None,
         )
 
     async def _prepared(self) -> _Job:
@@ -140,7 +139,8 @@ class Forgetting:
             found = self._app.root.read(f"commands/{file.name}", max_bytes=self._app.settings.max_command_bytes)
         except PathRefused as error:
             raise CannotForget(f"the command file is gone: {error.message}", fix="drop the command again") from error
-        if sha256_hex(found.data) != file.sha256:
+        same = found.mtime_ns == file.mtime_ns if file.sha256 == FORGOTTEN else sha256_hex(found.data) == file.sha256
+        if not same:
             raise CannotForget(f"commands/{file.name} has changed.", fix="drop the command again, and leave it")
         command = parse_command(file.name, found.data)
         assert isinstance(command, ForgetCommand)
@@ -179,8 +179,6 @@ class Forgetting:
             notes.append(f"Not Council's to change, and left as they are: {shown}{more}.")
         if done.unseen:
             notes.append(f"{done.unseen} files of the home were too large, or too many, to be looked into.")
-        if not done.salted:
-            notes.append("The command had no `salt`: whoever reads this receipt can try a short text against its hash.")
         return notes
 
 
