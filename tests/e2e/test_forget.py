@@ -26,12 +26,12 @@ from tests.harness import (
 
 SECRET = "Grete Ölmann's number is 555-0172"  # as JSON it has two spellings
 TASK = f"Decide whether {SECRET} is the right one."
-KILLS = 6  # in each of two parts; each means two processes
+KILLS = 4  # in each of two parts; each means two processes
 ANSWER = f"The council would call. {SECRET}, and nobody else."
 SCRIPTED = 'settle_s = 0.5\nscan_interval_s = 0.5\nmodel = "scripted:script.yaml"\n'
 WRAPPED = "Grete's number is 555-0172"
 BROKEN = "Decide whether Grete's number\nis 555-0172 and no other."
-CUT = f"Decide, after all that was said of it at the long table on a Friday, whether we should all trust that {WRAPPED}, as before"
+CUT = f"Decide, after all that was said at the long table on that last Friday, whether we can trust that {WRAPPED}, as before"
 
 
 def holding(home: Path) -> list[str]:

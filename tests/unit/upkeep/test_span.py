@@ -51,6 +51,30 @@ def test_a_beginning_that_an_ellipsis_cuts_off_is_replaced(cut: str) -> None:
     assert left == f"We asked {MARK}…"
 
 
+@pytest.mark.parametrize(
+    ("cut", "left"),
+    [
+        ("# We asked Grete Ölmann's number\nis it", f"# We asked {MARK}\nis it"),
+        ('"title": "We asked Grete Ölmann\'s number",', f'"title": "We asked {MARK}",'),
+        ("- Task: Grete Ölmann's number (succeeded)\n  Yes", f"- Task: {MARK} (succeeded)\n  Yes"),
+        ("We asked Grete Ölmann's", f"We asked {MARK}"),
+        ("We asked Grete\nand others", "We asked Grete\nand others"),
+        ("We asked Grete Ölmann's number of times", "We asked Grete Ölmann's number of times"),
+    ],
+)
+def test_a_beginning_that_a_title_s_end_cuts_off_is_replaced_if_it_is_long_enough(cut: str, left: str) -> None:
+    assert Span("Grete Ölmann's number is 555", MARK).without(cut) == left
+
+
+def test_a_beginning_that_ends_where_the_text_breaks_its_line_may_be_short() -> None:
+    assert Span("Call Bo\non 555-0172", MARK).without("Call Bo") == MARK
+
+
+def test_a_title_that_is_the_first_sentence_of_the_text_is_replaced() -> None:
+    text = "It is Grete's number. Nobody else has 555-0172."
+    assert Span(text, MARK).without(title_of(text)) == MARK
+
+
 def test_a_beginning_that_goes_on_otherwise_stays() -> None:
     text = "Grete Olsen was asked … and Grete Ölmann was not"
     assert Span("Grete Ölmann's number", MARK).without(text) == text
