@@ -20,7 +20,7 @@ from council.engine.engine import Engine, EnginePaths
 from council.engine.ledger import Ledger, entry_of_receipt, found_on_disk
 from council.engine.receipts import Receipt, Receipts
 from council.engine.runs import Admission, Handler, Run
-from council.errors import ConfigError, ModelError
+from council.errors import CommandInvalid, ConfigError, ModelError
 from council.events import Events
 from council.ids import Clock, SystemClock
 from council.knowledge.cortex.cortex import Cortex
@@ -54,6 +54,7 @@ class App:
     redactor: Redactor
     spending: Spending
     handlers: dict[str, Handler]
+    cortex: Cortex
 
     async def aclose(self) -> None:
         await self.model.aclose()
@@ -72,6 +73,7 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
     model = LimitedModel(build_model(home, settings, keys), build_bucket(settings, clock))
     spending = Spending(home, settings, model, events, clock)
     root = ConfinedRoot(home.root)
+    cortex = build_cortex(root, settings)
     setup = CouncilSetup(
         home=home.root,
         root=root,
@@ -82,7 +84,7 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         model_for=spending.model_for,
         price=lambda: spending.price,
         seconds_to_midnight=spending.days.seconds_to_midnight,
-        tools=build_tools(root, settings),
+        tools=build_tools(root, settings, cortex),
         limits=Limits(
             max_requests_per_reply=settings.max_requests_per_reply,
             max_requests=settings.max_requests_per_task,
@@ -122,6 +124,7 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         Redactor(keys.secrets()),
         spending,
         handlers,
+        cortex,
     )
 
 
@@ -132,16 +135,26 @@ def admission_of(home: Home, settings: Settings, command: RunCommand) -> Admissi
         is_active = (home.runtime / "active").joinpath
         receipts.answering(command.id, canonical_hash(command), lambda run_id: is_active(run_id).exists())
     if isinstance(command, ForgetCommand):
-        return admit_forget(command)
+        return admit_forget(command, home, receipts)
     if isinstance(command, MemoryCommand):
         return admit_memory_change(command, build_memory(home), home.personas, seeds_folder(home, settings))
     with ConfinedRoot(home.root) as root:
         return admit_deliberation(command, root, PathRules(deny=OUTPUT_DENIED))
 
 
-def admit_forget(command: ForgetCommand) -> Admission:
-    """Record 0 keeps everything of the command but its text."""
-    return Admission("Forget a text", "", recorded={**dump(command), "text": ""})
+def admit_forget(command: ForgetCommand, home: Home, receipts: Receipts) -> Admission:
+    """Record 0 keeps everything of the command but its text and its salt. Raises CommandInvalid for an unknown run."""
+    if command.run is not None and receipts.read(command.run) is None and not (home.runs / command.run).is_dir():
+        raise CommandInvalid(
+            f"`run` is {command.run!r}, which is not known here.",
+            fix="`council status` lists the last runs",
+            field="run",
+        )
+    what = [] if command.text is None else ["a text"]
+    what += [] if command.run is None else [f"run {command.run}"]
+    recorded = {**dump(command), "text": None if command.text is None else "", "salt": None}
+    guessable = command.text is not None and command.salt is None
+    return Admission(f"Forget {' and '.join(what)}", "", recorded=recorded, keeps_hashes=not guessable)
 
 
 class Spending:
@@ -243,10 +256,10 @@ def build_library(root: ConfinedRoot, settings: Settings) -> Library:
     )
 
 
-def build_tools(root: ConfinedRoot, settings: Settings) -> ToolRegistry:
+def build_tools(root: ConfinedRoot, settings: Settings, cortex: Cortex) -> ToolRegistry:
     """The tools of deliberations: reading, inside the allowed roots."""
     library = build_library(root, settings)
-    return ToolRegistry([read_file(library), list_files(library), query_cortex(build_cortex(root, settings))])
+    return ToolRegistry([read_file(library), list_files(library), query_cortex(cortex)])
 
 
 def build_cortex(root: ConfinedRoot, settings: Settings) -> Cortex:

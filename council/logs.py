@@ -94,6 +94,22 @@ class _FileHandler(RotatingFileHandler):
 
     _said = False
 
+    def emit(self, record: logging.LogRecord) -> None:
+        self._follow()
+        super().emit(record)
+
+    def _follow(self) -> None:
+        """Lets go of a file that another one has replaced: `council forget` rewrites logs whole."""
+        if self.stream is None:
+            return
+        try:
+            same = os.path.samestat(os.stat(self.baseFilename), os.fstat(self.stream.fileno()))
+        except OSError:
+            same = False
+        if not same:
+            self.stream.close()
+            self.stream = None
+
     def _open(self) -> Any:
         return open(self.baseFilename, self.mode, encoding=self.encoding, opener=_open_private)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shlex
 import subprocess
 import sys
@@ -265,14 +266,35 @@ def _drop_change(cli: CliState, name: str, body: dict[str, Any], *, as_json: boo
 
 def forget(
     ctx: typer.Context,
-    text: Annotated[str, typer.Argument(help="The text, exactly as it stands there; - reads it from standard input.")],
+    text: Annotated[
+        str | None,
+        typer.Argument(help="The text in its exact words; - reads it from standard input.", show_default=False),
+    ] = None,
+    run: Annotated[str | None, typer.Option(help="Forget everything of this ended run.")] = None,
     lane: _Lane = "main",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the receipt.")] = False,
 ) -> None:
-    """Take a text out of everything that Council keeps: memory, archive, index, journals, logs, its artifacts."""
+    """Take a text, or a run, out of all that Council keeps: memory, archive, index, journals, logs, its artifacts."""
+    from council.cli.runs import find_run
+
+    cli = state(ctx)
+    if text is None and run is None:
+        raise UsageError("neither a text nor a run is named.", fix="council forget TEXT, or council forget --run RUN")
+    run_id = None if run is None else find_run(cli.home(), run)
+    if not yes:
+        _confirm_forgetting(text, run_id)
     if text == "-":
         text = sys.stdin.read(_MAX_TEXT_CHARS).removesuffix("\n")
-    _drop_change(state(ctx), "forget", {"type": "forget", "session": lane, "text": text}, as_json=as_json)
+    body = {"type": "forget", "session": lane, "text": text, "run": run_id, "salt": secrets.token_hex(16)}
+    _drop_change(cli, "forget", {key: value for key, value in body.items() if value is not None}, as_json=as_json)
+
+
+def _confirm_forgetting(text: str | None, run_id: str | None) -> None:
+    if text == "-":
+        raise UsageError("there is nobody to ask: standard input holds the text.", fix="add --yes")
+    what = " and ".join([*(["this text"] if text is not None else []), *([f"run {run_id}"] if run_id else [])])
+    typer.confirm(f"Everything that Council keeps of {what} will be gone for good. Go on?", abort=True, err=True)
 
 
 def _require_valid(data: bytes) -> None:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _MAX_STDIN_BYTES = 1 << 20
 _POLL_S = 0.1
 _MAX_DRAINS = 3  # a file that is not taken up three times is none that ever will be
+_NOTE_ENDING = ".error.md"
 STATUS_EXIT = {
     "succeeded": EXIT_OK,
     "degraded": EXIT_DEGRADED,
@@ -187,11 +188,13 @@ class _Waiting:
 
     def _answer(self, dropped: Dropped) -> Receipt | None:
         from council.cli.runs import read_receipt
+        from council.engine.records import FORGOTTEN
 
         for name in sorted(_names(self._home.receipts) - self._before):
             receipt = read_receipt(self._home, name.removesuffix(".json"))
             found = receipt.command_file
-            if (found.inode, found.mtime_ns, found.sha256) == (dropped.inode, dropped.mtime_ns, dropped.sha256):
+            same_drop = (found.inode, found.mtime_ns) == (dropped.inode, dropped.mtime_ns)
+            if same_drop and found.sha256 in (dropped.sha256, FORGOTTEN):
                 return receipt
         if dropped.path.exists():
             return None
@@ -200,13 +203,20 @@ class _Waiting:
 
     def _raise_if_set_aside(self, dropped: Dropped) -> None:
         for name in sorted(_names(self._home.failed) - self._failed_before):
-            path = self._home.failed / name
-            with contextlib.suppress(FileNotFoundError):
-                if path.stat().st_ino == dropped.inode and not name.endswith(".error.md"):
-                    note = path.with_name(f"{name}.error.md")
-                    if note.exists():
-                        problem, fix = _first_problem(note)
-                        raise CommandInvalid(problem, fix=f"{fix}; see {os.path.relpath(note)}".lstrip("; "))
+            note = self._note_about(dropped, self._home.failed / name)
+            if note is not None and note.exists():
+                problem, fix = _first_problem(note)
+                raise CommandInvalid(problem, fix=f"{fix}; see {os.path.relpath(note)}".lstrip("; "))
+
+    def _note_about(self, dropped: Dropped, path: Path) -> Path | None:
+        """The note that belongs to `path`, if that is the dropped file; of a forget command the note alone is kept."""
+        if path.name.endswith(_NOTE_ENDING):
+            aside = path.with_name(path.name.removesuffix(_NOTE_ENDING))
+            return path if aside.name.startswith(dropped.path.stem) and not aside.exists() else None
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_ino == dropped.inode:
+                return path.with_name(f"{path.name}{_NOTE_ENDING}")
+        return None
 
     def _answered_before(self) -> Receipt | None:
         from council.engine.receipts import Receipts

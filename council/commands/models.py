@@ -28,6 +28,8 @@ MAX_TASK_CHARS = 100_000  # about 25,000 tokens: more belongs into an input arti
 MAX_INPUTS = 64
 MAX_ROUNDS = 100
 MAX_ANSWERS = 20  # what a session file keeps of tasks; older ones lie in the archive
+MIN_FORGOTTEN_CHARS = 4  # shorter ones stand in half of all words
+MAX_FORGOTTEN_CHARS = 10_000
 MAX_ANSWER_CHARS = 10_000  # a digest shows the first hundreds
 
 
@@ -203,25 +205,54 @@ class MemoryCommand(_CommandBase):
         return self
 
 
+FORGOTTEN_MARK = "[forgotten {}]"  # what stands in the place of a forgotten text; a path may hold it, too
+
+
 class ForgetCommand(_CommandBase):
-    """Takes a text out of everything that Council keeps: memory, archive, index, journals, receipts, logs, its artifacts."""
+    """Takes a text, or everything of one run, out of all that Council keeps: memory, archive, index, journals, receipts,
+    logs, its artifacts. It cannot be undone."""
 
     type: Annotated[Literal["forget"], Field(description="What kind of command this is.")]
     session: Lane = DEFAULT_LANE
     priority: Priority = 0
     text: Annotated[
-        StrictStr,
+        StrictStr | None,
         Field(
-            min_length=4, max_length=10_000, description="The text, exactly as it stands there; it is recorded nowhere."
+            min_length=MIN_FORGOTTEN_CHARS,
+            max_length=MAX_FORGOTTEN_CHARS,
+            description="The text in its exact words; white space does not count. It is recorded nowhere.",
         ),
-    ]
+    ] = None
+    run: Annotated[
+        StrictStr | None,
+        Field(min_length=1, max_length=64, description="The id of an ended run of which everything is to go."),
+    ] = None
+    salt: Annotated[
+        StrictStr | None,
+        Field(
+            min_length=16,
+            max_length=200,
+            description="Random characters, so that nobody can guess a short text from the hashes in the receipt; without "
+            "them the receipt has no hashes.",
+        ),
+    ] = None
 
     @field_validator("text")
     @classmethod
-    def _says_something(cls, value: str) -> str:
-        if len(value.strip()) < 4:
-            raise ValueError("must be at least 4 characters beside white space")
+    def _can_be_forgotten(cls, value: str | None) -> str | None:
+        if value is not None and len(value.strip()) < MIN_FORGOTTEN_CHARS:
+            raise ValueError(f"must be at least {MIN_FORGOTTEN_CHARS} characters beside white space")
+        if value is not None and value.strip() in FORGOTTEN_MARK:
+            raise ValueError("is a part of the mark that would take its place")
         return value
+
+    @model_validator(mode="after")
+    def _names_something(self) -> Self:
+        if self.text is None and self.run is None:
+            raise ValueError("must name a `text` or a `run`")
+        if self.id is not None and self.text is not None and self.salt is None:
+            raise ValueError("needs a `salt` beside its `id`: a hash is kept with the id")
+        return self
 
 
 MODELS: dict[str, type[BaseModel]] = {

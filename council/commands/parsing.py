@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from typing import Any, get_args
 
@@ -11,13 +12,27 @@ from pydantic_core import ErrorDetails
 
 from council.commands.documents import Document, Loc, NotACommand, Problem, Unparsable, invalid, read_document
 from council.commands.models import COMMAND_TYPES, COMMANDS, MODELS, AnyCommand, command_type
+from council.errors import CommandInvalid
 
-__all__ = ["NotACommand", "Problem", "Unparsable", "parse_command", "validate"]
+__all__ = ["NotACommand", "Problem", "Unparsable", "parse_command", "seems_to_forget", "validate"]
+
+_FORGET_TYPE = re.compile(rb"""["']?type["']?\s*:\s*["']?forget\b""")
 
 
 def parse_command(name: str, data: bytes) -> AnyCommand:
     """The command in `data`, read by the ending of `name`. Raises Unparsable, CommandInvalid or NotACommand."""
     return validate(read_document(name, data))
+
+
+def seems_to_forget(name: str, data: bytes) -> bool:
+    """Whether this is a forget command, were it valid or only readable."""
+    try:
+        value = read_document(name, data).value
+    except (CommandInvalid, NotACommand):
+        bare = data.replace(b"\0", b"")  # of UTF-16 what is ASCII
+        return _FORGET_TYPE.search(bare) is not None and b"task_description" not in bare
+    tag = value.get("type") if isinstance(value, dict) else None
+    return isinstance(tag, str) and bool(difflib.get_close_matches(tag.strip().lower(), ["forget"]))
 
 
 def validate(document: Document) -> AnyCommand:
@@ -63,6 +78,8 @@ def _problem(document: Document, tag: str, detail: ErrorDetails) -> Problem:
     if kind in {"string_too_long", "too_long"}:
         unit = "characters" if kind == "string_too_long" else "entries"
         return Problem(f"must be at most {context['max_length']} {unit}", "shorten it", field, *place)
+    if kind == "string_too_short" and context["min_length"] > 1:
+        return Problem(f"must be at least {context['min_length']} characters", "lengthen it", field, *place)
     if kind == "string_pattern_mismatch":
         return Problem(f"must match {context['pattern']}", "use only those characters", field, *place)
     if kind in _EXPECTED:

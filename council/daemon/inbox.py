@@ -17,7 +17,7 @@ from typing import get_args
 from council.commands.documents import read_document
 from council.commands.models import CancelCommand, ControlCommand, ResumeCommand, RunCommand
 from council.commands.parsing import NotACommand, Unparsable, parse_command
-from council.daemon.taking import Taking, printable
+from council.daemon.taking import Taking, is_admitted, printable, status_for_taking
 from council.engine.engine import Engine
 from council.engine.records import FileIdentity, RunStatus
 from council.engine.runs import Run
@@ -147,7 +147,7 @@ class Inbox:
         """The file with the run's name, if it holds the run's bytes: that run's file, whatever inode it has now."""
         name = run.header.file.name
         found = self._read(name)
-        if not isinstance(found, FileBytes) or sha256_hex(found.data) != run.header.file.sha256:
+        if not isinstance(found, FileBytes) or not is_admitted(found, run.header.file):
             return None
         return FileIdentity(name, found.inode, found.mtime_ns, run.header.file.sha256)
 
@@ -403,6 +403,7 @@ class Inbox:
     def take(self, run: Run, status: RunStatus) -> None:
         """The run's file leaves the inbox: gone, or in `failed/`; a file that changed meanwhile stays, as a new command."""
         name = run.header.file.name
+        status = status_for_taking(run.header.type, status)
         bound = self._bound.get(name)
         if bound is None or bound.run is run:
             self._taking.take(name, bound.identity if bound is not None else run.header.file, run.id, status)

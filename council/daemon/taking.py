@@ -12,14 +12,15 @@ import os
 from pathlib import Path
 
 from council.commands.documents import Problem
+from council.commands.parsing import seems_to_forget
 from council.engine.receipts import Receipt
-from council.engine.records import FileIdentity, RunStatus
+from council.engine.records import FORGOTTEN, FileIdentity, RunStatus
 from council.errors import CommandInvalid, PathRefused, StorageFailed
 from council.events import Events
 from council.ids import sha256_hex
 from council.settings import Home
 from council.storage.files import rename_noreplace, shortened, write_atomic
-from council.storage.paths import ConfinedRoot
+from council.storage.paths import ConfinedRoot, FileBytes
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +28,7 @@ _MAX_NAMESAKES = 10_000
 _MAX_NAME_BYTES = 255
 _NOTE_ENDING = ".error.md"
 _ROOM_FOR_NUMBER = 8
+_NOT_KEPT = "The file was not kept, because it held what is to be forgotten. Drop a correct command. Nothing was run."
 
 
 def printable(text: str) -> str:
@@ -65,19 +67,32 @@ class Taking:
     def settle_orphan(self, taken: Path, receipt: Receipt | None) -> None:
         """A `.taken` file found at start whose run is over: it proves the taking; what is left is to look at it."""
         if receipt is not None:
-            self._settle(taken, receipt.command_file, receipt.run_id, receipt.status)
+            status = status_for_taking(receipt.type, receipt.status)
+            self._settle(taken, receipt.command_file, receipt.run_id, status)
         else:
             self._put_back(taken, taken.name[1 : -len(".taken")] + ".json")
 
     def set_aside(self, name: str, error: CommandInvalid) -> str:
         """Moves a file that cannot become a run to `failed/`, with a note beside it; where it is now, relative to the
-        home. Raises FileNotFoundError when it is gone, StorageFailed when it cannot be moved: then it stays."""
+        home. Of a forget command only the note stays: its text would lie there. Raises FileNotFoundError when it is gone,
+        StorageFailed when it cannot be moved: then it stays."""
         place = self._home.failed / _fitting(name, "", len(_NOTE_ENDING) + _ROOM_FOR_NUMBER)
         aside = self._move(self._home.commands / name, place)
         note = aside.with_name(f"{aside.name}{_NOTE_ENDING}")
-        text = error_page(printable(name), error)
+        forgets = self._forgets(aside)
+        text = error_page(printable(name), error, mend=_NOT_KEPT if forgets else "")
         write_atomic(note, text.encode("utf-8", "backslashreplace"), mode=0o644)
-        return f"commands/failed/{aside.name}"
+        if forgets:
+            os.unlink(aside)
+        return f"commands/failed/{note.name if forgets else aside.name}"
+
+    def _forgets(self, aside: Path) -> bool:
+        """A file that cannot be read whole is kept: nobody knows what it is."""
+        try:
+            data = self._root.read(f"commands/failed/{aside.name}", max_bytes=self._max_bytes).data
+        except PathRefused:
+            return False
+        return seems_to_forget(aside.name, data)
 
     def _place(self, run_id: str) -> Path:
         return self._home.commands / f".{run_id}.taken"
@@ -99,7 +114,7 @@ class Taking:
         except PathRefused:
             return False
         same_drop = (found.inode, found.mtime_ns) == (admitted.inode, admitted.mtime_ns)
-        return same_drop and sha256_hex(found.data) == admitted.sha256
+        return same_drop and is_admitted(found, admitted)
 
     def _put_back(self, taken: Path, name: str) -> None:
         back = self._home.commands / name
@@ -128,6 +143,19 @@ class Taking:
             except FileExistsError:
                 continue
         raise StorageFailed(f"{target.parent.name}/ holds too many files called {target.name}.", fix="tidy that folder")
+
+
+def is_admitted(found: FileBytes, admitted: FileIdentity) -> bool:
+    """Whether these are the bytes that became a run, whatever inode holds them; where their hash is not kept, whether they
+    are of the same instant."""
+    if admitted.sha256 == FORGOTTEN:
+        return found.mtime_ns == admitted.mtime_ns
+    return sha256_hex(found.data) == admitted.sha256
+
+
+def status_for_taking(type_: str, status: RunStatus) -> RunStatus:
+    """A forget command is not kept in `failed/`: its text would stay lying there."""
+    return "cancelled" if type_ == "forget" and status == "failed" else status
 
 
 def _fitting(name: str, infix: str, spare_bytes: int) -> str:

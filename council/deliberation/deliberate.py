@@ -255,11 +255,22 @@ class Deliberation:
 
             news = not self._run.journal.recorded(name)
             item = await self._run.step(name, fulfil, type=Evidence)
-            self._add(item)
-            self._note_outside(item.text)
+            self._add_evidence(item)
             if news:
                 self._tell(item, member.role, turn.round, request)
             self._changed()
+        self._add_forgotten(member, turn, len(requests))
+
+    def _add_forgotten(self, member: Member, turn: Turn, known: int) -> None:
+        """What more is recorded for this turn than it asks for: `forget` took the words, not what they brought."""
+        journal = self._run.journal
+        while journal.recorded(name := f"round/{turn.round}/{member.role}/request/{known + 1}"):
+            self._add_evidence(journal.put(name, Evidence(member.role, turn.round, ""), type=Evidence))
+            known += 1
+
+    def _add_evidence(self, item: Evidence) -> None:
+        self._add(item)
+        self._note_outside(item.text)
 
     def _tell(self, item: Evidence, role: str, round_no: int, request: Request) -> None:
         self._run.publish(

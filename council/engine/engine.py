@@ -43,7 +43,17 @@ from council.engine.receipts import (
     not_resumable,
     require_reopenable,
 )
-from council.engine.records import EPOCH, Committed, Ended, FileIdentity, Reopened, RunHeader, RunStatus, Waiting
+from council.engine.records import (
+    EPOCH,
+    FORGOTTEN,
+    Committed,
+    Ended,
+    FileIdentity,
+    Reopened,
+    RunHeader,
+    RunStatus,
+    Waiting,
+)
 from council.engine.runs import Admission, Execution, Finish, Handler, Outcome, Parked, Run
 from council.errors import CouncilError, Drift, JournalDamaged, PathRefused, StorageFailed
 from council.events import Events
@@ -161,8 +171,8 @@ class Engine:
             lane=command.session,
             type=command.type,
             command=dumped if admission.recorded is None else admission.recorded,
-            command_hash=hash_of_dump(dumped),
-            file=file,
+            command_hash=hash_of_dump(dumped) if admission.keeps_hashes else FORGOTTEN,
+            file=file if admission.keeps_hashes else msgspec.structs.replace(file, sha256=FORGOTTEN),
             secret=(self._run_secret or secrets.token_bytes(_SECRET_BYTES)).hex(),
             output_path=admission.output_path,
             title=admission.title,

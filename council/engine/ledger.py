@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -211,12 +211,25 @@ class Ledger:
                 self._db.execute("ROLLBACK")
             raise
 
-    def replace_text(self, text: str, by: str) -> None:
-        """In the titles of all rows, and in no free page of the file either. Raises StorageFailed."""
+    def change_texts(self, change: Callable[[str], str], move: Callable[[str], str]) -> None:
+        """Applies `change` to titles and names in all rows, `move` to paths; an id that it would change goes. What they
+        said before is in no free page of the file or its log either. Raises StorageFailed, also while another process
+        reads."""
+        columns = {"title": "changed", "file": "changed", "command_id": "kept", "artifact": "moved"}
         with self._failing("write"):
-            self._db.execute("UPDATE runs SET title = replace(title, ?, ?)", (text, by))
+            self._db.create_function("changed", 1, change)
+            self._db.create_function("kept", 1, lambda value: value if change(value) == value else "")
+            self._db.create_function("moved", 1, move)
+            sets = ", ".join(f"{column} = {function}({column})" for column, function in columns.items())
+            where = " OR ".join(f"{function}({column}) != {column}" for column, function in columns.items())
+            self._db.execute(f"UPDATE runs SET {sets} WHERE {where}")  # noqa: S608  our own names
             self._db.execute("VACUUM")
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            busy = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        if busy:
+            raise StorageFailed(
+                "the run ledger is being read, so what it said cannot be removed now.",
+                fix="end what reads .council/ledger.sqlite; it is tried again",
+            )
 
     def close(self) -> None:
         self._db.close()

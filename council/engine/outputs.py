@@ -6,6 +6,7 @@ to write). A file whose bytes it does not know belongs to a person: it is left, 
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -46,6 +47,18 @@ class OutputLedger:
         entry = Written(path, run_id, tuple(dict.fromkeys(known for known in (sha256, current) if known)))
         self._folder.mkdir(parents=True, exist_ok=True)
         write_atomic(self._file(path), msgspec.json.encode(entry), sync=sync)
+
+    def entries(self) -> list[Written]:
+        """All that is known; an entry that is damaged or changes just now is left out."""
+        found = []
+        for file in sorted(self._folder.glob("*.json")):
+            with contextlib.suppress(FileNotFoundError, msgspec.MsgspecError):
+                found.append(msgspec.json.decode(file.read_bytes(), type=Written))
+        return found
+
+    def drop(self, path: str) -> None:
+        """Nothing at `path` is ours any more."""
+        self._file(path).unlink(missing_ok=True)
 
     def _file(self, path: str) -> Path:
         return self._folder / f"{sha256_hex(path)}.json"

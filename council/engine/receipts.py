@@ -12,7 +12,7 @@ import msgspec
 
 from council.commands.models import ResumeCommand, RetryCommand
 from council.engine.journal import JOURNAL, FileJournal
-from council.engine.records import FileIdentity, RunStatus
+from council.engine.records import FORGOTTEN, FileIdentity, RunStatus
 from council.errors import CommandInvalid, Drift, IdConflict
 from council.ids import sha256_hex
 from council.storage.files import as_storage_failed, write_atomic
@@ -80,7 +80,7 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class IdBinding(msgspec.Struct, frozen=True):
-    """Which run answers for an id. Outlives the run's own files."""
+    """Which run answers for an id. Outlives the run's own files. A `command_hash` that was forgotten fits any command."""
 
     id: str
     command_hash: str
@@ -103,8 +103,10 @@ class Receipts:
         write_atomic(self._receipts / f"{receipt.run_id}.json", _encoded(receipt))
         self._written(receipt, self.written_ns(receipt.run_id))
 
-    def rewrite(self, receipt: Receipt, ended_ns: int) -> None:
-        """As `write`, of a run that ended before: `ended_ns` (nanoseconds since the epoch) keeps its place in the order."""
+    def rewrite(self, receipt: Receipt, ended_ns: int | None = None) -> None:
+        """As `write`, of a run that ended before: `ended_ns` (nanoseconds since the epoch; that of the receipt that is
+        there, if not given) keeps its place in the order."""
+        ended_ns = self.written_ns(receipt.run_id) if ended_ns is None else ended_ns
         write_atomic(self._receipts / f"{receipt.run_id}.json", _encoded(receipt), mtime_ns=ended_ns)
         self._written(receipt, ended_ns)
 
@@ -155,6 +157,13 @@ class Receipts:
         self._ids.mkdir(parents=True, exist_ok=True)
         write_atomic(self._id_path(binding.id), msgspec.json.encode(binding))
 
+    def forget_command(self, id_: str, run_id: str, shown_id: str) -> None:
+        """The id still answers for the run: `shown_id` is what its binding says of it, and the command's hash goes. Raises
+        StorageFailed."""
+        bound = self.bound(id_)
+        if bound is not None and bound.run_id == run_id:
+            write_atomic(self._id_path(id_), msgspec.json.encode(IdBinding(shown_id, FORGOTTEN, run_id)))
+
     def bound(self, id_: str) -> IdBinding | None:
         try:
             return msgspec.json.decode(self._id_path(id_).read_bytes(), type=IdBinding)
@@ -174,7 +183,7 @@ class Receipts:
             return None
         if receipt is None and not is_active(bound.run_id):
             return None  # bound, but the process died before there was a run
-        if bound.command_hash != command_hash:
+        if bound.command_hash not in (command_hash, FORGOTTEN):
             raise IdConflict(
                 f"the id {id_!r} belongs to run {bound.run_id}, which was asked something else.",
                 fix="choose another id, or drop the same command again to get its receipt",

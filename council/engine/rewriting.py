@@ -1,69 +1,190 @@
-"""Changing what ended journals say: for `forget` alone. A rewritten journal verifies, replays, and no longer knows the
-hashes of what was asked."""
+"""Changing what ended journals and receipts say: for `forget` alone.
+
+A rewritten journal verifies and replays. It no longer knows the hashes of what was asked, nor any hash of a text whose
+other words are still there: from it a short missing text could be guessed. Identifiers, kinds and times are no text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from council.engine.journal import encode_line, read_blob, read_records, store_blob
-from council.engine.records import Committed, Record, RunHeader, StepDone, Waiting
-from council.storage.files import write_atomic
+from council.engine.receipts import ArtifactRef, Receipt
+from council.engine.records import (
+    FORGOTTEN,
+    CommitFile,
+    Committed,
+    FileIdentity,
+    Record,
+    RunHeader,
+    StepDone,
+    Waiting,
+)
+from council.ids import sha256_hex
+from council.storage.files import rewrite
 
 Change = Callable[[str], str]
-# Values under these keys are no text of anybody: hashes, ids, places, kinds.
+# Under these keys stands no text of anybody: hashes, identifiers, kinds, times, prices.
 _KEPT = frozenset({
-    "$schema", "type", "session", "id", "run_id", "sha256", "command_sha256", "command_hash", "secret", "role", "model",
-    "status", "code", "kind", "lane", "order", "priority", "output_artifact_path", "created", "finished", "at",
+    "$schema", "type", "session", "lane", "run_id", "order", "priority", "created", "finished", "at", "since", "time",
+    "sha256", "sha256s", "command_sha256", "command_hash", "secret", "role", "asked_by", "model", "status", "finish",
+    "code", "error_code", "kind", "event", "level", "logger", "action", "before", "price", "t",
 })  # fmt: skip
+_PATHS = frozenset({"output_artifact_path", "output_path", "output"})
 
 
 def changed(value: Any, change: Change) -> Any:
-    """JSON values with `change` applied to every text in them."""
+    """JSON values with `change` applied to every text in them; a hash of a text that stands beside it follows it."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, (list, tuple)):
         return [changed(item, change) for item in value]
-    if isinstance(value, dict):
-        return {key: item if key in _KEPT else changed(item, change) for key, item in value.items()}
-    return value
+    if not isinstance(value, dict):
+        return value
+    after = {key: _changed_under(key, item, change) for key, item in value.items()}
+    if _holds_its_own_hash(value):
+        after["sha256"] = sha256_hex(after["text"])
+    return after
 
 
-def rewrite_journal(path: Path, change: Change, *, artifact: tuple[str, str] | None = None) -> None:
-    """Applies `change` to every text of an ended run's journal, its blobs included, whole or not at all. `artifact`: an old
-    and a new SHA-256 of the page that it committed. Raises JournalDamaged, StorageFailed or OSError."""
-    records, _, _ = read_records(path, path.read_bytes())
-    before = {record.blob for record in records if isinstance(record, StepDone) and record.blob}
-    after = [_changed_record(path, record, change, artifact) for record in records]
-    write_atomic(path, b"".join(encode_line(record) for record in after))
-    for blob in before - {record.blob for record in after if isinstance(record, StepDone)}:
-        (path.parent / "blobs" / blob).unlink(missing_ok=True)
+def _changed_under(key: str, value: Any, change: Change) -> Any:
+    if key in _KEPT:
+        return value
+    return moved(value, change) if key in _PATHS and isinstance(value, str) else changed(value, change)
 
 
-def _changed_record(path: Path, record: Record, change: Change, artifact: tuple[str, str] | None) -> Record:
+def _holds_its_own_hash(value: dict[str, Any]) -> bool:
+    """Not the hash of a file: that is the file's own business."""
+    text = value.get("text")
+    return isinstance(text, str) and not value.get("path") and value.get("sha256") == sha256_hex(text)
+
+
+def moved(path: str, change: Change) -> str:
+    """Where a file of ours goes when the text stands in its name: each segment is changed for itself."""
+    return "/".join(change(segment) for segment in path.split("/"))
+
+
+def changed_receipt(receipt: Receipt, change: Change, *, command_held: bool) -> Receipt:
+    """`command_held`: the command's own words were changed, so its hashes go. An id that is changed is none any more; the
+    id's binding still answers for it."""
+    after: Receipt = msgspec.convert(changed(msgspec.to_builtins(receipt), change), Receipt)
+    if receipt.artifact is not None:
+        artifact = ArtifactRef(moved(receipt.artifact.path, change), receipt.artifact.sha256)
+        after = msgspec.structs.replace(after, artifact=artifact)
+    if after.id != receipt.id:
+        after = msgspec.structs.replace(after, id=None)
+    if not command_held:
+        return after
+    file = msgspec.structs.replace(after.command_file, sha256=FORGOTTEN)
+    return msgspec.structs.replace(after, command_file=file, command_sha256=FORGOTTEN, command_hash=FORGOTTEN)
+
+
+def read_whole(path: Path) -> list[Record]:
+    """All records of an ended run. Raises JournalDamaged or OSError."""
+    return read_records(path, path.read_bytes())[0]
+
+
+def changed_records(path: Path, records: Sequence[Record], change: Change) -> list[Record]:
+    """The records of an ended run's journal, changed; new blobs are stored. What the run committed has no hash until
+    `with_artifact`. Raises JournalDamaged for a blob that is gone, StorageFailed."""
+    header = records[0]
+    assert isinstance(header, RunHeader)
+    held = command_held(header, change)
+    return [_changed_record(path, record, change, held) for record in records]
+
+
+def command_held(header: RunHeader, change: Change) -> bool:
+    """Whether the words of the run's command, or the name of its file, are changed."""
+    return changed(header.command, change) != header.command or change(header.file.name) != header.file.name
+
+
+def _changed_record(path: Path, record: Record, change: Change, held: bool) -> Record:
     replace = msgspec.structs.replace
     if isinstance(record, RunHeader):
-        return replace(record, command=changed(record.command, change), title=change(record.title))
+        return _changed_header(record, change, held)
+    if isinstance(record, StepDone):
+        return _changed_step(path, record, change)
     if isinstance(record, Waiting):
         return replace(record, error=change(record.error))
-    if isinstance(record, StepDone):
-        encoded = read_blob(path, record.blob) if record.blob else bytes(record.out)
-        new = _changed_json(encoded, change)
-        if record.blob:
-            return replace(record, request="", blob=store_blob(path, new))
-        return replace(record, request="", out=msgspec.Raw(new))
     if isinstance(record, Committed):
-        files = record.files
-        receipt = _changed_json(bytes(record.receipt), change)
-        if artifact is not None and files:
-            files = tuple(replace(file, sha256=artifact[1]) if file.sha256 == artifact[0] else file for file in files)
-            receipt = receipt.replace(artifact[0].encode(), artifact[1].encode())
-        return replace(record, files=files, receipt=msgspec.Raw(receipt), displaced=change(record.displaced))
+        return _changed_commit(record, change, held)
     return record
 
 
-def _changed_json(encoded: bytes, change: Change) -> bytes:
-    return msgspec.json.encode(changed(msgspec.json.decode(encoded), change))
+def _changed_header(header: RunHeader, change: Change, held: bool) -> RunHeader:
+    command = changed(header.command, change)
+    if command.get("id") != header.command.get("id"):
+        command["id"] = None
+    file = header.file
+    return msgspec.structs.replace(
+        header,
+        command=command,
+        command_hash=FORGOTTEN if held else header.command_hash,
+        file=FileIdentity(change(file.name), file.inode, file.mtime_ns, FORGOTTEN if held else file.sha256),
+        output_path=moved(header.output_path, change),
+        title=change(header.title),
+    )
+
+
+def _changed_step(path: Path, record: StepDone, change: Change) -> StepDone:
+    encoded = read_blob(path, record.blob) if record.blob else bytes(record.out)
+    after = msgspec.json.encode(changed(msgspec.json.decode(encoded), change))
+    if record.blob:
+        return msgspec.structs.replace(record, request="", blob=store_blob(path, after))
+    return msgspec.structs.replace(record, request="", out=msgspec.Raw(after))
+
+
+def _changed_commit(record: Committed, change: Change, held: bool) -> Committed:
+    receipt = changed_receipt(msgspec.json.decode(record.receipt, type=Receipt), change, command_held=held)
+    if receipt.artifact is not None:
+        receipt = msgspec.structs.replace(receipt, artifact=ArtifactRef(receipt.artifact.path, FORGOTTEN))
+    return msgspec.structs.replace(
+        record,
+        files=tuple(_changed_file(file, change) for file in record.files),
+        receipt=msgspec.Raw(msgspec.json.encode(receipt)),
+        displaced=change(record.displaced),
+    )
+
+
+def _changed_file(file: CommitFile, change: Change) -> CommitFile:
+    return CommitFile(
+        staged=moved(file.staged, change),
+        final=moved(file.final, change),
+        sha256=FORGOTTEN,
+        replaces=None if file.replaces is None else (),
+        otherwise=moved(file.otherwise, change),
+    )
+
+
+def with_artifact(records: Sequence[Record], sha256: str) -> list[Record]:
+    """The records, the last commit naming a page with this hash."""
+    last = max(at for at, record in enumerate(records) if isinstance(record, Committed))
+    committed = records[last]
+    assert isinstance(committed, Committed)
+    receipt = msgspec.json.decode(committed.receipt, type=Receipt)
+    assert receipt.artifact is not None
+    receipt = msgspec.structs.replace(receipt, artifact=ArtifactRef(receipt.artifact.path, sha256))
+    first = msgspec.structs.replace(committed.files[0], sha256=sha256)
+    after = msgspec.structs.replace(
+        committed, files=(first, *committed.files[1:]), receipt=msgspec.Raw(msgspec.json.encode(receipt))
+    )
+    return [*records[:last], after, *records[last + 1 :]]
+
+
+def write_records(path: Path, records: Sequence[Record]) -> bool:
+    """Puts these records in the place of the journal, whole or not at all, and then removes the blobs that none of them
+    names; False when nothing was changed. Raises StorageFailed or OSError."""
+    data = b"".join(encode_line(record) for record in records)
+    is_new = path.read_bytes() != data
+    if is_new:
+        rewrite(path, data)
+    named = {record.blob for record in records if isinstance(record, StepDone)}
+    folder = path.parent / "blobs"
+    stale = [blob for blob in folder.iterdir() if blob.name not in named] if folder.is_dir() else []
+    for blob in stale:
+        blob.unlink()
+    return is_new or bool(stale)

@@ -45,11 +45,13 @@ class Finish(msgspec.Struct, frozen=True):
 @dataclass(frozen=True)
 class Admission:
     """What a handler says of a command before it becomes a run. `output_path` is relative to the home, empty for a run
-    that leaves no artifact; `recorded` is the command as record 0 keeps it, None: whole."""
+    that leaves no artifact; `recorded` is the command as record 0 keeps it, None: whole. `keeps_hashes` is False when
+    what record 0 leaves out could be guessed from the hashes of command and file: then they are not kept either."""
 
     title: str
     output_path: str
     recorded: dict[str, Any] | None = None
+    keeps_hashes: bool = True
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,22 @@ def write_atomic(path: Path, data: bytes, *, sync: bool = True, mode: int = 0o60
         place(folder_fd, path.name, data, sync=sync, mode=mode, mtime_ns=mtime_ns)
 
 
+def rewrite(path: Path, data: bytes) -> None:
+    """Put `data` in the place of what the file holds, whole and synced, and leave its mode and its times as they were.
+    Raises StorageFailed."""
+    with as_storage_failed(f"Cannot rewrite {path}"), open_folder(path.parent) as folder_fd:
+        before = os.stat(path.name, dir_fd=folder_fd, follow_symlinks=False)
+        temporary, _ = write_temporary(folder_fd, path.name, data, sync=True, mode=stat.S_IMODE(before.st_mode))
+        try:
+            times = (before.st_atime_ns, before.st_mtime_ns)
+            os.utime(temporary, ns=times, dir_fd=folder_fd, follow_symlinks=False)
+            os.replace(temporary, path.name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
+        except BaseException:
+            discard(folder_fd, temporary)
+            raise
+        sync_folder(folder_fd)
+
+
 def read_limited(path: Path, max_bytes: int) -> bytes:
     """The whole regular file. Raises FileNotFoundError, and StorageFailed when it is larger or cannot be read."""
     try:

@@ -71,6 +71,7 @@ def _folders(home: Home, unfinished: Sequence[FileJournal]) -> set[Path]:
     folders = _own_folders(home)
     for journal in unfinished:
         header = journal.header
+        folders |= _all_folders(home) if header.type == "forget" else set()  # it may have been writing anywhere
         folders |= {home.runs / header.run_id, home.runs / header.run_id / "blobs"}
         folders |= {home.session_states / header.lane, home.runtime / "memory" / header.lane}
         folders |= set((home.session_states / "archive" / header.lane).glob("*"))

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-import subprocess
-import sys
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.fake_gemini import FakeGemini, slow, text
-from tests.harness import Daemon, command, drop_command, receipts, run_cli
+from tests.harness import (
+    FAULTY,
+    Daemon,
+    command,
+    drop_command,
+    environment,
+    faulty_environment,
+    make_home,
+    receipts,
+    run_cli,
+)
 
 SECRET = "Grete Ölmann's number is 555-0172"  # as JSON it has two spellings
 TASK = f"Decide whether {SECRET} is the right one."
+KILLS = 4  # in each of two parts; each means two processes
 ANSWER = f"The council would call. {SECRET}, and nobody else."
+SCRIPTED = 'settle_s = 0.5\nscan_interval_s = 0.5\nmodel = "scripted:script.yaml"\n'
+WRAPPED = "Grete's number is 555-0172"
+BROKEN = "Decide whether Grete's number\nis 555-0172 and no other."
+CUT = f"Decide, after all that was said at the long table on that last Friday, whether we can trust that {WRAPPED}, as before"
 
 
 def holding(home: Path) -> list[str]:
@@ -50,14 +66,14 @@ def deliberated(home: Path) -> str:
 
 
 def test_nothing_is_left_and_the_gap_is_shown(told: Path, env: dict[str, str]) -> None:
-    done = run_cli("forget", SECRET, "--json", cwd=told, env=env)
+    done = run_cli("forget", SECRET, "--yes", "--json", cwd=told, env=env)
     assert done.returncode == 0, done.stderr
     receipt = json.loads(done.stdout)
     assert holding(told) == []
     [record] = [json.loads(path.read_bytes()) for path in (told / ".council" / "forgotten").iterdir()]
     assert record["run_id"] == receipt["run_id"]
-    assert record["counts"] == {"runs": 1, "artifacts": 1, "receipts": 1, "memory": 5, "logs": 1}
-    mark = f"[forgotten {record['sha256'][:12]}]"
+    assert record["counts"] == {"runs": 1, "artifacts": 1, "receipts": 1, "memory": 5, "logs": 1, "other": 0}
+    mark = f"[forgotten {record['digest'][:12]}]"
     page = (told / "artifacts" / "out.md").read_text()
     assert f"The council would call. {mark}, and nobody else." in page
     replayed = run_cli("replay", deliberated(told), cwd=told, env=env)
@@ -71,7 +87,7 @@ def test_nothing_is_left_and_the_gap_is_shown(told: Path, env: dict[str, str]) -
 def test_no_index_finds_it_any_more(told: Path, env: dict[str, str]) -> None:
     before = run_cli("cortex", "query", "0172", "--scope", "memory", cwd=told, env=env)
     assert "555" in before.stdout
-    assert run_cli("forget", SECRET, cwd=told, env=env).returncode == 0
+    assert run_cli("forget", SECRET, "--yes", cwd=told, env=env).returncode == 0
     for scope in ("files", "memory"):
         found = run_cli("cortex", "query", "0172 number Grete", "--scope", scope, cwd=told, env=env)
         assert "555" not in found.stdout
@@ -80,7 +96,7 @@ def test_no_index_finds_it_any_more(told: Path, env: dict[str, str]) -> None:
 def test_what_comes_later_is_not_told_and_our_artifact_is_still_ours(
     told: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
-    assert run_cli("forget", SECRET, cwd=told, env=env).returncode == 0
+    assert run_cli("forget", SECRET, "--yes", cwd=told, env=env).returncode == 0
     calls = len(fake.requests)
     fake.reply = lambda request: text("A new answer.")
     drop_command(told, command("Decide again."))
@@ -93,30 +109,10 @@ def test_what_comes_later_is_not_told_and_our_artifact_is_still_ours(
 def test_what_a_person_wrote_is_left_and_named(told: Path, env: dict[str, str]) -> None:
     page = told / "artifacts" / "out.md"
     page.write_text(page.read_text() + "\nMy own remark.\n")
-    done = run_cli("forget", SECRET, "--json", cwd=told, env=env)
+    done = run_cli("forget", SECRET, "--yes", "--json", cwd=told, env=env)
     assert "left as they are: `artifacts/out.md`" in json.loads(done.stdout)["notes"][-1]
     assert holding(told) == ["artifacts/out.md"]
     assert page.read_text().endswith("My own remark.\n")
-
-
-def test_it_may_be_killed_at_any_change_to_the_disk(told: Path, tmp_path: Path, env: dict[str, str]) -> None:
-    for number in (3, 9, 15, 21, 27, 33, 39, 45):
-        home = tmp_path / f"killed-{number}" / "home"
-        home.parent.mkdir()
-        subprocess.run(["cp", "-a", str(told), str(home)], check=True)
-        drop_command(home, {"type": "forget", "text": SECRET}, "forget.json")
-        killed = subprocess.run(
-            [sys.executable, "-m", "tests.faults", "--home", str(home), "run", "--once"],
-            env={**env, "COUNCIL_TEST_FAULT": f"kill-before:{number}"},
-            cwd=Path(__file__).parents[2],
-            capture_output=True,
-            check=False,
-        )
-        assert killed.returncode == -9
-        assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
-        assert holding(home) == []
-        assert run_cli("replay", "--check", deliberated(home), cwd=home, env=env).returncode == 0
-        assert run_cli("repair", cwd=home, env=env).returncode == 0
 
 
 def test_an_unfinished_run_that_holds_it_is_named_and_nothing_is_changed(
@@ -128,14 +124,14 @@ def test_an_unfinished_run_that_holds_it_is_named_and_nothing_is_changed(
         body = command(f"Another: {SECRET}", session="other", output_artifact_path="artifacts/other.md")
         drop_command(told, body, "other.json")
         other = daemon.wait("turn_started")["run_id"]
-        refused = run_cli("forget", SECRET, cwd=told, env=env)
+        refused = run_cli("forget", SECRET, "--yes", cwd=told, env=env)
         assert refused.returncode == 1
-        assert f"the unfinished run {other} holds the text" in refused.stderr
+        assert f"the unfinished run {other} holds what is to be forgotten" in refused.stderr
         assert set(before) <= set(holding(told))
         run_cli("cancel", other, cwd=told, env=env)
-        assert run_cli("forget", SECRET, cwd=told, env=env).returncode == 0
+        assert run_cli("forget", SECRET, "--yes", cwd=told, env=env).returncode == 0
         daemon.stop()
-    assert [name for name in holding(told) if not name.startswith("commands/failed/")] == []
+    assert holding(told) == []
 
 
 def test_it_takes_its_turn_in_its_lane(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
@@ -152,6 +148,174 @@ def test_it_takes_its_turn_in_its_lane(home: Path, fake: FakeGemini, env: dict[s
 
 
 def test_a_text_too_short_is_refused(home: Path, env: dict[str, str]) -> None:
-    refused = run_cli("forget", "ab", cwd=home, env=env)
+    refused = run_cli("forget", "ab", "--yes", cwd=home, env=env)
     assert refused.returncode == 2
     assert "text" in refused.stderr
+
+
+# ── titles, line breaks, hashes ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def files_with(home: Path, *words: str) -> list[str]:
+    """Files below the home that hold one of the words, in their bytes or their name."""
+    return [
+        path.relative_to(home).as_posix()
+        for path in home.rglob("*")
+        if path.is_file() and any(word.encode() in path.name.encode() + path.read_bytes() for word in words)
+    ]
+
+
+@pytest.fixture
+def scripted(tmp_path: Path) -> Path:
+    """A home with a scripted model: its agents wrap the text over two lines. Two runs; the second takes the first one's
+    place in artifacts/, and was given its memory."""
+    home = make_home(tmp_path / "scripted", settings=SCRIPTED)
+    answer = "The council would call. Grete's number\\n\\nis 555-0172, and nobody else."
+    (home / "script.yaml").write_text(f'default: {{text: "{answer}"}}\n')
+    for number, task in enumerate((BROKEN, CUT)):
+        drop_command(home, command(task, id=f"id-{number}"), f"{number}.json")
+        assert run_cli("run", "--once", cwd=home).returncode == 0
+    (home / "script.yaml").write_text('default: {text: "Nothing."}\n')
+    return home
+
+
+def test_a_line_break_in_the_text_and_titles_that_end_within_it_keep_nothing(scripted: Path) -> None:
+    titles = [receipt["title"] for receipt in receipts(scripted)]
+    assert any(title.endswith("whether Grete's number") for title in titles)
+    assert any(re.search(r"Grete's (number )?(is )?…$", title) for title in titles)
+    assert run_cli("forget", WRAPPED, "--yes", cwd=scripted).returncode == 0
+    assert files_with(scripted, "Grete", "0172") == []
+    assert "Grete" not in run_cli("status", cwd=scripted).stdout
+    assert run_cli("repair", cwd=scripted).stdout == "Everything is in order.\n"
+
+
+def test_no_hash_is_left_from_which_the_text_could_be_guessed(scripted: Path) -> None:
+    guessable = {receipt[key] for receipt in receipts(scripted) for key in ("command_sha256", "command_hash")}
+    assert len(files_with(scripted, *guessable)) > 4
+    body = json.dumps({"type": "forget", "text": WRAPPED}).encode()  # a file without salt
+    drop_command(scripted, body, "forget.json")
+    assert run_cli("run", "--once", cwd=scripted).returncode == 0
+    canonical = {hashlib.sha256(form).hexdigest() for form in (body, WRAPPED.encode())}
+    assert files_with(scripted, *guessable, *canonical) == []
+    [forgetting] = [receipt for receipt in receipts(scripted) if receipt["type"] == "forget"]
+    assert (forgetting["status"], forgetting["command_hash"]) == ("succeeded", "forgotten")
+    assert not (scripted / "commands" / "forget.json").exists()
+
+
+def test_a_command_whose_text_was_forgotten_still_answers_for_its_id(scripted: Path) -> None:
+    assert run_cli("forget", WRAPPED, "--yes", cwd=scripted).returncode == 0
+    ended = len(receipts(scripted))
+    drop_command(scripted, command("The same, in other words.", id="id-0"), "again.json")
+    assert run_cli("run", "--once", cwd=scripted).returncode == 0
+    assert len(receipts(scripted)) == ended
+
+
+# ── commands that are wrong ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"type": "forget", "text": SECRET, "lane": "main"}, "`lane` is not a known key"),
+        ({"type": "forgot", "text": SECRET}, "did you mean 'forget'?"),
+        ({"type": "forget", "text": SECRET, "run": "20200101-000000-abcdefgh"}, "is not known here"),
+        ({"type": "forget", "text": SECRET, "id": "mine"}, "needs a `salt`"),
+        (f'{{"type": "forget", "text": "{SECRET}"'.encode(), "not JSON"),
+    ],
+)
+def test_of_a_forget_command_that_is_wrong_only_the_note_is_kept(home: Path, body: Any, said: str) -> None:
+    drop_command(home, body, "forget.json")
+    done = run_cli("run", "--once", "--model", "offline", cwd=home, env=environment())
+    assert done.returncode != 0
+    note = (home / "commands" / "failed" / "forget.json.error.md").read_text()
+    assert said in note
+    assert "was not kept" in note
+    assert holding(home) == []
+
+
+def test_a_wrong_command_that_mentions_forgetting_is_kept(home: Path) -> None:
+    body = b'{"task_description": "What does \\"type\\": \\"forget\\" do?", "type": "forget"'
+    drop_command(home, body, "asked.json")
+    run_cli("run", "--once", "--model", "offline", cwd=home, env=environment())
+    assert (home / "commands" / "failed" / "asked.json").read_bytes() == body
+
+
+def test_whoever_waits_for_a_wrong_forget_command_is_told_at_once(home: Path) -> None:
+    file = home / "mine.json"
+    file.write_text(json.dumps({"type": "forget", "text": WRAPPED, "run": "20200101-000000-abcdefgh"}))
+    refused = run_cli("submit", "--wait", "--model", "offline", str(file), cwd=home, env=environment())
+    assert refused.returncode == 2
+    assert "is not known here" in refused.stderr
+    assert files_with(home / "commands", "0172") == []
+
+
+# ── a whole run ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_whole_run_goes_and_the_other_one_stays(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    for word in ("heliotrope", "cinnabar"):
+        fake.reply = lambda request, word=word: text(f"We choose {word}, plainly.")
+        drop_command(home, command(f"Is {word} right?", output_artifact_path=f"artifacts/{word}.md"), f"{word}.json")
+        assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    assert len(files_with(home, "heliotrope")) > 5
+    [run_id] = [receipt["run_id"] for receipt in receipts(home) if "heliotrope" in receipt["title"]]
+    page = (home / "artifacts" / "cinnabar.md").read_bytes()
+    done = run_cli("forget", "--run", run_id, "--yes", "--json", cwd=home, env=env)
+    assert done.returncode == 0, done.stderr
+    assert files_with(home, "heliotrope") == []
+    assert not (home / ".council" / "runs" / run_id).exists()
+    assert "[forgotten " in run_cli("status", cwd=home, env=env).stdout
+    assert (home / "artifacts" / "cinnabar.md").read_bytes() == page
+    assert "cinnabar" in run_cli("memory", "show", "auditor", cwd=home, env=env).stdout
+    assert run_cli("repair", cwd=home, env=env).stdout == "Everything is in order.\n"
+    gone = run_cli("replay", run_id, cwd=home, env=env)
+    assert gone.returncode != 0
+    assert "it was forgotten" in gone.stderr
+
+
+def test_a_run_that_goes_on_is_not_forgotten(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    fake.reply = lambda request: slow(60)
+    with Daemon(home, env=env) as daemon:
+        drop_command(home, command(session="other"))
+        other = daemon.wait("turn_started")["run_id"]
+        refused = run_cli("forget", "--run", other, "--yes", cwd=home, env=env)
+        assert "no ended run matches" in refused.stderr
+        drop_command(home, {"type": "forget", "run": other}, "forget.json")
+        ended = daemon.wait("run_ended", status="failed")
+        assert f"run {other} has not ended" in ended["error"]["message"]
+        assert (home / ".council" / "runs" / other / "journal.jsonl").exists()
+
+
+# ── kills ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def forget_with(home: Path, body: dict[str, Any], fault: str, log: Path) -> int:
+    drop_command(home, body, "forget.json")
+    env = faulty_environment(COUNCIL_TEST_FAULT=fault, COUNCIL_TEST_FAULT_LOG=str(log))
+    return run_cli("run", "--once", cwd=home, env=env, module=FAULTY).returncode
+
+
+def require_true_hashes(home: Path) -> None:
+    """Each page has the hash that its run's receipt tells, where it stands or where it was kept."""
+    for receipt in [receipt for receipt in receipts(home) if receipt.get("artifact")]:
+        places = [home / receipt["artifact"]["path"], home / ".council" / "runs" / receipt["run_id"] / "artifact.md"]
+        hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in places if path.exists()]
+        assert receipt["artifact"]["sha256"] in hashes
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_it_may_be_killed_at_any_change_to_the_disk(scripted: Path, tmp_path: Path, part: int) -> None:
+    whole = shutil.copytree(scripted, tmp_path / "whole")
+    body = {"type": "forget", "text": WRAPPED}
+    assert forget_with(whole, body, "count", tmp_path / "trace") == 0
+    require_true_hashes(whole)
+    changes = int((tmp_path / "trace").read_text().splitlines()[-1].split()[0])
+    stride = changes // KILLS
+    for number in range(8 + part * stride // 2, changes - 5, stride):
+        home = shutil.copytree(scripted, tmp_path / f"killed-{number}")
+        assert forget_with(home, body, f"kill-before:{number}", tmp_path / "log") == -9
+        assert run_cli("run", "--once", cwd=home).returncode == 0
+        assert files_with(home, "Grete", "0172") == []
+        require_true_hashes(home)
+        statuses = [receipt["status"] for receipt in receipts(home) if receipt["type"] == "forget"]
+        assert statuses == ["succeeded"]

@@ -1,0 +1,103 @@
+"""One text as it may stand in a file, and the mark that takes its place. Pure.
+
+It is found in its exact words and case, wherever: its white space set otherwise (a digest indents, a page wraps), escaped
+for JSON or Markdown, its request tokens made inert, or cut off by an ellipsis or at the end of a line, as titles and
+excerpts are. Never found: other words for the same thing, a slug, a hash, its end without its beginning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from council.safety.untrusted import clean
+
+_PARTS = re.compile(r"(?P<token>\[\s*orchestrator[\s_-]*request)|(?P<space>\s+)|(?P<char>.)", re.IGNORECASE | re.DOTALL)
+_REQUEST = r"\[(?i:orchestrator[\s_-]*request|quoted-request|request)"
+_ESCAPED_SPACE = r"\\+(?:[nrtf]|u(?i:00(?:0[9-d]|1[c-f]|20|85|a0)|1680|20(?:0[0-9a]|2[89f]|5f)|3000))"
+_SPACE = rf"(?:\n[ \t]*>|\s|{_ESCAPED_SPACE})+"  # in Markdown a line of a quotation begins with >
+_ELLIPSIS = re.compile(r"\s*(?:…|\\u2026)")
+_MIN_BEGINNING = 4  # characters: shorter than what can be forgotten, a beginning tells nothing
+_MIN_LINE = 12  # characters: what ends a line by chance is rarely so long
+# Where a title ends: its line, or in JSON and front matter its string, or in a digest of memory before the status.
+_LINE_END = re.compile(
+    r'[ \t]*(?:\Z|\r?\n|\\+[rn]|\\*"[ \t]*(?:[\r\n,:}\]]|\Z)|\((?:succeeded|degraded)\)[ \t]*(?:\n|\\+n|\Z))'
+)
+_TITLE_LOSES = (".", ":", "!")  # at its end
+_MAX_BEGINNING = 1_000  # longer than any title or excerpt
+
+
+class Span:
+    """A text to be forgotten. `mark` must not hold it."""
+
+    def __init__(self, text: str, mark: str) -> None:
+        parts = list(_PARTS.finditer(text.strip()))
+        units = [_unit(part) for part in parts]
+        self._mark = mark
+        self._whole = re.compile("".join(units))
+        self._start = re.compile("".join(units[:_MIN_BEGINNING]))
+        compiled = {unit: re.compile(unit) for unit in set(units[:_MAX_BEGINNING])}
+        self._units = [compiled[unit] for unit in units[:_MAX_BEGINNING]]
+        self._may_end_line = [
+            at >= (_MIN_BEGINNING if "\n" in part[0] else _MIN_LINE)
+            and (bool(part["space"]) or part[0] in _TITLE_LOSES)
+            for at, part in enumerate(parts[:_MAX_BEGINNING])
+        ]
+
+    def is_in(self, text: str) -> bool:
+        """Whether there is anything to replace."""
+        return self._whole.search(text) is not None or any(self._beginnings(text))
+
+    def without(self, text: str) -> str:
+        """`text` with the mark wherever the span was; doing it twice changes nothing more."""
+        text = self._whole.sub(lambda found: self._mark, text)
+        pieces, position = [], 0
+        for start, end in self._beginnings(text):
+            pieces += [text[position:start], self._mark]
+            position = end
+        return "".join([*pieces, text[position:]])
+
+    def _beginnings(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where the beginning of the span stands and is cut off: start and end, without the ellipsis or line end."""
+        position = 0
+        while found := self._start.search(text, position):
+            position = found.end()
+            end = self._end_of_beginning(text, found.start())
+            if end is not None:
+                position = max(position, end)
+                yield found.start(), end
+
+    def _end_of_beginning(self, text: str, start: int) -> int | None:
+        """None when it is not cut off, but goes on otherwise."""
+        end, line_end = start, None
+        for unit, may_end_line in zip(self._units, self._may_end_line, strict=True):
+            if may_end_line and _LINE_END.match(text, end):
+                line_end = end
+            match = unit.match(text, end)
+            if match is None:
+                break
+            end = match.end()
+        return end if _ELLIPSIS.match(text, end) else line_end
+
+
+def _unit(part: re.Match[str]) -> str:
+    """A pattern for one character, a run of white space, or the opening of a request token."""
+    if part["token"]:
+        return _REQUEST
+    return _SPACE if part["space"] else _character(part["char"])
+
+
+def _character(char: str) -> str:
+    """As it is, or as JSON (`\\"`, `\\u00f6`) or Markdown (`\\*`, `&#42;`) writes it."""
+    if char.isascii() and char.isalnum():
+        return char
+    if char == "\\":
+        return r"\\{1,4}"
+    if char.isascii() and char.isprintable():
+        others = {"<": "|&lt;", "`": "|'"}.get(char, "")
+        return rf"(?:\\{{0,3}}{re.escape(char)}|&#{ord(char)};{others})"
+    units = char.encode("utf-16-be", "surrogatepass")
+    escaped = "".join(rf"\\+u(?i:{units[at : at + 2].hex()})" for at in range(0, len(units), 2))
+    escaped += r"|\\+b" if char == "\b" else ""
+    optional = "" if clean(char) else "?"  # an invisible character, which pages and archive leave out
+    return f"(?:{re.escape(char)}|{escaped}){optional}"

@@ -1,0 +1,104 @@
+"""The files of a home as `forget` reads and changes them: JSON, lines of JSON, pages, plain text."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from council.engine.journal import decode_line, encode_line
+from council.engine.records import FORGOTTEN, Record
+from council.engine.rewriting import Change, changed
+from council.storage.files import rewrite
+
+_COMMAND_HASH = re.compile(rb"\A(---\n(?:(?!---\n).*\n)*?command_sha256: )[^\n]*")
+
+
+def changed_file(name: str, data: bytes, change: Change) -> bytes:
+    """Any file of ours: `change` applied to the texts in JSON, in lines of JSON, or to plain text."""
+    if ".jsonl" in name:
+        return b"\n".join(_changed_line(line, change) for line in data.split(b"\n"))
+    if name.endswith(".json"):
+        with contextlib.suppress(ValueError):
+            indent = 2 if b"\n" in data.strip() else None
+            ending = "\n" if data.endswith(b"\n") else ""
+            return (_dumped(changed(json.loads(data), change), indent) + ending).encode()
+    return changed_text(data, change)
+
+
+def _changed_line(line: bytes, change: Change) -> bytes:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return changed_text(line, change)
+    if not isinstance(value, dict):
+        return changed_text(line, change)
+    if decode_line(line) is None:
+        return _dumped(changed(value, change), None).encode()
+    record = changed(value["r"], change)  # of a journal that was set aside
+    return encode_line(msgspec.convert(record, Record)).removesuffix(b"\n")
+
+
+def changed_text(data: bytes, change: Change) -> bytes:
+    """Bytes that are no UTF-8 stay as they are."""
+    return change(text_of(data)).encode("utf-8", "surrogateescape")
+
+
+def without_command_hash(page: bytes) -> bytes:
+    """A page whose front matter no longer tells the hash of its command: from it a short missing text could be guessed."""
+    return _COMMAND_HASH.sub(rb"\g<1>" + FORGOTTEN.encode(), page, count=1)
+
+
+def owner_of(session_file: Path) -> tuple[str, str]:
+    """Role and lane of a session file or of its copy."""
+    parent = session_file.parent.name
+    lane = "main" if parent in ("session_states", "memory") else parent
+    return session_file.name.removesuffix("_session.json").upper(), lane
+
+
+def rewritten(path: Path, before: bytes, after: bytes) -> bool:
+    """Whether there was anything to write."""
+    if after == before:
+        return False
+    rewrite(path, after)
+    return True
+
+
+def _dumped(value: Any, indent: int | None) -> str:
+    return json.dumps(value, indent=indent, ensure_ascii=False, separators=None if indent else (", ", ": "))
+
+
+def text_of(data: bytes) -> str:
+    """Bytes that are no UTF-8 become lone surrogates."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def size_of(path: Path) -> int:
+    """In bytes; zero when the file is gone."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def entries_of(folder: Path) -> list[Path]:
+    """Sorted; nothing where there is no folder."""
+    try:
+        return sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """All regular files below; nothing where there is no folder, and none through a link."""
+    for parent, _, names in os.walk(folder):
+        for name in sorted(names):
+            path = Path(parent, name)
+            if path.is_file() and not path.is_symlink():
+                yield path
