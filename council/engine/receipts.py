@@ -238,6 +238,8 @@ def why_no_journal(receipt: Receipt) -> str:
     """For "the run …": what became of a journal that is not there."""
     if receipt.pruned is not None:
         return f"was pruned on {receipt.pruned.at} by {receipt.pruned.by}: its journal is gone"
+    if receipt.command_sha256 == FORGOTTEN:
+        return "has no journal any more: it was forgotten"
     if not receipt.lane:
         return f"is no run: it is the receipt of a {receipt.type} command"
     return "has lost its journal: nothing pruned it, so it was moved or removed by hand"
