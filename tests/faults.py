@@ -19,7 +19,7 @@ or `event turn_started {"role":"AUDITOR"…}`. COUNCIL_TEST_FAULT says what happ
     COUNCIL_TEST_CALLS=file      gets lines for each call of a scripted model: `begin`, then `end` or `refused`, and of each
                                  the task, purpose, round and role
     COUNCIL_TEST_CLOCK=file      holds the seconds by which the process's clock is wrong, now and whenever it is read
-    COUNCIL_TEST_EPOCH=2         the journal epoch of this process
+    COUNCIL_TEST_EPOCH=9         the journal epoch of this process
     COUNCIL_TEST_VERSION=9.9.9   the package version of this process
 """
 

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 import yaml
 
+from council.engine.records import EPOCH
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
 from tests.harness import (
     FAULTY,
@@ -471,7 +472,10 @@ def test_an_unfinished_run_of_another_epoch_ends_by_drift_with_what_was_said_and
 ) -> None:
     run_id = killed_in_mid_run(home, env, fake)
     drop_command(home, command("The next one.", output_artifact_path="artifacts/next.md"), "next.json")
-    newer = {**faulty_environment(COUNCIL_TEST_EPOCH="2"), **{key: env[key] for key in env if "COUNCIL" not in key}}
+    newer = {
+        **faulty_environment(COUNCIL_TEST_EPOCH=str(EPOCH + 1)),
+        **{key: env[key] for key in env if "COUNCIL" not in key},
+    }
     newer["PYTHONPATH"] = faulty_environment()["PYTHONPATH"]
     assert run_cli("run", "--once", cwd=home, env=newer, module=FAULTY).returncode == 1
     ended = {receipt["run_id"]: receipt for receipt in receipts(home)}
