@@ -481,7 +481,7 @@ def test_an_unfinished_run_of_another_epoch_ends_by_drift_with_what_was_said_and
     ended = {receipt["run_id"]: receipt for receipt in receipts(home)}
     drifted = ended.pop(run_id)
     assert (drifted["status"], drifted["error"]["code"]) == ("failed", "drift")
-    assert "epoch 1" in drifted["error"]["message"]
+    assert f"epoch {EPOCH}" in drifted["error"]["message"]
     assert [receipt["status"] for receipt in ended.values()] == ["succeeded"]
     page = (home / "artifacts" / "out.md").read_text()
     assert "\nstatus: failed\n" in page
