@@ -63,8 +63,9 @@ def _turns_table(
     return Table(
         f"A durable turn ({TURNS} turns, {REPEATS} times, a model that answers at once)",
         f"Ours: the real daemon over one command of {TURNS // 3} rounds, {len(_SAID)} characters a turn; from one durable turn\n"
-        "to the next, without rendering the growing artifact (at most once a second; its own row). AutoGen: three assistant\n"
-        f"agents in turn, `save_state` after each, not synced ({AUTOGEN}). Append: a record of the same size and `fdatasync`.",
+        "to the next, without the prompt's body and the growing artifact (at most once a second): rows of their own.\n"
+        f"AutoGen: three assistant agents in turn, `save_state` after each, not synced ({AUTOGEN}).\n"
+        "Append: a record of the same size and `fdatasync`.",
         [
             Row("append + fdatasync, wall", appends_s),
             Row("durable turn, wall", [turn["wall_s"] for turn in turns], appends_s, 2),
@@ -78,6 +79,7 @@ def _turns_table(
                 [turn["cpu_s"] for turn in turns],
                 1.5,
             ),
+            Row(f"prompt's body at turn {TURNS}, CPU", [item for run in ours for item in run["body_s"][TURNS - _AROUND : TURNS]]),
             Row("rendering the growing artifact once, CPU", [item for run in ours for item in run["rendered_s"]]),
         ],
         [

@@ -1,7 +1,8 @@
 """The subject of `turns`: the real daemon over one command of `max_rounds` rounds, with a model that answers at once.
 
 Prints one JSON object: for each turn of the run the wall and CPU time since the one before it, the syncs made in it, the
-rows the database gained; beside them what is no part of a turn's price: rendering the growing artifact, memory, start.
+rows the database gained; beside them what is no part of a turn's price: the prompt's body, rendering the growing artifact,
+start.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 from council.app import build_app
 from council.daemon.service import Service
 from council.deliberation import handler
+from council.deliberation.prompts import Said
 from council.events import Event
 from council.settings import Home, load_provider_keys, load_settings
 
@@ -31,6 +33,7 @@ class Clocks:
         self.rows: Callable[[], int] = lambda: 0
         self.beside_s = 0.0
         self.rendered_s: list[float] = []
+        self.body_s: list[float] = []
         self._wall_ns, self._cpu_ns, self._syncs, self._rows = 0, 0, 0, 0
 
     def count_syncs(self) -> None:
@@ -44,7 +47,7 @@ class Clocks:
 
         return counted
 
-    def aside(self, work: Callable[..., Any]) -> Callable[..., Any]:
+    def aside(self, work: Callable[..., Any], spent_s: list[float]) -> Callable[..., Any]:
         """`work`, its CPU time on another account than the turn's in which it happens."""
 
         def timed(*arguments: Any) -> Any:
@@ -52,9 +55,8 @@ class Clocks:
             try:
                 return work(*arguments)
             finally:
-                spent = time.process_time() - started
-                self.beside_s += spent
-                self.rendered_s.append(spent)
+                spent_s.append(time.process_time() - started)
+                self.beside_s += spent_s[-1]
 
         return timed
 
@@ -80,12 +82,14 @@ def main(folder: Path) -> None:
     clocks = Clocks()
     clocks.count_syncs()
     clocks.rows = lambda: app.ledger._db.total_changes
-    handler.Task._grow = clocks.aside(handler.Task._grow)  # type: ignore[method-assign]
+    handler.Task._grow = clocks.aside(handler.Task._grow, clocks.rendered_s)  # type: ignore[method-assign]
+    Said.message = clocks.aside(Said.message, clocks.body_s)  # type: ignore[method-assign]
     app.events.subscribe(clocks.note)
     started_s = time.process_time()
     asyncio.run(Service(app, once=True).run())
     whole_s = time.process_time() - started_s
-    print(json.dumps({"turns": clocks.turns, "rendered_s": clocks.rendered_s, "whole_cpu_s": whole_s}))
+    beside = {"rendered_s": clocks.rendered_s, "body_s": clocks.body_s}
+    print(json.dumps({"turns": clocks.turns, **beside, "whole_cpu_s": whole_s}))
 
 
 if __name__ == "__main__":

@@ -139,7 +139,9 @@ def _closes(fence: tuple[str, int], bare: str, columns: int) -> bool:
 
 # --- Tokens in a block ----------------------------------------------------------------------------------------------
 
-_OPEN = re.compile(r"\[\s*ORCHESTRATOR_REQUEST", re.IGNORECASE | re.ASCII)
+_OPEN = re.compile(
+    r"\[(?i:\s*ORCHESTRATOR_REQUEST)", re.ASCII
+)  # a first character without case is searched for at once
 _ACTION = re.compile(r"\s*:\s*([A-Za-z_]{2,32})\s*\(\s*", re.ASCII)
 _QUOTED = re.compile(
     r"(?P<mark>[\"'])(?P<text>(?:(?!(?P=mark))[^\\]|\\.)*+)(?P=mark)"
