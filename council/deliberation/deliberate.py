@@ -261,11 +261,11 @@ class Deliberation:
             check = exactly(duty.ballot)
             ballot = await read_block(turn.result, Ranking, duty.instruction, ask, check=check, required=True)
             ranking = ballot.value.ranking if ballot.value else ()
-            return _with_block(turn, ballot, ranking=ranking)
+            return _with_block(turn, ballot, "Ranked without a word.", ranking=ranking)
         block = await read_block(
             turn.result, Stance, duty.instruction, ask, check=only_issued(self.transcript.issued())
         )
-        return _with_block(turn, block, stance=block.value)
+        return _with_block(turn, block, block.value.position if block.value else "", stance=block.value)
 
     def _messages(self, member: Member, instruction: Message) -> tuple[Message, ...]:
         said = self._said.message()
@@ -464,8 +464,9 @@ def names_of(protocol: ProtocolName, roles: Sequence[str], run: Run) -> Names:
     return Names() if protocol == "triad" else Names.hidden(roles, run.choice("names"))
 
 
-def _with_block(turn: Turn, block: Block[Any], **read: Any) -> Turn:
-    result = msgspec.structs.replace(turn.result, text=block.speech)
+def _with_block(turn: Turn, block: Block[Any], unspoken: str, **read: Any) -> Turn:
+    """`unspoken` is shown of an agent that said nothing beside its block."""
+    result = msgspec.structs.replace(turn.result, text=block.speech or unspoken)
     return msgspec.structs.replace(
         turn, result=result, fault=block.fault, repair=block.repair, repairs=block.repairs, **read
     )

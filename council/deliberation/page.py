@@ -169,7 +169,7 @@ def _answer(state: PageState) -> tuple[str, str, str]:
             return "Extract", synthesis.result.text, byline
         failed = [role for role, _ in state.failed_closings]
         instead = f", in place of {' and '.join(failed)}, whose closing call failed" if failed else ""
-        byline = f"Synthesis by {synthesis.role} ({synthesis.result.model}) of {turns} turns{instead}."
+        byline = f"Synthesis by {synthesis.role} ({synthesis.result.model}) of {turns} turns{instead}.{_letters(state)}"
         return "Decision", synthesis.result.text, byline
     if not state.finished:
         return "In progress", "The council is deliberating; this page grows.", ""
@@ -179,6 +179,11 @@ def _answer(state: PageState) -> tuple[str, str, str]:
         return "No decision", f"The council did not come to a decision. {_fix(state.error.fix)}", ""
     reasons = " ".join(failure.message for _, failure in state.failed_closings) or "it did not take place"
     return "No decision", f"The closing call failed: {reasons} The turns below stand for themselves.", ""
+
+
+def _letters(state: PageState) -> str:
+    """Who stands behind the letters in a text that was written without names."""
+    return "".join(f" {state.names.of(role)} is {role}." for role in state.roles) if state.names else ""
 
 
 def _fix(fix: str) -> str:

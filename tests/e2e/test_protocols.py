@@ -522,3 +522,33 @@ def test_when_every_closing_call_fails_nothing_claims_a_synthesis(
     assert "## Decision" not in page
     [receipt] = receipts(home)
     assert receipt["status"] == "degraded"
+
+
+def test_two_runs_that_differ_only_in_who_answered_first_do_not_part(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    env = {**env, "COUNCIL_TEST_RUN_SECRET": "5e" * 32}
+    for first, last in (("COORDINATOR", "AUDITOR"), ("AUDITOR", "COORDINATOR")):
+        answered = threading.Event()
+
+        def say(
+            role: str, request: RecordedRequest, first: str = first, last: str = last, go: threading.Event = answered
+        ) -> str:
+            if role == last:
+                assert go.wait(30)
+            return f"{role} {round_of(request)}"
+
+        fake.reply = council_says(say)
+        with Daemon(home, "--once", env=env) as daemon:
+            lane = first.lower()  # each with a memory of its own
+            config = {"max_rounds": 1, "protocol": "independent"}
+            drop_command(home, command(config=config, session=lane, output_artifact_path=f"artifacts/{lane}.md"))
+            daemon.wait("turn_ended", role=first)
+            answered.set()
+            daemon.process.wait(60)
+    one, other = [receipt["run_id"] for receipt in receipts(home)]
+    journals = [(home / ".council" / "runs" / run / "journal.jsonl").read_text() for run in (one, other)]
+    steps = [re.findall(r"round/1/[A-Z]+", journal) for journal in journals]
+    assert steps[0][-1] == "round/1/AUDITOR"
+    assert steps[1][-1] == "round/1/COORDINATOR"
+    assert "The runs do not part" in run_cli("diff", one, other, cwd=home).stdout
