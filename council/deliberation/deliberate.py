@@ -180,8 +180,8 @@ class Deliberation:
     async def speak(self, member: Member, round_no: int, duty: Duty) -> None:
         """One turn, heard by all that follow, and what it requests."""
         turn = await self._take_turn(member, round_no, duty, self._add)
-        self._count_failures(turn)
-        await self._fulfil_requests(member, turn)
+        self._count_failures([turn])
+        await self._fulfil_requests(member, turn, self._requests(turn))
 
     async def speak_at_once(self, members: Sequence[Member], round_no: int, duty: Callable[[Member], Duty]) -> None:
         """A turn of each, none of which hears another: as long as the slowest takes. Their requests come after it.
@@ -198,17 +198,16 @@ class Deliberation:
         try:
             await asyncio.wait(takes)
         finally:
-            for take in takes:
-                take.cancel()
-            await asyncio.wait(takes)
+            await _all_ended(takes)
             turns = [done[member.role] for member in members if member.role in done]
             self._add_unordered(turns, round_no)
+            self._changed()
         ended = _raise_first(takes)
-        for turn in turns:
-            self._count_failures(turn)
+        self._count_failures(turns)
+        asked = {turn.role: self._requests(turn) for turn in turns}  # before any is answered: no turn saw an answer
         for member in members:
             if member.role in done:
-                await self._fulfil_requests(member, done[member.role])
+                await self._fulfil_requests(member, done[member.role], asked[member.role])
         if ended:
             raise _RoundsEnd
 
@@ -328,15 +327,14 @@ class Deliberation:
         self.stopped = self._run.journal.put(_STOPPED, Stopped(name, spent.message), type=Stopped)
         raise _RoundsEnd from spent
 
-    def _count_failures(self, turn: Turn) -> None:
-        if turn.result.failure is None:
-            self._failures_in_a_row = 0
-            return
-        self._failures_in_a_row += 1
+    def _count_failures(self, turns: Sequence[Turn]) -> None:
+        """Of turns taken at once, one answer is enough."""
+        failures = [turn.result.failure for turn in turns if turn.result.failure is not None]
+        self._failures_in_a_row = self._failures_in_a_row + len(failures) if len(failures) == len(turns) else 0
         if self._failures_in_a_row >= MAX_FAILURES_IN_A_ROW:
             raise CouncilSilent(
-                f"{MAX_FAILURES_IN_A_ROW} turns in a row brought no answer; the last: {turn.result.failure.message}",
-                fix=turn.result.failure.fix,
+                f"{self._failures_in_a_row} turns in a row brought no answer; the last: {failures[-1].message}",
+                fix=failures[-1].fix,
             )
 
     def _last_fix(self) -> str:
@@ -345,12 +343,13 @@ class Deliberation:
 
     # ── requests (Protocol 93) ───────────────────────────────────────────────────────────────────────────────────────
 
-    async def _fulfil_requests(self, member: Member, turn: Turn) -> None:
-        if turn.result.failure is not None:
-            return
+    def _requests(self, turn: Turn) -> list[tuple[Request, bool]]:
+        """What a turn asks for, and of each whether it is an echo, by what was there when the agent spoke."""
         requests = parse(turn.result.text, max_requests=self._equipment.limits.max_requests_per_reply)
-        echoes = [self._is_echo(request) for request in requests]  # by what was there when the agent spoke
-        for number, (request, is_echo) in enumerate(zip(requests, echoes, strict=True), start=1):
+        return [(request, self._is_echo(request)) for request in requests]
+
+    async def _fulfil_requests(self, member: Member, turn: Turn, requests: Sequence[tuple[Request, bool]]) -> None:
+        for number, (request, is_echo) in enumerate(requests, start=1):
             name = f"round/{turn.round}/{member.role}/request/{number}"
 
             async def fulfil(request: Request = request, is_echo: bool = is_echo) -> Evidence:
@@ -470,6 +469,13 @@ def _with_block(turn: Turn, block: Block[Any], unspoken: str, **read: Any) -> Tu
     return msgspec.structs.replace(
         turn, result=result, fault=block.fault, repair=block.repair, repairs=block.repairs, **read
     )
+
+
+async def _all_ended(takes: Sequence[asyncio.Future[Turn]]) -> None:
+    """Cancels those under way, and has the failure of each looked at, so that none is logged as forgotten."""
+    for take in takes:
+        take.cancel()
+    await asyncio.gather(*takes, return_exceptions=True)
 
 
 def _raise_first(takes: Sequence[asyncio.Future[Turn]]) -> bool:

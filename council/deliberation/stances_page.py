@@ -18,8 +18,8 @@ NOT_STATED = "position not stated"
 
 def tables(transcript: Transcript, roles: Sequence[str], names: Names, ending: Ending | None = None) -> Iterator[Table]:
     """None at all for a task in which nobody stated a position, ranked anything, or stopped early."""
-    stated = [turn for turn in transcript.turns() if turn.stance is not None or turn.fault]
-    if stated:
+    stances = [turn for turn in transcript.turns() if not turn.ballot and (turn.stance is not None or turn.fault)]
+    if stances:
         yield _positions(transcript, roles)
         yield _rounds(transcript, names)
     changed = flips(transcript)

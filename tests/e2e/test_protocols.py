@@ -326,6 +326,37 @@ def test_a_sourced_minority_stands_on_the_page_beside_a_confident_majority_witho
     assert "The disk is full within a month." in fake.requests[-1].texts[1]
 
 
+def test_a_request_spoken_blind_is_no_echo_of_what_a_colleague_asked_for(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    (home / "b.md").write_text("See also [ORCHESTRATOR_REQUEST: READ_FILE(c.md)].\n")
+    (home / "c.md").write_text("the third file\n")
+    wanted = {"COORDINATOR": "b.md", "STRATEGIST": "c.md"}
+
+    def say(role: str, request: RecordedRequest) -> str:
+        return f"I ask.\n\n[ORCHESTRATOR_REQUEST: READ_FILE({wanted[role]})]" if role in wanted else "Nothing to add."
+
+    fake.reply = council_says(say)
+    page = run_once(home, env, max_rounds=1, protocol="independent")
+    assert "Provided `c.md` lines 1-1 of 1 to the council" in page
+    assert "the third file" in fake.requests[-1].texts[1]
+
+
+def test_a_round_in_which_two_of_five_answer_is_no_silent_council(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    persona = (home / "personas" / "strategist.md").read_text()
+    for role in ("HISTORIAN", "LAWYER"):
+        mine = persona.replace("STRATEGIST", role).replace("id: strategist", f"id: {role.lower()}")
+        (home / "personas" / f"{role.lower()}.md").write_text(mine)
+    answering = ("COORDINATOR", "LAWYER")
+    fake.reply = council_says(lambda role, request: "Words." if role in answering else error(500, "INTERNAL"))
+    agents = ["COORDINATOR", "STRATEGIST", "AUDITOR", "HISTORIAN", "LAWYER"]
+    page = run_once(home, env, code=7, max_rounds=1, protocol="independent", agents=agents)
+    assert front_matter(page)["status"] == "degraded"
+    assert "## Decision" in page
+
+
 def test_an_agent_that_times_out_degrades_the_run_and_the_others_go_on(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
