@@ -139,7 +139,8 @@ def admission_of(home: Home, settings: Settings, command: RunCommand) -> Admissi
     if isinstance(command, MemoryCommand):
         return admit_memory_change(command, build_memory(home), home.personas, seeds_folder(home, settings))
     with ConfinedRoot(home.root) as root:
-        return admit_deliberation(command, root, PathRules(deny=OUTPUT_DENIED))
+        rules = PathRules(deny=OUTPUT_DENIED)
+        return admit_deliberation(command, root, rules, home.personas, seeds_folder(home, settings))
 
 
 def admit_forget(command: ForgetCommand, home: Home, receipts: Receipts) -> Admission:

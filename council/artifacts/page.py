@@ -51,6 +51,16 @@ class Round:
 
 
 @dataclass(frozen=True)
+class Table:
+    """A table under a heading; `lines` stand below it as a list. All text is from agents, and is made harmless."""
+
+    heading: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Page:
     """A decision page. `heading` stands over `answer`; `notes` stand above everything when something is to be known
     before reading on; `front_matter` is flat."""
@@ -65,3 +75,4 @@ class Page:
     inputs: tuple[Request, ...]
     rounds: tuple[Round, ...]
     footnotes: tuple[Footnote, ...]
+    tables: tuple[Table, ...] = ()

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import quote
 
-from council.artifacts.page import Footnote, Page, Request, Round, Scalar, Speech
+from council.artifacts.page import Footnote, Page, Request, Round, Scalar, Speech, Table
 from council.safety.untrusted import for_markdown, plain_line
 
 _CITATION = re.compile(r"\[(E[0-9]{1,4})(?::\s*([^\[\]\n:]{1,512}):([0-9]{1,7})(?:-([0-9]{1,7}))?)?\]")
@@ -34,6 +34,7 @@ def render(page: Page, path: str) -> str:
         f"## {page.heading}",
         _cited(_own_voice(for_markdown(page.answer)), known, path),
         f"*{page.byline}*" if page.byline else "",
+        *(part for table in page.tables for part in _table(table, known, path)),
         "## Task",
         for_markdown(page.task),
         *_inputs(page.inputs),
@@ -78,6 +79,20 @@ def _given(item: Request) -> str:
     if item.outcome == "fulfilled":
         return f"{_text_line(item.detail)}[^{item.id}]"
     return f"`{_code(item.spelling)}` **could not be read:** {_text_line(item.detail)}"
+
+
+def _table(table: Table, known: Mapping[str, Footnote], path: str) -> Iterator[str]:
+    yield f"## {table.heading}"
+    if table.rows:
+        rows = [table.columns, tuple("---" for _ in table.columns)]
+        rows += [tuple(_cell(cell, known, path) for cell in row) for row in table.rows]
+        yield "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    if table.lines:
+        yield "\n".join(f"- {_cited(_own_voice(_text_line(line)), known, path)}" for line in table.lines)
+
+
+def _cell(text: str, known: Mapping[str, Footnote], path: str) -> str:
+    return _cited(_own_voice(_text_line(text)), known, path).replace("|", "\\|")
 
 
 def _round(round_: Round, known: Mapping[str, Footnote], path: str) -> Iterator[str]:

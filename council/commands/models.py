@@ -27,6 +27,7 @@ from council.ids import canonical_json, sha256_hex
 MAX_TASK_CHARS = 100_000  # about 25,000 tokens: more belongs into an input artifact
 MAX_INPUTS = 64
 MAX_ROUNDS = 100
+MAX_AGENTS = 9
 MAX_ANSWERS = 20  # what a session file keeps of tasks; older ones lie in the archive
 MIN_FORGOTTEN_CHARS = 4  # shorter ones stand in half of all words
 MAX_FORGOTTEN_CHARS = 10_000
@@ -92,13 +93,56 @@ class BudgetConfig(_CommandModel):
     ] = None
 
 
+ProtocolName = Literal["triad", "independent", "review"]
+
+
 class DeliberateConfig(_CommandModel):
     """Bounds of one deliberation."""
 
     max_rounds: Annotated[
         StrictInt, Field(ge=1, le=MAX_ROUNDS, description="How many rounds the council deliberates.")
     ] = 3
+    protocol: Annotated[
+        ProtocolName,
+        Field(
+            description="`triad`: one after the other, all hear all. `independent`: a blind first round, then critique. "
+            "`review`: blind answers, ranked without names."
+        ),
+    ] = "triad"
+    agents: Annotated[
+        tuple[StrictStr, ...] | None,
+        Field(
+            min_length=1,
+            max_length=MAX_AGENTS,
+            description="Who takes part, by role; the first one writes the decision. Unset: the triad.",
+        ),
+    ] = None
+    early_stop: Annotated[
+        StrictBool | None,
+        Field(description="End the rounds once another can bring nothing. Unset: on in `independent` only."),
+    ] = None
     budget: Annotated[BudgetConfig, Field(description="What the command may spend.")] = BudgetConfig()
+
+    @field_validator("agents")
+    @classmethod
+    def _once_each(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        names = [name.upper() for name in value or ()]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"names {twice} twice")
+        return value
+
+    @model_validator(mode="after")
+    def _fits_its_protocol(self) -> Self:
+        if self.protocol != "triad" and self.agents is not None and len(self.agents) < 2:
+            raise ValueError(f"`agents` needs at least two members for the protocol {self.protocol}")
+        if self.protocol == "review" and self.early_stop:
+            raise ValueError("`early_stop` does not go with the protocol review, which has no round to spare")
+        return self
+
+    @property
+    def stops_early(self) -> bool:
+        return self.protocol == "independent" if self.early_stop is None else self.early_stop
 
 
 class DeliberateCommand(_CommandBase):

@@ -146,6 +146,7 @@ _LINES: dict[str, Callable[[dict[str, Any], str], str]] = {
     "turn_started": lambda data, run_id: f"  -> Orchestrator to {data['role']}...",
     "turn_ended": _turn_ended,
     "request": _request,
+    "rounds_end": lambda data, run_id: f"\n--- ROUNDS END: {_shown(data['reason'])} ---",
     "synthesis": lambda data, run_id: f"\n--- CLOSING: {data['role']} ---",
     "model_retry": lambda data, run_id: (
         f"  ~  {_shown(data['error'])} Trying again in {data['wait_s']:.0f} s (attempt {data['attempt']})."

@@ -1,29 +1,33 @@
 """The deliberation itself: rounds of turns, requests fulfilled between them, a closing synthesis.
 
-Reads top-down: `deliberate → run_round → take_turn → fulfil_requests`. Every model and tool call is a step of the run,
-so a restart repeats none that is recorded. Knows neither files nor providers.
+Reads top-down: `deliberate → a protocol → speak → take_turn → fulfil_requests`. Every model and tool call is a step of
+the run, so a restart repeats none that is recorded. Knows neither files nor providers.
 """
 
 from __future__ import annotations
 
+import asyncio
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import msgspec
 
 from council.agents.manifest import AgentManifest
 from council.agents.turn import Failure, ProviderBusy, TurnResult, request_hash, take_turn
 from council.budgets import BudgetSpent, Price
-from council.deliberation.prompts import (
-    Fencer,
-    Said,
-    context_message,
-    synthesis_instruction,
-    system_text,
-    turn_instruction,
-)
-from council.deliberation.transcript import STEWARD_INPUT, Evidence, Transcript, Turn
+from council.commands.models import ProtocolName
+from council.deliberation.blocks import Block, read_block
+from council.deliberation.duties import Duty
+from council.deliberation.names import Names
+from council.deliberation.prompts import Fencer, Said, context_message, synthesis_instruction, system_text
+from council.deliberation.protocols import PROTOCOLS
+from council.deliberation.ranking import Ranking, exactly
+from council.deliberation.stance import Stance, only_issued
+from council.deliberation.stopping import Ending, reason_to_end
+from council.deliberation.transcript import STEWARD_INPUT, Closing, Evidence, Transcript, Turn
 from council.engine.runs import Parked, Run
 from council.errors import CouncilError, InputUnreadable, ToolRefused
 from council.ids import sha256_hex
@@ -93,35 +97,53 @@ class Stopped(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Rules(msgspec.Struct, frozen=True):
+    """How a council deliberates, as its command says."""
+
+    protocol: ProtocolName
+    max_rounds: int
+    early_stop: bool
+
+
 class Deliberation:
-    """One task of the council. `changed` is called whenever the transcript grew."""
+    """One task of the council. `changed` is called whenever the transcript grew.
+
+    A protocol reads `members`, `max_rounds` and the transcript, and lets members speak; it may set `closing_note`, which
+    the closing call is told.
+    """
 
     def __init__(
-        self, run: Run, equipment: Equipment, start: StartView, task: str, max_rounds: int, changed: Callable[[], None]
+        self, run: Run, equipment: Equipment, start: StartView, task: str, rules: Rules, changed: Callable[[], None]
     ) -> None:
         self._run = run
         self._equipment = equipment
         self._start = start
-        self._max_rounds = max_rounds
+        self._rules = rules
+        self.max_rounds = rules.max_rounds
+        self.members = start.members
+        self.roles = tuple(member.role for member in start.members)
+        self.names = names_of(rules.protocol, self.roles, run)
+        self.closing_note = ""
         self._changed = changed
         self._fencer = Fencer(run.secret)
-        self._said = Said(self._fencer)
+        self._said = Said(self._fencer, self.names)
         self._contexts: dict[str, Message] = {}
         self._outside = OutsideTexts()
         self._failures_in_a_row = 0
         self.transcript = Transcript(task)
-        self.synthesis: TurnResult | None = None
+        self.closings: list[Closing] = []
         self.stopped: Stopped | None = None
+        self.ending: Ending | None = None
         self._note_outside(task)  # memory holds no request at all: see `digest`
 
     async def deliberate(self, inputs: Sequence[str]) -> None:
         """All rounds, then the synthesis. Raises CouncilError when it cannot go on, Parked when it can later."""
         await self._read_inputs(inputs)
         try:
-            for round_no in range(1, self._max_rounds + 1):
-                await self._run_round(round_no)
+            await PROTOCOLS[self._rules.protocol](self)
         except _RoundsEnd:
             self._run.publish("rounds_end", reason=self.stopped.reason if self.stopped else "")
+        self._note_ending()
         if not self.stopped and not any(turn.result.failure is None for turn in self.transcript.turns()):
             raise CouncilSilent("no agent answered in any round.", fix=self._last_fix())
         await self._synthesise()
@@ -150,36 +172,106 @@ class Deliberation:
 
     # ── rounds ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _run_round(self, round_no: int) -> None:
-        last_step = f"round/{round_no}/{self._start.members[-1].role}"
-        if not self._run.journal.recorded(last_step):
-            self._run.publish("round", round=round_no, max_rounds=self._max_rounds)
-        for member in self._start.members:
-            turn = await self._take_turn(member, round_no)
-            self._count_failures(turn)
-            if turn.result.failure is None:
-                await self._fulfil_requests(member, turn)
+    def open_round(self, round_no: int, speakers: Sequence[Member]) -> None:
+        """Tells the world of a new round; not of one that is only read again."""
+        if not all(self._run.journal.recorded(f"round/{round_no}/{speaker.role}") for speaker in speakers):
+            self._run.publish("round", round=round_no, max_rounds=self.max_rounds)
 
-    async def _take_turn(self, member: Member, round_no: int) -> Turn:
-        info = TurnInfo(member.role, "turn", round_no, self._max_rounds, self.transcript.task)
-        instruction = turn_instruction(member.role, round_no, self._max_rounds)
+    async def speak(self, member: Member, round_no: int, duty: Duty) -> None:
+        """One turn, heard by all that follow, and what it requests."""
+        turn = await self._take_turn(member, round_no, duty, self._add)
+        self._count_failures([turn])
+        await self._fulfil_requests(member, turn, self._requests(turn))
+
+    async def speak_at_once(self, members: Sequence[Member], round_no: int, duty: Callable[[Member], Duty]) -> None:
+        """A turn of each, none of which hears another: as long as the slowest takes. Their requests come after it.
+
+        Nothing of this depends on who is first: turns are added in the order of `members`, ids given in that order.
+        """
+        done: dict[str, Turn] = {}
+        takes = [
+            asyncio.ensure_future(
+                self._take_turn(member, round_no, duty(member), lambda turn: done.__setitem__(turn.role, turn))
+            )
+            for member in members
+        ]
+        try:
+            await asyncio.wait(takes)
+        finally:
+            await _all_ended(takes)
+            turns = [done[member.role] for member in members if member.role in done]
+            self._add_unordered(turns, round_no)
+            self._changed()
+        ended = _raise_first(takes)
+        self._count_failures(turns)
+        asked = {turn.role: self._requests(turn) for turn in turns}  # before any is answered: no turn saw an answer
+        for member in members:
+            if member.role in done:
+                await self._fulfil_requests(member, done[member.role], asked[member.role])
+        if ended:
+            raise _RoundsEnd
+
+    def may_end(self) -> bool:
+        """True when an early stop is asked for and there is a reason for one; `ending` then says which."""
+        if self.ending is None and self._rules.early_stop and (found := reason_to_end(self.transcript, self.roles)):
+            planned = len(self.members) * self.max_rounds
+            self.ending = Ending(*found, calls_saved=planned - len(self.transcript.turns()))
+            self._run.publish("rounds_end", reason=self.ending.sentence)
+        return self.ending is not None
+
+    def choice(self, purpose: str) -> random.Random:
+        """A lot that falls the same way after every restart."""
+        return self._run.choice(purpose)
+
+    def _note_ending(self) -> None:
+        if self.stopped is not None:
+            self.ending = Ending("budget", self.stopped.reason)
+        elif self.ending is None and self._rules.early_stop:
+            self.ending = Ending("cap", f"all {self.max_rounds} rounds took place")
+
+    async def _take_turn(self, member: Member, round_no: int, duty: Duty, keep: Callable[[Turn], None]) -> Turn:
+        """`keep` gets the turn as far as it came, also when reading its block was cut off."""
+        info = TurnInfo(member.role, "turn", round_no, self.max_rounds, self.transcript.task)
         name = f"round/{round_no}/{member.role}"
         news = not self._run.journal.recorded(name)  # what a resumed run only reads again is no event
         if news:
             self._run.publish("turn_started", role=member.role, round=round_no)
-        result = await self._ask(name, member, instruction, info)
-        turn = Turn(member.role, round_no, result)
-        self._add(turn)
+        result = await self._ask(name, member, self._messages(member, duty.instruction), info)
+        turn = Turn(member.role, round_no, result, advocate=duty.advocate, ballot=duty.ballot)
+        try:
+            if result.failure is None:
+                turn = await self._read_block(turn, member, duty)
+        finally:
+            keep(turn)
         failure = result.failure.message if result.failure else ""
         if news:
             self._run.publish("turn_ended", role=member.role, round=round_no, failure=failure)
         self._changed()
         return turn
 
-    async def _ask(self, name: str, member: Member, instruction: Message, info: TurnInfo) -> TurnResult:
-        system = member.system
+    async def _read_block(self, turn: Turn, member: Member, duty: Duty) -> Turn:
+        """The turn with its stance or ranking, and its speech without that block."""
+        info = TurnInfo(member.role, "other", turn.round, self.max_rounds, self.transcript.task)
+
+        async def ask(number: int, messages: tuple[Message, ...]) -> TurnResult:
+            return await self._ask(f"round/{turn.round}/{member.role}/repair/{number}", member, messages, info)
+
+        if duty.ballot:
+            check = exactly(duty.ballot)
+            ballot = await read_block(turn.result, Ranking, duty.instruction, ask, check=check, required=True)
+            ranking = ballot.value.ranking if ballot.value else ()
+            return _with_block(turn, ballot, "Ranked without a word.", ranking=ranking)
+        block = await read_block(
+            turn.result, Stance, duty.instruction, ask, check=only_issued(self.transcript.issued())
+        )
+        return _with_block(turn, block, block.value.position if block.value else "", stance=block.value)
+
+    def _messages(self, member: Member, instruction: Message) -> tuple[Message, ...]:
         said = self._said.message()
-        messages = [self._context(member), *([said] if said else []), instruction]
+        return (self._context(member), *([said] if said else []), instruction)
+
+    async def _ask(self, name: str, member: Member, messages: tuple[Message, ...], info: TurnInfo) -> TurnResult:
+        system = member.system
         model = self._equipment.model
         asked = request_hash(self._start.model, system, messages)
         self._end_where_it_ended(name, info)
@@ -205,11 +297,21 @@ class Deliberation:
         self.transcript.entries.append(entry)
         self._said.add(entry)
 
+    def _add_unordered(self, turns: Sequence[Turn], round_no: int) -> None:
+        """Turns of a round in which nobody heard another: on the page by member, for the members in an order by lot."""
+        self.transcript.entries.extend(turns)
+        heard = list(turns)
+        self.choice(f"order/{round_no}").shuffle(heard)
+        for turn in heard:
+            self._said.add(turn)
+
     def _end_where_it_ended(self, name: str, info: TurnInfo) -> None:
-        """A resumed run stops before the same step, whatever the budget says now."""
-        if info.purpose == "turn" and self._run.journal.recorded(_STOPPED):
-            stopped = self._run.journal.put(_STOPPED, Stopped("", ""), type=Stopped)
-            if stopped.before == name:
+        """A resumed run stops before the same step, whatever the budget says now; with it stops every turn that was to be
+        taken at the same time and was not."""
+        journal = self._run.journal
+        if info.purpose == "turn" and journal.recorded(_STOPPED):
+            stopped = journal.put(_STOPPED, Stopped("", ""), type=Stopped)
+            if stopped.before == name or not journal.recorded(name):
                 self.stopped = stopped
                 raise _RoundsEnd
 
@@ -225,15 +327,14 @@ class Deliberation:
         self.stopped = self._run.journal.put(_STOPPED, Stopped(name, spent.message), type=Stopped)
         raise _RoundsEnd from spent
 
-    def _count_failures(self, turn: Turn) -> None:
-        if turn.result.failure is None:
-            self._failures_in_a_row = 0
-            return
-        self._failures_in_a_row += 1
+    def _count_failures(self, turns: Sequence[Turn]) -> None:
+        """Of turns taken at once, one answer is enough."""
+        failures = [turn.result.failure for turn in turns if turn.result.failure is not None]
+        self._failures_in_a_row = self._failures_in_a_row + len(failures) if len(failures) == len(turns) else 0
         if self._failures_in_a_row >= MAX_FAILURES_IN_A_ROW:
             raise CouncilSilent(
-                f"{MAX_FAILURES_IN_A_ROW} turns in a row brought no answer; the last: {turn.result.failure.message}",
-                fix=turn.result.failure.fix,
+                f"{self._failures_in_a_row} turns in a row brought no answer; the last: {failures[-1].message}",
+                fix=failures[-1].fix,
             )
 
     def _last_fix(self) -> str:
@@ -242,10 +343,13 @@ class Deliberation:
 
     # ── requests (Protocol 93) ───────────────────────────────────────────────────────────────────────────────────────
 
-    async def _fulfil_requests(self, member: Member, turn: Turn) -> None:
+    def _requests(self, turn: Turn) -> list[tuple[Request, bool]]:
+        """What a turn asks for, and of each whether it is an echo, by what was there when the agent spoke."""
         requests = parse(turn.result.text, max_requests=self._equipment.limits.max_requests_per_reply)
-        echoes = [self._is_echo(request) for request in requests]  # by what was there when the agent spoke
-        for number, (request, is_echo) in enumerate(zip(requests, echoes, strict=True), start=1):
+        return [(request, self._is_echo(request)) for request in requests]
+
+    async def _fulfil_requests(self, member: Member, turn: Turn, requests: Sequence[tuple[Request, bool]]) -> None:
+        for number, (request, is_echo) in enumerate(requests, start=1):
             name = f"round/{turn.round}/{member.role}/request/{number}"
 
             async def fulfil(request: Request = request, is_echo: bool = is_echo) -> Evidence:
@@ -352,11 +456,46 @@ class Deliberation:
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _synthesise(self) -> None:
-        chair = self._start.members[0]
-        info = TurnInfo(chair.role, "synthesis", self._max_rounds, self._max_rounds, self.transcript.task)
-        self._run.publish("synthesis", role=chair.role)
-        self.synthesis = await self._ask("synthesis", chair, synthesis_instruction(), info)
-        self._changed()
+        """The chair's closing call; where it fails, the next member's. A spent budget would refuse every other one too."""
+        instruction = synthesis_instruction(self.closing_note)
+        for chair in self.members:
+            name = "synthesis" if chair is self.members[0] else f"synthesis/{chair.role}"
+            info = TurnInfo(chair.role, "synthesis", self.max_rounds, self.max_rounds, self.transcript.task)
+            self._run.publish("synthesis", role=chair.role)
+            result = await self._ask(name, chair, self._messages(chair, instruction), info)
+            self.closings.append(Closing(chair.role, result))
+            self._changed()
+            if result.failure is None or result.failure.kind == "budget":
+                return
+
+
+def names_of(protocol: ProtocolName, roles: Sequence[str], run: Run) -> Names:
+    """What the members call one another: the triad goes by roles."""
+    return Names() if protocol == "triad" else Names.hidden(roles, run.choice("names"))
+
+
+def _with_block(turn: Turn, block: Block[Any], unspoken: str, **read: Any) -> Turn:
+    """`unspoken` is shown of an agent that said nothing beside its block."""
+    result = msgspec.structs.replace(turn.result, text=block.speech or unspoken)
+    return msgspec.structs.replace(
+        turn, result=result, fault=block.fault, repair=block.repair, repairs=block.repairs, **read
+    )
+
+
+async def _all_ended(takes: Sequence[asyncio.Future[Turn]]) -> None:
+    """Cancels those under way, and has the failure of each looked at, so that none is logged as forgotten."""
+    for take in takes:
+        take.cancel()
+    await asyncio.gather(*takes, return_exceptions=True)
+
+
+def _raise_first(takes: Sequence[asyncio.Future[Turn]]) -> bool:
+    """Raises what the first of these raised, other than that the rounds end; True when one said that."""
+    failures = [failure for take in takes if (failure := take.exception()) is not None]
+    for failure in failures:
+        if not isinstance(failure, _RoundsEnd):
+            raise failure
+    return bool(failures)
 
 
 def enlist(manifest: AgentManifest, tools: ToolRegistry, memory: str) -> Member:

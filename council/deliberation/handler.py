@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import logging
 import posixpath
 import re
@@ -9,17 +10,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from council.agents.manifest import load_personas, require_roles
+from council.agents.manifest import AgentManifest, load_personas, require_roles
 from council.agents.memory import Memory, MemoryMessage, RememberedTask, Session, digest, excerpt
 from council.artifacts.render import render
 from council.budgets import Price
 from council.commands.models import COMMANDS, BudgetConfig, DeliberateCommand, RunCommand
-from council.deliberation.deliberate import Deliberation, Equipment, Limits, StartView, enlist
+from council.deliberation.deliberate import Deliberation, Equipment, Limits, Rules, StartView, enlist
+from council.deliberation.names import Names
 from council.deliberation.page import PageState, build_page, cost_of, status_of, tokens_of
 from council.deliberation.transcript import Evidence, Transcript, Turn
 from council.engine.commit import Output
 from council.engine.runs import Admission, Finish, Outcome, Run
-from council.errors import CommandInvalid, Drift, PathRefused, StorageFailed
+from council.errors import CommandInvalid, Drift, PathRefused, PersonaError, StorageFailed
 from council.ids import Clock, slugify
 from council.llm.base import Model
 from council.safety.untrusted import plain_line
@@ -63,14 +65,20 @@ class DeliberateHandler:
 
     def admit(self, command: RunCommand) -> Admission:
         assert isinstance(command, DeliberateCommand)
-        return admit_deliberation(command, self._setup.root, self._setup.output_rules)
+        setup = self._setup
+        return admit_deliberation(command, setup.root, setup.output_rules, setup.personas, setup.seeds)
 
     def begin(self, run: Run) -> Task:
         return Task(run, self._setup)
 
 
-def admit_deliberation(command: DeliberateCommand, root: ConfinedRoot, output_rules: PathRules) -> Admission:
-    """Title and output path of a command; needs no model. Raises CommandInvalid when the path will not do."""
+def admit_deliberation(
+    command: DeliberateCommand, root: ConfinedRoot, output_rules: PathRules, personas: Path, seeds: Path | None
+) -> Admission:
+    """Title and output path of a command; needs no model. Raises CommandInvalid when the path will not do, or an agent is
+    not known."""
+    if command.config.agents is not None:
+        members_of(command, personas, seeds)
     title = title_of(command.task_description)
     return Admission(title, _output_path(root, output_rules, command.output_artifact_path, title))
 
@@ -101,6 +109,38 @@ def _output_path(root: ConfinedRoot, rules: PathRules, wanted: str, title: str) 
     return path
 
 
+def members_of(command: DeliberateCommand, personas: Path, seeds: Path | None) -> list[AgentManifest]:
+    """Who takes part, in their order. Raises CommandInvalid for a name in `config.agents` that has no persona,
+    PersonaError when a persona cannot be read or one of the triad is missing."""
+    named = command.config.agents
+    try:
+        known = load_personas(personas, seeds)
+    except PersonaError as error:
+        if named is None:
+            raise
+        raise CommandInvalid(error.message, fix=error.fix, field="config.agents") from error
+    if named is None:
+        return require_roles(known, TRIAD)
+    members = [_member(name, known) for name in named]
+    twice = next((member.role for member in members if members.count(member) > 1), None)
+    if twice is not None:
+        raise CommandInvalid(f"`config.agents` names {twice} twice.", fix="name each agent once", field="config.agents")
+    return members
+
+
+def _member(name: str, known: dict[str, AgentManifest]) -> AgentManifest:
+    """By role or by id, in whatever case."""
+    by_name = {manifest.id.upper(): manifest for manifest in known.values()} | known
+    if name.upper() in by_name:
+        return by_name[name.upper()]
+    near = difflib.get_close_matches(name.upper()[:100], sorted(by_name), n=1, cutoff=0.0)
+    raise CommandInvalid(
+        f"`config.agents` names {plain_line(name, 60)}, and no persona in personas/ has that role.",
+        fix=f"did you mean {by_name[near[0]].role}? known: {', '.join(sorted(known))}" if near else "add a persona",
+        field="config.agents",
+    )
+
+
 class Task:
     """One deliberate command being worked on (an engine Execution)."""
 
@@ -127,8 +167,10 @@ class Task:
         setup = self._setup
         model = setup.model_for(self._run, self._command.config.budget)
         equipment = Equipment(model, setup.tools, setup.limits, setup.seconds_to_midnight)
-        task, max_rounds = self._command.task_description, self._command.config.max_rounds
-        self._deliberation = Deliberation(self._run, equipment, self._start, task, max_rounds, self._grow)
+        config = self._command.config
+        rules = Rules(config.protocol, config.max_rounds, config.stops_early)
+        task = self._command.task_description
+        self._deliberation = Deliberation(self._run, equipment, self._start, task, rules, self._grow)
         self._grow()
         await self._deliberation.deliberate(self._command.input_artifacts)
 
@@ -160,7 +202,7 @@ class Task:
         setup = self._setup
         members = []
         notes: list[str] = []
-        for manifest in require_roles(load_personas(setup.personas, setup.seeds), TRIAD):
+        for manifest in members_of(self._command, setup.personas, setup.seeds):
             loaded = setup.memory.load(manifest.role, self._run.header.lane)
             members.append(enlist(manifest, setup.tools, digest(loaded.session)))
             notes += [f"Memory: {loaded.damage}."] if loaded.damage else []
@@ -173,10 +215,12 @@ class Task:
         return PageState(
             header=self._run.header,
             transcript=task.transcript if task else Transcript(self._command.task_description),
-            synthesis=task.synthesis if task else None,
-            roles=tuple(member.role for member in self._start.members) or TRIAD,
+            closings=tuple(task.closings) if task else (),
+            roles=tuple(member.role for member in self._start.members) or self._command.config.agents or TRIAD,
             model=self._start.model,
-            max_rounds=self._command.config.max_rounds,
+            protocol=self._command.config.protocol,
+            names=task.names if task else Names(),
+            ending=task.ending if task else None,
             notes=(*self._start.notes, *([_DRIFTED] if self._run.journal.accepts_drift else [])),
             price=self._start.price,
             stopped=task.stopped.reason if task and task.stopped else "",
@@ -218,14 +262,15 @@ class Task:
         return outputs
 
     def _remembered(self, state: PageState, role: str) -> RememberedTask:
-        answer = state.synthesis.text if state.synthesis and not state.synthesis.failure else ""
+        synthesis = state.synthesis
+        answer = synthesis.result.text if synthesis else ""
         messages = [MemoryMessage("user", state.transcript.task)]
         for entry in state.transcript.entries:
             if isinstance(entry, Turn) and entry.role == role and entry.result.failure is None:
                 messages.append(MemoryMessage("model", entry.result.text))
             elif isinstance(entry, Evidence) and entry.asked_by == role and entry.ok:
                 messages.append(MemoryMessage("user", f"CONTEXT_PROVIDED: {entry.title} sha256 {entry.sha256}"))
-        if role == state.roles[0] and answer:
+        if synthesis is not None and role == synthesis.role:
             messages.append(MemoryMessage("model", answer))
         return RememberedTask(
             run_id=self._run.id,

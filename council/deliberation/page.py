@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from council.agents.turn import TurnResult
+from council.agents.turn import Failure, TurnResult
 from council.artifacts.page import Footnote, Page, Request, Round, Speech
 from council.budgets import Price
-from council.deliberation.transcript import STEWARD_INPUT, Evidence, Transcript, Turn
+from council.commands.models import ProtocolName
+from council.deliberation.names import Names
+from council.deliberation.stances_page import tables
+from council.deliberation.stopping import Ending
+from council.deliberation.transcript import STEWARD_INPUT, Closing, Evidence, Transcript, Turn
 from council.engine.receipts import ErrorRef, TokenCount
 from council.engine.records import RunHeader, RunStatus
 from council.llm.base import Usage
@@ -24,11 +28,13 @@ class PageState:
 
     header: RunHeader
     transcript: Transcript
-    synthesis: TurnResult | None
+    closings: Sequence[Closing]
     roles: Sequence[str]
     model: str
-    max_rounds: int
     notes: Sequence[str]
+    protocol: ProtocolName = "triad"
+    names: Names = field(default_factory=Names)
+    ending: Ending | None = None
     price: Price | None = None
     stopped: str = ""
     error: ErrorRef | None = None
@@ -36,6 +42,20 @@ class PageState:
     cancelled_by: str = ""
     finished: str = ""
     displaced: str = ""
+
+    @property
+    def synthesis(self) -> Closing | None:
+        """The closing call that brought the decision, None when none did."""
+        return next((closing for closing in self.closings if closing.result.failure is None), None)
+
+    @property
+    def failed_closings(self) -> list[tuple[str, Failure]]:
+        return [(closing.role, closing.result.failure) for closing in self.closings if closing.result.failure]
+
+    def results(self) -> list[TurnResult]:
+        """Of all calls, in order."""
+        turns = [result for turn in self.transcript.turns() for result in (turn.result, *turn.repairs)]
+        return [*turns, *(closing.result for closing in self.closings)]
 
 
 def status_of(state: PageState) -> RunStatus:
@@ -48,7 +68,7 @@ def status_of(state: PageState) -> RunStatus:
         any(turn.result.failure is not None for turn in state.transcript.turns())
         or any(not item.ok for item in state.transcript.inputs)
         or state.synthesis is None
-        or state.synthesis.failure is not None
+        or state.failed_closings
         or _cut_off(state)
         or state.stopped
     )
@@ -57,8 +77,7 @@ def status_of(state: PageState) -> RunStatus:
 
 def tokens_of(state: PageState) -> tuple[int, TokenCount]:
     """Calls made, and their tokens."""
-    results = [turn.result for turn in state.transcript.turns()]
-    results += [state.synthesis] if state.synthesis else []
+    results = state.results()
     answered = [result for result in results if result.failure is None]
     known = [result.usage for result in answered if result.usage is not None]
     count = TokenCount(
@@ -91,6 +110,7 @@ def build_page(state: PageState) -> Page:
         heading=heading,
         answer=answer,
         byline=byline,
+        tables=tuple(tables(state.transcript, state.roles, state.names, state.ending)),
         task=state.transcript.task,
         inputs=tuple(_request(item) for item in state.transcript.inputs),
         rounds=tuple(_rounds(state.transcript)),
@@ -114,6 +134,8 @@ def _front_matter(state: PageState, status: str) -> dict[str, str | int | float 
         "mode": mode_of(state.model),
         "created": state.header.created,
         "finished": state.finished or None,
+        "protocol": state.protocol,
+        **_ended(state.ending),
         "rounds": len({turn.round for turn in state.transcript.turns()}),
         "agents": tuple(state.roles),
         "model": state.model,
@@ -126,6 +148,10 @@ def _front_matter(state: PageState, status: str) -> dict[str, str | int | float 
     }
 
 
+def _ended(ending: Ending | None) -> dict[str, str | int]:
+    return {"stopped": ending.why, "calls_saved": ending.calls_saved} if ending is not None else {}
+
+
 def _shown_cost(state: PageState) -> str:
     cost = cost_of(state)
     if cost is None:
@@ -136,23 +162,28 @@ def _shown_cost(state: PageState) -> str:
 def _answer(state: PageState) -> tuple[str, str, str]:
     """Heading, text, byline. The words decision and synthesis stand only over a real one."""
     turns = len(state.transcript.turns())
-    if state.synthesis is not None and state.synthesis.failure is None:
-        chair = state.roles[0] if state.roles else ""
+    synthesis = state.synthesis
+    if synthesis is not None:
         if mode_of(state.model) == "offline-extractive":
-            return (
-                "Extract",
-                state.synthesis.text,
-                f"Extracted offline after {turns} turns; no language model took part.",
-            )
-        return "Decision", state.synthesis.text, f"Synthesis by {chair} ({state.synthesis.model}) of {turns} turns."
+            byline = f"Extracted offline after {turns} turns; no language model took part."
+            return "Extract", synthesis.result.text, byline
+        failed = [role for role, _ in state.failed_closings]
+        instead = f", in place of {' and '.join(failed)}, whose closing call failed" if failed else ""
+        byline = f"Synthesis by {synthesis.role} ({synthesis.result.model}) of {turns} turns{instead}.{_letters(state)}"
+        return "Decision", synthesis.result.text, byline
     if not state.finished:
         return "In progress", "The council is deliberating; this page grows.", ""
     if state.cancelled:
         return "Cancelled", "The run was cancelled before the council decided. What was said until then is below.", ""
     if state.error is not None:
         return "No decision", f"The council did not come to a decision. {_fix(state.error.fix)}", ""
-    reason = state.synthesis.failure.message if state.synthesis and state.synthesis.failure else "it did not take place"
-    return "No decision", f"The closing call failed: {reason} The turns below stand for themselves.", ""
+    reasons = " ".join(failure.message for _, failure in state.failed_closings) or "it did not take place"
+    return "No decision", f"The closing call failed: {reasons} The turns below stand for themselves.", ""
+
+
+def _letters(state: PageState) -> str:
+    """Who stands behind the letters in a text that was written without names."""
+    return "".join(f" {state.names.of(role)} is {role}." for role in state.roles) if state.names else ""
 
 
 def _fix(fix: str) -> str:
@@ -175,8 +206,10 @@ def _notes(state: PageState, status: str) -> list[str]:
         notes.append(
             f"{turn.role} did not answer in round {turn.round} ({turn.result.failure.kind}): {turn.result.failure.message}"
         )
-    if state.synthesis is not None and state.synthesis.failure is not None:
-        notes.append(f"The closing call failed ({state.synthesis.failure.kind}): {state.synthesis.failure.message}")
+    for role, failure in state.failed_closings:
+        notes.append(f"The closing call of {role} failed ({failure.kind}): {failure.message}")
+    if state.failed_closings and state.synthesis is not None:
+        notes.append(f"The decision was written by {state.synthesis.role} in its place.")
     if state.finished and _cut_off(state):
         notes.append("A reply reached its token limit and is cut off; raise `max_output_tokens`.")
     cut = [item for item in state.transcript.inputs if "cut to fit" in item.title]
@@ -187,7 +220,7 @@ def _notes(state: PageState, status: str) -> list[str]:
 
 
 def _cut_off(state: PageState) -> bool:
-    results = [turn.result for turn in state.transcript.turns()] + ([state.synthesis] if state.synthesis else [])
+    results = [turn.result for turn in state.transcript.turns()] + [closing.result for closing in state.closings]
     return any(result.finish == "length" and result.failure is None for result in results)
 
 

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Sequence
 
 from council.agents.manifest import AgentManifest
+from council.deliberation.names import Names
 from council.deliberation.transcript import Evidence, Turn
 from council.ids import sha256_hex
 from council.llm.base import Message, Source
@@ -60,13 +61,13 @@ class Fencer:
             numbered=bool(item.path),
         )
 
-    def speech(self, turn: Turn, ordinal: int) -> str:
+    def speech(self, turn: Turn, ordinal: int, names: Names) -> str:
         """A colleague's words: he may quote anything, and cannot speak as another."""
-        text = turn.result.text
+        text = names.text(_spoken(turn))
         return fence(
             text,
             secret=self._secret,
-            source_id=turn.role,
+            source_id=names.of(turn.role),
             path="",
             sha256=sha256_hex(text),
             ordinal=ordinal,
@@ -94,8 +95,9 @@ class Said:
     """The second message: everything said, asked and provided so far, in order. What is added is rendered and hashed once,
     so that a turn late in a long task costs what an early one does."""
 
-    def __init__(self, fencer: Fencer) -> None:
+    def __init__(self, fencer: Fencer, names: Names) -> None:
         self._fencer = fencer
+        self._names = names
         self._count = 0
         self._round = 0
         self._parts = ["# The deliberation so far"]
@@ -109,9 +111,9 @@ class Said:
         ordinal = _FIRST_TURN_ORDINAL + self._count
         self._count += 1
         if isinstance(entry, Turn):
-            self._append(_said(entry, self._fencer, ordinal))
+            self._append(_said(entry, self._fencer, ordinal, self._names))
             return
-        self._append(_provided(entry, self._fencer))
+        self._append(_provided(entry, self._fencer, self._names))
         if entry.id:
             self._sources += (entry.source(),)
 
@@ -128,14 +130,8 @@ class Said:
         return Message("user", self._parts[0], self._sources, self._hash.hexdigest())
 
 
-def turn_instruction(role: str, round_no: int, max_rounds: int) -> Message:
-    return Message(
-        "user", f"This is round {round_no} of {max_rounds}. As the {role}, provide your analysis or next step."
-    )
-
-
-def synthesis_instruction() -> Message:
-    return Message("user", _SYNTHESIS)
+def synthesis_instruction(note: str = "") -> Message:
+    return Message("user", f"{note}\n\n{_SYNTHESIS}" if note else _SYNTHESIS)
 
 
 def _given(item: Evidence, fencer: Fencer) -> str:
@@ -146,16 +142,29 @@ def _given(item: Evidence, fencer: Fencer) -> str:
     return f"CONTEXT_PROVIDED: {item.id}, {item.title}\n{fencer.evidence(item)}"
 
 
-def _said(turn: Turn, fencer: Fencer, ordinal: int) -> str:
+def _said(turn: Turn, fencer: Fencer, ordinal: int, names: Names) -> str:
+    name = names.of(turn.role)
     if turn.result.failure is not None:
-        return f"**{turn.role}** did not answer."
-    return f"**{turn.role}:**\n{fencer.speech(turn, ordinal)}"
+        return f"**{name}** did not answer."
+    duty = " (as the devil's advocate)" if turn.advocate and names else ""
+    return f"**{name}{duty}:**\n{fencer.speech(turn, ordinal, names)}"
 
 
-def _provided(item: Evidence, fencer: Fencer) -> str:
+def _spoken(turn: Turn) -> str:
+    """A turn's speech and where its speaker stands."""
+    stance = turn.stance
+    if stance is None:
+        return turn.result.text
+    evidence = ", ".join(stance.evidence) or "none named"
+    standing = f"Position: {stance.position} (confidence {stance.confidence:.2f}; evidence: {evidence})"
+    return f"{turn.result.text}\n\n{standing}".strip()
+
+
+def _provided(item: Evidence, fencer: Fencer, names: Names) -> str:
+    asked_by = names.of(item.asked_by)
     if item.repeats:
-        return f"CONTEXT_PROVIDED for {item.asked_by}: {item.title} is already above as {item.repeats}."
+        return f"CONTEXT_PROVIDED for {asked_by}: {item.title} is already above as {item.repeats}."
     if not item.ok:
         shown = f"{item.action}({item.argument})" if item.action else "the request"
-        return f"CONTEXT_ERROR for {item.asked_by}: {shown}: {item.error}"
-    return f"CONTEXT_PROVIDED for {item.asked_by}: {item.id}, {item.title}\n{fencer.evidence(item)}"
+        return f"CONTEXT_ERROR for {asked_by}: {shown}: {item.error}"
+    return f"CONTEXT_PROVIDED for {asked_by}: {item.id}, {item.title}\n{fencer.evidence(item)}"

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from council.agents.turn import TurnResult
+from council.deliberation.stance import Stance
 from council.llm.base import Source
+from council.llm.structured import Repair
 
 STEWARD_INPUT = "STEWARD"
 
@@ -43,8 +45,30 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Turn(msgspec.Struct, frozen=True):
+    """What an agent said in a round. The text of `result` is its speech: a block that was read is taken out of it.
+
+    `stance` is None when no position was stated; `fault` says why a block could not be read, `repair` what was done to
+    read it, `repairs` are the calls that took. `advocate`: spoke as the devil's advocate. `ballot`: the answers that it was
+    asked to rank instead of taking a stance; `ranking`: those in its order, empty where it gave none.
+    """
+
     role: str
     round: int
+    result: TurnResult
+    stance: Stance | None = None
+    fault: str = ""
+    repair: Repair = "none"
+    repairs: tuple[TurnResult, ...] = ()
+    advocate: bool = False
+    ballot: tuple[str, ...] = ()
+    ranking: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Closing:
+    """A closing call: of the chair or, where that failed, of the next member."""
+
+    role: str
     result: TurnResult
 
 
@@ -62,6 +86,14 @@ class Transcript:
     def evidence(self) -> list[Evidence]:
         """All evidence, inputs first, in the order of their ids."""
         return [*self.inputs, *(entry for entry in self.entries if isinstance(entry, Evidence))]
+
+    def issued(self) -> list[str]:
+        """The ids of all evidence so far."""
+        return [item.id for item in self.evidence() if item.id]
+
+    def last_stances(self) -> dict[str, Stance | None]:
+        """By role, what each agent that answered held in its last turn that asks for it; None: not stated."""
+        return {turn.role: turn.stance for turn in self.turns() if turn.result.failure is None and not turn.ballot}
 
     def next_id(self) -> str:
         return f"E{sum(bool(item.id) for item in self.evidence()) + 1}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Literal
 
 from council.engine.journal import FileJournal, RecordedStep
@@ -38,12 +37,18 @@ class Divergence:
 
 
 def diff(first: FileJournal, second: FileJournal) -> Divergence:
-    """The first divergence of two runs' steps."""
+    """The first divergence of two runs' steps. Steps that were under way at once may stand in either order."""
+    left = {step.name: step for step in _steps(first)}
+    right = {step.name: step for step in _steps(second)}
     same = 0
-    for one, other in zip_longest(_steps(first), _steps(second)):
+    while left or right:
+        one, other = next(iter(left.values()), None), next(iter(right.values()), None)
+        if one is not None and other is not None and other.name in left:
+            other = right.get(one.name, other)
         kind = _kind(one, other)
-        if kind != "same":
+        if kind != "same" or one is None:
             return Divergence(kind, same, _name(one), _name(other), _answer(one), _answer(other))
+        del left[one.name], right[one.name]
         same += 1
     return Divergence("same", same)
 

@@ -1,0 +1,64 @@
+"""The block at the end of a turn: taken out of what is shown, validated, and asked for again where it does not fit.
+
+A request of a repair turn is short: the agent's system text, what it was asked, its own reply, what is wrong with it. It
+does not carry the transcript again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel
+
+from council.agents.turn import TurnResult
+from council.llm.base import Message
+from council.llm.structured import Check, Parsed, Repair, Said, parse_block, repair_turns
+
+T = TypeVar("T", bound=BaseModel)
+Ask = Callable[[int, tuple[Message, ...]], Awaitable[TurnResult]]  # repair turn N, as a step
+
+
+@dataclass(frozen=True)
+class Block(Generic[T]):
+    """What the end of a turn brought. `value` None and `fault` empty: there is no block. `speech` is the turn without
+    it; `repairs` are the calls that mended it, `repair` the strongest thing that was done to read it."""
+
+    value: T | None
+    speech: str
+    repair: Repair = "none"
+    repairs: tuple[TurnResult, ...] = ()
+    fault: str = ""
+
+
+async def read_block(
+    result: TurnResult, type: type[T], instruction: Message, ask: Ask, *, check: Check[T], required: bool = False
+) -> Block[T]:
+    """The block of a turn, mended with at most two more calls. `required`: also one that is missing is asked for.
+
+    A turn whose block stays unreadable is shown whole. What `ask` raises is raised.
+    """
+    complete = result.finish == "stop"
+    parsed = parse_block(result.text, type, complete=complete, check=check)
+    if not parsed.found and not required:
+        return Block(None, result.text)
+    replies: list[TurnResult] = []
+
+    async def ask_again(turn: int, messages: tuple[Message, ...]) -> Said | None:
+        reply = await ask(turn, messages)
+        replies.append(reply)
+        return None if reply.failure is not None else Said(reply.text, reply.finish == "stop")
+
+    said = Said(result.text, complete)
+    settled = await repair_turns(parsed, said, (instruction,), type, ask_again, check=check)
+    if settled.value is None:
+        faults = "; ".join(str(problem) for problem in settled.problems)
+        return Block(None, result.text, settled.repair, tuple(replies), faults or "no block")
+    return Block(settled.value, _speech(parsed, result.text), settled.repair, tuple(replies))
+
+
+def _speech(parsed: Parsed[T], text: str) -> str:
+    if not parsed.found:
+        return text
+    return "\n\n".join(part.strip() for part in (parsed.before, parsed.after) if part.strip())

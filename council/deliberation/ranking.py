@@ -1,0 +1,62 @@
+"""Answers ranked by all, counted by code (Borda): of n answers the first of a ballot gets n-1 points, the last none. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict
+
+from council.deliberation.transcript import Transcript
+from council.llm.structured import Check, Problem
+
+
+class Ranking(BaseModel):
+    """A ballot: letters of answers, best first."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    ranking: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Count:
+    """What an answer got: points, and on how many ballots it stood first."""
+
+    letter: str
+    points: int
+    firsts: int
+
+
+def exactly(letters: Sequence[str]) -> Check[Ranking]:
+    """A check that refuses a ballot which does not name each of the letters once."""
+
+    def check(ballot: Ranking) -> Iterable[Problem]:
+        if sorted(ballot.ranking) != sorted(letters):
+            yield Problem("schema", f"must name each of {', '.join(letters)} once and nothing else", "ranking")
+
+    return check
+
+
+def borda(transcript: Transcript, letters: Sequence[str]) -> list[Count]:
+    """The count over all ballots that were given, the best first; equal ones by letter."""
+    ballots = [turn.ranking for turn in transcript.turns() if turn.ranking]
+    counts = [
+        Count(
+            letter,
+            sum(len(ballot) - 1 - ballot.index(letter) for ballot in ballots),
+            sum(ballot[0] == letter for ballot in ballots),
+        )
+        for letter in letters
+    ]
+    return sorted(counts, key=lambda count: (-count.points, count.letter))
+
+
+def count_in_words(counts: Sequence[Count]) -> str:
+    """For the chair."""
+    if not any(count.points for count in counts):
+        return "The members were asked to rank the answers of round 1, and no ranking could be read."
+    listed = ", ".join(f"Member {count.letter} {count.points} points" for count in counts)
+    return (
+        f"The members ranked the answers of round 1. Borda count: {listed}. A count is no proof: judge by the reasons."
+    )

@@ -1,0 +1,585 @@
+"""How a council deliberates: protocols, stances, early stops, the chair's stand-ins, through the real daemon."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, slow, text
+from tests.harness import Daemon, command, drop_command, receipts, run_cli
+
+ROLES = ("COORDINATOR", "STRATEGIST", "AUDITOR")
+CLOSING = "The rounds are over"
+Say = Callable[[str, RecordedRequest], str | FakeReply]
+
+
+def role_of(request: RecordedRequest) -> str:
+    found = re.search(r"You are ([A-Z]+), a member of an AI council", request.system)
+    assert found is not None
+    return found[1]
+
+
+def is_closing(request: RecordedRequest) -> bool:
+    return CLOSING in request.texts[-1]
+
+
+def round_of(request: RecordedRequest) -> int:
+    """The round that a turn's instruction names; 1 for the blind one."""
+    return int((re.search(r"This is round (\d+)", request.texts[-1]) or ["", "1"])[1])
+
+
+def stance(position: str, *evidence: str, confidence: float = 0.8, words: str = "I looked at it.") -> str:
+    block = {"position": position, "confidence": confidence, "evidence": evidence, "would_change": "a new measurement"}
+    return f"{words}\n\n```council\n{json.dumps(block)}\n```"
+
+
+def council_says(say: Say, *, closing: str = "The decision.") -> Callable[[RecordedRequest], FakeReply]:
+    def reply(request: RecordedRequest) -> FakeReply:
+        if is_closing(request):
+            return text(closing)
+        said = say(role_of(request), request)
+        return text(said) if isinstance(said, str) else said
+
+    return reply
+
+
+def run_once(home: Path, env: dict[str, str], *, code: int = 0, **config: Any) -> str:
+    """Runs one command over `a.md` to its end; its page, which a replay must give byte for byte."""
+    (home / "a.md").write_text("The disk holds 40 GB.\nThe archive grows by 40 GB a month.\n")
+    drop_command(home, command(input_artifacts=["a.md"], config=config))
+    done = run_cli("run", "--once", cwd=home, env={**env, "COUNCIL_MODEL_ATTEMPTS": "1"})
+    assert done.returncode == code, done.stderr
+    check = run_cli("replay", "last", "--check", cwd=home)
+    assert check.returncode == 0, check.stdout + check.stderr
+    return (home / "artifacts" / "out.md").read_text()
+
+
+def front_matter(page: str) -> dict[str, Any]:
+    keys = yaml.safe_load(page.split("---\n")[1])
+    assert isinstance(keys, dict)
+    return keys
+
+
+def section(page: str, heading: str) -> str:
+    """The text under one heading of the page."""
+    return page.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
+
+
+# ── stances ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_stance_stands_in_a_table_and_not_in_the_speech(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    fake.reply = council_says(lambda role, request: stance("Buy a disk.", "E1", words=f"The {role} has read."))
+    page = run_once(home, env, max_rounds=1)
+    assert len(fake.requests) == 4
+    assert "| Buy a disk. | COORDINATOR, STRATEGIST, AUDITOR | 0.80, 0.80, 0.80 | [E1 a.md:1-2](../a.md#L1) |" in page
+    row = "| 1 | STRATEGIST | Buy a disk. | 0.80 | [E1 a.md:1-2](../a.md#L1) | a new measurement |"
+    assert row in section(page, "Stances, round by round")
+    assert "The STRATEGIST has read." in page
+    assert "would_change" not in page
+    strategist = next(request for request in fake.requests if role_of(request) == "STRATEGIST")
+    assert "Position: Buy a disk. (confidence 0.80; evidence: E1)" in strategist.texts[1]
+    assert "would_change" not in strategist.texts[1]
+
+
+def test_a_reply_without_a_stance_is_no_failure_and_costs_no_call(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = council_says(lambda role, request: "I agree." if role != "AUDITOR" else stance("Wait.", "E1"))
+    page = run_once(home, env, max_rounds=1)
+    assert len(fake.requests) == 4
+    assert front_matter(page)["status"] == "succeeded"
+    assert "| position not stated | COORDINATOR, STRATEGIST |" in section(page, "Positions")
+
+
+def test_an_evidence_id_that_was_never_issued_is_asked_for_again(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    def say(role: str, request: RecordedRequest) -> str:
+        if "cannot be used as it stands" in request.texts[-1]:
+            return json.dumps({"position": "Wait.", "confidence": 0.5, "evidence": ["E1"], "would_change": "E2"})
+        return stance("Wait.", "E7") if role == "AUDITOR" else "Nothing to add."
+
+    fake.reply = council_says(say)
+    page = run_once(home, env, max_rounds=1)
+    [repair] = [request for request in fake.requests if "cannot be used as it stands" in request.texts[-1]]
+    assert "'E7' was never issued in this run; the ids are E1" in repair.texts[-1]
+    assert len(repair.texts) <= 3
+    assert len(fake.requests) == 5
+    assert "| Wait. | AUDITOR | 0.50 | [E1 a.md:1-2](../a.md#L1) |" in page
+    assert "AUDITOR, round 1: the stance was mended in 1 repair turn." in page
+    assert front_matter(page)["calls"] == 5
+    assert front_matter(page)["status"] == "succeeded"
+
+
+def test_a_stance_that_stays_unreadable_is_said_after_two_tries_and_the_turn_is_shown_whole(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    def say(role: str, request: RecordedRequest) -> str:
+        return stance("Wait.", "E7", words="My reasons.") if role == "AUDITOR" else "Nothing to add."
+
+    fake.reply = council_says(say)
+    page = run_once(home, env, max_rounds=1)
+    assert len(fake.requests) == 6
+    assert "the stance could not be read after 2 repair turns" in page
+    assert "was never issued in this run" in page
+    assert "My reasons." in page
+    assert "| position not stated | COORDINATOR, STRATEGIST, AUDITOR |" in page
+
+
+def test_a_change_of_mind_names_new_evidence_or_is_unexplained(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    (home / "b.md").write_text("The disk was replaced in May.\n")
+
+    def say(role: str, request: RecordedRequest) -> str:
+        second = round_of(request) == 2
+        if role == "COORDINATOR":
+            words = "I ask.\n\n[ORCHESTRATOR_REQUEST: READ_FILE(b.md)]"
+            return stance("Do nothing.", "E2") if second else stance("Buy a disk.", "E1", words=words)
+        if role == "STRATEGIST":
+            return stance("Do nothing.", "E1") if second else stance("Buy a disk.", "E1")
+        return stance("Buy a disk!", "E1") if second else stance("buy a  disk", "E1")
+
+    fake.reply = council_says(say)
+    page = run_once(home, env, max_rounds=2)
+    changes = section(page, "Changes of mind")
+    assert "COORDINATOR, round 2: from “Buy a disk.” to “Do nothing.”, on new evidence: E2." in changes
+    assert "STRATEGIST, round 2: from “Buy a disk.” to “Do nothing.”. **Unexplained:**" in changes
+    assert "AUDITOR" not in changes
+
+
+# ── stopping ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_unanimous_triad_ends_after_its_auditor_and_says_what_it_saved(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = council_says(lambda role, request: stance("Buy a disk.", "E1", words=f"{role} agrees."))
+    page = run_once(home, env, max_rounds=3, early_stop=True)
+    assert [role_of(request) for request in fake.requests] == [*ROLES, "COORDINATOR"]
+    assert front_matter(page)["stopped"] == "unanimity"
+    assert front_matter(page)["calls_saved"] == 6
+    assert front_matter(page)["status"] == "succeeded"
+    assert "Calls saved: 6." in section(page, "How the rounds ended")
+
+
+def test_the_triad_keeps_its_rounds_unless_it_is_told_to_stop_early(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = council_says(lambda role, request: stance("Buy a disk.", "E1", words="The same words."))
+    page = run_once(home, env, max_rounds=2)
+    assert len(fake.requests) == 7
+    assert "stopped" not in front_matter(page)
+    assert "How the rounds ended" not in page
+
+
+@pytest.mark.parametrize("evidence", [(), ("E1",)], ids=["without evidence", "auditor silent"])
+def test_agreement_does_not_end_the_rounds_without_evidence_or_before_the_auditor_spoke(
+    home: Path, fake: FakeGemini, env: dict[str, str], evidence: tuple[str, ...]
+) -> None:
+    def say(role: str, request: RecordedRequest) -> str | FakeReply:
+        if evidence and role == "AUDITOR":
+            return error(500, "INTERNAL")
+        return stance("Buy a disk.", *evidence, words=f"{role} {round_of(request)}")
+
+    fake.reply = council_says(say)
+    page = run_once(home, env, code=7 if evidence else 0, max_rounds=2, early_stop=True)
+    assert len(fake.requests) == 7
+    assert front_matter(page)["stopped"] == ("cap" if evidence else "no_new_information")
+
+
+def test_a_repeated_turn_ends_the_rounds_once_the_auditor_has_spoken(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    def say(role: str, request: RecordedRequest) -> str:
+        return "As I said:  buy a disk" if role == "COORDINATOR" else f"{role} in round {round_of(request)}"
+
+    fake.reply = council_says(say)
+    page = run_once(home, env, max_rounds=3, early_stop=True)
+    assert [role_of(request) for request in fake.requests] == [*ROLES, "COORDINATOR", "COORDINATOR"]
+    assert front_matter(page)["stopped"] == "repeated_turn"
+    assert front_matter(page)["calls_saved"] == 5
+    assert "COORDINATOR said in round 2 what it had said before" in page
+
+
+def test_a_contested_task_runs_to_its_cap(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    for number in range(1, 4):
+        (home / f"n{number}.md").write_text(f"fact number {number}\n")
+
+    def say(role: str, request: RecordedRequest) -> str:
+        number = round_of(request)
+        words = f"{role}, {number}.\n\n[ORCHESTRATOR_REQUEST: READ_FILE(n{number}.md)]"
+        return stance(f"The {role.lower()} way.", "E1", words=words)
+
+    fake.reply = council_says(say)
+    page = run_once(home, env, max_rounds=3, protocol="independent")
+    assert len(fake.requests) == 10
+    assert front_matter(page)["stopped"] == "cap"
+    assert front_matter(page)["calls_saved"] == 0
+    assert any("You disagree" in request.texts[-1] for request in fake.requests)
+    assert "fact number 3" in fake.requests[-1].texts[1]
+
+
+# ── independent ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_blind_round_is_asked_at_once_and_nobody_hears_another(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    together = threading.Barrier(3, timeout=30)
+
+    def say(role: str, request: RecordedRequest) -> str:
+        if len(request.texts) == 2:
+            together.wait()
+        return stance(f"The {role.lower()} way.", "E1", words=f"Spoken blind by the {role}.")
+
+    fake.reply = council_says(say)
+    page = run_once(home, env, max_rounds=2, protocol="independent")
+    assert front_matter(page)["status"] == "succeeded"
+    blind = fake.requests[:3]
+    assert {role_of(request) for request in blind} == set(ROLES)
+    assert all("Spoken blind" not in json.dumps(request.body) for request in blind)
+    assert all(len(request.texts) <= 3 for request in fake.requests)
+    places = [page.index(f"Spoken blind by the {role}.") for role in ROLES]
+    assert places == sorted(places)
+
+
+def test_peers_are_letters_and_no_role_is_told(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    fake.reply = council_says(
+        lambda role, request: stance(f"{role[:3]} way.", "E1", words=f"As {role} I say {len(request.texts)}.")
+    )
+    page = run_once(home, env, max_rounds=2, protocol="independent")
+    heard = [request for request in fake.requests if len(request.texts) == 3]
+    assert len(heard) == 4
+    for request in heard:
+        assert not any(role in request.texts[1] for role in ROLES)
+        assert set(re.findall(r"\*\*(Member [ABC])", request.texts[1])) == {"Member A", "Member B", "Member C"}
+    assert set(re.findall(r"\((Member [ABC])\)", page)) == {"Member A", "Member B", "Member C"}
+
+
+def test_evidence_ids_are_given_in_the_order_of_the_members_whoever_answers_first(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    for role in ROLES:
+        (home / f"{role.lower()}.md").write_text(f"what the {role.lower()} wants\n")
+    others_answered = threading.Semaphore(0)
+
+    def say(role: str, request: RecordedRequest) -> str:
+        if len(request.texts) == 2 and role == "COORDINATOR":
+            assert others_answered.acquire(timeout=30)
+            assert others_answered.acquire(timeout=30)
+        else:
+            others_answered.release()
+        return f"I ask.\n\n[ORCHESTRATOR_REQUEST: READ_FILE({role.lower()}.md)]"
+
+    fake.reply = council_says(say)
+    page = run_once(home, env, max_rounds=1, protocol="independent")
+    assert re.findall(r"^\[\^(E\d)\]: E\d: \[([a-z]+)\.md\]", page, re.MULTILINE) == [
+        ("E1", "a"),
+        ("E2", "coordinator"),
+        ("E3", "strategist"),
+        ("E4", "auditor"),
+    ]
+
+
+def test_a_unanimous_independent_council_ends_with_its_devils_advocate(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = council_says(lambda role, request: stance("Buy a disk.", "E1", words=f"{role} {len(request.texts)}"))
+    page = run_once(home, env, max_rounds=3, protocol="independent")
+    assert len(fake.requests) == 5
+    assert "you are the devil's advocate" in fake.requests[3].texts[-1]
+    assert front_matter(page)["stopped"] == "unanimity"
+    assert front_matter(page)["calls_saved"] == 5
+
+
+def test_the_devils_advocate_rotates(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    fake.reply = council_says(lambda role, request: f"{role} {round_of(request)} {len(request.texts)}")
+    run_once(home, env, max_rounds=6, protocol="independent", early_stop=False)
+    advocates = [role_of(request) for request in fake.requests if "the devil's advocate:" in request.texts[-1]]
+    assert sorted(advocates) == sorted(ROLES)
+
+
+def test_a_sourced_minority_stands_on_the_page_beside_a_confident_majority_without_sources(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    def say(role: str, request: RecordedRequest) -> str:
+        words = f"{role} {round_of(request)}"
+        if role == "AUDITOR":
+            return stance("The disk is full within a month.", "E1", confidence=0.6, words=words)
+        return stance("The disk is large enough.", confidence=0.97, words=words)
+
+    fake.reply = council_says(say, closing="The disk is large enough.")
+    page = run_once(home, env, max_rounds=3, protocol="independent")
+    positions = section(page, "Positions")
+    assert "| The disk is large enough. | COORDINATOR, STRATEGIST | 0.97, 0.97 | none named |" in positions
+    assert "| The disk is full within a month. | AUDITOR | 0.60 | [E1 a.md:1-2](../a.md#L1) |" in positions
+    assert "The disk is full within a month." in fake.requests[-1].texts[1]
+
+
+def test_a_request_spoken_blind_is_no_echo_of_what_a_colleague_asked_for(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    (home / "b.md").write_text("See also [ORCHESTRATOR_REQUEST: READ_FILE(c.md)].\n")
+    (home / "c.md").write_text("the third file\n")
+    wanted = {"COORDINATOR": "b.md", "STRATEGIST": "c.md"}
+
+    def say(role: str, request: RecordedRequest) -> str:
+        return f"I ask.\n\n[ORCHESTRATOR_REQUEST: READ_FILE({wanted[role]})]" if role in wanted else "Nothing to add."
+
+    fake.reply = council_says(say)
+    page = run_once(home, env, max_rounds=1, protocol="independent")
+    assert "Provided `c.md` lines 1-1 of 1 to the council" in page
+    assert "the third file" in fake.requests[-1].texts[1]
+
+
+def test_a_round_in_which_two_of_five_answer_is_no_silent_council(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    persona = (home / "personas" / "strategist.md").read_text()
+    for role in ("HISTORIAN", "LAWYER"):
+        mine = persona.replace("STRATEGIST", role).replace("id: strategist", f"id: {role.lower()}")
+        (home / "personas" / f"{role.lower()}.md").write_text(mine)
+    answering = ("COORDINATOR", "LAWYER")
+    fake.reply = council_says(lambda role, request: "Words." if role in answering else error(500, "INTERNAL"))
+    agents = ["COORDINATOR", "STRATEGIST", "AUDITOR", "HISTORIAN", "LAWYER"]
+    page = run_once(home, env, code=7, max_rounds=1, protocol="independent", agents=agents)
+    assert front_matter(page)["status"] == "degraded"
+    assert "## Decision" in page
+
+
+def test_an_agent_that_times_out_degrades_the_run_and_the_others_go_on(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = council_says(lambda role, request: slow(30) if role == "STRATEGIST" else f"{role} {round_of(request)}")
+    page = run_once(home, {**env, "COUNCIL_REQUEST_TIMEOUT_S": "1"}, code=7, max_rounds=2, protocol="independent")
+    assert front_matter(page)["status"] == "degraded"
+    assert "STRATEGIST did not answer in round 1 (timeout)" in page
+    assert "COORDINATOR 2" in page
+    assert "## Decision" in page
+
+
+def test_a_kill_in_a_blind_round_repeats_only_the_call_in_flight(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    released = threading.Event()
+
+    def say(role: str, request: RecordedRequest) -> str:
+        if role == "AUDITOR":
+            released.wait(30)
+        return f"{role} {round_of(request)}"
+
+    fake.reply = council_says(say)
+    drop_command(home, command(config={"max_rounds": 1, "protocol": "independent"}))
+    with Daemon(home, env=env) as daemon:
+        daemon.wait("turn_ended", role="COORDINATOR")
+        daemon.wait("turn_ended", role="STRATEGIST")
+        fake.wait_for_requests(3)
+        daemon.kill()
+    released.set()
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    turns = Counter(role_of(request) for request in fake.requests if not is_closing(request))
+    assert turns == {"COORDINATOR": 1, "STRATEGIST": 1, "AUDITOR": 2}
+    assert run_cli("replay", "last", "--check", cwd=home).returncode == 0
+
+
+def test_a_run_cancelled_in_a_blind_round_shows_who_had_answered(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    released = threading.Event()
+
+    def say(role: str, request: RecordedRequest) -> str:
+        if role == "COORDINATOR":
+            released.wait(30)
+        return f"the words of the {role}"
+
+    fake.reply = council_says(say)
+    drop_command(home, command(config={"protocol": "independent"}))
+    with Daemon(home, env=env) as daemon:
+        run_id = daemon.wait("turn_ended", role="AUDITOR")["run_id"]
+        daemon.wait("turn_ended", role="STRATEGIST")
+        drop_command(home, {"type": "cancel", "run": run_id}, "cancel.json")
+        daemon.wait("run_ended", status="cancelled")
+        released.set()
+        daemon.stop()
+    page = (home / "artifacts" / "out.md").read_text()
+    assert "the words of the AUDITOR" in page
+    assert "the words of the STRATEGIST" in page
+    assert run_cli("replay", "last", "--check", cwd=home).returncode == 0
+
+
+def test_a_budget_spent_in_a_blind_round_still_yields_an_answer(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = council_says(lambda role, request: f"{role} {round_of(request)}")
+    page = run_once(home, env, code=7, protocol="independent", budget={"max_calls": 3})
+    assert len(fake.requests) == 3
+    assert "## Decision" in page
+    assert front_matter(page)["stopped"] == "budget"
+    assert "The rounds ended early: the command's budget of 3 calls" in page
+
+
+# ── review ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def letters_of(request: RecordedRequest) -> dict[str, str]:
+    """Who stands behind each letter, from the words each one says."""
+    return {
+        role: letter
+        for letter, role in re.findall(r"\*\*Member ([ABC]):\*\*\n<<DATA[^\n]*>>\nanswer of (\w+)", request.texts[1])
+    }
+
+
+def ranking(order: Sequence[str]) -> str:
+    return f"My judgement.\n\n```council\n{json.dumps({'ranking': list(order)})}\n```"
+
+
+def test_answers_are_ranked_without_names_and_counted_by_code(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    ballots = {
+        "COORDINATOR": ("strategist", "coordinator", "auditor"),
+        "STRATEGIST": ("strategist", "auditor", "coordinator"),
+        "AUDITOR": ("auditor", "strategist", "coordinator"),
+    }
+
+    def say(role: str, request: RecordedRequest) -> str:
+        if len(request.texts) == 2:
+            return stance(f"The {role.lower()} way.", "E1", words=f"answer of {role.lower()}")
+        letters = letters_of(request)
+        return ranking([letters[name] for name in ballots[role]])
+
+    fake.reply = council_says(say)
+    page = run_once(home, env, protocol="review")
+    assert len(fake.requests) == 7
+    counted = section(page, "Ranking of the answers (Borda count)")
+    rows = re.findall(r"^\| ([A-Z]+) \(Member [ABC]\) \| (\d) \| (\d) \|$", counted, re.MULTILINE)
+    assert rows == [("STRATEGIST", "5", "2"), ("AUDITOR", "3", "1"), ("COORDINATOR", "1", "0")]
+    closing = fake.requests[-1]
+    assert role_of(closing) == "COORDINATOR"
+    assert re.search(r"Borda count: Member [ABC] 5 points, Member [ABC] 3 points", closing.texts[-1])
+    assert "| The auditor way. | AUDITOR |" in page
+
+
+def test_a_ballot_that_misses_an_answer_is_asked_for_again(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    def say(role: str, request: RecordedRequest) -> str:
+        if "cannot be used as it stands" in request.texts[-1]:
+            return json.dumps({"ranking": ["C", "B", "A"]})
+        if len(request.texts) == 2:
+            return f"answer of {role.lower()}"
+        return "I would rather not." if role == "AUDITOR" else ranking("ABC" if role == "STRATEGIST" else "AB")
+
+    fake.reply = council_says(say)
+    page = run_once(home, env, protocol="review")
+    assert len(fake.requests) == 9
+    counted = section(page, "Ranking of the answers (Borda count)")
+    assert re.findall(r"\(Member ([ABC])\) \| (\d) \|", counted) == [("C", "4"), ("B", "3"), ("A", "2")]
+    assert "COORDINATOR, round 2: the ranking was mended in 1 repair turn." in counted
+
+
+# ── who takes part ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_other_agents_take_part_by_name(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    persona = (home / "personas" / "strategist.md").read_text()
+    persona = persona.replace("id: strategist", "id: historian").replace("role: STRATEGIST", "role: HISTORIAN")
+    (home / "personas" / "historian.md").write_text(persona)
+    page = run_once(home, env, max_rounds=1, agents=["historian", "AUDITOR"])
+    assert [role_of(request) for request in fake.requests] == ["HISTORIAN", "AUDITOR", "HISTORIAN"]
+    assert front_matter(page)["agents"] == ["HISTORIAN", "AUDITOR"]
+    assert (home / "session_states" / "historian_session.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"agents": ["AUDITOR", "STRATEGYST"]}, "did you mean STRATEGIST?"),
+        ({"agents": ["AUDITOR", "auditor"]}, "names AUDITOR twice"),
+        ({"agents": ["AUDITOR"], "protocol": "review"}, "at least two members"),
+        ({"protocol": "review", "early_stop": True}, "no round to spare"),
+        ({"protocol": "debate"}, "triad"),
+    ],
+)
+def test_a_council_that_cannot_be_is_refused_before_any_call(
+    home: Path, fake: FakeGemini, env: dict[str, str], config: dict[str, Any], said: str
+) -> None:
+    drop_command(home, command(config=config))
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 2
+    assert said in (home / "commands" / "failed" / "command.json.error.md").read_text()
+    assert fake.requests == []
+
+
+# ── the chair's stand-ins ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_chair_that_fails_is_stood_in_for_and_the_page_says_so(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    def reply(request: RecordedRequest) -> FakeReply:
+        if not is_closing(request):
+            return text(f"{role_of(request)} speaks.")
+        return error(500, "INTERNAL") if role_of(request) == "COORDINATOR" else text("Use a second disk.")
+
+    fake.reply = reply
+    page = run_once(home, env, code=7, max_rounds=1)
+    assert front_matter(page)["status"] == "degraded"
+    assert "The closing call of COORDINATOR failed (server)" in page
+    assert "Use a second disk." in section(page, "Decision")
+    assert "Synthesis by STRATEGIST" in page
+    assert "in place of COORDINATOR" in page
+    assert front_matter(page)["calls"] == 5
+    session = json.loads((home / "session_states" / "strategist_session.json").read_bytes())
+    assert session["tasks"][-1]["messages"][-1]["text"] == "Use a second disk."
+
+
+def test_when_every_closing_call_fails_nothing_claims_a_synthesis(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = lambda request: error(500, "INTERNAL") if is_closing(request) else text("Words.")
+    page = run_once(home, env, code=7, max_rounds=1)
+    assert [role_of(request) for request in fake.requests if is_closing(request)] == list(ROLES)
+    assert front_matter(page)["status"] == "degraded"
+    assert "## No decision" in page
+    assert "Synthesis" not in page
+    assert "## Decision" not in page
+    [receipt] = receipts(home)
+    assert receipt["status"] == "degraded"
+
+
+def test_two_runs_that_differ_only_in_who_answered_first_do_not_part(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    env = {**env, "COUNCIL_TEST_RUN_SECRET": "5e" * 32}
+    for first, last in (("COORDINATOR", "AUDITOR"), ("AUDITOR", "COORDINATOR")):
+        answered = threading.Event()
+
+        def say(
+            role: str, request: RecordedRequest, first: str = first, last: str = last, go: threading.Event = answered
+        ) -> str:
+            if role == last:
+                assert go.wait(30)
+            return f"{role} {round_of(request)}"
+
+        fake.reply = council_says(say)
+        with Daemon(home, "--once", env=env) as daemon:
+            lane = first.lower()  # each with a memory of its own
+            config = {"max_rounds": 1, "protocol": "independent"}
+            drop_command(home, command(config=config, session=lane, output_artifact_path=f"artifacts/{lane}.md"))
+            daemon.wait("turn_ended", role=first)
+            answered.set()
+            daemon.process.wait(60)
+    one, other = [receipt["run_id"] for receipt in receipts(home)]
+    journals = [(home / ".council" / "runs" / run / "journal.jsonl").read_text() for run in (one, other)]
+    steps = [re.findall(r"round/1/[A-Z]+", journal) for journal in journals]
+    assert steps[0][-1] == "round/1/AUDITOR"
+    assert steps[1][-1] == "round/1/COORDINATOR"
+    assert "The runs do not part" in run_cli("diff", one, other, cwd=home).stdout
