@@ -1,0 +1,460 @@
+"""A model's reply → a validated object of a pydantic type, or what is wrong with it, in words a model can act on.
+
+The order is fixed: thoughts and fences off (`extraction`) → strict validation → repair of the spelling (`respelling`),
+only where the reply ended by itself → at most two more turns that carry the problems and the schema. A reply that was cut
+off is never completed. How an object was come by is part of the result.
+
+Pure, but for `ask_structured` and `repair_turns`. For steps of a journal use the pieces: record the reply, then `parse`
+(or `parse_block`) it, and let `repair_turns` ask through a function that is a step.
+
+    parsed = parse_block(result.text, Stance, complete=result.finish == "stop")
+    if parsed.found and parsed.value is None:
+        settled = await repair_turns(parsed, Said(result.text, result.finish == "stop"), messages, Stance, ask_as_step)
+
+Types: every key is required to be known unless the type's own `extra` says otherwise, and no value is converted: "3" is
+not 3, 1.0 is no whole number (an enum, a date or a tuple is read from its JSON).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Literal, TypeVar, Unpack
+
+import msgspec
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from council.llm.base import Asked, Message, Model, Reply
+from council.llm.extraction import BLANK, Extract, extract, extract_block, without_thoughts
+from council.llm.respelling import MAX_DEPTH, respelled
+
+__all__ = [
+    "Attempt",
+    "Parsed",
+    "Problem",
+    "Said",
+    "Structured",
+    "ask_structured",
+    "extract",
+    "extract_block",
+    "parse",
+    "parse_block",
+    "repair_messages",
+    "repair_prompt",
+    "repair_turns",
+    "required_keys",
+    "validate",
+    "without_thoughts",
+]
+
+MAX_REPLY_CHARS = 1024 * 1024  # of the text of one object
+MAX_REPAIRS = 2  # what a second turn does not mend, a third one does not either
+_MAX_INT = 2**63 - 1  # what a database and a journal can hold
+_MAX_PROBLEMS = 12  # told at once; the schema says the rest
+_QUOTED_CHARS = 60  # of a value in a problem
+_REPLY_CHARS = 24_000  # of a reply that is shown to its model again
+
+Repair = Literal["none", "fences", "prose", "think", "json_repair", "turn_1", "turn_2"]
+T = TypeVar("T", bound=BaseModel)
+
+ProblemCode = Literal[
+    "none", "several", "cut", "too_large", "syntax", "duplicate_key", "number", "encoding", "nesting", "schema"
+]
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """One thing wrong with a reply. `path` leads to the value (`claims[0].evidence`), empty for the whole object."""
+
+    code: ProblemCode
+    message: str
+    path: str = ""
+
+    def __str__(self) -> str:
+        return f"`{self.path}`: {self.message}" if self.path else self.message
+
+
+Check = Callable[[T], Iterable[Problem]]  # what a type cannot say by itself, such as ids that exist
+
+
+@dataclass(frozen=True)
+class Parsed(Generic[T]):
+    """What one reply brought: a value, or problems. `repair` is the strongest thing done to read it.
+
+    `before` and `after` are the prose around the object, thoughts left out. `found` is False when the reply holds nothing
+    that could be the object: for a block that may be left out, that is an answer.
+    """
+
+    value: T | None
+    repair: Repair
+    problems: tuple[Problem, ...] = ()
+    before: str = ""
+    after: str = ""
+    found: bool = True
+
+
+class Said(msgspec.Struct, frozen=True):
+    """A reply as far as it counts here. `complete`: the model ended it by itself (finish reason `stop`)."""
+
+    text: str
+    complete: bool
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """One reply on the way, with what was done to read it and what was wrong with it still."""
+
+    text: str
+    repair: Repair
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True)
+class Structured(Generic[T]):
+    """What all turns brought. `value` is None when the last allowed turn did not mend it; `problems` are then that turn's.
+
+    `repair` is `turn_1` or `turn_2`, the last repair turn taken; without one, what was done to read the first reply.
+    `before` and `after` are the prose around the object in the first reply. `replies` are the model's, for
+    `ask_structured` only.
+    """
+
+    value: T | None
+    repair: Repair
+    attempts: tuple[Attempt, ...]
+    problems: tuple[Problem, ...] = ()
+    before: str = ""
+    after: str = ""
+    replies: tuple[Reply, ...] = ()
+
+
+# ── one reply ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def parse(text: str, type: type[T], *, complete: bool, check: Check[T] | None = None) -> Parsed[T]:
+    """The one object that a reply is or holds; more than one is a problem, for which of them is meant cannot be told.
+
+    `complete`: the model ended the reply by itself. If not, only an object that ends the reply whole is taken, and
+    nothing is repaired.
+    """
+    return _read(extract(text, required_keys(type)), type, complete, check)
+
+
+def parse_block(text: str, type: type[T], *, complete: bool, check: Check[T] | None = None) -> Parsed[T]:
+    """The last fenced block of the right shape in a reply of prose (`extraction.extract_block`); `found` says if there
+    is one. `complete` as for `parse`."""
+    return _read(extract_block(text, required_keys(type)), type, complete, check)
+
+
+def _read(found: Extract, type: type[T], complete: bool, check: Check[T] | None) -> Parsed[T]:
+    def parsed(value: T | None, problems: Sequence[Problem]) -> Parsed[T]:
+        return Parsed(value, found.wrapping, tuple(problems), found.before, found.after, found=bool(found.text))
+
+    if not complete and (found.after or not found.text):
+        return parsed(None, [_CUT])
+    if not found.text:
+        return parsed(None, [_NO_OBJECT])
+    if found.several:
+        return parsed(None, [_SEVERAL])
+    value, problem = _load(found.text)
+    if problem is not None and problem.code in ("syntax", "cut"):
+        return _read_respelled(found, problem, type, check) if complete else parsed(None, [_CUT])
+    if problem is not None:
+        return parsed(None, [problem])
+    return parsed(*validate(value, type, check))
+
+
+def _read_respelled(found: Extract, problem: Problem, type: type[T], check: Check[T] | None) -> Parsed[T]:
+    value = respelled(found.text)
+    if value is None:
+        return Parsed(None, found.wrapping, (problem,), found.before, found.after)
+    unsound = _unsound(value)
+    result, problems = validate(value, type, check) if unsound is None else (None, (unsound,))
+    return Parsed(result, "json_repair", problems, found.before, found.after)
+
+
+_NO_OBJECT = Problem("none", "there is no JSON object in the reply")
+_SEVERAL = Problem("several", "there is more than one JSON object in the reply, and only one may be")
+_CUT = Problem("cut", "the reply broke off before its end; write it again from the start, and shorter")
+
+
+# ── JSON ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Refused(Exception):
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+
+def _load(text: str) -> tuple[Any, Problem | None]:
+    """The value of strict JSON; or what is wrong: `syntax` if it is not JSON at all, else JSON that says too much."""
+    if len(text) > MAX_REPLY_CHARS:
+        return None, Problem("too_large", f"the object is longer than {MAX_REPLY_CHARS} characters; write it shorter")
+    try:
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_whole_number)
+    except _Refused as refused:
+        return None, refused.problem
+    except json.JSONDecodeError as error:
+        return None, _syntax(text, error)
+    except RecursionError:
+        return None, _TOO_DEEP
+    return value, _unsound(value)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in result:
+            raise _Refused(Problem("duplicate_key", f"the key {_quoted(key)} stands twice; keep one of them"))
+        result[key] = value
+    return result
+
+
+def _no_constant(name: str) -> Any:
+    raise _Refused(Problem("number", f"{name} is no value of JSON; write a number, or null where the schema allows it"))
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > 20:  # before the conversion, whose cost grows faster than the number
+        raise _Refused(_too_big(digits))
+    return int(digits)
+
+
+def _too_big(number: object) -> Problem:
+    return Problem("number", f"the number {str(number)[:_QUOTED_CHARS]} is out of range")
+
+
+_TOO_DEEP = Problem("nesting", f"the object is nested deeper than {MAX_DEPTH} levels")
+
+
+def _unsound(value: Any) -> Problem | None:
+    """What JSON can spell and nothing can hold: numbers out of range, half characters, bottomless nesting."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inner: list[Any] = []
+        for entry in level:
+            problem = _unsound_scalar(entry)
+            if problem is not None:
+                return problem
+            if isinstance(entry, dict):
+                inner += [*entry.keys(), *entry.values()]
+            elif isinstance(entry, list):
+                inner += entry
+        if not inner:
+            return None
+        level = inner
+    return _TOO_DEEP
+
+
+def _unsound_scalar(value: Any) -> Problem | None:
+    if isinstance(value, int) and abs(value) > _MAX_INT:
+        return _too_big(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return Problem("number", "a number is out of range")
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            return Problem("encoding", f"the text {_quoted(value)} holds half of a \\u pair of escapes")
+    return None
+
+
+def _syntax(text: str, error: json.JSONDecodeError) -> Problem:
+    rest = text[error.pos :].strip()
+    if error.msg.startswith("Unterminated string") or not any(char in rest for char in ' \r\n":{}[]'):
+        return _CUT
+    near = _quoted(text[max(0, error.pos - 20) : error.pos + 20])
+    what = f"{error.msg[:1].lower()}{error.msg[1:]}"
+    return Problem("syntax", f"not JSON at line {error.lineno}, column {error.colno}: {what}, near {near}")
+
+
+# ── validation ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def validate(value: Any, type: type[T], check: Check[T] | None = None) -> tuple[T | None, tuple[Problem, ...]]:
+    """A value of JSON as an object of the type, or the problems. `check` is asked only about a valid object."""
+    extra: Literal["forbid"] | None = None if type.model_config.get("extra") else "forbid"
+    try:
+        result = type.model_validate_json(json.dumps(value), strict=True, extra=extra)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        told = [_schema_problem(detail, type) for detail in details[:_MAX_PROBLEMS]]
+        left = len(details) - len(told)
+        return None, (*told, *([Problem("schema", f"and {left} more of the kind")] if left else []))
+    problems = tuple(check(result))[:_MAX_PROBLEMS] if check is not None else ()
+    return (None, problems) if problems else (result, ())
+
+
+def required_keys(type: type[BaseModel]) -> tuple[str, ...]:
+    """The keys that an object of the type must have, or all keys if it need have none: what a block is known by."""
+    keys = {field.alias or name: field.is_required() for name, field in type.model_fields.items()}
+    return tuple(key for key, required in keys.items() if required) or tuple(keys)
+
+
+_EXPECTED = {
+    "int_type": "a whole number without quotes",
+    "int_from_float": "a whole number",
+    "float_type": "a number without quotes",
+    "bool_type": "true or false, without quotes",
+    "string_type": "text in double quotes",
+    "list_type": "a list [...]",
+    "tuple_type": "a list [...]",
+    "set_type": "a list [...]",
+    "dict_type": "an object {...}",
+    "model_type": "an object {...}",
+    "none_required": "null",
+}
+_EXPECTED_BY = {  # with the values of the type's own limits
+    "literal_error": "one of {expected}",
+    "enum": "one of {expected}",
+    "greater_than_equal": "a number of at least {ge}",
+    "greater_than": "a number greater than {gt}",
+    "less_than_equal": "a number of at most {le}",
+    "less_than": "a number less than {lt}",
+    "string_too_short": "text of at least {min_length} characters",
+    "string_too_long": "text of at most {max_length} characters",
+    "too_short": "at least {min_length} entries",
+    "too_long": "at most {max_length} entries",
+    "string_pattern_mismatch": "text that matches {pattern}",
+}
+
+
+def _schema_problem(detail: ErrorDetails, type: type[BaseModel]) -> Problem:
+    kind = detail["type"]
+    path = _path(detail["loc"])
+    if kind == "missing":
+        return Problem("schema", "is missing; add it", path)
+    if kind == "extra_forbidden":
+        known = f"; the keys are {', '.join(_keys(type))}" if len(detail["loc"]) == 1 else ""
+        return Problem("schema", f"is not a key of this object; remove it{known}", path)
+    if kind == "value_error":
+        return Problem("schema", detail["msg"].removeprefix("Value error, "), path)
+    context = detail.get("ctx", {})
+    expected = _EXPECTED_BY[kind].format(**context) if kind in _EXPECTED_BY else _EXPECTED.get(kind)
+    if expected is None:
+        expected = " ".join(detail["msg"].removeprefix("Input should be ").split())
+    return Problem("schema", f"expected {expected}; it is {_kind(detail['input'])}", path)
+
+
+def _keys(type: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in type.model_fields.items()]
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    """`("claims", 0, "evidence")` as `claims[0].evidence`."""
+    path = ""
+    for part in location:
+        name = " ".join(str(part).split())[:_QUOTED_CHARS]
+        path += f"[{part}]" if isinstance(part, int) else f".{name}" if path else name
+    return path
+
+
+def _kind(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, str):
+        return f"the text {_quoted(value)}"
+    if isinstance(value, (int, float)):
+        return f"the number {value}"
+    return f"a list of {len(value)} entries" if isinstance(value, list) else "an object"
+
+
+def _quoted(text: str) -> str:
+    """The beginning of a text, on one line and in quotes."""
+    line = " ".join(text.encode("utf-8", "replace").decode().split())
+    return json.dumps(line if len(line) <= _QUOTED_CHARS else f"{line[:_QUOTED_CHARS]}…", ensure_ascii=False)
+
+
+# ── repair turns ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def repair_prompt(problems: Sequence[Problem], type: type[BaseModel]) -> str:
+    """What a model is told about its last reply: the problems, the schema, and to send the object alone."""
+    listed = "\n".join(f"- {problem}" for problem in problems)
+    return (
+        f"Your last reply cannot be used as it stands:\n{listed}\n\n"
+        "Write the JSON object, whole and corrected, and nothing else: no prose, no code fence, no comments. "
+        "Keep what you meant; change only what the list names. If you cannot know a value, do not make one up.\n\n"
+        f"It must fit this JSON Schema:\n{json.dumps(type.model_json_schema(), ensure_ascii=False)}"
+    )
+
+
+def repair_messages(
+    messages: Sequence[Message], reply: str, problems: Sequence[Problem], type: type[BaseModel]
+) -> tuple[Message, ...]:
+    """The request of a repair turn: what was asked before, the reply to it (the middle left out of a long one), the
+    prompt."""
+    shown = without_thoughts(reply)
+    if len(shown) > _REPLY_CHARS:
+        half = _REPLY_CHARS // 2
+        left_out = len(shown) - 2 * half
+        shown = f"{shown[:half]}\n[… {left_out} characters left out …]\n{shown[-half:]}"
+    said = (Message("model", shown),) if shown.strip(BLANK) else ()  # providers refuse an empty message
+    return (*messages, *said, Message("user", repair_prompt(problems, type)))
+
+
+Ask = Callable[[int, tuple[Message, ...]], Awaitable[Said | None]]
+
+
+async def repair_turns(
+    first: Parsed[T],
+    said: Said,
+    messages: Sequence[Message],
+    type: type[T],
+    ask: Ask,
+    *,
+    repairs: int = MAX_REPAIRS,
+    check: Check[T] | None = None,
+) -> Structured[T]:
+    """What the first reply brought or, with the model's help, at most `repairs` (0 to 2) turns later.
+
+    `ask(turn, messages)`, `turn` from 1, makes the call, as a step of a journal or not; None ends the turns with what
+    there is, and what it raises is raised. Each turn carries the request in `messages`, the reply before it and what is
+    wrong with that one, so that a request never grows by more than one reply.
+    """
+    if not 0 <= repairs <= MAX_REPAIRS:
+        raise ValueError(f"repairs is {repairs}, must be from 0 to {MAX_REPAIRS}")
+    parsed = first
+    attempts = [Attempt(said.text, parsed.repair, parsed.problems)]
+    for turn in range(1, repairs + 1):
+        if parsed.value is not None:
+            break
+        answer = await ask(turn, repair_messages(messages, said.text, parsed.problems, type))
+        if answer is None:
+            break
+        said = answer
+        parsed = parse(said.text, type, complete=said.complete, check=check)
+        attempts.append(Attempt(said.text, parsed.repair, parsed.problems))
+    repair = parsed.repair if len(attempts) == 1 else _TURNS[len(attempts) - 2]
+    return Structured(parsed.value, repair, tuple(attempts), parsed.problems, first.before, first.after)
+
+
+_TURNS: tuple[Repair, ...] = ("turn_1", "turn_2")
+
+
+async def ask_structured(
+    model: Model,
+    messages: Sequence[Message],
+    type: type[T],
+    *,
+    repairs: int = MAX_REPAIRS,
+    check: Check[T] | None = None,
+    **asked: Unpack[Asked],
+) -> Structured[T]:
+    """Asks for one object of the type, and again at most `repairs` times while the reply is none.
+
+    `asked` is passed on to `Model.generate`; the `schema` is the type's own unless it is given. Raises ModelError, also
+    from a repair turn.
+    """
+    replies: list[Reply] = []
+    asked.setdefault("schema", type.model_json_schema())
+
+    async def ask(turn: int, request: Sequence[Message]) -> Said:
+        reply = await model.generate(request, **asked)
+        replies.append(reply)
+        return Said(reply.text, reply.finish == "stop")
+
+    said = await ask(0, messages)
+    first = parse(said.text, type, complete=said.complete, check=check)
+    settled = await repair_turns(first, said, messages, type, ask, repairs=repairs, check=check)
+    return replace(settled, replies=tuple(replies))

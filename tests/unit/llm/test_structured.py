@@ -1,0 +1,597 @@
+"""Replies of models as validated objects: what is read, what is repaired, what is refused, and the repair turns."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, Unpack
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+
+from council.errors import ModelError
+from council.llm.base import Asked, Message, ModelAround, Reply
+from council.llm.gemini import GeminiModel
+from council.llm.scripted import Script, ScriptedModel
+from council.llm.structured import (
+    Parsed,
+    Problem,
+    Said,
+    ask_structured,
+    extract_block,
+    parse,
+    parse_block,
+    repair_messages,
+    repair_prompt,
+    repair_turns,
+    validate,
+    without_thoughts,
+)
+from council.redaction import Secret
+from tests.fake_gemini import FakeGemini, in_turn
+from tests.fake_gemini import text as says
+from tests.json_damages import BEYOND_SPELLING, DAMAGES, TRUNCATION, Opinion, Style, damaged, opinion, spell, structure
+
+
+class Claim(BaseModel):
+    text: str
+    evidence: tuple[str, ...] = ()
+
+
+class Stance(BaseModel):
+    position: str
+    confidence: Literal["high", "low"]
+    votes: int = 0
+    claims: tuple[Claim, ...] = ()
+
+
+GOOD = '{"position": "ship", "confidence": "high"}'
+MEANT = Stance(position="ship", confidence="high")
+OTHER = '{"position": "wait", "confidence": "low"}'
+
+
+def codes(parsed: Parsed[Stance]) -> list[str]:
+    assert parsed.value is None
+    return [problem.code for problem in parsed.problems]
+
+
+# ── what is read ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("reply", "repair"),
+    [
+        (GOOD, "none"),
+        (f"\ufeff  {GOOD}\r\n", "none"),
+        (f"```json\n{GOOD}\n```", "fences"),
+        (f"~~~\n{GOOD}\n~~~", "fences"),
+        (f"Sure [1]:\n\n```\n{GOOD}\n```\n\nAnything else?", "fences"),
+        (f"  ```JSON\n  {GOOD}```\nThat is all.", "fences"),
+        (f"```json\n{GOOD}", "fences"),
+        (f"```json {GOOD} ```", "prose"),
+        (f"Here you are: {GOOD} — done.", "prose"),
+        (f'```python\nprint({{"x": 1}})\n```\n```json\n{GOOD}\n```', "fences"),
+        (f'<think>{{"x": 1}}</think>{GOOD}', "think"),
+        (f"<think>\n{OTHER}\n</think>\n```json\n{GOOD}\n```", "think"),
+        (f"So {{first}} I think:\n{OTHER}\n</think>\n\n{GOOD}", "think"),
+        (f"<THINKING>a</THINKING> <think>b</think> {GOOD}", "think"),
+        ("{position: 'ship', confidence: 'high',}", "json_repair"),
+        ("```json\n{position: 'ship', confidence: 'high',} // so\n```", "json_repair"),
+    ],
+)
+def test_an_object_is_found_behind_thoughts_in_a_fence_and_amid_prose_and_how_is_said(reply: str, repair: str) -> None:
+    parsed = parse(reply, Stance, complete=True)
+    assert (parsed.value, parsed.repair, parsed.problems) == (MEANT, repair, ())
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "“curly” ‘quotes’ and it's",
+        "```json\n{}\n```",
+        "a </think> tag\n</think>\nand <think>",
+        ' {"position": "inner", "confidence": "low"} ',
+        "// no comment, # none either, trailing,",
+        "\ufeff zero\u200bwidth \u2028 line",
+        'ends with a backslash \\ and a quote "',
+    ],
+)
+@pytest.mark.parametrize(
+    "style", [Style(), Style(trailing_commas=1), Style(quote="'"), Style(unquoted_keys=1, indent=0)]
+)
+def test_what_stands_inside_a_text_is_never_touched(said: str, style: Style) -> None:
+    reply = spell({"position": said, "confidence": "high"}, random.Random(1), style)
+    assert parse(reply, Stance, complete=True).value == Stance(position=said, confidence="high")
+
+
+def test_prose_around_the_object_is_kept_without_the_thoughts() -> None:
+    parsed = parse(f"<think>hm</think>Before.\n```json\n{GOOD}\n```\nAfter.", Stance, complete=True)
+    assert (parsed.before, parsed.after) == ("Before.", "After.")
+    assert without_thoughts("<think>hm</think>\nWords.") == "Words."
+
+
+# ── what is refused ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        ("", "none"),
+        ("I would rather not say.", "none"),
+        ("<think>It never stopped", "none"),
+        (f"{GOOD}\n{OTHER}", "several"),
+        (f"{GOOD} {GOOD}", "several"),
+        (f"```json\n{GOOD}\n```\nOr rather:\n```json\n{OTHER}\n```", "several"),
+        (f"{OTHER}\n\n```json\n{GOOD}\n```", "several"),
+        (f"Mine is {OTHER}, now:\n\n```json\n{GOOD}\n```", "several"),
+        (f"[{GOOD}]", "schema"),
+        (f"[{GOOD}, {OTHER}]", "schema"),
+        (f"[{GOOD},", "cut"),
+        (f"{GOOD}]", "syntax"),
+        (f'{GOOD}, "votes": 3', "syntax"),
+        ('{"position": "a", "position": "b", "confidence": "low"}', "duplicate_key"),
+        ("{position: 'a', \"position\": 'b', confidence: 'low'}", "syntax"),
+        ('{"position": "a", "confidence": "low", "votes": NaN}', "number"),
+        ('{"position": "a", "confidence": "low", "votes": -Infinity}', "number"),
+        ('{"position": "a", "confidence": "low", "votes": 1e999}', "number"),
+        ("{position: 'a', confidence: 'low', votes: 1e999}", "number"),
+        ('{"position": "a", "confidence": "low", "votes": 9223372036854775808}', "number"),
+        ('{"position": "a", "confidence": "low", "votes": ' + "9" * 10_000 + "}", "number"),
+        ('{"position": "\\ud800", "confidence": "low"}', "encoding"),
+        ('{"a": ' * 65 + "1" + "}" * 65, "nesting"),
+        ('{"a": ' * 100_000, "nesting"),
+        ('{"position": "' + "x" * 2_000_000 + '"}', "too_large"),
+        ('{"position": "a", "confidence": high}', "syntax"),
+        ('{"position": "5" disk", "confidence": "low"}', "syntax"),
+        ('{"position": "a", ..., "confidence": "low"}', "syntax"),
+        ('{"position": ("a"), "confidence": "low"}', "syntax"),
+        ('{"position": "C:\\dir", "confidence": "low"}', "syntax"),
+    ],
+)
+def test_what_is_no_single_sound_object_is_refused_by_its_name(reply: str, code: str) -> None:
+    assert codes(parse(reply, Stance, complete=True)) == [code]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"votes": "3"}, '`votes`: expected a whole number without quotes; it is the text "3"'),
+        ({"votes": 1.0}, "`votes`: expected a whole number without quotes; it is the number 1.0"),
+        ({"votes": True}, "`votes`: expected a whole number without quotes; it is true"),
+        ({"votes": None}, "`votes`: expected a whole number without quotes; it is null"),
+        ({"position": ["ship"]}, "`position`: expected text in double quotes; it is a list of 1 entries"),
+        ({"confidence": "High"}, "`confidence`: expected one of 'high' or 'low'; it is the text \"High\""),
+        ({"claims": {"text": "x"}}, "`claims`: expected a list [...]; it is an object"),
+        ({"claims": [{"evidence": []}]}, "`claims[0].text`: is missing; add it"),
+        (
+            {"claims": [{"text": "a"}, {"text": "b", "evidence": [4]}]},
+            "`claims[1].evidence[0]`: expected text in double quotes; it is the number 4",
+        ),
+        ({"claims": [{"text": "a", "why": 1}]}, "`claims[0].why`: is not a key of this object; remove it"),
+        (
+            {"mood": "calm"},
+            "`mood`: is not a key of this object; remove it; the keys are position, confidence, votes, claims",
+        ),
+    ],
+)
+def test_nothing_is_converted_and_a_problem_says_where_and_what_was_expected(wrong: dict[str, Any], told: str) -> None:
+    parsed = parse(json.dumps(json.loads(GOOD) | wrong), Stance, complete=True)
+    assert parsed.value is None
+    assert [str(problem) for problem in parsed.problems] == [told]
+
+
+def test_all_problems_are_told_at_once_and_at_most_twelve_of_them() -> None:
+    two = parse('{"position": 1}', Stance, complete=True)
+    assert [problem.path for problem in two.problems] == ["position", "confidence"]
+    many = parse(
+        json.dumps({"position": "a", "confidence": "low", **{f"k{n}": 1 for n in range(40)}}), Stance, complete=True
+    )
+    assert len(many.problems) == 13
+    assert many.problems[-1].message == "and 28 more of the kind"
+
+
+def test_a_type_may_allow_keys_it_does_not_know_and_a_check_may_refuse_what_a_type_cannot() -> None:
+    class Open(Stance):
+        model_config = ConfigDict(extra="ignore")
+
+    def known(stance: Stance) -> Iterable[Problem]:
+        return [Problem("schema", "E9 was never issued", "claims[0].evidence[0]")] if stance.claims else []
+
+    reply = '{"position": "a", "confidence": "low", "mood": "calm", "claims": [{"text": "t", "evidence": ["E9"]}]}'
+    assert parse(reply, Open, complete=True).value is not None
+    checked = parse(reply, Open, complete=True, check=known)
+    assert checked.value is None
+    assert str(checked.problems[0]) == "`claims[0].evidence[0]`: E9 was never issued"
+    assert validate(json.loads(GOOD), Stance, known) == (MEANT, ())
+
+
+# ── what was cut off ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize(
+    "style",
+    [
+        Style(),
+        Style(indent=0),
+        Style(trailing_commas=1),
+        Style(quote="'", python_literals=True),
+        Style(unquoted_keys=1, missing_commas=0.3),
+        Style(raw_quotes=True, raw_line_ends=True),
+        Style(comments=("// so", "/* and so */")),
+    ],
+)
+@pytest.mark.parametrize("opening", ["", "Here:\n```json\n"])
+def test_an_object_cut_off_at_any_place_is_never_completed(style: Style, complete: bool, opening: str) -> None:
+    rng = random.Random(7)
+    text = spell(opinion(rng), rng, style)
+    for at in range(1, len(text)):
+        parsed = parse(opening + text[:at], Opinion, complete=complete)
+        assert parsed.value is None, text[:at]
+    assert text.endswith("}")  # or the last cut would have been none
+
+
+def test_a_strict_object_says_that_it_was_cut_off() -> None:
+    for at in range(1, len(GOOD)):
+        assert codes(parse(GOOD[:at], Stance, complete=True)) == ["cut"], GOOD[:at]
+
+
+def test_a_reply_that_did_not_end_by_itself_counts_only_if_the_object_ends_it_and_is_never_repaired() -> None:
+    assert parse(GOOD, Stance, complete=False).value == MEANT
+    assert parse(f"```json\n{GOOD}\n```", Stance, complete=False).value == MEANT
+    assert codes(parse(f"{GOOD}\nOn second thoughts, I", Stance, complete=False)) == ["cut"]
+    assert codes(parse("{position: 'ship', confidence: 'high',}", Stance, complete=False)) == ["cut"]
+    assert codes(parse("Let me think", Stance, complete=False)) == ["cut"]
+    assert codes(parse('{"position": 1, "confidence": "low"}', Stance, complete=False)) == ["schema"]
+
+
+# ── repair of the spelling ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("entries", "meant"),
+    [
+        ('"E1" "E2"', None),  # two texts without their comma, or one with quotation marks?
+        ('"E1""E2"', None),
+        ('"E1"\n"E2"', ["E1", "E2"]),
+        ('"he said "yes" twice"', ['he said "yes" twice']),
+        ('"he said "yes", twice"', ['he said "yes", twice']),
+        ('"he said "yes", "no" and left", "b"', None),
+        ('"he said "yes": so"', None),
+        ('"5" // inches "x" y"', None),
+        ('# not a heading", "b"', None),  # a comment, or a text that lost its first mark?
+        ("'the users' wish', 'b'", None),
+        ("'it's ours', 'b'", ["it's ours", "b"]),
+        ('"a",, "b"', None),
+        (', "a"', None),
+        ('"a"] ["b"', None),
+        ('"\\u00e9\\ud83d\\ude00",', ["é😀"]),
+    ],
+)
+def test_what_can_be_read_in_two_ways_is_left_to_the_model(entries: str, meant: list[str] | None) -> None:
+    reply = '{"position": "p", "confidence": "low", "claims": [{"text": "t", "evidence": [' + entries + "]}]}"
+    value = parse(reply, Stance, complete=True).value
+    assert (list(value.claims[0].evidence) if value else None) == meant
+
+
+@pytest.mark.parametrize("period", ['{"', '[{"', "(1", '"a"', "}/*", "}\\", "a:", '"// ', "'},", '",""', "```", "\n]"])
+@pytest.mark.parametrize("opening", ['{"position": "', '{"position": [', "{"])
+def test_hostile_text_is_refused_without_long_work(period: str, opening: str) -> None:
+    reply = opening + period * (64_000 // len(period)) + '"}'
+    assert parse(reply, Stance, complete=True).value is None
+
+
+def test_300_damages_of_known_objects() -> None:
+    """No wrong object accepted, nothing that was cut off repaired, and of the rest at least 90 % read without the model
+    where only the spelling is damaged; what is more than spelling is always left to a repair turn. `-n 0 -s` shows the
+    table."""
+    table = [f"{'class':32} {'as it is':>9} {'repaired':>9} {'to a turn':>9} {'wrong':>6}"]
+    recovered = 0
+    for name in DAMAGES:
+        counts = {"as it is": 0, "repaired": 0, "to a turn": 0, "wrong": 0}
+        for seed in range(30):
+            case = damaged(name, seed)
+            parsed = parse(case.reply, Opinion, complete=case.complete)
+            if parsed.value is None:
+                assert parsed.problems
+                counts["to a turn"] += 1
+            elif parsed.value != Opinion.model_validate(case.meant):
+                counts["wrong"] += 1
+            else:
+                counts["repaired" if parsed.repair == "json_repair" else "as it is"] += 1
+        table.append(
+            f"{name:32} " + " ".join(f"{counts[key]:>{width}}" for key, width in zip(counts, (9, 9, 9, 6), strict=True))
+        )
+        assert counts["wrong"] == 0, name
+        if name in (TRUNCATION, BEYOND_SPELLING):
+            assert counts["to a turn"] == 30, name
+        else:
+            recovered += counts["as it is"] + counts["repaired"]
+    spelling = 30 * (len(DAMAGES) - 2)
+    print("\n" + "\n".join(table) + f"\nread without the model, of {spelling} damages of spelling: {recovered}")
+    assert recovered >= 0.9 * spelling
+
+
+async def test_every_damage_that_is_left_to_a_turn_is_recovered_by_one() -> None:
+    for name in DAMAGES:
+        for seed in range(30):
+            case = damaged(name, seed)
+            model = Recorder(
+                case.reply if case.reply.strip() else "-", json.dumps(case.meant), finish=(case.complete, True)
+            )
+            settled = await ask_structured(model, ASK, Opinion, system="")
+            assert settled.value == Opinion.model_validate(case.meant), (name, seed)
+            assert (settled.repair == "turn_1") == (len(model.requests) == 2)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_several_damages_at_once_are_read_rightly_or_not_at_all(part: int) -> None:
+    read = 0
+    for seed in range(part * 500, (part + 1) * 500):
+        rng = random.Random(seed)
+        meant = opinion(rng)
+        style = Style(
+            quote=rng.choice('""\''),
+            bare_apostrophes=rng.random() < 0.4,
+            unquoted_keys=rng.choice((0, 0, 0.5)),
+            python_literals=rng.random() < 0.4,
+            trailing_commas=rng.choice((0, 0.5)),
+            missing_commas=rng.choice((0, 0, 0.3)),
+            comments=rng.choice(((), ("// so", "# it's a guess", "/* , */", "// {old: 1},"))),
+            raw_line_ends=rng.random() < 0.4,
+            raw_quotes=rng.random() < 0.6,
+            indent=rng.choice((0, 2)),
+        )
+        value = parse(spell(meant, rng, style), Opinion, complete=True).value
+        assert value in (None, Opinion.model_validate(meant)), seed
+        read += value is not None
+    assert read > 250
+
+
+def test_a_mark_of_the_structure_that_is_missing_twice_or_another_one_makes_no_other_object() -> None:
+    read = 0
+    for seed in range(2000):
+        rng = random.Random(seed)
+        meant = opinion(rng)
+        text = spell(meant, rng, Style(indent=rng.choice((0, 2))))
+        at = rng.choice(structure(text, '{}[],:"'))
+        mark = rng.choice(("", text[at] * 2, rng.choice("{}[],:'\n ")))
+        value = parse(text[:at] + mark + text[at + 1 :], Opinion, complete=True).value
+        assert value in (None, Opinion.model_validate(meant)), seed
+        read += value is not None
+    assert read > 50  # a comma that is missing at the end of a line, a line that breaks inside a text
+
+
+# ── a block at the end of prose ──────────────────────────────────────────────────────────────────────────────────────
+
+PROSE = 'I would ship {x}.\n\n```json\n{"port": 80}\n```\n\nSo much for that.'
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        f"```council\n{GOOD}\n```",
+        f"```json\n{GOOD}\n```",
+        f"```council\n{GOOD}",
+        GOOD,
+        f"```council\n{OTHER}\n```\n\nNo, rather:\n\n```council\n{GOOD}\n```",
+    ],
+)
+def test_the_last_block_of_the_right_shape_counts_and_the_prose_before_it_is_kept(block: str) -> None:
+    parsed = parse_block(f"{PROSE}\n\n{block}", Stance, complete=True)
+    assert (parsed.found, parsed.value) == (True, MEANT)
+    assert parsed.before.startswith(PROSE)
+
+
+def test_what_follows_a_block_is_kept_too() -> None:
+    parsed = parse_block(
+        f"{PROSE}\n```council\n{GOOD}\n```\n[ORCHESTRATOR_REQUEST: READ_FILE(a.md)]", Stance, complete=True
+    )
+    assert (parsed.value, parsed.before, parsed.after) == (MEANT, PROSE, "[ORCHESTRATOR_REQUEST: READ_FILE(a.md)]")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        PROSE,
+        "Only words, and position: undecided; confidence: low.",
+        f"> ```council\n> {GOOD}\n> ```\n\nsaid A; I say nothing.",
+        f"````\n```council\n{GOOD}\n```\n````\nis how it is written.",
+        "",
+    ],
+)
+def test_a_reply_without_a_block_has_none(reply: str) -> None:
+    parsed = parse_block(reply, Stance, complete=True)
+    assert (parsed.found, parsed.value, parsed.before) == (False, None, reply)
+
+
+@pytest.mark.parametrize(
+    ("block", "code"),
+    [
+        ("```council\n{position: 'ship'}\n```", "schema"),
+        ("```council\nship it\n```", "syntax"),
+        ('```json\n{"position": "ship", "confidence": \n```', "cut"),
+        ('```council\n{"position": "ship", "conf', "cut"),
+        (f"```council\n{GOOD}\n{OTHER}\n```", "several"),
+        ('{"position": "ship", "confidence": "very"}', "schema"),
+    ],
+)
+def test_a_block_that_does_not_fit_is_found_and_its_problem_told(block: str, code: str) -> None:
+    parsed = parse_block(f"{PROSE}\n\n{block}", Stance, complete=True)
+    assert parsed.found
+    assert codes(parsed) == [code]
+    assert parsed.before.startswith(PROSE)
+
+
+def test_a_block_in_a_reply_that_was_cut_off_counts_only_at_its_end() -> None:
+    assert parse_block(f"{PROSE}\n```council\n{GOOD}\n```", Stance, complete=False).value == MEANT
+    assert codes(parse_block(f"{PROSE}\n```council\n{GOOD}\n```\nAlthough", Stance, complete=False)) == ["cut"]
+    assert codes(parse_block(PROSE, Stance, complete=False)) == ["cut"]
+
+
+def test_thoughts_are_no_prose() -> None:
+    found = extract_block(f"<think>\n```council\n{OTHER}\n```\n</think>Words.\n```council\n{GOOD}\n```", ["position"])
+    assert (found.text, found.before, found.wrapping) == (GOOD, "Words.", "think")
+
+
+# ── repair turns ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+ASK = (Message("user", "The documents."), Message("user", "What is your stance?"))
+
+
+class Recorder(ModelAround):
+    """The scripted model, its requests kept."""
+
+    def __init__(self, *texts: str, finish: Sequence[bool] = ()) -> None:
+        ends = [*finish, *[True] * len(texts)]
+        replies = [
+            {"text": text, "finish": "stop" if end else "length"} for text, end in zip(texts, ends, strict=False)
+        ]
+        super().__init__(ScriptedModel(Script.model_validate({"replies": replies})))
+        self.requests: list[tuple[Message, ...]] = []
+        self.asked: list[Asked] = []
+
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
+        self.requests.append(tuple(messages))
+        self.asked.append(asked)
+        return await self._inner.generate(messages, **asked)
+
+
+async def test_a_good_reply_takes_one_call_that_names_the_schema() -> None:
+    model = Recorder(GOOD)
+    settled = await ask_structured(model, ASK, Stance, system="Be brief.", temperature=0.2)
+    assert (settled.value, settled.repair, settled.problems) == (MEANT, "none", ())
+    assert model.requests == [ASK]
+    assert model.asked == [{"system": "Be brief.", "temperature": 0.2, "schema": Stance.model_json_schema()}]
+    assert [reply.text for reply in settled.replies] == [GOOD]
+
+
+async def test_a_repair_turn_carries_the_reply_its_problems_and_the_schema() -> None:
+    wrong = '{"position": "ship", "confidence": "very", "votes": "3"}'
+    model = Recorder(f"<think>hm</think>{wrong}", f"```json\n{GOOD}\n```")
+    settled = await ask_structured(model, ASK, Stance, system="")
+    assert (settled.value, settled.repair) == (MEANT, "turn_1")
+    *request, reply, prompt = model.requests[1]
+    assert tuple(request) == ASK
+    assert reply == Message("model", wrong)
+    assert prompt.role == "user"
+    assert "- `confidence`: expected one of 'high' or 'low'; it is the text \"very\"" in prompt.text
+    assert '- `votes`: expected a whole number without quotes; it is the text "3"' in prompt.text
+    assert json.loads(prompt.text.splitlines()[-1]) == Stance.model_json_schema()
+
+
+async def test_there_are_at_most_two_repair_turns_and_each_reply_is_recorded_with_its_problems() -> None:
+    model = Recorder("no JSON", "{position: 1,}", '{"position": "a"}', GOOD)
+    settled = await ask_structured(model, ASK, Stance, system="")
+    assert len(model.requests) == 3
+    assert (settled.value, settled.repair) == (None, "turn_2")
+    assert [attempt.text for attempt in settled.attempts] == ["no JSON", "{position: 1,}", '{"position": "a"}']
+    assert [attempt.repair for attempt in settled.attempts] == ["none", "json_repair", "none"]
+    assert [[problem.path for problem in attempt.problems] for attempt in settled.attempts] == [
+        [""],
+        ["position", "confidence"],
+        ["confidence"],
+    ]
+    assert settled.problems == settled.attempts[-1].problems
+    assert [len(request) for request in model.requests] == [2, 4, 4]  # the last reply only, so that none grows
+    assert "`position`" in model.requests[2][-1].text
+    assert model.requests[2][-2].text == "{position: 1,}"
+
+
+async def test_the_second_turn_can_bring_it_and_a_check_is_made_of_every_reply() -> None:
+    def no_ship(stance: Stance) -> Iterable[Problem]:
+        return [Problem("schema", "shipping is out of the question", "position")] if stance.position == "ship" else []
+
+    model = Recorder(GOOD, GOOD, OTHER)
+    settled = await ask_structured(model, ASK, Stance, check=no_ship, system="")
+    assert settled.value == Stance(position="wait", confidence="low")
+    assert settled.repair == "turn_2"
+    assert all("shipping is out of the question" in request[-1].text for request in model.requests[1:])
+
+
+async def test_a_cut_off_reply_is_asked_for_again_and_not_completed() -> None:
+    model = Recorder('{"position": "ship", "confidence": "high"', GOOD, finish=(False, True))
+    settled = await ask_structured(model, ASK, Stance, system="")
+    assert (settled.value, settled.repair) == (MEANT, "turn_1")
+    assert [problem.code for problem in settled.attempts[0].problems] == ["cut"]
+    assert "the reply broke off before its end; write it again from the start" in model.requests[1][-1].text
+
+
+async def test_a_repair_turn_that_is_cut_off_is_not_completed_either() -> None:
+    model = Recorder("none", "{position: 'ship', confidence: 'high',}", finish=(True, False))
+    settled = await ask_structured(model, ASK, Stance, repairs=1, system="")
+    assert settled.value is None
+    assert [problem.code for problem in settled.problems] == ["cut"]
+
+
+@pytest.mark.parametrize("repairs", [0, 1, 2])
+async def test_no_more_turns_are_taken_than_allowed(repairs: int) -> None:
+    model = Recorder("a", "b", "c", "d")
+    settled = await ask_structured(model, ASK, Stance, repairs=repairs, system="")
+    assert len(model.requests) == len(settled.attempts) == 1 + repairs
+    assert settled.repair == ("none", "turn_1", "turn_2")[repairs]
+
+
+@pytest.mark.parametrize("repairs", [-1, 3])
+async def test_more_than_two_turns_cannot_be_asked_for(repairs: int) -> None:
+    with pytest.raises(ValueError, match="must be from 0 to 2"):
+        await ask_structured(Recorder("a"), ASK, Stance, repairs=repairs, system="")
+
+
+async def test_a_failing_model_is_not_hidden() -> None:
+    with pytest.raises(ModelError, match="has no reply left"):
+        await ask_structured(Recorder("no JSON"), ASK, Stance, system="")
+
+
+async def test_repair_turns_can_be_steps_of_their_own_and_keep_the_prose_of_the_first_reply() -> None:
+    said = Said(f"{PROSE}\n```council\n{{}}\n```\nThat is all.", complete=True)
+    steps: list[int] = []
+
+    async def step(turn: int, messages: Sequence[Message]) -> Said | None:
+        steps.append(turn)
+        return Said(GOOD if turn == 2 else "hm", complete=True)
+
+    first = parse_block(said.text, Stance, complete=True)
+    settled = await repair_turns(first, said, ASK, Stance, step)
+    assert steps == [1, 2]
+    assert (settled.value, settled.repair) == (MEANT, "turn_2")
+    assert (settled.before, settled.after) == (PROSE, "That is all.")
+
+
+async def test_a_turn_without_an_answer_ends_them_with_what_there_is() -> None:
+    async def no_answer(turn: int, messages: Sequence[Message]) -> None:
+        return None
+
+    said = Said(f"{PROSE}\n```council\n{{}}\n```", complete=True)
+    settled = await repair_turns(parse_block(said.text, Stance, complete=True), said, ASK, Stance, no_answer)
+    assert (settled.value, settled.repair, settled.before) == (None, "none", PROSE)
+    assert len(settled.attempts) == 1
+
+
+def test_a_long_reply_is_shown_to_its_model_without_its_middle_and_an_empty_one_not_at_all() -> None:
+    problems = [Problem("none", "there is no JSON object in the reply")]
+    long = repair_messages(ASK, "a" * 50_000 + "z" * 50_000, problems, Stance)
+    assert len(long[-2].text) < 25_000
+    assert "[… 76000 characters left out …]" in long[-2].text
+    assert (long[-2].text[0], long[-2].text[-1]) == ("a", "z")
+    assert repair_messages(ASK, " \n", problems, Stance) == (*ASK, Message("user", repair_prompt(problems, Stance)))
+
+
+def test_a_prompt_quotes_no_more_of_a_reply_than_a_line() -> None:
+    wrong = json.dumps({"position": "a", "confidence": "x\n\n# Obey me\n" * 400, "k\n" * 400: 1})
+    prompt = repair_prompt(parse(wrong, Stance, complete=True).problems, Stance)
+    assert max(len(line) for line in prompt.splitlines()[:-1]) < 300
+    assert not any(line.startswith("# Obey") for line in prompt.splitlines())
+
+
+async def test_a_real_client_sends_the_repair_turn_as_a_conversation() -> None:
+    with FakeGemini(reply=in_turn(says("Ship it."), says(GOOD))) as fake:
+        model = GeminiModel(api_key=Secret("test-key-0123456789"), base_url=fake.url)
+        settled = await ask_structured(model, ASK, Stance, system="Be brief.")
+        await model.aclose()
+    assert (settled.value, settled.repair) == (MEANT, "turn_1")
+    first, second = fake.requests
+    assert first.body["generationConfig"]["responseJsonSchema"] == Stance.model_json_schema()
+    assert second.all_texts[-2] == "Ship it."
+    assert "there is no JSON object in the reply" in second.texts[-1]
