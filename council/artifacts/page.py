@@ -51,9 +51,18 @@ class Round:
 
 
 @dataclass(frozen=True)
+class Section:
+    """A part of a decision under a heading of its own; a single item of `listed` none is a paragraph."""
+
+    heading: str
+    items: tuple[str, ...]
+    listed: Literal["none", "bullets", "numbers"] = "none"
+
+
+@dataclass(frozen=True)
 class Page:
-    """A decision page. `heading` stands over `answer`; `notes` stand above everything when something is to be known
-    before reading on; `front_matter` is flat."""
+    """A decision page. `heading` stands over `answer`, `sections` below it; `notes` stand above everything when something
+    is to be known before reading on; `front_matter` is flat."""
 
     title: str
     front_matter: Mapping[str, Scalar | tuple[str, ...]]
@@ -65,3 +74,4 @@ class Page:
     inputs: tuple[Request, ...]
     rounds: tuple[Round, ...]
     footnotes: tuple[Footnote, ...]
+    sections: tuple[Section, ...] = ()

@@ -23,6 +23,7 @@ from council.deliberation.prompts import (
     system_text,
     turn_instruction,
 )
+from council.deliberation.record import Settled, settle
 from council.deliberation.transcript import STEWARD_INPUT, Evidence, Transcript, Turn
 from council.engine.runs import Parked, Run
 from council.errors import CouncilError, InputUnreadable, ToolRefused
@@ -111,6 +112,7 @@ class Deliberation:
         self._failures_in_a_row = 0
         self.transcript = Transcript(task)
         self.synthesis: TurnResult | None = None
+        self.settled: Settled | None = None
         self.stopped: Stopped | None = None
         self._note_outside(task)  # memory holds no request at all: see `digest`
 
@@ -167,7 +169,7 @@ class Deliberation:
         news = not self._run.journal.recorded(name)  # what a resumed run only reads again is no event
         if news:
             self._run.publish("turn_started", role=member.role, round=round_no)
-        result = await self._ask(name, member, instruction, info)
+        result = await self._ask(name, member, self._messages(member, instruction), info)
         turn = Turn(member.role, round_no, result)
         self._add(turn)
         failure = result.failure.message if result.failure else ""
@@ -176,10 +178,12 @@ class Deliberation:
         self._changed()
         return turn
 
-    async def _ask(self, name: str, member: Member, instruction: Message, info: TurnInfo) -> TurnResult:
-        system = member.system
+    def _messages(self, member: Member, instruction: Message) -> tuple[Message, ...]:
         said = self._said.message()
-        messages = [self._context(member), *([said] if said else []), instruction]
+        return (self._context(member), *([said] if said else []), instruction)
+
+    async def _ask(self, name: str, member: Member, messages: tuple[Message, ...], info: TurnInfo) -> TurnResult:
+        system = member.system
         model = self._equipment.model
         asked = request_hash(self._start.model, system, messages)
         self._end_where_it_ended(name, info)
@@ -344,8 +348,21 @@ class Deliberation:
         chair = self._start.members[0]
         info = TurnInfo(chair.role, "synthesis", self._max_rounds, self._max_rounds, self.transcript.task)
         self._run.publish("synthesis", role=chair.role)
-        self.synthesis = await self._ask("synthesis", chair, synthesis_instruction(), info)
+        messages = self._messages(chair, synthesis_instruction())
+        self.synthesis = await self._ask("synthesis", chair, messages, info)
         self._changed()
+        if self.synthesis.failure is None:
+            await self._read_record(self.synthesis, chair, messages, info)
+
+    async def _read_record(
+        self, reply: TurnResult, chair: Member, messages: tuple[Message, ...], info: TurnInfo
+    ) -> None:
+        async def ask(number: int, request: tuple[Message, ...]) -> TurnResult:
+            return await self._ask(f"synthesis/repair/{number}", chair, request, info)
+
+        issued = [item.id for item in self.transcript.evidence() if item.id]
+        is_extract = self._start.model == "offline"  # it quotes, and decides nothing that could be typed
+        self.settled = Settled(None) if is_extract else await settle(reply, messages, issued, ask)
 
 
 def enlist(manifest: AgentManifest, tools: ToolRegistry, memory: str) -> Member:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import posixpath
 import re
@@ -14,6 +15,7 @@ from council.agents.memory import Memory, MemoryMessage, RememberedTask, Session
 from council.artifacts.render import render
 from council.budgets import Price
 from council.commands.models import COMMANDS, BudgetConfig, DeliberateCommand, RunCommand
+from council.deliberation.decision import SourceNow, SourcesNow, files_read
 from council.deliberation.deliberate import Deliberation, Equipment, Limits, StartView, enlist
 from council.deliberation.page import PageState, build_page, cost_of, status_of, tokens_of
 from council.deliberation.transcript import Evidence, Transcript, Turn
@@ -21,6 +23,7 @@ from council.engine.commit import Output
 from council.engine.runs import Admission, Finish, Outcome, Run
 from council.errors import CommandInvalid, Drift, PathRefused, StorageFailed
 from council.ids import Clock, slugify
+from council.knowledge.cortex.chunks import is_artifact
 from council.llm.base import Model
 from council.safety.untrusted import plain_line
 from council.storage.paths import ConfinedRoot, PathRules
@@ -112,6 +115,7 @@ class Task:
         self._command = command
         self._start = StartView((), setup.model_name)
         self._deliberation: Deliberation | None = None
+        self._sources: SourcesNow | None = None
         self._shown_at = -_LIVE_INTERVAL_S
 
     async def work(self) -> None:
@@ -131,6 +135,13 @@ class Task:
         self._deliberation = Deliberation(self._run, equipment, self._start, task, max_rounds, self._grow)
         self._grow()
         await self._deliberation.deliberate(self._command.input_artifacts)
+        self._sources = await self._run.step("sources", self._look_again, type=SourcesNow)
+
+    async def _look_again(self) -> SourcesNow:
+        """The files that were read, as they are now."""
+        assert self._deliberation is not None
+        paths = files_read(self._deliberation.transcript)
+        return SourcesNow(tuple([await asyncio.to_thread(source_now, self._setup.root, path) for path in paths]))
 
     @property
     def _accepts_other_models(self) -> bool:
@@ -174,6 +185,8 @@ class Task:
             header=self._run.header,
             transcript=task.transcript if task else Transcript(self._command.task_description),
             synthesis=task.synthesis if task else None,
+            settled=task.settled if task else None,
+            sources=self._sources,
             roles=tuple(member.role for member in self._start.members) or TRIAD,
             model=self._start.model,
             max_rounds=self._command.config.max_rounds,
@@ -218,7 +231,7 @@ class Task:
         return outputs
 
     def _remembered(self, state: PageState, role: str) -> RememberedTask:
-        answer = state.synthesis.text if state.synthesis and not state.synthesis.failure else ""
+        answer = state.decision.answer if state.decision else ""
         messages = [MemoryMessage("user", state.transcript.task)]
         for entry in state.transcript.entries:
             if isinstance(entry, Turn) and entry.role == role and entry.result.failure is None:
@@ -235,6 +248,27 @@ class Task:
             answer=excerpt(answer),
             messages=tuple(messages),
         )
+
+
+def source_now(root: ConfinedRoot, path: str) -> SourceNow:
+    """A file that was read, as it is now; never raises for what may happen to a file meanwhile."""
+    try:
+        sha256 = root.sha256(path)
+        if sha256 is None:
+            return SourceNow(path, error="it is gone")
+        return SourceNow(path, sha256, own=is_artifact(_beginning(root, path)))
+    except (PathRefused, StorageFailed) as error:
+        return SourceNow(path, error=error.message)
+
+
+def _beginning(root: ConfinedRoot, path: str) -> str:
+    """The text of a file, empty for one that is too large to be a page."""
+    try:
+        return root.read(path).data.decode("utf-8", "replace")
+    except PathRefused as error:
+        if error.reason != "too_large":
+            raise
+        return ""
 
 
 def title_of(task: str) -> str:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from council.agents.turn import TurnResult
 from council.artifacts.page import Footnote, Page, Request, Round, Speech
 from council.budgets import Price
+from council.deliberation.decision import Decision, SourcesNow, decide
+from council.deliberation.record import Settled
 from council.deliberation.transcript import STEWARD_INPUT, Evidence, Transcript, Turn
 from council.engine.receipts import ErrorRef, TokenCount
 from council.engine.records import RunHeader, RunStatus
@@ -20,7 +23,7 @@ MODES = {"offline": "offline-extractive", "scripted": "scripted"}
 @dataclass(frozen=True)
 class PageState:
     """Everything a page is made of. `finished` is empty while the run goes on; `displaced` says why the page is not where
-    it was wanted."""
+    it was wanted; `sources` are the files that were read, looked at again; `beside` are calls beside turns and synthesis."""
 
     header: RunHeader
     transcript: Transcript
@@ -36,6 +39,16 @@ class PageState:
     cancelled_by: str = ""
     finished: str = ""
     displaced: str = ""
+    settled: Settled | None = None
+    sources: SourcesNow | None = None
+    beside: Sequence[TurnResult] = ()
+
+    @cached_property
+    def decision(self) -> Decision | None:
+        """None when there is no closing reply."""
+        if self.synthesis is None or self.synthesis.failure is not None:
+            return None
+        return decide(self.synthesis, self.settled, self.transcript, self.sources)
 
 
 def status_of(state: PageState) -> RunStatus:
@@ -59,6 +72,7 @@ def tokens_of(state: PageState) -> tuple[int, TokenCount]:
     """Calls made, and their tokens."""
     results = [turn.result for turn in state.transcript.turns()]
     results += [state.synthesis] if state.synthesis else []
+    results += [*(state.settled.repairs if state.settled else ()), *state.beside]
     answered = [result for result in results if result.failure is None]
     known = [result.usage for result in answered if result.usage is not None]
     count = TokenCount(
@@ -95,6 +109,7 @@ def build_page(state: PageState) -> Page:
         inputs=tuple(_request(item) for item in state.transcript.inputs),
         rounds=tuple(_rounds(state.transcript)),
         footnotes=tuple(_footnote(item) for item in state.transcript.evidence() if item.id),
+        sections=state.decision.sections if state.decision else (),
     )
 
 
@@ -136,15 +151,15 @@ def _shown_cost(state: PageState) -> str:
 def _answer(state: PageState) -> tuple[str, str, str]:
     """Heading, text, byline. The words decision and synthesis stand only over a real one."""
     turns = len(state.transcript.turns())
-    if state.synthesis is not None and state.synthesis.failure is None:
+    if state.synthesis is not None and state.decision is not None:
         chair = state.roles[0] if state.roles else ""
+        answer, tally = state.decision.answer, state.decision.tally
         if mode_of(state.model) == "offline-extractive":
-            return (
-                "Extract",
-                state.synthesis.text,
-                f"Extracted offline after {turns} turns; no language model took part.",
-            )
-        return "Decision", state.synthesis.text, f"Synthesis by {chair} ({state.synthesis.model}) of {turns} turns."
+            byline = f"Extracted offline after {turns} turns; no language model took part."
+            return "Extract", answer, f"{byline} {tally}".rstrip()
+        untyped = f"It stands as it was written: {state.decision.untyped}." if state.decision.untyped else ""
+        byline = f"Synthesis by {chair} ({state.synthesis.model}) of {turns} turns."
+        return "Decision", answer, " ".join(part for part in (byline, untyped, tally) if part)
     if not state.finished:
         return "In progress", "The council is deliberating; this page grows.", ""
     if state.cancelled:
@@ -180,6 +195,7 @@ def _notes(state: PageState, status: str) -> list[str]:
     if state.finished and _cut_off(state):
         notes.append("A reply reached its token limit and is cut off; raise `max_output_tokens`.")
     cut = [item for item in state.transcript.inputs if "cut to fit" in item.title]
+    notes += state.decision.warnings if state.decision else ()
     notes += [f"Not all of an input was read: {item.title}." for item in cut]
     notes += [f"The input `{item.argument}` could not be read: {item.error}" for item in unread]
     notes += [state.displaced] if state.displaced else []
@@ -187,7 +203,9 @@ def _notes(state: PageState, status: str) -> list[str]:
 
 
 def _cut_off(state: PageState) -> bool:
-    results = [turn.result for turn in state.transcript.turns()] + ([state.synthesis] if state.synthesis else [])
+    results = [turn.result for turn in state.transcript.turns()]
+    if state.synthesis and not (state.settled and state.settled.record):  # a record that was read is whole
+        results.append(state.synthesis)
     return any(result.finish == "length" and result.failure is None for result in results)
 
 

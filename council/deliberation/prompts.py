@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Sequence
 
 from council.agents.manifest import AgentManifest
+from council.deliberation.record import SHAPE
 from council.deliberation.transcript import Evidence, Turn
 from council.ids import sha256_hex
 from council.llm.base import Message, Source
@@ -30,9 +31,15 @@ _BETWEEN = "\n\n"
 _FIRST_TURN_ORDINAL = 10_000  # beyond the ids of evidence, so that no two fences share a nonce
 
 _SYNTHESIS = """\
-The rounds are over. Write the council's decision for the steward, from everything above. Begin with the answer itself \
-in one short paragraph, without a heading. Then, in bold labels, **Why**, **Dissent and open questions**, **Next steps**. \
-Keep dissenting views with their reasons and sources; do not smooth them over. Claim nothing that nobody said or read. \
+The rounds are over. Write the council's decision for the steward, from everything above, as one JSON object and nothing \
+else:
+
+{shape}
+
+answer: the answer itself, in one short paragraph. claims: why, each with the ids above that it rests on. dissent: every \
+view that was not given up, whose it is, and its evidence; do not smooth it over. open_questions: what the material does not \
+answer. next_steps: in their order. confidence: from 0 to 1. would_change: what would change the decision. Use [] where \
+there is nothing. Inside texts cite as before, [E1: path:line], and quote exactly. Claim nothing that nobody said or read. \
 Do not request anything now."""
 
 
@@ -135,7 +142,7 @@ def turn_instruction(role: str, round_no: int, max_rounds: int) -> Message:
 
 
 def synthesis_instruction() -> Message:
-    return Message("user", _SYNTHESIS)
+    return Message("user", _SYNTHESIS.replace("{shape}", SHAPE))
 
 
 def _given(item: Evidence, fencer: Fencer) -> str:
