@@ -15,7 +15,9 @@ import msgspec
 from council.agents.manifest import AgentManifest
 from council.agents.turn import Failure, ProviderBusy, TurnResult, request_hash, take_turn
 from council.budgets import BudgetSpent, Price
+from council.deliberation.folding import CONTEXT_SHARE
 from council.deliberation.prompts import (
+    INSTRUCTION_CHARS,
     Fencer,
     Said,
     context_message,
@@ -79,12 +81,14 @@ class Member(msgspec.Struct, frozen=True):
 
 class StartView(msgspec.Struct, frozen=True):
     """Recorded when a run starts, so that an edited persona or another task's end does not touch it. Members speak in
-    this order; the first one writes the synthesis. `price` is None when nobody knows it."""
+    this order; the first one writes the synthesis. `price` is None when nobody knows it. `window_chars`: how many characters
+    the model's context holds, by what was known of its tokens then; 0: without end."""
 
     members: tuple[Member, ...]
     model: str
     notes: tuple[str, ...] = ()
     price: Price | None = None
+    window_chars: int = 0
 
 
 class Stopped(msgspec.Struct, frozen=True):
@@ -119,6 +123,7 @@ class Deliberation:
     async def deliberate(self, inputs: Sequence[str]) -> None:
         """All rounds, then the synthesis. Raises CouncilError when it cannot go on, Parked when it can later."""
         await self._read_inputs(inputs)
+        self._limit_transcript()
         try:
             for round_no in range(1, self._max_rounds + 1):
                 await self._run_round(round_no)
@@ -149,6 +154,13 @@ class Deliberation:
     def _add_input(self, item: Evidence) -> None:
         self.transcript.inputs.append(item)
         self._note_outside(item.text)
+
+    def _limit_transcript(self) -> None:
+        """One limit for all, by the longest persona and memory, so that all are told the same."""
+        if self._start.window_chars:
+            before = max(len(member.system) + len(self._context(member).text) for member in self._start.members)
+            share = int(self._start.window_chars * CONTEXT_SHARE)
+            self._said.limit(share - before - INSTRUCTION_CHARS)
 
     # ── rounds ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -51,6 +51,7 @@ class CouncilSetup:
     model_name: str
     model_for: Callable[[Run, BudgetConfig], Model]
     price: Callable[[], Price | None]
+    window_chars: Callable[[], int]
     seconds_to_midnight: Callable[[], float]
     tools: ToolRegistry
     limits: Limits
@@ -175,7 +176,7 @@ class Task:
             loaded = setup.memory.load(manifest.role, self._run.header.lane)
             members.append(enlist(manifest, setup.tools, digest(loaded.session)))
             notes += [f"Memory: {loaded.damage}."] if loaded.damage else []
-        return StartView(tuple(members), setup.model_name, tuple(notes), setup.price())
+        return StartView(tuple(members), setup.model_name, tuple(notes), setup.price(), setup.window_chars())
 
     # ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
