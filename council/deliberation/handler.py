@@ -10,14 +10,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from council.agents.manifest import load_personas, require_roles
-from council.agents.memory import Memory, MemoryMessage, RememberedTask, Session, digest, excerpt
+from council.agents.memory import Memory, MemoryMessage, RememberedTask, digest, excerpt
 from council.artifacts.render import render
 from council.budgets import Price
 from council.commands.models import COMMANDS, BudgetConfig, DeliberateCommand, RunCommand
 from council.deliberation.decision import SourceNow, SourcesNow, files_read
 from council.deliberation.deliberate import Deliberation, Equipment, Limits, StartView, enlist
-from council.deliberation.page import PageState, build_page, cost_of, status_of, tokens_of
+from council.deliberation.page import PageState, build_page, cost_of, mode_of, status_of, tokens_of
+from council.deliberation.remembering import Summarised, applied, summarise
 from council.deliberation.transcript import Evidence, Transcript, Turn
 from council.engine.commit import Output
 from council.engine.runs import Admission, Finish, Outcome, Run
@@ -117,6 +120,7 @@ class Task:
         self._start = StartView((), setup.model_name)
         self._deliberation: Deliberation | None = None
         self._sources: SourcesNow | None = None
+        self._summarised: Summarised | None = None
         self._shown_at = -_LIVE_INTERVAL_S
 
     async def work(self) -> None:
@@ -137,6 +141,11 @@ class Task:
         self._grow()
         await self._deliberation.deliberate(self._command.input_artifacts)
         self._sources = await self._run.step("sources", self._look_again, type=SourcesNow)
+        if mode_of(self._start.model) != "offline-extractive":
+            sessions = [
+                self._setup.memory.load(member.role, self._run.header.lane).session for member in self._start.members
+            ]
+            self._summarised = await summarise(self._run, model, self._start.model, sessions)
 
     async def _look_again(self) -> SourcesNow:
         """The files that were read, as they are now."""
@@ -188,10 +197,11 @@ class Task:
             synthesis=task.synthesis if task else None,
             settled=task.settled if task else None,
             sources=self._sources,
+            beside=(self._summarised.result,) if self._summarised else (),
             roles=tuple(member.role for member in self._start.members) or TRIAD,
             model=self._start.model,
             max_rounds=self._command.config.max_rounds,
-            notes=(*self._start.notes, *([_DRIFTED] if self._run.journal.accepts_drift else [])),
+            notes=(*self._start.notes, *self._later_notes()),
             price=self._start.price,
             stopped=task.stopped.reason if task and task.stopped else "",
             error=finish.error if finish else None,
@@ -202,6 +212,10 @@ class Task:
             if self._run.output.displaced
             else "",
         )
+
+    def _later_notes(self) -> list[str]:
+        notes = [_DRIFTED] if self._run.journal.accepts_drift else []
+        return [*notes, self._summarised.note] if self._summarised and self._summarised.note else notes
 
     def _grow(self) -> None:
         """The artifact as it is so far, at most once a second. A page that cannot be written now does not stop the run."""
@@ -227,8 +241,8 @@ class Task:
                     *tasks,
                     remembered,
                 )  # else it was committed before: by a try that a crash cut off, or an earlier one
-            grown = Session(session.role, session.lane, tasks)
-            outputs += self._setup.memory.outputs(grown, self._setup.home)
+            grown = msgspec.structs.replace(session, tasks=tasks)
+            outputs += self._setup.memory.outputs(applied(grown, session, self._summarised), self._setup.home)
         return outputs
 
     def _remembered(self, state: PageState, role: str) -> RememberedTask:
