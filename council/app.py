@@ -83,6 +83,7 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         model_name=model.name,
         model_for=spending.model_for,
         price=lambda: spending.price,
+        window_chars=spending.window_chars,
         seconds_to_midnight=spending.days.seconds_to_midnight,
         tools=build_tools(root, settings, cortex),
         limits=Limits(
@@ -176,6 +177,10 @@ class Spending:
         """Looked up when first asked for: the bundled table is large."""
         overrides = {name: Price(*_decimals(price)) for name, price in self._settings.prices.items()}
         return Prices(overrides).of(self._model.name)
+
+    def window_chars(self) -> int:
+        """How many characters the model's context holds, as far as is known now."""
+        return self._calibration.chars(self._model.name, self._model.context_tokens)
 
     def model_for(self, run: Run, config: BudgetConfig) -> Model:
         """The run's model: retried, and asked for its worst case before each call. Raises ConfigError when a limit in

@@ -242,6 +242,11 @@ class Calibration:
         per_token = self._chars_per_token.get(model, _FIRST_CHARS_PER_TOKEN)
         return int(chars / per_token * _MARGIN) + 1
 
+    def chars(self, model: str, tokens: int) -> int:
+        """How many characters are at most `tokens` tokens, by the same estimate."""
+        per_token = self._chars_per_token.get(model, _FIRST_CHARS_PER_TOKEN)
+        return int(max(0, tokens - 1) * per_token / _MARGIN)
+
     def learn(self, model: str, chars: int, tokens: int) -> None:
         if tokens <= 0 or chars <= 0:
             return

@@ -28,6 +28,8 @@ _REQUEST = re.compile(
 KEPT_TASKS = 20  # with all messages, in the session file; older ones go to the archive
 EXCERPT_CHARS = 600
 DIGEST_TOKENS = 1_000
+SUMMARISE_TASKS = 5  # the newest ones stand for themselves; a summary is made for no fewer
+SUMMARY_CHARS = 900  # three tenths of a digest
 _CHARS_PER_TOKEN = 3  # the safe side: prose has four to five
 MAX_SESSION_BYTES = 64 << 20
 
@@ -48,12 +50,22 @@ class RememberedTask(msgspec.Struct, frozen=True):
     messages: tuple[MemoryMessage, ...] = ()
 
 
+class Summary(msgspec.Struct, frozen=True):
+    """Older tasks in short. `through` is the newest of them, `tried` the newest task when the last summary was tried, made
+    or not; both are run ids, empty before the first."""
+
+    text: str = ""
+    through: str = ""
+    tried: str = ""
+
+
 class Session(msgspec.Struct, frozen=True):
     """An agent's memory in one lane, oldest task first."""
 
     role: str
     lane: str = "main"
     tasks: tuple[RememberedTask, ...] = ()
+    summary: Summary = Summary()
 
 
 @dataclass(frozen=True)
@@ -135,6 +147,9 @@ class Memory:
         kept = {task.run_id: task for task in after.tasks}
         changed = [task for task in before.tasks if kept.get(task.run_id) != task]
         pages = [self._archived(before, task, f"{task.run_id}.{run_id}", home) for task in changed]
+        if before.summary.text and before.summary != after.summary:
+            page = RememberedTask(before.summary.through, "Summary of older tasks", "noted", "", before.summary.text)
+            pages.append(self._archived(before, page, f"summary.{run_id}", home))
         return [*self.outputs(after, home), *pages]
 
     def _archived(self, session: Session, task: RememberedTask, stem: str, home: Path) -> Output:
@@ -168,14 +183,21 @@ class _Schema(msgspec.Struct):
 
 def encode_session(session: Session) -> bytes:
     file = _SessionFile(
-        role=session.role, lane=session.lane, tasks=session.tasks, schema=SCHEMA, sha256=_checksum(session)
+        role=session.role,
+        lane=session.lane,
+        tasks=session.tasks,
+        summary=session.summary,
+        schema=SCHEMA,
+        sha256=_checksum(session),
     )
     return msgspec.json.format(msgspec.json.encode(file), indent=1) + b"\n"
 
 
 def _checksum(session: Session) -> str:
     """SHA-256 of the schema and the session in canonical JSON (sorted keys, no white space, UTF-8)."""
-    body = {"schema": SCHEMA, "role": session.role, "lane": session.lane, "tasks": session.tasks}
+    body: dict[str, object] = {"schema": SCHEMA, "role": session.role, "lane": session.lane, "tasks": session.tasks}
+    if session.summary != Summary():  # files from before there were summaries have none to check
+        body["summary"] = session.summary
     return sha256_hex(msgspec.json.encode(body, order="sorted"))
 
 
@@ -189,7 +211,7 @@ def decode_session(data: bytes, role: str, lane: str) -> tuple[Session | None, s
         return None, _why_not(data, error)
     if file.schema != SCHEMA:
         return None, f"not of the form {SCHEMA}"
-    session = Session(file.role, file.lane, file.tasks)
+    session = Session(file.role, file.lane, file.tasks, file.summary)
     if file.sha256 != _checksum(session):
         return None, "its checksum does not match"
     if (session.role, session.lane) != (role, lane):
@@ -219,11 +241,13 @@ def excerpt(answer: str) -> str:
 
 
 def digest(session: Session, *, max_tokens: int = DIGEST_TOKENS) -> str:
-    """What a prompt carries of the memory: the newest tasks' titles and the beginning of their answers, oldest first,
-    within `max_tokens`; empty when there is nothing. It holds no request."""
-    budget = max_tokens * _CHARS_PER_TOKEN
+    """What a prompt carries of the memory: the summary of older tasks, then the newest tasks' titles and the beginning of
+    their answers, oldest first, within `max_tokens`; empty when there is nothing. It holds no request."""
+    summary = short_summary(session.summary.text)
+    head = f"- Older tasks, in short: {summary}\n" if summary else ""
+    budget = max_tokens * _CHARS_PER_TOKEN - len(head)
     entries: list[str] = []
-    for task in reversed(session.tasks):
+    for task in reversed(_fresh(session)):
         answer = _without_requests(task.answer)[:EXCERPT_CHARS].strip().replace("\n", "\n  ")
         title = plain_line(_without_requests(task.title), 200)
         entry = f"- Task: {title} ({task.status})\n  The council answered: {answer}\n"
@@ -231,7 +255,38 @@ def digest(session: Session, *, max_tokens: int = DIGEST_TOKENS) -> str:
             break
         budget -= len(entry)
         entries.append(entry)
-    return "".join(reversed(entries))
+    return head + "".join(reversed(entries))
+
+
+def short_summary(text: str) -> str:
+    """A summary as it is kept and shown: one paragraph without requests, cut after a sentence where it is too long."""
+    line = " ".join(_without_requests(text).split())
+    if len(line) <= SUMMARY_CHARS:
+        return line
+    cut = line[: SUMMARY_CHARS - 2]
+    end = max(cut.rfind(mark) for mark in (". ", "! ", "? "))
+    return cut[: end + 1] if end > SUMMARY_CHARS // 2 else f"{cut.rsplit(' ', 1)[0]} …"
+
+
+def tasks_to_summarise(session: Session) -> tuple[RememberedTask, ...]:
+    """The tasks that a summary is to be made of now, oldest first; none unless there are enough, and enough tasks have
+    passed since the last try."""
+    fresh = _fresh(session)
+    since = _after(session.tasks, session.summary.tried)
+    if len(fresh) < 2 * SUMMARISE_TASKS or len(since) < SUMMARISE_TASKS:
+        return ()
+    return fresh[:-SUMMARISE_TASKS]
+
+
+def _fresh(session: Session) -> tuple[RememberedTask, ...]:
+    """The tasks that no summary holds."""
+    return _after(session.tasks, session.summary.through)
+
+
+def _after(tasks: tuple[RememberedTask, ...], run_id: str) -> tuple[RememberedTask, ...]:
+    """The tasks behind that of `run_id`; all when it is none of them (any more)."""
+    ids = [task.run_id for task in tasks]
+    return tasks[ids.index(run_id) + 1 :] if run_id in ids else tasks
 
 
 def _archive_page(session: Session, task: RememberedTask) -> bytes:

@@ -61,9 +61,18 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Section:
+    """A part of a decision under a heading of its own; a single item of `listed` none is a paragraph."""
+
+    heading: str
+    items: tuple[str, ...]
+    listed: Literal["none", "bullets", "numbers"] = "none"
+
+
+@dataclass(frozen=True)
 class Page:
-    """A decision page. `heading` stands over `answer`; `notes` stand above everything when something is to be known
-    before reading on; `front_matter` is flat."""
+    """A decision page. `heading` stands over `answer`, `sections` below it; `notes` stand above everything when something
+    is to be known before reading on; `front_matter` is flat."""
 
     title: str
     front_matter: Mapping[str, Scalar | tuple[str, ...]]
@@ -76,3 +85,4 @@ class Page:
     rounds: tuple[Round, ...]
     footnotes: tuple[Footnote, ...]
     tables: tuple[Table, ...] = ()
+    sections: tuple[Section, ...] = ()

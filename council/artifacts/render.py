@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import quote
 
-from council.artifacts.page import Footnote, Page, Request, Round, Scalar, Speech, Table
+from council.artifacts.page import Footnote, Page, Request, Round, Scalar, Section, Speech, Table
 from council.safety.untrusted import for_markdown, plain_line
 
 _CITATION = re.compile(r"\[(E[0-9]{1,4})(?::\s*([^\[\]\n:]{1,512}):([0-9]{1,7})(?:-([0-9]{1,7}))?)?\]")
@@ -33,6 +33,7 @@ def render(page: Page, path: str) -> str:
         *_notes(page.notes),
         f"## {page.heading}",
         _cited(_own_voice(for_markdown(page.answer)), known, path),
+        *(part for section in page.sections for part in _section(section, known, path)),
         f"*{page.byline}*" if page.byline else "",
         *(part for table in page.tables for part in _table(table, known, path)),
         "## Task",
@@ -67,6 +68,17 @@ def _yaml(value: Scalar) -> str:
 def _notes(notes: tuple[str, ...]) -> Iterator[str]:
     for note in notes:
         yield "> " + for_markdown(note).replace("\n", "\n> ")
+
+
+def _section(section: Section, known: Mapping[str, Footnote], path: str) -> Iterator[str]:
+    """Headings of agents lie a level deeper (`for_markdown`), so that none of them can pass for one of these."""
+    yield f"### {section.heading}"
+    items = []
+    for number, item in enumerate(section.items, start=1):
+        mark = {"none": "", "bullets": "- ", "numbers": f"{number}. "}[section.listed]
+        line = f"{mark}{' '.join(item.split())}"  # on one line: no item can end the list and begin something else
+        items.append(_cited(_own_voice(for_markdown(line)), known, path))
+    yield "\n".join(items)
 
 
 def _inputs(inputs: tuple[Request, ...]) -> Iterator[str]:

@@ -21,10 +21,19 @@ from council.budgets import BudgetSpent, Price
 from council.commands.models import ProtocolName
 from council.deliberation.blocks import Block, read_block
 from council.deliberation.duties import Duty
+from council.deliberation.folding import CONTEXT_SHARE
 from council.deliberation.names import Names
-from council.deliberation.prompts import Fencer, Said, context_message, synthesis_instruction, system_text
+from council.deliberation.prompts import (
+    INSTRUCTION_CHARS,
+    Fencer,
+    Said,
+    context_message,
+    synthesis_instruction,
+    system_text,
+)
 from council.deliberation.protocols import PROTOCOLS
 from council.deliberation.ranking import Ranking, exactly
+from council.deliberation.record import Settled, settle
 from council.deliberation.stance import Stance, only_issued
 from council.deliberation.stopping import Ending, reason_to_end
 from council.deliberation.transcript import STEWARD_INPUT, Closing, Evidence, Transcript, Turn
@@ -39,6 +48,9 @@ from council.tools.registry import ToolRegistry
 from council.tools.tokens import Request, echoed, parse
 
 _STOPPED = "stopped"
+_WINDOW = (
+    "window"  # a step of its own: each call teaches how many characters a token has, and two equal tasks differ in it
+)
 MAX_FAILURES_IN_A_ROW = 3  # three agents in a row that cannot answer: the provider is down, not an agent
 
 
@@ -63,12 +75,14 @@ class Limits:
 
 @dataclass(frozen=True)
 class Equipment:
-    """What a council deliberates with."""
+    """What a council deliberates with. `window_chars`: how many characters the model's context holds, by what is known of
+    its tokens now; 0: without end."""
 
     model: Model
     tools: ToolRegistry
     limits: Limits
     seconds_to_midnight: Callable[[], float]
+    window_chars: Callable[[], int]
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -132,6 +146,7 @@ class Deliberation:
         self._failures_in_a_row = 0
         self.transcript = Transcript(task)
         self.closings: list[Closing] = []
+        self.settled: Settled | None = None
         self.stopped: Stopped | None = None
         self.ending: Ending | None = None
         self._note_outside(task)  # memory holds no request at all: see `digest`
@@ -139,6 +154,7 @@ class Deliberation:
     async def deliberate(self, inputs: Sequence[str]) -> None:
         """All rounds, then the synthesis. Raises CouncilError when it cannot go on, Parked when it can later."""
         await self._read_inputs(inputs)
+        await self._limit_transcript()
         try:
             await PROTOCOLS[self._rules.protocol](self)
         except _RoundsEnd:
@@ -169,6 +185,17 @@ class Deliberation:
     def _add_input(self, item: Evidence) -> None:
         self.transcript.inputs.append(item)
         self._note_outside(item.text)
+
+    async def _limit_transcript(self) -> None:
+        """One limit for all, by the longest persona and memory, so that all are told the same."""
+
+        async def measure() -> int:
+            return self._equipment.window_chars()
+
+        window_chars = await self._run.step(_WINDOW, measure, type=int)
+        if window_chars:
+            before = max(len(member.system) + len(self._context(member).text) for member in self._start.members)
+            self._said.limit(int(window_chars * CONTEXT_SHARE) - before - INSTRUCTION_CHARS)
 
     # ── rounds ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -462,11 +489,25 @@ class Deliberation:
             name = "synthesis" if chair is self.members[0] else f"synthesis/{chair.role}"
             info = TurnInfo(chair.role, "synthesis", self.max_rounds, self.max_rounds, self.transcript.task)
             self._run.publish("synthesis", role=chair.role)
-            result = await self._ask(name, chair, self._messages(chair, instruction), info)
+            messages = self._messages(chair, instruction)
+            result = await self._ask(name, chair, messages, info)
             self.closings.append(Closing(chair.role, result))
             self._changed()
-            if result.failure is None or result.failure.kind == "budget":
+            if result.failure is None:
+                await self._read_record(name, result, chair, messages, info)
                 return
+            if result.failure.kind == "budget":
+                return
+
+    async def _read_record(
+        self, name: str, reply: TurnResult, chair: Member, messages: tuple[Message, ...], info: TurnInfo
+    ) -> None:
+        async def ask(number: int, request: tuple[Message, ...]) -> TurnResult:
+            return await self._ask(f"{name}/repair/{number}", chair, request, info)
+
+        is_extract = self._start.model == "offline"  # it quotes, and decides nothing that could be typed
+        settled = Settled(None) if is_extract else await settle(reply, messages, self.transcript.issued(), ask)
+        self.settled = settled
 
 
 def names_of(protocol: ProtocolName, roles: Sequence[str], run: Run) -> Names:

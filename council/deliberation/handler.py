@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import logging
 import posixpath
@@ -10,19 +11,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from council.agents.manifest import AgentManifest, load_personas, require_roles
-from council.agents.memory import Memory, MemoryMessage, RememberedTask, Session, digest, excerpt
+from council.agents.memory import Memory, MemoryMessage, RememberedTask, digest, excerpt
 from council.artifacts.render import render
 from council.budgets import Price
 from council.commands.models import COMMANDS, BudgetConfig, DeliberateCommand, RunCommand
+from council.deliberation.decision import SourceNow, SourcesNow, files_read
 from council.deliberation.deliberate import Deliberation, Equipment, Limits, Rules, StartView, enlist
 from council.deliberation.names import Names
-from council.deliberation.page import PageState, build_page, cost_of, status_of, tokens_of
+from council.deliberation.page import PageState, build_page, cost_of, mode_of, status_of, tokens_of
+from council.deliberation.remembering import Summarised, applied, summarise
 from council.deliberation.transcript import Evidence, Transcript, Turn
 from council.engine.commit import Output
 from council.engine.runs import Admission, Finish, Outcome, Run
 from council.errors import CommandInvalid, Drift, PathRefused, PersonaError, StorageFailed
 from council.ids import Clock, slugify
+from council.knowledge.cortex.chunks import is_artifact
 from council.llm.base import Model
 from council.safety.untrusted import plain_line
 from council.storage.paths import ConfinedRoot, PathRules
@@ -50,6 +56,7 @@ class CouncilSetup:
     model_name: str
     model_for: Callable[[Run, BudgetConfig], Model]
     price: Callable[[], Price | None]
+    window_chars: Callable[[], int]
     seconds_to_midnight: Callable[[], float]
     tools: ToolRegistry
     limits: Limits
@@ -152,6 +159,8 @@ class Task:
         self._command = command
         self._start = StartView((), setup.model_name)
         self._deliberation: Deliberation | None = None
+        self._sources: SourcesNow | None = None
+        self._summarised: Summarised | None = None
         self._shown_at = -_LIVE_INTERVAL_S
 
     async def work(self) -> None:
@@ -166,13 +175,25 @@ class Task:
             log.warning("%s", note)
         setup = self._setup
         model = setup.model_for(self._run, self._command.config.budget)
-        equipment = Equipment(model, setup.tools, setup.limits, setup.seconds_to_midnight)
+        equipment = Equipment(model, setup.tools, setup.limits, setup.seconds_to_midnight, setup.window_chars)
         config = self._command.config
         rules = Rules(config.protocol, config.max_rounds, config.stops_early)
         task = self._command.task_description
         self._deliberation = Deliberation(self._run, equipment, self._start, task, rules, self._grow)
         self._grow()
         await self._deliberation.deliberate(self._command.input_artifacts)
+        self._sources = await self._run.step("sources", self._look_again, type=SourcesNow)
+        if mode_of(self._start.model) != "offline-extractive":
+            sessions = [
+                self._setup.memory.load(member.role, self._run.header.lane).session for member in self._start.members
+            ]
+            self._summarised = await summarise(self._run, model, self._start.model, sessions)
+
+    async def _look_again(self) -> SourcesNow:
+        """The files that were read, as they are now."""
+        assert self._deliberation is not None
+        paths = files_read(self._deliberation.transcript)
+        return SourcesNow(tuple([await asyncio.to_thread(source_now, self._setup.root, path) for path in paths]))
 
     @property
     def _accepts_other_models(self) -> bool:
@@ -221,7 +242,10 @@ class Task:
             protocol=self._command.config.protocol,
             names=task.names if task else Names(),
             ending=task.ending if task else None,
-            notes=(*self._start.notes, *([_DRIFTED] if self._run.journal.accepts_drift else [])),
+            settled=task.settled if task else None,
+            sources=self._sources,
+            beside=(self._summarised.result,) if self._summarised else (),
+            notes=(*self._start.notes, *self._later_notes()),
             price=self._start.price,
             stopped=task.stopped.reason if task and task.stopped else "",
             error=finish.error if finish else None,
@@ -232,6 +256,10 @@ class Task:
             if self._run.output.displaced
             else "",
         )
+
+    def _later_notes(self) -> list[str]:
+        notes = [_DRIFTED] if self._run.journal.accepts_drift else []
+        return [*notes, self._summarised.note] if self._summarised and self._summarised.note else notes
 
     def _grow(self) -> None:
         """The artifact as it is so far, at most once a second. A page that cannot be written now does not stop the run."""
@@ -257,13 +285,13 @@ class Task:
                     *tasks,
                     remembered,
                 )  # else it was committed before: by a try that a crash cut off, or an earlier one
-            grown = Session(session.role, session.lane, tasks)
-            outputs += self._setup.memory.outputs(grown, self._setup.home)
+            grown = msgspec.structs.replace(session, tasks=tasks)
+            outputs += self._setup.memory.outputs(applied(grown, session, self._summarised), self._setup.home)
         return outputs
 
     def _remembered(self, state: PageState, role: str) -> RememberedTask:
         synthesis = state.synthesis
-        answer = synthesis.result.text if synthesis else ""
+        answer = state.decision.answer if state.decision else ""
         messages = [MemoryMessage("user", state.transcript.task)]
         for entry in state.transcript.entries:
             if isinstance(entry, Turn) and entry.role == role and entry.result.failure is None:
@@ -280,6 +308,27 @@ class Task:
             answer=excerpt(answer),
             messages=tuple(messages),
         )
+
+
+def source_now(root: ConfinedRoot, path: str) -> SourceNow:
+    """A file that was read, as it is now; never raises for what may happen to a file meanwhile."""
+    try:
+        sha256 = root.sha256(path)
+        if sha256 is None:
+            return SourceNow(path, error="it is gone")
+        return SourceNow(path, sha256, own=is_artifact(_beginning(root, path)))
+    except (PathRefused, StorageFailed) as error:
+        return SourceNow(path, error=error.message)
+
+
+def _beginning(root: ConfinedRoot, path: str) -> str:
+    """The text of a file, empty for one that is too large to be a page."""
+    try:
+        return root.read(path).data.decode("utf-8", "replace")
+    except PathRefused as error:
+        if error.reason != "too_large":
+            raise
+        return ""
 
 
 def title_of(task: str) -> str:

@@ -34,6 +34,9 @@ class Names:
         """How an agent is called; a role outside the council keeps its name."""
         return f"Member {self.letters[role]}" if role in self.letters else role
 
+    def role_of(self, letter: str) -> str:
+        return next(role for role, drawn in self.letters.items() if drawn == letter)
+
     def text(self, text: str) -> str:
         """What an agent said, with the roles of its colleagues replaced where it spells them out."""
         if not self.letters:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from council.agents.turn import Failure, TurnResult
 from council.artifacts.page import Footnote, Page, Request, Round, Speech
 from council.budgets import Price
 from council.commands.models import ProtocolName
+from council.deliberation.decision import Decision, SourcesNow, decide
 from council.deliberation.names import Names
+from council.deliberation.record import Settled
 from council.deliberation.stances_page import tables
 from council.deliberation.stopping import Ending
 from council.deliberation.transcript import STEWARD_INPUT, Closing, Evidence, Transcript, Turn
@@ -24,7 +27,7 @@ MODES = {"offline": "offline-extractive", "scripted": "scripted"}
 @dataclass(frozen=True)
 class PageState:
     """Everything a page is made of. `finished` is empty while the run goes on; `displaced` says why the page is not where
-    it was wanted."""
+    it was wanted; `sources` are the files that were read, looked at again; `beside` are calls beside turns and synthesis."""
 
     header: RunHeader
     transcript: Transcript
@@ -42,6 +45,16 @@ class PageState:
     cancelled_by: str = ""
     finished: str = ""
     displaced: str = ""
+    settled: Settled | None = None
+    sources: SourcesNow | None = None
+    beside: Sequence[TurnResult] = ()
+
+    @cached_property
+    def decision(self) -> Decision | None:
+        """None when there is no closing reply."""
+        if self.synthesis is None:
+            return None
+        return decide(self.synthesis.result, self.settled, self.transcript, self.sources, self.names)
 
     @property
     def synthesis(self) -> Closing | None:
@@ -55,7 +68,8 @@ class PageState:
     def results(self) -> list[TurnResult]:
         """Of all calls, in order."""
         turns = [result for turn in self.transcript.turns() for result in (turn.result, *turn.repairs)]
-        return [*turns, *(closing.result for closing in self.closings)]
+        repairs = self.settled.repairs if self.settled else ()
+        return [*turns, *(closing.result for closing in self.closings), *repairs, *self.beside]
 
 
 def status_of(state: PageState) -> RunStatus:
@@ -115,6 +129,7 @@ def build_page(state: PageState) -> Page:
         inputs=tuple(_request(item) for item in state.transcript.inputs),
         rounds=tuple(_rounds(state.transcript)),
         footnotes=tuple(_footnote(item) for item in state.transcript.evidence() if item.id),
+        sections=state.decision.sections if state.decision else (),
     )
 
 
@@ -162,15 +177,16 @@ def _shown_cost(state: PageState) -> str:
 def _answer(state: PageState) -> tuple[str, str, str]:
     """Heading, text, byline. The words decision and synthesis stand only over a real one."""
     turns = len(state.transcript.turns())
-    synthesis = state.synthesis
-    if synthesis is not None:
+    synthesis, decision = state.synthesis, state.decision
+    if synthesis is not None and decision is not None:
         if mode_of(state.model) == "offline-extractive":
             byline = f"Extracted offline after {turns} turns; no language model took part."
-            return "Extract", synthesis.result.text, byline
+            return "Extract", decision.answer, f"{byline} {decision.tally}".rstrip()
         failed = [role for role, _ in state.failed_closings]
         instead = f", in place of {' and '.join(failed)}, whose closing call failed" if failed else ""
-        byline = f"Synthesis by {synthesis.role} ({synthesis.result.model}) of {turns} turns{instead}.{_letters(state)}"
-        return "Decision", synthesis.result.text, byline
+        byline = f"Synthesis by {synthesis.role} ({synthesis.result.model}) of {turns} turns{instead}."
+        untyped = f"It stands as it was written: {decision.untyped}." if decision.untyped else ""
+        return "Decision", decision.answer, " ".join(filter(None, (byline, _letters(state), untyped, decision.tally)))
     if not state.finished:
         return "In progress", "The council is deliberating; this page grows.", ""
     if state.cancelled:
@@ -183,7 +199,7 @@ def _answer(state: PageState) -> tuple[str, str, str]:
 
 def _letters(state: PageState) -> str:
     """Who stands behind the letters in a text that was written without names."""
-    return "".join(f" {state.names.of(role)} is {role}." for role in state.roles) if state.names else ""
+    return " ".join(f"{state.names.of(role)} is {role}." for role in state.roles) if state.names else ""
 
 
 def _fix(fix: str) -> str:
@@ -213,6 +229,7 @@ def _notes(state: PageState, status: str) -> list[str]:
     if state.finished and _cut_off(state):
         notes.append("A reply reached its token limit and is cut off; raise `max_output_tokens`.")
     cut = [item for item in state.transcript.inputs if "cut to fit" in item.title]
+    notes += state.decision.warnings if state.decision else ()
     notes += [f"Not all of an input was read: {item.title}." for item in cut]
     notes += [f"The input `{item.argument}` could not be read: {item.error}" for item in unread]
     notes += [state.displaced] if state.displaced else []
@@ -220,7 +237,9 @@ def _notes(state: PageState, status: str) -> list[str]:
 
 
 def _cut_off(state: PageState) -> bool:
-    results = [turn.result for turn in state.transcript.turns()] + [closing.result for closing in state.closings]
+    results = [turn.result for turn in state.transcript.turns()]
+    if not (state.settled and state.settled.record):  # a record that was read is whole
+        results += [closing.result for closing in state.closings]
     return any(result.finish == "length" and result.failure is None for result in results)
 
 

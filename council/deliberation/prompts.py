@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from council.agents.manifest import AgentManifest
+from council.deliberation.folding import INTRODUCTION, evidence_line, folded_text, turn_line
 from council.deliberation.names import Names
+from council.deliberation.record import SHAPE
 from council.deliberation.transcript import Evidence, Turn
 from council.ids import sha256_hex
 from council.llm.base import Message, Source
@@ -28,12 +31,23 @@ Cite what you rely on as [E1: path:line] or [E1: path:first-last], with the id t
 exactly. Say plainly what the material does not answer."""
 
 _BETWEEN = "\n\n"
+_SAID = "# The deliberation so far"
+# Shares of the limit: of what still stands whole after folding, of its last entry (the one that was just asked for), and
+# of the folded lines.
+_AFTER_FOLDING, _LAST_ENTRY, _FOLDED = 0.6, 0.7, 0.25
+INSTRUCTION_CHARS = 4_000  # more than any instruction has
 _FIRST_TURN_ORDINAL = 10_000  # beyond the ids of evidence, so that no two fences share a nonce
 
 _SYNTHESIS = """\
-The rounds are over. Write the council's decision for the steward, from everything above. Begin with the answer itself \
-in one short paragraph, without a heading. Then, in bold labels, **Why**, **Dissent and open questions**, **Next steps**. \
-Keep dissenting views with their reasons and sources; do not smooth them over. Claim nothing that nobody said or read. \
+The rounds are over. Write the council's decision for the steward, from everything above, as one JSON object and nothing \
+else:
+
+{shape}
+
+answer: the answer itself, in one short paragraph. claims: why, each with the ids above that it rests on. dissent: every \
+view that was not given up, whose it is, and its evidence; do not smooth it over. open_questions: what the material does not \
+answer. next_steps: in their order. confidence: from 0 to 1. would_change: what would change the decision. Use [] where \
+there is nothing. Inside texts cite as before, [E1: path:line], and quote exactly. Claim nothing that nobody said or read. \
 Do not request anything now."""
 
 
@@ -74,6 +88,17 @@ class Fencer:
             numbered=False,
         )
 
+    def folded(self, text: str) -> str:
+        return fence(
+            text,
+            secret=self._secret,
+            source_id="FOLDED",
+            path="",
+            sha256=sha256_hex(text),
+            ordinal=_FIRST_TURN_ORDINAL - 1,
+            numbered=False,
+        )
+
     def task(self, text: str, sha256: str) -> str:
         return fence(text, secret=self._secret, source_id="TASK", path="", sha256=sha256, ordinal=0, numbered=False)
 
@@ -91,47 +116,118 @@ def context_message(memory: str, task_fenced: str, inputs: Sequence[Evidence], f
     return Message("user", text, tuple(item.source() for item in inputs if item.id), sha256_hex(text))
 
 
+@dataclass(frozen=True)
+class _Part:
+    """An entry as it is rendered, with the heading of its round where it is the first."""
+
+    entry: Turn | Evidence
+    text: str
+
+
 class Said:
     """The second message: everything said, asked and provided so far, in order. What is added is rendered and hashed once,
-    so that a turn late in a long task costs what an early one does."""
+    so that a turn late in a long task costs what an early one does.
+
+    Beyond `limit` the oldest rounds fold into a line per turn and the ids of their evidence (`folding`), far enough below
+    it that this happens seldom and a provider's cache keeps its prefix in between.
+    """
 
     def __init__(self, fencer: Fencer, names: Names) -> None:
         self._fencer = fencer
         self._names = names
         self._count = 0
         self._round = 0
-        self._parts = ["# The deliberation so far"]
-        self._hash = hashlib.sha256(self._parts[0].encode())
+        self._parts: list[_Part] = []
+        self._folded_turns: list[str] = []
+        self._folded_evidence: dict[str, str] = {}  # id -> line
+        self._hidden: set[str] = set()  # ids whose text stands nowhere in the message
+        self._evidence: dict[str, Evidence] = {}
         self._sources: tuple[Source, ...] = ()
+        self._max_chars: int | None = None
+        self._begin([_SAID])
+
+    def limit(self, max_chars: int) -> None:
+        """At most so many characters, as far as folding can reach it."""
+        self._max_chars = max(max_chars, 0)
 
     def add(self, entry: Turn | Evidence) -> None:
-        if entry.round != self._round:
-            self._round = entry.round
-            self._append(f"## ROUND {entry.round}")
+        heading = f"## ROUND {entry.round}{_BETWEEN}" if entry.round != self._round else ""
+        self._round = entry.round
         ordinal = _FIRST_TURN_ORDINAL + self._count
         self._count += 1
-        if isinstance(entry, Turn):
-            self._append(_said(entry, self._fencer, ordinal, self._names))
-            return
-        self._append(_provided(entry, self._fencer, self._names))
-        if entry.id:
-            self._sources += (entry.source(),)
-
-    def _append(self, part: str) -> None:
+        part = _Part(entry, f"{heading}{self._rendered(entry, ordinal)}")
         self._parts.append(part)
-        self._hash.update(f"{_BETWEEN}{part}".encode())
+        self._append(part.text)
+        if isinstance(entry, Evidence) and entry.id:
+            self._evidence[entry.id] = entry
+            self._sources += (entry.source(),)
+        if self._max_chars is not None and self._chars > self._max_chars:
+            self._fold(self._max_chars)
+
+    def _rendered(self, entry: Turn | Evidence, ordinal: int) -> str:
+        if isinstance(entry, Turn):
+            return _said(entry, self._fencer, ordinal, self._names)
+        if entry.repeats in self._hidden:  # "already above" would be no answer
+            self._hidden.discard(entry.repeats)
+            again = self._evidence[entry.repeats]
+            asked_by = self._names.of(entry.asked_by)
+            return f"CONTEXT_PROVIDED for {asked_by}: {again.id}, {again.title}\n{self._fencer.evidence(again)}"
+        return _provided(entry, self._fencer, self._names)
+
+    def _fold(self, max_chars: int) -> None:
+        """Whole rounds, oldest first; of the newest one, which is all that is left then, its oldest entries."""
+        size = sum(len(part.text) for part in self._parts)
+        last = len(self._parts) - 1
+        newest = self._parts[last].entry.round
+        count = 0
+        while count <= last:
+            entry = self._parts[count].entry
+            begins = count > 0 and entry.round != self._parts[count - 1].entry.round
+            enough = size <= max_chars * _AFTER_FOLDING and (begins or entry.round == newest)
+            if enough or (count == last and size <= max_chars * _LAST_ENTRY):
+                break
+            size -= len(self._parts[count].text)
+            self._fold_entry(entry, unseen=count == last)
+            count += 1
+        del self._parts[:count]
+        text = folded_text(self._folded_turns, list(self._folded_evidence.items()), int(max_chars * _FOLDED))
+        fenced = self._fencer.folded(text)
+        head = [_SAID, f"## Rounds before, folded{_BETWEEN}{INTRODUCTION}{_BETWEEN}{fenced}"]
+        if self._parts and not self._parts[0].text.startswith("## ROUND "):
+            head.append(f"## ROUND {newest}, what is left of it")
+        self._begin([*head, *(part.text for part in self._parts)])
+
+    def _fold_entry(self, entry: Turn | Evidence, *, unseen: bool) -> None:
+        if isinstance(entry, Turn):
+            self._folded_turns.append(turn_line(entry, self._names))
+            return
+        id = entry.id or entry.repeats
+        if id in self._evidence and (entry.id or id in self._folded_evidence):
+            self._folded_evidence[id] = evidence_line(self._evidence[id], self._names, too_large=unseen)
+            self._hidden.add(id)
+
+    def _begin(self, texts: Sequence[str]) -> None:
+        self._texts = [_BETWEEN.join(texts)]
+        self._chars = len(self._texts[0])
+        self._hash = hashlib.sha256(self._texts[0].encode())
+
+    def _append(self, text: str) -> None:
+        self._texts.append(text)
+        self._chars += len(_BETWEEN) + len(text)
+        self._hash.update(f"{_BETWEEN}{text}".encode())
 
     def message(self) -> Message | None:
         """None when nobody spoke yet."""
         if not self._count:
             return None
-        if len(self._parts) > 1:
-            self._parts = [_BETWEEN.join(self._parts)]
-        return Message("user", self._parts[0], self._sources, self._hash.hexdigest())
+        if len(self._texts) > 1:
+            self._texts = [_BETWEEN.join(self._texts)]
+        return Message("user", self._texts[0], self._sources, self._hash.hexdigest())
 
 
 def synthesis_instruction(note: str = "") -> Message:
-    return Message("user", f"{note}\n\n{_SYNTHESIS}" if note else _SYNTHESIS)
+    text = _SYNTHESIS.replace("{shape}", SHAPE)
+    return Message("user", f"{note}\n\n{text}" if note else text)
 
 
 def _given(item: Evidence, fencer: Fencer) -> str:

@@ -8,7 +8,8 @@ from typing import Literal
 from council.engine.journal import FileJournal, RecordedStep
 
 Kind = Literal["same", "question", "answer", "order", "longer"]
-_NOT_COMPARED = frozenset({"finish"})  # holds only when it ended
+# When it ended, and what was known of the model then; what follows from that shows in what was asked.
+_NOT_COMPARED = frozenset({"finish", "window"})
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,61 @@
+"""Earlier rounds in short, for a prompt that would outgrow the model's context: who stood where, and what was read. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from council.deliberation.names import Names
+from council.deliberation.transcript import Evidence, Turn
+from council.safety.untrusted import plain_line
+
+CONTEXT_SHARE = 0.6  # of the model's context; the rest is for the reply, for repairs, and for what an estimate misses
+_POSITION_CHARS = 240
+_TITLE_CHARS = 160
+_SENTENCE = re.compile(r"\A\s*(?:[#>*-]+\s*)?(?P<first>.{12,}?[.?!])(?=\s|\Z)", re.DOTALL)
+
+INTRODUCTION = (
+    "To save room, what was said in these rounds stands here in one line each, and what was read is only named: request "
+    "it again to read it again."
+)
+
+
+def position_of(turn: Turn) -> str:
+    """A turn in one line: the position it stated, else its first sentence."""
+    if turn.stance is not None:
+        evidence = f" ({', '.join(turn.stance.evidence)})" if turn.stance.evidence else ""
+        return f"{plain_line(turn.stance.position, _POSITION_CHARS)}{evidence}"
+    text = turn.result.text
+    match = _SENTENCE.match(text)
+    return plain_line(match["first"] if match else text, _POSITION_CHARS)
+
+
+def turn_line(turn: Turn, names: Names) -> str:
+    name = names.of(turn.role)
+    if turn.result.failure is not None:
+        return f"Round {turn.round}, {name} did not answer."
+    return f"Round {turn.round}, {name}: {names.text(position_of(turn))}"
+
+
+def evidence_line(item: Evidence, names: Names, *, too_large: bool) -> str:
+    """`too_large`: it never stood in a prompt, alone being more than one holds."""
+    line = f"{item.id}: {plain_line(item.title, _TITLE_CHARS)}, asked for by {names.of(item.asked_by)} in round {item.round}"
+    return f"{line}; too large to be shown here: request fewer lines of it" if too_large else line
+
+
+def folded_text(turns: Sequence[str], evidence: Sequence[tuple[str, str]], max_chars: int) -> str:
+    """The lines of `turns` and of `evidence` (id, line). Beyond `max_chars` the oldest turns go, then what is said of the
+    evidence; its ids always stay."""
+    lines = [line for _, line in evidence]
+    if sum(len(line) + 1 for line in lines) > max_chars:
+        lines = [", ".join(id for id, _ in evidence)]
+    left = max_chars - sum(len(line) + 1 for line in lines)
+    kept: list[str] = []
+    for line in reversed(turns):
+        left -= len(line) + 1
+        if left < 0:
+            break
+        kept.append(line)
+    dropped = len(turns) - len(kept)
+    said = [f"({dropped} earlier turns are left out.)"] if dropped else []
+    return "\n".join([*lines, *said, *reversed(kept)])
