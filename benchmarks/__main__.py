@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from benchmarks import pickup, resting, startup, throughput, turns
+from benchmarks import pickup, resting, startup, throughput, tokens, turns
 from benchmarks.report import RESULTS, render
 
 
 def main() -> None:
-    tables = [table for benchmark in (pickup, startup, turns, resting, throughput) for table in benchmark.measure()]
+    tables = [
+        table for benchmark in (pickup, startup, turns, resting, throughput, tokens) for table in benchmark.measure()
+    ]
     page = render(tables)
     RESULTS.write_text(page)
     print(page)

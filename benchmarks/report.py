@@ -75,6 +75,10 @@ def percentile_s(samples_s: Sequence[float], percent: int) -> float:
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
+
+
 def render(tables: Sequence[Table]) -> str:
     lines = [
         "# Benchmarks",
@@ -100,10 +104,10 @@ def _figure_lines(figures: Sequence[Figure]) -> list[str]:
     lines = ["| | value | | reference | ratio | bar | |", "|---|--:|---|--:|--:|--:|---|"]
     for figure in figures:
         reference, ratio = (
-            ("", "") if figure.reference is None else (f"{figure.reference:.4g}", f"{figure.compared:.2f}")
+            ("", "") if figure.reference is None else (_shown(figure.reference), f"{figure.compared:.2f}")
         )
         bar = "" if figure.bar is None else f"{'' if figure.exactly else '≤ '}{figure.bar:g}"
-        value = f"{figure.value:.4g}"
+        value = _shown(figure.value)
         lines.append(f"| {figure.name} | {value} | {figure.unit} | {reference} | {ratio} | {bar} | {figure.verdict} |")
     return lines
 

@@ -14,9 +14,12 @@ from typing import Any
 
 import msgspec
 
-from council.agents.memory import RememberedTask, Session, decode_session, digest, encode_session, excerpt
+from council.agents.memory import RememberedTask, Session, Summary, decode_session, digest, encode_session, excerpt
 from council.agents.turn import TurnResult
 from council.app import App
+from council.deliberation.record import read
+from council.deliberation.remembering import STEP as SUMMARY_STEP
+from council.deliberation.remembering import Summarised
 from council.engine.journal import JOURNAL, FileJournal
 from council.engine.outputs import OutputLedger
 from council.engine.receipts import ErrorRef, Receipt
@@ -29,6 +32,7 @@ from council.upkeep.texts import files_below, owner_of
 from council.upkeep.traces import CannotForget
 
 _SYNTHESIS = "synthesis"
+_ID_SECOND = len("20261120-120000")  # with which run ids begin
 
 
 class WholeRun:
@@ -50,11 +54,15 @@ class WholeRun:
             )
 
     def spans(self) -> list[Span]:
-        """What the digests of memory in other runs' journals say of it."""
+        """What the digests and summaries of memory in other runs' journals say of it."""
         tasks = {task for path in self._sessions() for task in _session(path).tasks if task.run_id == self._run_id}
         tasks |= set(self._as_remembered())
         entries = {digest(Session("", tasks=(task,))).strip() for task in tasks}
-        return [Span(entry, f"- Task: {self._mark}") for entry in sorted(entries) if entry]
+        summaries = {text.strip() for text in self._summaries()}
+        return [
+            *(Span(entry, f"- Task: {self._mark}") for entry in sorted(entries) if entry),
+            *(Span(text, self._mark) for text in sorted(summaries) if text),
+        ]
 
     def _as_remembered(self) -> Iterator[RememberedTask]:
         """As the agents were given it while their sessions held it; the archive may have it by now."""
@@ -65,9 +73,37 @@ class WholeRun:
         except (JournalDamaged, StorageFailed):
             return
         for step in steps:
-            if step.name == _SYNTHESIS and receipt is not None:
-                answer = excerpt(msgspec.json.decode(step.answer, type=TurnResult).text)
+            if step.name.startswith(_SYNTHESIS) and receipt is not None:
+                reply = msgspec.json.decode(step.answer, type=TurnResult)
+                record = read(reply)
+                answer = excerpt(record.answer if record else reply.text)
                 yield RememberedTask(self._run_id, journal.header.title, receipt.status, receipt.finished, answer)
+
+    def _summaries(self) -> Iterator[str]:
+        """The texts of all summaries of older tasks that may hold this one, of whatever lane: in the memory now, and in
+        the journals of later runs."""
+        for path in self._sessions():
+            summary = _session(path).summary
+            if self._may_be_in(summary):
+                yield summary.text
+        for folder in sorted(self._home.runs.glob("[!.]*")):
+            if not _is_earlier(folder.name, self._run_id):
+                yield from self._summaries_made_by(folder / JOURNAL)
+
+    def _summaries_made_by(self, path: Path) -> Iterator[str]:
+        try:
+            steps = FileJournal.read(path).steps()
+        except (JournalDamaged, StorageFailed):
+            return
+        for step in steps:
+            if step.name == SUMMARY_STEP:
+                tried = msgspec.json.decode(step.answer, type=Summarised)
+                yield from (
+                    text for text in (tried.text, tried.result.text) if not _is_earlier(tried.through, self._run_id)
+                )
+
+    def _may_be_in(self, summary: Summary) -> bool:
+        return bool(summary.text) and not _is_earlier(summary.through, self._run_id)
 
     def look(self) -> dict[str, int]:
         """In how many files of each kind it is."""
@@ -118,14 +154,15 @@ class WholeRun:
         return self._run_id.encode() in path.read_bytes()
 
     def _forget_task(self, path: Path) -> bool:
+        session = _session(path)
+        kept = tuple(task for task in session.tasks if task.run_id != self._run_id)
+        summary = Summary(tried=session.summary.tried) if self._may_be_in(session.summary) else session.summary
+        if len(kept) < len(session.tasks) or summary != session.summary:
+            rewrite(path, encode_session(msgspec.structs.replace(session, tasks=kept, summary=summary)))
+            return True
         if not self._is_remembered(path):
             return False
         before = path.read_bytes()
-        session = _session(path)
-        kept = tuple(task for task in session.tasks if task.run_id != self._run_id)
-        if len(kept) < len(session.tasks):
-            rewrite(path, encode_session(msgspec.structs.replace(session, tasks=kept)))
-            return True
         after = _without_task(before, self._run_id)
         if after is None:  # damaged beyond reading: only the whole of it can go
             path.unlink()
@@ -211,6 +248,11 @@ class WholeRun:
             shutil.rmtree(folder)
         self._app.ledger.mark_pruned(self._run_id)
         return bool(found)
+
+
+def _is_earlier(run_id: str, other: str) -> bool:
+    """By the second of their ids; two runs of one second are not told apart."""
+    return run_id[:_ID_SECOND] < other[:_ID_SECOND]
 
 
 def _session(path: Path) -> Session:
