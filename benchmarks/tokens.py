@@ -51,9 +51,9 @@ def measure() -> list[Table]:
         Table(
             f"Input per task, {TASKS} tasks in one lane",
             f"Ours: the real daemon, {AGENTS} agents, {ROUNDS} rounds, a document of {len(_DOCUMENT):,} characters, turns of\n"
-            f"{len(_SAID):,}; every request counted, closing call and rolling summary included, {CHARS_PER_TOKEN} characters to a\n"
-            "token. The original keeps every chat whole and repeats it with each call; its input is computed by its formula\n"
-            "with the same sizes.",
+            f"{len(_SAID):,}; every request counted, closing call and rolling summary included, {CHARS_PER_TOKEN} characters\n"
+            "to a token. The original keeps every chat whole and repeats it with each call; its input is computed by its\n"
+            "formula with the same sizes.",
             [],
             [
                 Figure("task 5", fifth, "tokens"),
