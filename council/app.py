@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 
 from council.agents.memory import Memory
@@ -27,7 +27,9 @@ from council.knowledge.cortex.cortex import Cortex
 from council.knowledge.library import Library
 from council.knowledge.tools import list_files, query_cortex, read_file
 from council.llm.base import Model
-from council.llm.limits import Bucket, LimitedModel
+from council.llm.fallback import FallbackModel
+from council.llm.limits import Bucket
+from council.llm.pool import ModelPool
 from council.llm.retry import RetryingModel
 from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
@@ -48,6 +50,7 @@ class App:
     clock: Clock
     root: ConfinedRoot
     model: Model
+    models: ModelPool
     engine: Engine
     receipts: Receipts
     ledger: Ledger
@@ -57,7 +60,7 @@ class App:
     cortex: Cortex
 
     async def aclose(self) -> None:
-        await self.model.aclose()
+        await self.models.aclose()
         self.root.close()
         self.ledger.close()
         self.spending.close()
@@ -70,8 +73,11 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
     home.ensure_runtime()
     ledger = build_ledger(home)
     receipts = build_receipts(home, ledger)
-    model = LimitedModel(build_model(home, settings, keys), build_bucket(settings, clock))
-    spending = Spending(home, settings, model, events, clock)
+    models = ModelPool(
+        lambda spelling: build_model(home, settings, keys, spelling), lambda: build_bucket(settings, clock)
+    )
+    model = models.get(settings.model)
+    spending = Spending(home, settings, models, events, clock)
     root = ConfinedRoot(home.root)
     cortex = build_cortex(root, settings)
     setup = CouncilSetup(
@@ -80,10 +86,7 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         personas=home.personas,
         seeds=seeds_folder(home, settings),
         memory=build_memory(home),
-        model_name=model.name,
-        model_for=spending.model_for,
-        price=lambda: spending.price,
-        window_chars=spending.window_chars,
+        models=spending,
         seconds_to_midnight=spending.days.seconds_to_midnight,
         tools=build_tools(root, settings, cortex),
         limits=Limits(
@@ -119,6 +122,7 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         clock,
         root,
         model,
+        models,
         engine,
         receipts,
         ledger,
@@ -160,45 +164,70 @@ def admit_forget(command: ForgetCommand, home: Home, receipts: Receipts) -> Admi
 
 
 class Spending:
-    """What runs may spend: one price, one calibration and one day for all of them, a log for each."""
+    """The models of all runs, and what those may spend: one calibration and one day for all of them, a log for each."""
 
-    def __init__(self, home: Home, settings: Settings, model: Model, events: Events, clock: Clock) -> None:
+    def __init__(self, home: Home, settings: Settings, pool: ModelPool, events: Events, clock: Clock) -> None:
         self._home = home
         self._settings = settings
-        self._model = model
+        self._pool = pool
         self._events = events
         self._clock = clock
         self._calibration = Calibration(home.runtime / "calibration.json")
         self._day = Budgeted(settings.day_max_calls, settings.day_max_tokens, settings.day_max_usd)
+        self._prices: dict[str, Price | None] = {}
         self.days = DayLogs(home.runtime / "spend", clock)
 
-    @cached_property
-    def price(self) -> Price | None:
-        """Looked up when first asked for: the bundled table is large."""
-        overrides = {name: Price(*_decimals(price)) for name, price in self._settings.prices.items()}
-        return Prices(overrides).of(self._model.name)
+    def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
+        """Which models speak for an agent: the command's, else what settings say for its role, else its manifest's, else
+        the council's; behind a single one those that settings let stand in for any."""
+        settings = self._settings
+        wanted = (command,) if command else settings.agent_models.get(role) or manifest or (settings.model,)
+        if len(wanted) > 1 or wanted == ("offline",):
+            return tuple(wanted)
+        return tuple(dict.fromkeys((*wanted, *settings.fallback_models)))
 
-    def window_chars(self) -> int:
-        """How many characters the model's context holds, as far as is known now."""
-        return self._calibration.chars(self._model.name, self._model.context_tokens)
+    def names(self, chain: tuple[str, ...]) -> tuple[str, ...]:
+        """What receipts and pages call these models. Raises ConfigError for one that cannot be had."""
+        return tuple(self._pool.get(spelling).name for spelling in chain)
 
-    def model_for(self, run: Run, config: BudgetConfig) -> Model:
-        """The run's model: retried, and asked for its worst case before each call. Raises ConfigError when a limit in
-        dollars is set and the price is not known."""
+    def price(self, name: str) -> Price | None:
+        """None when nobody knows it. Looked up when first asked for: the bundled table is large."""
+        if name not in self._prices:
+            overrides = {model: Price(*_decimals(price)) for model, price in self._settings.prices.items()}
+            self._prices[name] = Prices(overrides).of(name)
+        return self._prices[name]
+
+    def window_chars(self, chains: Iterable[tuple[str, ...]]) -> int:
+        """How many characters the smallest context among these models holds, as far as is known now."""
+        models = {spelling: self._pool.get(spelling) for chain in chains for spelling in chain}
+        return min(self._calibration.chars(model.name, model.context_tokens) for model in models.values())
+
+    def models_for(self, run: Run, config: BudgetConfig, chair: str) -> Callable[[tuple[str, ...]], Model]:
+        """A run's models by chain: retried, and asked for their worst case before each call. Using one raises ConfigError
+        when a limit in dollars is set and its price is not known."""
         budget = Budget(
             run_id=run.id,
-            model=self._model.name,
             command=Budgeted(config.max_calls, config.max_tokens, config.max_usd, config.max_seconds),
             day=self._day,
             command_log=SpendLog(self._home.runs / run.id / _spend_name(run.journal.retries)),
             day_log=self.days.today,
-            price=self.price,
+            price_of=self.price,
+            chair=chair,
             clock=self._clock,
         )
-        budget.require_price()
-        output_tokens = self._settings.max_output_tokens
-        asking = BudgetedModel(self._model, budget, self._calibration, max_output_tokens=output_tokens)
-        return with_retry(asking, self._settings, self._events)
+
+        @cache
+        def one(spelling: str) -> Model:
+            model = self._pool.get(spelling)
+            budget.require_price(model.name)
+            output_tokens = self._settings.max_output_tokens
+            asking = BudgetedModel(model, budget, self._calibration, max_output_tokens=output_tokens)
+            return with_retry(asking, self._settings, self._events)
+
+        def models(chain: tuple[str, ...]) -> Model:
+            return FallbackModel([one(spelling) for spelling in chain])
+
+        return models
 
     def close(self) -> None:
         self._calibration.save()
@@ -279,9 +308,9 @@ def read_rules(settings: Settings) -> PathRules:
     return PathRules(deny=(*ALWAYS_DENIED, *settings.deny), allow=settings.read_roots)
 
 
-def build_model(home: Home, settings: Settings, keys: ProviderKeys) -> Model:
-    """The model that settings name. Each provider's module is imported only here, and only when used."""
-    provider, _, detail = settings.model.partition(":")
+def build_model(home: Home, settings: Settings, keys: ProviderKeys, spelling: str) -> Model:
+    """The model of that name. Each provider's module is imported only here, and only when used. Raises ConfigError."""
+    provider, _, detail = spelling.partition(":")
     if provider == "offline":
         from council.llm.offline import OfflineModel
 
@@ -292,14 +321,14 @@ def build_model(home: Home, settings: Settings, keys: ProviderKeys) -> Model:
         return ScriptedModel.from_file(home.root / Path(detail))
     if provider == "gemini":
         return _gemini(detail, settings, keys)
-    raise ConfigError(f"the model {settings.model!r} is not known.", fix="use gemini:<id>, scripted:<file> or offline")
+    raise ConfigError(f"the model {spelling!r} is not known.", fix="use gemini:<id>, scripted:<file> or offline")
 
 
 def _gemini(model_id: str, settings: Settings, keys: ProviderKeys) -> Model:
     key = keys.get("GEMINI_API_KEY") or keys.get("GOOGLE_API_KEY")
     if key is None:
         raise ConfigError(
-            f"the model {settings.model} needs a key, and GEMINI_API_KEY is not set.",
+            f"the model gemini:{model_id} needs a key, and GEMINI_API_KEY is not set.",
             fix="put GEMINI_API_KEY=… into .env, or try it without a model: `council run --model offline`",
         )
     if not (key.reveal().isascii() and key.reveal().isprintable() and " " not in key.reveal()):

@@ -72,6 +72,10 @@ class Price(msgspec.Struct, frozen=True):
     output: Decimal
     cached: Decimal | None = None
 
+    @property
+    def is_free(self) -> bool:
+        return not (self.input or self.output or self.cached)
+
     def cost(self, usage: Usage) -> Decimal:
         cached = self.input if self.cached is None else self.cached
         fresh_tokens = max(0, usage.input_tokens - usage.cached_tokens)
@@ -266,43 +270,52 @@ class Calibration:
 
 @dataclass
 class Budget:
-    """The limits of one run and of the day, and the logs they are measured by."""
+    """The limits of one run and of the day, and the logs they are measured by. `price_of` names a model's price, None when
+    nobody knows it; `chair` is the model of the closing call."""
 
     run_id: str
-    model: str
     command: Limits
     day: Limits
     command_log: SpendLog
     day_log: Callable[[], SpendLog]
-    price: Price | None
+    price_of: Callable[[str], Price | None]
+    chair: str
     clock: Clock
     closing: Reserved | None = None
 
-    def require_price(self) -> None:
+    def require_price(self, model: str) -> None:
         """Raises ConfigError when a limit in dollars is set and the price is not known: nothing could hold it."""
-        if self.price is None and (self.command.max_usd is not None or self.day.max_usd is not None):
+        limited = self.command.max_usd is not None or self.day.max_usd is not None
+        if limited and self.price_of(model) is None:
             raise ConfigError(
-                f"max_usd is set, and the price of {self.model} is not known.",
-                fix=f'add it to council.toml: [prices."{self.model}"] input = … output = … (USD per million tokens)',
+                f"max_usd is set, and the price of {model} is not known.",
+                fix=f'add it to council.toml: [prices."{model}"] input = … output = … (USD per million tokens)',
             )
 
-    def usd(self, usage: Usage) -> float | None:
-        return float(self.price.cost(usage)) if self.price is not None else None
+    def usd(self, model: str, usage: Usage) -> float | None:
+        price = self.price_of(model)
+        return float(price.cost(usage)) if price is not None else None
 
-    def reserve(self, input_tokens: int, output_tokens: int, *, closing: bool) -> Reserved:
+    def set_aside(self, input_tokens: int, output_tokens: int) -> None:
+        """For the closing call, once, where there is a limit at all."""
+        if self.closing is None and (self.command.bounded or self.day.bounded):
+            usd = self.usd(self.chair, Usage(input_tokens, output_tokens))
+            self.closing = Reserved(CLOSING, input_tokens + output_tokens, usd)
+
+    def reserve(self, model: str, input_tokens: int, output_tokens: int, *, closing: bool) -> Reserved:
         """Raises BudgetSpent when the call's worst case does not fit beside what is spent and set aside."""
-        usage = Usage(input_tokens, output_tokens)
-        entry = Reserved(secrets.token_hex(4), input_tokens + output_tokens, self.usd(usage))
+        usd = self.usd(model, Usage(input_tokens, output_tokens))
+        entry = Reserved(secrets.token_hex(4), input_tokens + output_tokens, usd)
         aside = None if closing else self.closing
         self._require("command", self.command, self.command_log.totals(), entry, aside)
         self._require("day", self.day, self.day_log().totals(), entry, aside)
         self._note(entry)
         return entry
 
-    def settle(self, entry: Reserved, usage: Usage | None, seconds: float) -> None:
+    def settle(self, model: str, entry: Reserved, usage: Usage | None, seconds: float) -> None:
         """`usage` None: the provider did not count, and the reservation stands as the price of the call."""
         tokens = usage.input_tokens + usage.output_tokens if usage is not None else entry.tokens
-        usd = self.usd(usage) if usage is not None else entry.usd
+        usd = self.usd(model, usage) if usage is not None else entry.usd
         self._note(Settled(entry.call, tokens, usd, round(seconds, 6)))
 
     def _note(self, entry: Reserved | Settled) -> None:
@@ -343,12 +356,12 @@ class BudgetedModel(ModelAround):
         chars = len(asked["system"]) + sum(len(message.text) for message in messages)
         output_tokens = asked.get("max_output_tokens") or self._max_output_tokens
         closing = info is not None and info.purpose == CLOSING
-        budget = self._budget
-        if budget.closing is None and not closing and (budget.command.bounded or budget.day.bounded):
-            # The closing call reads everything that was said: set aside what the first call costs, twice its input.
-            worst = Usage(2 * self._calibration.tokens(self.name, chars), output_tokens)
-            budget.closing = Reserved(CLOSING, worst.input_tokens + output_tokens, budget.usd(worst))
-        entry = budget.reserve(self._calibration.tokens(self.name, chars), output_tokens, closing=closing)
+        budget, input_tokens = self._budget, self._calibration.tokens(self.name, chars)
+        if (
+            not closing
+        ):  # the closing call reads everything that was said: as much as the first call, and twice its input
+            budget.set_aside(2 * input_tokens, output_tokens)
+        entry = budget.reserve(self.name, input_tokens, output_tokens, closing=closing)
         began_s = budget.clock.monotonic_s()
         usage: Usage | None = None
         try:
@@ -361,4 +374,4 @@ class BudgetedModel(ModelAround):
             usage = Usage() if error.kind in _UNBILLED else None
             raise
         finally:
-            budget.settle(entry, usage, budget.clock.monotonic_s() - began_s)
+            budget.settle(self.name, entry, usage, budget.clock.monotonic_s() - began_s)

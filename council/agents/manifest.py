@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from council.errors import PersonaError
+from council.settings.spelling import model_chain
 
 MAX_PERSONA_BYTES = 256 << 10  # a persona of 64,000 tokens would crowd out the task
 _SEED_NAME = re.compile(r"core_essence_([a-z][a-z0-9_]{1,31})_awakening_seed\.txt", re.IGNORECASE)
@@ -36,7 +37,8 @@ class ContextNeeds(BaseModel):
 
 
 class AgentManifest(BaseModel):
-    """Who an agent is. `instructions` is the persona text (the "DNA rules" of the source document)."""
+    """Who an agent is. `instructions` is the persona text (the "DNA rules" of the source document). `model`: the one that
+    speaks for it and those that stand in for that one; empty: the council's."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -48,7 +50,18 @@ class AgentManifest(BaseModel):
     output: Literal["text"] = "text"
     scope: Annotated[str, Field(max_length=300)] = "deliberation"
     trust: Trust = "verified"
+    model: Annotated[tuple[str, ...], Field(max_length=8)] = ()
     instructions: Annotated[str, Field(min_length=1)]
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def _one_or_more(cls, value: object) -> object:
+        return (value,) if isinstance(value, str) else value
+
+    @field_validator("model")
+    @classmethod
+    def _check_model(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return model_chain(value) if value else ()
 
 
 def load_personas(folder: Path, seeds_folder: Path | None = None) -> dict[str, AgentManifest]:
@@ -110,8 +123,9 @@ def parse_manifest(name: str, text: str) -> AgentManifest:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
+        said = first["msg"].removeprefix("Value error, ")
         raise PersonaError(
-            f"personas/{name}: `{key}`: {first['msg'][:1].lower()}{first['msg'][1:]}.",
+            f"personas/{name}: `{key}`: {said[:1].lower()}{said[1:]}.",
             fix="see personas/README.md for the keys",
         ) from None
 

@@ -6,13 +6,14 @@ call would meet, and waits longer than a turn may take, are raised instead.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from council.errors import ModelError
 from council.ids import canonical_json, sha256_hex
-from council.llm.base import Finish, Message, Model, TurnInfo, Usage
+from council.llm.base import Finish, Message, Model, OnText, Replaced, ToolCall, ToolSpec, TurnInfo, Usage
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -24,13 +25,15 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class TurnResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an agent said. Exactly one of `text` (not blank) and `failure` counts."""
+    """What an agent said. Exactly one of `text` (not blank) and `failure` counts. `model` is the one that answered;
+    `replaced` are those that were asked before it."""
 
     text: str
     model: str
     finish: Finish = "stop"
     usage: Usage | None = None
     failure: Failure | None = None
+    replaced: tuple[Replaced, ...] = ()
 
 
 class ProviderBusy(Exception):
@@ -46,22 +49,36 @@ _DEFAULT_RATE_WAIT_S = 60.0  # a rate limit without Retry-After: providers count
 
 
 async def take_turn(
-    model: Model, *, system: str, messages: Sequence[Message], info: TurnInfo, max_output_tokens: int | None = None
+    model: Model,
+    *,
+    system: str,
+    messages: Sequence[Message],
+    info: TurnInfo,
+    schema: Mapping[str, Any] | None = None,
+    tools: Sequence[ToolSpec] = (),
+    spell: Callable[[ToolCall], str] | None = None,
+    on_text: OnText | None = None,
 ) -> TurnResult:
-    """Asks the model once (retries are the model's own business).
+    """Asks the model once (retries are the model's own business). What it calls natively stands in the text as the request
+    that `spell` makes of it, unless it is written there as well: from here on there is one spelling.
 
     Raises ModelError when it is fatal (key, billing, unknown model, malformed request), ProviderBusy when a rate limit
     outlasts the retries.
     """
     try:
-        reply = await model.generate(messages, system=system, max_output_tokens=max_output_tokens, info=info)
+        reply = await model.generate(messages, system=system, schema=schema, tools=tools, on_text=on_text, info=info)
     except ModelError as error:
         if error.fatal:
             raise
         if error.kind in ("rate", "overload") and (error.kind == "rate" or error.retry_after_s is not None):
             raise ProviderBusy(error, error.retry_after_s or _DEFAULT_RATE_WAIT_S) from error
         return TurnResult("", model.name, failure=Failure(error.kind, error.message, error.fix))
-    return TurnResult(reply.text.strip(), reply.model, reply.finish, reply.usage)
+    text = reply.text.strip()
+    if spell is not None:
+        calls = dict.fromkeys(spell(call) for call in reply.tool_calls)
+        text = "\n\n".join(part for part in (text, *(call for call in calls if call not in text)) if part)
+    finish = "stop" if reply.finish == "tool_calls" else reply.finish
+    return TurnResult(text, reply.model, finish, reply.usage, replaced=reply.replaced)
 
 
 def request_hash(model: str, system: str, messages: Sequence[Message]) -> str:

@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from council.ids import canonical_json, sha256_hex
+from council.settings.spelling import model_spelling
 
 MAX_TASK_CHARS = 100_000  # about 25,000 tokens: more belongs into an input artifact
 MAX_INPUTS = 64
@@ -120,6 +121,13 @@ class DeliberateConfig(_CommandModel):
     early_stop: Annotated[
         StrictBool | None,
         Field(description="End the rounds once another can bring nothing. Unset: on in `independent` only."),
+    ] = None
+    model: Annotated[
+        StrictStr | None,
+        Field(
+            description="The model that speaks for every agent of this command. Unset: what settings and manifests say."
+        ),
+        AfterValidator(lambda value: None if value is None else model_spelling(value)),
     ] = None
     budget: Annotated[BudgetConfig, Field(description="What the command may spend.")] = BudgetConfig()
 

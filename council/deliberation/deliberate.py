@@ -75,10 +75,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Equipment:
-    """What a council deliberates with. `window_chars`: how many characters the model's context holds, by what is known of
-    its tokens now; 0: without end."""
+    """What a council deliberates with. `model_of` is whom to ask for an agent. `window_chars`: how many characters the
+    smallest context of their models holds, by what is known of tokens now; 0: without end."""
 
-    model: Model
+    model_of: Callable[[Member], Model]
     tools: ToolRegistry
     limits: Limits
     seconds_to_midnight: Callable[[], float]
@@ -86,22 +86,26 @@ class Equipment:
 
 
 class Member(msgspec.Struct, frozen=True):
-    """An agent as this run knows it: its whole system text, its memory digest, the tools it may use."""
+    """An agent as this run knows it: its whole system text, its memory digest, the tools it may use, the models that speak
+    for it (each stands in for the one before), and the name of the first of them."""
 
     role: str
     system: str
     memory: str
     tools: tuple[str, ...]
+    models: tuple[str, ...] = ()
+    model: str = ""
 
 
 class StartView(msgspec.Struct, frozen=True):
     """Recorded when a run starts, so that an edited persona or another task's end does not touch it. Members speak in
-    this order; the first one writes the synthesis. `price` is None when nobody knows it."""
+    this order; the first one writes the synthesis. `model` is the name of the council's; `prices` are by name, None when
+    nobody knows one."""
 
     members: tuple[Member, ...]
     model: str
     notes: tuple[str, ...] = ()
-    price: Price | None = None
+    prices: dict[str, Price | None] = {}
 
 
 class Stopped(msgspec.Struct, frozen=True):
@@ -299,19 +303,18 @@ class Deliberation:
 
     async def _ask(self, name: str, member: Member, messages: tuple[Message, ...], info: TurnInfo) -> TurnResult:
         system = member.system
-        model = self._equipment.model
-        asked = request_hash(self._start.model, system, messages)
+        asked = request_hash(member.model, system, messages)
         self._end_where_it_ended(name, info)
 
         async def call() -> TurnResult:
-            return await take_turn(model, system=system, messages=messages, info=info)
+            return await take_turn(self._equipment.model_of(member), system=system, messages=messages, info=info)
 
         try:
             return await self._run.step(name, call, type=TurnResult, request=asked)
         except ProviderBusy as busy:
             raise Parked("provider", busy.seconds, busy.error) from busy
         except BudgetSpent as spent:
-            return self._out_of_budget(name, info, spent)
+            return self._out_of_budget(name, member, info, spent)
 
     def _context(self, member: Member) -> Message:
         if member.role not in self._contexts:
@@ -342,15 +345,13 @@ class Deliberation:
                 self.stopped = stopped
                 raise _RoundsEnd
 
-    def _out_of_budget(self, name: str, info: TurnInfo, spent: BudgetSpent) -> TurnResult:
+    def _out_of_budget(self, name: str, member: Member, info: TurnInfo, spent: BudgetSpent) -> TurnResult:
         """A spent day parks the run; a spent command ends the rounds, and the closing call is what was set aside for."""
         if spent.scope == "day":
             raise Parked("budget", self._equipment.seconds_to_midnight(), spent) from spent
         if info.purpose != "turn":
             failure = Failure("budget", spent.message, spent.fix)
-            return self._run.journal.put(
-                name, TurnResult("", self._equipment.model.name, failure=failure), type=TurnResult
-            )
+            return self._run.journal.put(name, TurnResult("", member.model, failure=failure), type=TurnResult)
         self.stopped = self._run.journal.put(_STOPPED, Stopped(name, spent.message), type=Stopped)
         raise _RoundsEnd from spent
 
@@ -505,7 +506,7 @@ class Deliberation:
         async def ask(number: int, request: tuple[Message, ...]) -> TurnResult:
             return await self._ask(f"{name}/repair/{number}", chair, request, info)
 
-        is_extract = self._start.model == "offline"  # it quotes, and decides nothing that could be typed
+        is_extract = reply.model == "offline"  # it quotes, and decides nothing that could be typed
         settled = Settled(None) if is_extract else await settle(reply, messages, self.transcript.issued(), ask)
         self.settled = settled
 
@@ -539,10 +540,10 @@ def _raise_first(takes: Sequence[asyncio.Future[Turn]]) -> bool:
     return bool(failures)
 
 
-def enlist(manifest: AgentManifest, tools: ToolRegistry, memory: str) -> Member:
+def enlist(manifest: AgentManifest, tools: ToolRegistry, memory: str, models: tuple[str, ...], model: str) -> Member:
     """An agent as it is now, for a run to keep."""
     system = system_text(manifest, tools.spec_for_prompt(manifest.tools))
-    return Member(manifest.role, system, memory, manifest.tools)
+    return Member(manifest.role, system, memory, manifest.tools, models, model)
 
 
 def _refusal(code: str, reason: str) -> ToolResult:

@@ -7,9 +7,11 @@ import difflib
 import logging
 import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -19,14 +21,14 @@ from council.artifacts.render import render
 from council.budgets import Price
 from council.commands.models import COMMANDS, BudgetConfig, DeliberateCommand, RunCommand
 from council.deliberation.decision import SourceNow, SourcesNow, files_read
-from council.deliberation.deliberate import Deliberation, Equipment, Limits, Rules, StartView, enlist
+from council.deliberation.deliberate import Deliberation, Equipment, Limits, Member, Rules, StartView, enlist
 from council.deliberation.names import Names
 from council.deliberation.page import PageState, build_page, cost_of, mode_of, status_of, tokens_of
 from council.deliberation.remembering import Summarised, applied, summarise
 from council.deliberation.transcript import Evidence, Transcript, Turn
 from council.engine.commit import Output
 from council.engine.runs import Admission, Finish, Outcome, Run
-from council.errors import CommandInvalid, Drift, PathRefused, PersonaError, StorageFailed
+from council.errors import CommandInvalid, ConfigError, Drift, PathRefused, PersonaError, StorageFailed
 from council.ids import Clock, slugify
 from council.knowledge.cortex.chunks import is_artifact
 from council.llm.base import Model
@@ -43,20 +45,35 @@ _DRIFTED = "Resumed with accepted drift: later turns may come from another model
 _SENTENCE = re.compile(r".{12,}?[.?!:](?=\s)")  # shorter ones are "Hello." or "Task:"
 
 
+class Models(Protocol):
+    """The models of all runs, by chain: spellings of which each stands in for the one before it."""
+
+    def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
+        """Which ones speak for an agent, by what its manifest and the command say; role "": for the council."""
+
+    def names(self, chain: tuple[str, ...]) -> tuple[str, ...]:
+        """What receipts and pages call them. Raises ConfigError for one that cannot be had."""
+
+    def price(self, name: str) -> Price | None:
+        """None when nobody knows it."""
+
+    def window_chars(self, chains: Iterable[tuple[str, ...]]) -> int:
+        """How many characters the smallest context among them holds, as far as is known now."""
+
+    def models_for(self, run: Run, config: BudgetConfig, chair: str) -> Callable[[tuple[str, ...]], Model]:
+        """A run's models, which ask its budget before each call; `chair` is the name of the closing call's."""
+
+
 @dataclass(frozen=True)
 class CouncilSetup:
-    """What the handler needs from the outside, built once by `app`. `model_for` gives a run its model, which asks its
-    budget before each call."""
+    """What the handler needs from the outside, built once by `app`."""
 
     home: Path
     root: ConfinedRoot
     personas: Path
     seeds: Path | None
     memory: Memory
-    model_name: str
-    model_for: Callable[[Run, BudgetConfig], Model]
-    price: Callable[[], Price | None]
-    window_chars: Callable[[], int]
+    models: Models
     seconds_to_midnight: Callable[[], float]
     tools: ToolRegistry
     limits: Limits
@@ -157,7 +174,7 @@ class Task:
         command = COMMANDS.validate_python(run.header.command)
         assert isinstance(command, DeliberateCommand)
         self._command = command
-        self._start = StartView((), setup.model_name)
+        self._start = StartView((), "")
         self._deliberation: Deliberation | None = None
         self._sources: SourcesNow | None = None
         self._summarised: Summarised | None = None
@@ -166,17 +183,20 @@ class Task:
     async def work(self) -> None:
         """Reads personas and memory once, then deliberates."""
         self._start = await self._run.step("start", self._read_start, type=StartView)
-        if self._start.model != self._setup.model_name and not self._accepts_other_models:
-            raise Drift(
-                f"the run began with {self._start.model}; the daemon now runs with {self._setup.model_name}.",
-                fix=f"restart the daemon with --model {self._start.model}, or `council resume {self._run.id} --accept-drift`",
-            )
+        if not self._run.journal.closed:
+            self._require_models()
         for note in self._start.notes:
             log.warning("%s", note)
         setup = self._setup
-        model = setup.model_for(self._run, self._command.config.budget)
-        equipment = Equipment(model, setup.tools, setup.limits, setup.seconds_to_midnight, setup.window_chars)
         config = self._command.config
+        models = setup.models.models_for(self._run, config.budget, self._start.members[0].model)
+        equipment = Equipment(
+            lambda member: models(self._chain_of(member)),
+            setup.tools,
+            setup.limits,
+            setup.seconds_to_midnight,
+            lambda: setup.models.window_chars(map(self._chain_of, self._start.members)),
+        )
         rules = Rules(config.protocol, config.max_rounds, config.stops_early)
         task = self._command.task_description
         self._deliberation = Deliberation(self._run, equipment, self._start, task, rules, self._grow)
@@ -187,6 +207,7 @@ class Task:
             sessions = [
                 self._setup.memory.load(member.role, self._run.header.lane).session for member in self._start.members
             ]
+            model = partial(models, self._council_chain)
             self._summarised = await summarise(self._run, model, self._start.model, sessions)
 
     async def _look_again(self) -> SourcesNow:
@@ -196,8 +217,29 @@ class Task:
         return SourcesNow(tuple([await asyncio.to_thread(source_now, self._setup.root, path) for path in paths]))
 
     @property
-    def _accepts_other_models(self) -> bool:
-        return self._run.journal.closed or self._run.journal.accepts_drift
+    def _council_chain(self) -> tuple[str, ...]:
+        return self._setup.models.chain("", (), self._command.config.model)
+
+    def _chain_of(self, member: Member) -> tuple[str, ...]:
+        """Who speaks for the council is asked of the daemon as it runs now (`_require_models`); an agent with a model of
+        its own keeps what the run began with."""
+        return self._council_chain if member.model == self._start.model else member.models
+
+    def _require_models(self) -> None:
+        """Raises Drift: the run began with models that are others now, or cannot be had."""
+        start, models = self._start, self._setup.models
+        again = f"`council resume {self._run.id} --accept-drift`"
+        now = models.names(self._council_chain)[0]
+        if start.model != now and not self._run.journal.accepts_drift:
+            raise Drift(
+                f"the run began with {start.model}; the daemon now runs with {now}.",
+                fix=f"restart the daemon with --model {start.model}, or {again}",
+            )
+        for member in start.members:
+            try:
+                models.names(self._chain_of(member))
+            except ConfigError as error:
+                raise Drift(f"{member.role} began with {member.model}: {error.message}", fix=error.fix) from error
 
     def conclude(self, finish: Finish) -> Outcome:
         state = self._state(finish)
@@ -223,11 +265,16 @@ class Task:
         setup = self._setup
         members = []
         notes: list[str] = []
+        names = list(setup.models.names(self._council_chain))
         for manifest in members_of(self._command, setup.personas, setup.seeds):
             loaded = setup.memory.load(manifest.role, self._run.header.lane)
-            members.append(enlist(manifest, setup.tools, digest(loaded.session)))
+            chain = setup.models.chain(manifest.role, manifest.model, self._command.config.model)
+            own = setup.models.names(chain)
+            members.append(enlist(manifest, setup.tools, digest(loaded.session), chain, own[0]))
+            names += own
             notes += [f"Memory: {loaded.damage}."] if loaded.damage else []
-        return StartView(tuple(members), setup.model_name, tuple(notes), setup.price())
+        prices = {name: setup.models.price(name) for name in names}
+        return StartView(tuple(members), names[0], tuple(notes), prices)
 
     # ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -238,7 +285,8 @@ class Task:
             transcript=task.transcript if task else Transcript(self._command.task_description),
             closings=tuple(task.closings) if task else (),
             roles=tuple(member.role for member in self._start.members) or self._command.config.agents or TRIAD,
-            model=self._start.model,
+            model=self._start.model or self._council_chain[0],
+            models={member.role: member.model for member in self._start.members},
             protocol=self._command.config.protocol,
             names=task.names if task else Names(),
             ending=task.ending if task else None,
@@ -246,7 +294,7 @@ class Task:
             sources=self._sources,
             beside=(self._summarised.result,) if self._summarised else (),
             notes=(*self._start.notes, *self._later_notes()),
-            price=self._start.price,
+            prices=self._start.prices,
             stopped=task.stopped.reason if task and task.stopped else "",
             error=finish.error if finish else None,
             cancelled=bool(finish and finish.cancelled),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property
 
 from council.agents.turn import Failure, TurnResult
@@ -27,7 +28,8 @@ MODES = {"offline": "offline-extractive", "scripted": "scripted"}
 @dataclass(frozen=True)
 class PageState:
     """Everything a page is made of. `finished` is empty while the run goes on; `displaced` says why the page is not where
-    it was wanted; `sources` are the files that were read, looked at again; `beside` are calls beside turns and synthesis."""
+    it was wanted; `models` are the agents' by role, `prices` those of all models by name; `sources` are the files that
+    were read, looked at again; `beside` are calls beside turns and synthesis."""
 
     header: RunHeader
     transcript: Transcript
@@ -38,7 +40,8 @@ class PageState:
     protocol: ProtocolName = "triad"
     names: Names = field(default_factory=Names)
     ending: Ending | None = None
-    price: Price | None = None
+    models: Mapping[str, str] = field(default_factory=dict)
+    prices: Mapping[str, Price | None] = field(default_factory=dict)
     stopped: str = ""
     error: ErrorRef | None = None
     cancelled: bool = False
@@ -83,6 +86,7 @@ def status_of(state: PageState) -> RunStatus:
         or any(not item.ok for item in state.transcript.inputs)
         or state.synthesis is None
         or state.failed_closings
+        or any(result.replaced for result in state.results())
         or _cut_off(state)
         or state.stopped
     )
@@ -105,12 +109,15 @@ def tokens_of(state: PageState) -> tuple[int, TokenCount]:
 
 def cost_of(state: PageState) -> float | None:
     """US dollars of all calls, None when a price or a count is unknown."""
-    calls, tokens = tokens_of(state)
-    if mode_of(state.model) in MODES.values():
-        return 0.0
-    if state.price is None or tokens.unknown_calls:
-        return 0.0 if calls == 0 else None
-    return float(state.price.cost(Usage(tokens.input, tokens.output, tokens.cached)))
+    costs = [_cost(result, state.prices.get(result.model)) for result in state.results()]
+    known = [cost for cost in costs if cost is not None]
+    return float(sum(known, Decimal(0))) if len(known) == len(costs) else None
+
+
+def _cost(result: TurnResult, price: Price | None) -> Decimal | None:
+    if price is None or (result.usage is None and not price.is_free):
+        return None
+    return price.cost(result.usage or Usage())
 
 
 def build_page(state: PageState) -> Page:
@@ -154,6 +161,7 @@ def _front_matter(state: PageState, status: str) -> dict[str, str | int | float 
         "rounds": len({turn.round for turn in state.transcript.turns()}),
         "agents": tuple(state.roles),
         "model": state.model,
+        **_own_models(state),
         "command_sha256": state.header.file.sha256,
         "calls": calls,
         "tokens_in": "unknown" if unknown else tokens.input,
@@ -161,6 +169,12 @@ def _front_matter(state: PageState, status: str) -> dict[str, str | int | float 
         "cost": _shown_cost(state),
         "tags": ("council",),
     }
+
+
+def _own_models(state: PageState) -> dict[str, tuple[str, ...]]:
+    """Of agents that another model speaks for."""
+    own = tuple(f"{role}: {model}" for role, model in state.models.items() if model != state.model)
+    return {"agent_models": own} if own else {}
 
 
 def _ended(ending: Ending | None) -> dict[str, str | int]:
@@ -222,6 +236,7 @@ def _notes(state: PageState, status: str) -> list[str]:
         notes.append(
             f"{turn.role} did not answer in round {turn.round} ({turn.result.failure.kind}): {turn.result.failure.message}"
         )
+    notes += _replacements(state)
     for role, failure in state.failed_closings:
         notes.append(f"The closing call of {role} failed ({failure.kind}): {failure.message}")
     if state.failed_closings and state.synthesis is not None:
@@ -234,6 +249,19 @@ def _notes(state: PageState, status: str) -> list[str]:
     notes += [f"The input `{item.argument}` could not be read: {item.error}" for item in unread]
     notes += [state.displaced] if state.displaced else []
     return [*notes, *state.notes]
+
+
+def _replacements(state: PageState) -> Iterator[str]:
+    """Whose words come from another model than the one that was asked, and why."""
+    spoken = [(f"{turn.role} in round {turn.round}", (turn.result, *turn.repairs)) for turn in state.transcript.turns()]
+    repairs = state.settled.repairs if state.settled else ()
+    spoken += [(f"The closing call of {closing.role}", (closing.result, *repairs)) for closing in state.closings]
+    for who, results in spoken:
+        for result in results:
+            for replaced in result.replaced:
+                yield (
+                    f"{who}: {result.model} answered in place of {replaced.model} ({replaced.kind}): {replaced.message}"
+                )
 
 
 def _cut_off(state: PageState) -> bool:

@@ -6,7 +6,7 @@ as it was, which the page says; the run is none the worse for it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -60,7 +60,9 @@ class Summarised(msgspec.Struct, frozen=True):
         )
 
 
-async def summarise(run: Run, model: Model, asked_model: str, sessions: Sequence[Session]) -> Summarised | None:
+async def summarise(
+    run: Run, model: Callable[[], Model], asked_model: str, sessions: Sequence[Session]
+) -> Summarised | None:
     """The recorded try, else one made now if it is time for one; None if it is not.
 
     One call serves all agents that remember the same, as the members of a council do; one whose memory was changed gets
@@ -78,7 +80,7 @@ async def summarise(run: Run, model: Model, asked_model: str, sessions: Sequence
     messages = (_material(first, run.secret), Message("user", _INSTRUCTION))
 
     async def call() -> Summarised:
-        return Summarised(roles, material, through, await _ask(model, messages, first.role))
+        return Summarised(roles, material, through, await _ask(model(), messages, first.role))
 
     return await run.step(STEP, call, type=Summarised, request=request_hash(asked_model, _SYSTEM, messages))
 

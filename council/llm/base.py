@@ -7,7 +7,7 @@ beyond these types. Failures are `ModelError` with one of the kinds in `council.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, Required, TypedDict
+from typing import Any, Literal, Protocol, Required, TypedDict, runtime_checkable
 
 import msgspec
 
@@ -65,17 +65,42 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
 
+class Replaced(msgspec.Struct, frozen=True):
+    """A model that was asked first and could not answer: the kind of its error, and what it said."""
+
+    model: str
+    kind: str
+    message: str
+
+
 class Reply(msgspec.Struct, frozen=True):
-    """What a model said. `usage` is None when the provider did not count: unknown, never zero."""
+    """What a model said. `usage` is None when the provider did not count: unknown, never zero. `replaced`: those in whose
+    place `model` answered."""
 
     text: str
     finish: Finish
     model: str
     usage: Usage | None = None
     tool_calls: tuple[ToolCall, ...] = ()
+    replaced: tuple[Replaced, ...] = ()
 
 
 OnText = Callable[[str], None]
+
+
+@runtime_checkable
+class Restartable(Protocol):
+    """A listener that can take back what it heard: another attempt begins from the start."""
+
+    def restart(self) -> None: ...
+
+
+def restart(on_text: OnText | None) -> bool:
+    """Whether whoever listens, if anybody, is ready for another attempt."""
+    if isinstance(on_text, Restartable):
+        on_text.restart()
+        return True
+    return on_text is None
 
 
 class TurnInfo(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from typing import Unpack
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
 from council.errors import ModelError
-from council.llm.base import Asked, Message, Model, ModelAround, OnText, Reply
+from council.llm.base import Asked, Message, Model, ModelAround, OnText, Reply, Restartable, restart
 
 OnRetry = Callable[[ModelError, int, float], None]
 
@@ -27,7 +27,8 @@ class RetryingModel(ModelAround):
 
     `on_retry(error, attempt, wait_s)` is told before each wait; `attempt` is the one that failed, from 1.
 
-    `on_text`: an attempt whose text has begun to show is not repeated, because the listener cannot take words back.
+    `on_text`: an attempt whose text has begun to show is repeated only for a listener that can take words back
+    (`Restartable`).
     """
 
     def __init__(
@@ -52,10 +53,12 @@ class RetryingModel(ModelAround):
     async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
         """As `Model.generate`; raises the last attempt's ModelError."""
         on_text = asked.get("on_text")
-        shown = _Shown(on_text) if on_text is not None else None
-        asked["on_text"] = shown
+        shown = _Shown(on_text) if on_text is not None and not isinstance(on_text, Restartable) else None
+        if shown is not None:
+            asked["on_text"] = shown
 
         async def attempt() -> Reply:
+            restart(on_text)
             return await self._inner.generate(messages, **asked)
 
         def worth_another(exc: BaseException) -> bool:

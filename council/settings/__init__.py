@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from council.settings.home import Home, builtin_personas_dir, find_home, init_home
     from council.settings.keys import BASE_URL_NAME, KEY_NAMES, ProviderKeys, load_provider_keys
-    from council.settings.model import DEFAULT_MODEL, Settings, allowed_values, council_toml_template
+    from council.settings.model import Settings, allowed_values, council_toml_template
     from council.settings.sources import LoadedSettings, load_settings
+    from council.settings.spelling import DEFAULT_MODEL
 
 __all__ = [
     "BASE_URL_NAME",
@@ -35,8 +36,9 @@ __all__ = [
 _MODULES = {
     "home": ("Home", "builtin_personas_dir", "find_home", "init_home"),
     "keys": ("BASE_URL_NAME", "KEY_NAMES", "ProviderKeys", "load_provider_keys"),
-    "model": ("DEFAULT_MODEL", "Settings", "allowed_values", "council_toml_template"),
+    "model": ("Settings", "allowed_values", "council_toml_template"),
     "sources": ("LoadedSettings", "load_settings"),
+    "spelling": ("DEFAULT_MODEL",),
 }
 _HOMES_OF_NAMES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -14,13 +14,14 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-DEFAULT_MODEL = "gemini:gemini-2.5-flash"
+from council.settings.spelling import DEFAULT_MODEL, model_chain, model_spelling
 
 _DAY_S = 86_400
 _MIB = 1_048_576
 
 # NoDecode: the environment gives the text as it stands, and `_split_list` takes both spellings of a list.
 Globs = Annotated[tuple[str, ...], NoDecode]
+Models = Annotated[tuple[str, ...], NoDecode]
 
 
 class PriceSetting(BaseModel):
@@ -42,6 +43,19 @@ class Settings(BaseSettings):
         default=DEFAULT_MODEL,
         description="Which model speaks for every agent. `gemini` alone means the default Gemini model.",
         json_schema_extra={"allowed": "gemini, gemini:<model id>, scripted:<file> or offline"},
+    )
+    fallback_models: Models = Field(
+        default=(),
+        max_length=8,
+        description="Models that answer, in this order, when one is overloaded, limited, failing or not reached.",
+        examples=[["gemini:gemini-2.5-flash-lite"]],
+        json_schema_extra={"allowed": "a list of models"},
+    )
+    agent_models: dict[str, Models] = Field(
+        default={},
+        description="Models of single agents, by role: one, or a list of which each stands in for the one before it.",
+        examples=[{"AUDITOR": ["gemini:gemini-2.5-pro", "gemini:gemini-2.5-flash"]}],
+        json_schema_extra={"allowed": "a table with a model or a list of models per role"},
     )
     gemini_api_version: str | None = Field(
         default=None,
@@ -197,15 +211,22 @@ class Settings(BaseSettings):
     @field_validator("model")
     @classmethod
     def _check_model(cls, value: str) -> str:
-        value = value.strip()
-        if value == "offline":
-            return value
-        if value == "gemini":
-            return DEFAULT_MODEL
-        provider, _, name = value.partition(":")
-        if provider not in ("gemini", "scripted") or not name.strip():
-            raise ValueError("not a model")
-        return value
+        return model_spelling(value)
+
+    @field_validator("fallback_models", "agent_models", mode="before")
+    @classmethod
+    def _split_models(cls, value: object) -> object:
+        return {role: _listed(names) for role, names in value.items()} if isinstance(value, dict) else _listed(value)
+
+    @field_validator("fallback_models")
+    @classmethod
+    def _check_fallbacks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return model_chain(value, may_be_offline=False) if value else ()
+
+    @field_validator("agent_models")
+    @classmethod
+    def _check_agents(cls, value: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        return {role.upper(): model_chain(names) for role, names in value.items()}
 
     @field_validator("gemini_base_url")
     @classmethod
@@ -222,14 +243,7 @@ class Settings(BaseSettings):
     @field_validator("read_roots", "deny", mode="before")
     @classmethod
     def _split_list(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        if value.lstrip().startswith("["):
-            try:
-                return json.loads(value)
-            except ValueError:
-                raise ValueError("neither a JSON list nor a list separated by commas") from None
-        return [part.strip() for part in value.split(",") if part.strip()]
+        return _listed(value)
 
     @field_validator("read_roots", "deny")
     @classmethod
@@ -238,6 +252,18 @@ class Settings(BaseSettings):
         if any(not g.strip() or g.startswith(("/", "~")) or ".." in PurePosixPath(g).parts for g in value):
             raise ValueError("globs are relative to the home, without `..`")
         return value
+
+
+def _listed(value: object) -> object:
+    """A name, a JSON list, or names separated by commas."""
+    if not isinstance(value, str):
+        return value
+    if value.lstrip().startswith("["):
+        try:
+            return json.loads(value)
+        except ValueError:
+            raise ValueError("neither a JSON list nor a list separated by commas") from None
+    return [part.strip() for part in value.split(",") if part.strip()]
 
 
 def allowed_values(key: str) -> str:

@@ -78,7 +78,7 @@ async def ping(home: Home, settings: Settings, keys: ProviderKeys) -> Check:
     """One tiny call to the chosen model."""
     name = "model answers"
     try:
-        model = build_model(home, settings, keys)
+        model = build_model(home, settings, keys, settings.model)
     except CouncilError as error:
         return Check(name, "fail", error.message, error.fix)
     try:
@@ -238,7 +238,7 @@ def check_model(home: Home, settings: Settings, keys: ProviderKeys) -> Check:
     if provider == "scripted" and not (home.root / detail).is_file():
         return Check("model", "fail", f"the script {detail} is not there", "write it, or choose another model")
     try:
-        build_model(home, settings, keys)
+        build_model(home, settings, keys, settings.model)
     except CouncilError as error:
         return Check("model", "fail", error.message, error.fix)
     if provider == "offline":

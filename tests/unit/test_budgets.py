@@ -55,9 +55,8 @@ UNBOUNDED = Limits()
 
 def budget(folder: Path, command: Limits = UNBOUNDED, day: Limits = UNBOUNDED, price: Price | None = PRICE) -> Budget:
     days = DayLogs(folder / "days", SystemClock())
-    return Budget(
-        "run1", Provider.name, command, day, SpendLog(folder / "run1.jsonl"), days.today, price, SystemClock()
-    )
+    log = SpendLog(folder / "run1.jsonl")
+    return Budget("run1", command, day, log, days.today, lambda name: price, Provider.name, SystemClock())
 
 
 def model(folder: Path, provider: Provider, limits: Budget) -> BudgetedModel:
@@ -97,7 +96,7 @@ async def test_dollars_are_reserved_at_the_worst_and_settled_at_the_real_price(t
 
 async def test_an_unknown_price_with_a_limit_in_dollars_is_refused_and_names_the_override(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"price of gemini:gemini-2\.5-flash is not known") as caught:
-        budget(tmp_path, Limits(max_usd=1.0), price=None).require_price()
+        budget(tmp_path, Limits(max_usd=1.0), price=None).require_price(Provider.name)
     assert '[prices."gemini:gemini-2.5-flash"]' in caught.value.fix
 
 
@@ -122,21 +121,22 @@ async def test_a_call_that_the_provider_refused_counts_without_tokens_and_one_th
 
 def test_a_reservation_that_a_kill_left_open_is_charged_in_full(tmp_path: Path) -> None:
     limits = budget(tmp_path)
-    limits.settle(limits.reserve(100, 100, closing=False), Usage(10, 10), 0.5)
-    limits.reserve(300, 100, closing=False)
+    limits.settle("m", limits.reserve("m", 100, 100, closing=False), Usage(10, 10), 0.5)
+    limits.reserve("m", 300, 100, closing=False)
     again = SpendLog(tmp_path / "run1.jsonl").totals()
     assert (again.calls, again.tokens) == (2, 420)
 
 
 def test_a_torn_line_spoils_only_itself(tmp_path: Path) -> None:
     limits = budget(tmp_path)
-    limits.settle(limits.reserve(100, 100, closing=False), Usage(10, 10), 0.5)
+    limits.settle("m", limits.reserve("m", 100, 100, closing=False), Usage(10, 10), 0.5)
     path = tmp_path / "run1.jsonl"
     path.write_bytes(path.read_bytes()[:-5])  # the settlement is torn: the reservation stands
     log = SpendLog(path)
     assert log.totals().tokens == 200
     day = SpendLog(tmp_path / "another-day.jsonl")
-    Budget("run1", "m", Limits(), Limits(), log, lambda: day, PRICE, SystemClock()).reserve(1, 1, closing=False)
+    limits = Budget("run1", Limits(), Limits(), log, lambda: day, lambda name: PRICE, "m", SystemClock())
+    limits.reserve("m", 1, 1, closing=False)
     assert SpendLog(path).totals().calls == 2
 
 

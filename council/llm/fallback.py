@@ -1,0 +1,75 @@
+"""`FallbackModel`: another model where the one that was asked cannot answer now, said so by name and reason.
+
+Only what time or another provider can mend falls back. A key that is not accepted, a bill, a model that is not there, a
+malformed request or a blocked text would only be hidden by it: those leave as they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Unpack
+
+import msgspec
+
+from council.errors import ModelError, ModelErrorKind
+from council.llm.base import Asked, Message, Model, Replaced, Reply, restart
+
+FALLS_BACK: frozenset[ModelErrorKind] = frozenset({"overload", "server", "rate", "network", "timeout"})
+
+
+class FallbackModel:
+    """Several models as one, asked in their order. It goes by the name of the first; a reply names who gave it.
+
+    `context_tokens` is that of the smallest: a request that the first one can take must not be too long for another.
+    """
+
+    def __init__(self, models: Sequence[Model]) -> None:
+        """Raises ValueError without any model."""
+        if not models:
+            raise ValueError("a chain needs a model")
+        self._models = tuple(models)
+
+    @property
+    def name(self) -> str:
+        return self._models[0].name
+
+    @property
+    def context_tokens(self) -> int:
+        return min(model.context_tokens for model in self._models)
+
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
+        """The first answer. Raises the first model's ModelError, with what the others said, when none gives one."""
+        failures: list[tuple[Model, ModelError]] = []
+        for model in self._models:
+            if failures:
+                restart(asked.get("on_text"))
+            try:
+                reply = await model.generate(messages, **asked)
+            except ModelError as error:
+                if not failures and error.kind not in FALLS_BACK:
+                    raise
+                failures.append((model, error))
+                continue
+            replaced = tuple(Replaced(failed.name, error.kind, error.message) for failed, error in failures)
+            return msgspec.structs.replace(reply, replaced=replaced) if replaced else reply
+        raise _none_answered(failures)
+
+    async def aclose(self) -> None:
+        for model in self._models:
+            await model.aclose()
+
+
+def _none_answered(failures: Sequence[tuple[Model, ModelError]]) -> ModelError:
+    """The first one's error: what it says to do is what helps; a wait is as long as the shortest that anybody asks for."""
+    _, first = failures[0]
+    if len(failures) == 1:
+        return first
+    others = " ".join(f"In its place {model.name}: {error.message}" for model, error in failures[1:])
+    waits = [error.retry_after_s for _, error in failures if error.retry_after_s is not None]
+    return ModelError(
+        first.kind,
+        f"{first.message} {others}",
+        fix=first.fix,
+        retry_after_s=min(waits, default=None),
+        model=first.model,
+    )

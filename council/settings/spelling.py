@@ -1,0 +1,28 @@
+"""How models are spelled, in settings, manifests and commands alike: `provider:id`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+DEFAULT_MODEL = "gemini:gemini-2.5-flash"
+
+
+def model_spelling(value: str) -> str:
+    """A model as it is spelled everywhere. Raises ValueError."""
+    value = value.strip()
+    if value == "offline":
+        return value
+    if value == "gemini":
+        return DEFAULT_MODEL
+    provider, _, name = value.partition(":")
+    if provider not in ("gemini", "scripted") or not name.strip():
+        raise ValueError("not a model")
+    return value
+
+
+def model_chain(names: Sequence[str], *, may_be_offline: bool = True) -> tuple[str, ...]:
+    """A model and those that stand in for it. Raises ValueError: the offline engine is no language model's stand-in."""
+    chain = tuple(dict.fromkeys(model_spelling(name) for name in names))
+    if not chain or "offline" in (chain[1:] if may_be_offline else chain):
+        raise ValueError("offline stands in for no model" if chain else "names no model")
+    return chain
