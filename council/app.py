@@ -89,6 +89,8 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         models=spending,
         seconds_to_midnight=spending.days.seconds_to_midnight,
         tools=build_tools(root, settings, cortex),
+        streams=settings.streaming == "on",
+        native_tools=settings.native_tools == "on",
         limits=Limits(
             max_requests_per_reply=settings.max_requests_per_reply,
             max_requests=settings.max_requests_per_task,

@@ -14,6 +14,7 @@ from council.cli.context import CliState, state
 
 if TYPE_CHECKING:
     from council.app import App
+    from council.events import Event
 
 
 def run(
@@ -68,7 +69,12 @@ def _logging_to_file(app: App) -> Iterator[None]:
         typer.echo(f"warning: no log is kept: {app.home.log_file.parent}: {error.strerror}", err=True)
         yield
         return
-    unsubscribe = app.events.subscribe(lambda event: log_file.write_event(event.kind, event.run_id, event.data))
+
+    def note(event: Event) -> None:
+        if event.kind != "text":  # what is being said stands in the journal once it is said
+            log_file.write_event(event.kind, event.run_id, event.data)
+
+    unsubscribe = app.events.subscribe(note)
     try:
         yield
     finally:

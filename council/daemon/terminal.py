@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from typing import Any, TextIO
 
 from council.events import Event
 from council.ids import Clock, timestamp
 from council.redaction import Redactor
-from council.safety.untrusted import plain_line
+from council.safety.untrusted import clean, plain_line
 
 _MAX_SHOWN_CHARS = 300
+_SPEECH_COLUMNS = 100
+_ESCAPES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class _Terminal:
@@ -21,11 +24,11 @@ class _Terminal:
     _stream: TextIO
     _gone = False
 
-    def _show(self, line: str) -> None:
+    def _show(self, line: str, *, end: str = "\n") -> None:
         if self._gone:
             return
         try:
-            print(line.encode("utf-8", "backslashreplace").decode("utf-8"), file=self._stream, flush=True)
+            print(line.encode("utf-8", "backslashreplace").decode("utf-8"), end=end, file=self._stream, flush=True)
         except BrokenPipeError:
             self._gone = True
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())  # what is buffered goes nowhere, silently
@@ -40,6 +43,8 @@ class JsonLines(_Terminal):
         self._redactor = redactor
 
     def __call__(self, event: Event) -> None:
+        if event.kind == "text":
+            return  # pieces are for people
         line: dict[str, Any] = {"time": timestamp(self._clock.now()), "event": event.kind}
         if event.run_id:
             line["run_id"] = event.run_id
@@ -48,16 +53,50 @@ class JsonLines(_Terminal):
 
 
 class HumanLines(_Terminal):
-    """One plain line per event that a person cares about."""
+    """One plain line per event that a person cares about; on a terminal also what an agent says while it says it. Where
+    several speak at once, the one that began first is heard to its end."""
 
     def __init__(self, stream: TextIO, redactor: Redactor) -> None:
         self._stream = stream
         self._redactor = redactor
+        self._shows_speech = stream.isatty()
+        self._speaker: tuple[str, str] | None = None  # run and role of the open line
+        self._column = 0
 
     def __call__(self, event: Event) -> None:
+        if event.kind == "text":
+            self._hear((event.run_id, event.data["role"]), event.data["text"])
+            return
         line = event_line(event.kind, event.data, event.run_id)
         if line:
+            self._break_off()
             self._show(self._redactor.redact(line))
+
+    def _hear(self, speaker: tuple[str, str], piece: str | None) -> None:
+        if not self._shows_speech or self._speaker not in (None, speaker):
+            return
+        if piece is None:
+            self._break_off()
+            self._show("  ~  The reply broke off; it begins again.")
+            return
+        text = self._redactor.redact(_ESCAPES.sub("", clean(piece)))
+        self._speaker = speaker
+        for word in re.findall(r"\n|[^\s]+[^\S\n]*|[^\S\n]+", text):
+            self._say(word)
+
+    def _say(self, word: str) -> None:
+        if word == "\n" or self._column + len(word.rstrip()) > _SPEECH_COLUMNS:
+            self._show("")
+            self._column = 0
+        if word == "\n":
+            return
+        self._show(word if self._column else f"  |  {word}", end="")
+        self._column += len(word)
+
+    def _break_off(self) -> None:
+        if self._column:
+            self._show("")
+        self._speaker, self._column = None, 0
 
 
 def event_line(kind: str, data: dict[str, Any], run_id: str) -> str:

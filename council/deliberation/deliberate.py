@@ -22,6 +22,7 @@ from council.commands.models import ProtocolName
 from council.deliberation.blocks import Block, read_block
 from council.deliberation.duties import Duty
 from council.deliberation.folding import CONTEXT_SHARE
+from council.deliberation.hearing import Hearing
 from council.deliberation.names import Names
 from council.deliberation.prompts import (
     INSTRUCTION_CHARS,
@@ -41,7 +42,7 @@ from council.engine.runs import Parked, Run
 from council.errors import CouncilError, InputUnreadable, ToolRefused
 from council.ids import sha256_hex
 from council.knowledge.library import split_range
-from council.llm.base import Message, Model, TurnInfo
+from council.llm.base import Message, Model, ToolSpec, TurnInfo
 from council.safety.untrusted import OutsideTexts, inert, plain_line
 from council.tools.base import ToolContext, ToolResult
 from council.tools.registry import ToolRegistry
@@ -76,13 +77,16 @@ class Limits:
 @dataclass(frozen=True)
 class Equipment:
     """What a council deliberates with. `model_of` is whom to ask for an agent. `window_chars`: how many characters the
-    smallest context of their models holds, by what is known of tokens now; 0: without end."""
+    smallest context of their models holds, by what is known of tokens now; 0: without end. `streams`: text is
+    shown as it arrives. `native_tools`: models get what their agents may ask for as functions, too."""
 
     model_of: Callable[[Member], Model]
     tools: ToolRegistry
     limits: Limits
     seconds_to_midnight: Callable[[], float]
     window_chars: Callable[[], int]
+    streams: bool = False
+    native_tools: bool = False
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -150,6 +154,7 @@ class Deliberation:
         self._failures_in_a_row = 0
         self.transcript = Transcript(task)
         self.closings: list[Closing] = []
+        self.hearings: list[Hearing] = []
         self.settled: Settled | None = None
         self.stopped: Stopped | None = None
         self.ending: Ending | None = None
@@ -307,7 +312,20 @@ class Deliberation:
         self._end_where_it_ended(name, info)
 
         async def call() -> TurnResult:
-            return await take_turn(self._equipment.model_of(member), system=system, messages=messages, info=info)
+            hearing = self._hearing(member, info)
+            try:
+                return await take_turn(
+                    self._equipment.model_of(member),
+                    system=system,
+                    messages=messages,
+                    info=info,
+                    tools=self._native_tools(member, info),
+                    spell=self._equipment.tools.spell,
+                    on_text=hearing,
+                )
+            finally:
+                if hearing is not None:
+                    self.hearings.remove(hearing)
 
         try:
             return await self._run.step(name, call, type=TurnResult, request=asked)
@@ -315,6 +333,23 @@ class Deliberation:
             raise Parked("provider", busy.seconds, busy.error) from busy
         except BudgetSpent as spent:
             return self._out_of_budget(name, member, info, spent)
+
+    def _hearing(self, member: Member, info: TurnInfo) -> Hearing | None:
+        """For whoever watches; repairs are not worth it."""
+        if not self._equipment.streams or info.purpose == "other":
+            return None
+
+        def tell(hearing: Hearing, piece: str | None) -> None:
+            self._run.publish("text", role=hearing.role, round=hearing.round, text=piece)
+            self._changed()
+
+        self.hearings.append(Hearing(member.role, info.round, tell))
+        return self.hearings[-1]
+
+    def _native_tools(self, member: Member, info: TurnInfo) -> Sequence[ToolSpec]:
+        """What may be asked for in a turn, as functions; the closing call and repairs ask for nothing."""
+        offered = self._equipment.native_tools and info.purpose == "turn" and info.round > 0
+        return self._equipment.tools.specs(member.tools) if offered else ()
 
     def _context(self, member: Member) -> Message:
         if member.role not in self._contexts:

@@ -76,6 +76,8 @@ class CouncilSetup:
     models: Models
     seconds_to_midnight: Callable[[], float]
     tools: ToolRegistry
+    streams: bool
+    native_tools: bool
     limits: Limits
     output_rules: PathRules
     clock: Clock
@@ -196,6 +198,8 @@ class Task:
             setup.limits,
             setup.seconds_to_midnight,
             lambda: setup.models.window_chars(map(self._chain_of, self._start.members)),
+            setup.streams,
+            setup.native_tools,
         )
         rules = Rules(config.protocol, config.max_rounds, config.stops_early)
         task = self._command.task_description
@@ -290,6 +294,7 @@ class Task:
             protocol=self._command.config.protocol,
             names=task.names if task else Names(),
             ending=task.ending if task else None,
+            speaking=tuple((heard.role, heard.round, heard.text) for heard in task.hearings) if task else (),
             settled=task.settled if task else None,
             sources=self._sources,
             beside=(self._summarised.result,) if self._summarised else (),

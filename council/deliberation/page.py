@@ -29,7 +29,8 @@ MODES = {"offline": "offline-extractive", "scripted": "scripted"}
 class PageState:
     """Everything a page is made of. `finished` is empty while the run goes on; `displaced` says why the page is not where
     it was wanted; `models` are the agents' by role, `prices` those of all models by name; `sources` are the files that
-    were read, looked at again; `beside` are calls beside turns and synthesis."""
+    were read, looked at again; `speaking`: role, round and text so far of those who speak just now; `beside` are calls
+    beside turns and synthesis."""
 
     header: RunHeader
     transcript: Transcript
@@ -48,6 +49,7 @@ class PageState:
     cancelled_by: str = ""
     finished: str = ""
     displaced: str = ""
+    speaking: Sequence[tuple[str, int, str]] = ()
     settled: Settled | None = None
     sources: SourcesNow | None = None
     beside: Sequence[TurnResult] = ()
@@ -134,7 +136,7 @@ def build_page(state: PageState) -> Page:
         tables=tuple(tables(state.transcript, state.roles, state.names, state.ending)),
         task=state.transcript.task,
         inputs=tuple(_request(item) for item in state.transcript.inputs),
-        rounds=tuple(_rounds(state.transcript)),
+        rounds=tuple(_rounds(state)),
         footnotes=tuple(_footnote(item) for item in state.transcript.evidence() if item.id),
         sections=state.decision.sections if state.decision else (),
     )
@@ -271,11 +273,14 @@ def _cut_off(state: PageState) -> bool:
     return any(result.finish == "length" and result.failure is None for result in results)
 
 
-def _rounds(transcript: Transcript) -> list[Round]:
+def _rounds(state: PageState) -> list[Round]:
     rounds: dict[int, list[Speech | Request]] = {}
-    for entry in transcript.entries:
+    for entry in state.transcript.entries:
         block = _speech(entry) if isinstance(entry, Turn) else _request(entry)
         rounds.setdefault(entry.round, []).append(block)
+    for role, number, text in state.speaking if not state.finished else ():
+        if text:
+            rounds.setdefault(number, []).append(Speech(role, f"{text.rstrip()} …"))
     return [Round(number, tuple(entries)) for number, entries in sorted(rounds.items())]
 
 

@@ -79,6 +79,12 @@ class Settings(BaseSettings):
         description="Sampling temperature; the model's own default when unset.",
         examples=[0.2],
     )
+    streaming: Literal["on", "off"] = Field(
+        default="on", description="Whether terminal and growing artifact show what an agent says while it says it."
+    )
+    native_tools: Literal["on", "off"] = Field(
+        default="on", description="Whether models that call functions are offered their agents' tools as such, too."
+    )
     model_attempts: int = Field(default=3, ge=1, le=10, description="Tries per model call, the first one included.")
     max_inline_wait_s: float = Field(
         default=60.0,

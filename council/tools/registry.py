@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from council.errors import ConfigError, InputUnreadable, PathRefused, ToolRefused
 from council.llm.base import ToolCall, ToolSpec
 from council.tools.base import Tool, ToolContext, ToolResult
-from council.tools.tokens import MAX_REQUESTS, Request, parse
+from council.tools.tokens import MAX_ARGUMENT_CHARS, MAX_REQUESTS, Request, parse
 
 _HOW_TO_ASK = """\
 ## How to ask
@@ -55,14 +56,21 @@ class ToolRegistry:
             for tool in self._callable(allowed)
         )
 
-    def request_of(self, call: ToolCall) -> Request:
-        """A native function call as the request it spells."""
+    def spell(self, call: ToolCall) -> str:
+        """A native function call as the request token that asks for the same. One that no token can ask for (an argument
+        that is no text, too long, or of several lines) becomes a token that is refused, with the reason."""
         tool = self._tools.get(call.name)
         argument = call.arguments.get(tool.parameter) if tool else None
-        text = argument if isinstance(argument, str) else ""
-        reason = f"{call.name} needs the text argument {tool.parameter}" if tool and argument != text else ""
-        raw = f"[ORCHESTRATOR_REQUEST: {call.name}({text})]"
-        return Request(call.name, text, raw, line=0, honoured=not reason, reason=reason)
+        if argument is None:
+            argument = next((value for value in call.arguments.values() if isinstance(value, str)), "")
+        text = " ".join(str(argument).split())
+        quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+        name = re.sub(r"[^A-Z_]", "_", call.name.upper())[:32]
+        for spelled in (f"[ORCHESTRATOR_REQUEST: {name}({text})]", f'[ORCHESTRATOR_REQUEST: {name}("{quoted}")]'):
+            found = parse(spelled)
+            if len(found) == 1 and found[0].honoured and (found[0].action, found[0].argument) == (name, text):
+                return spelled
+        return f'[ORCHESTRATOR_REQUEST: {name}("{quoted[:MAX_ARGUMENT_CHARS]}'
 
     async def call(self, request: Request, *, allowed: Sequence[str], context: ToolContext | None = None) -> ToolResult:
         """Fulfil a request. Raises ToolRefused for one that is not honoured, unknown, not allowed, or that would change
