@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 
 import pytest
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: every process started here would ignore it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
