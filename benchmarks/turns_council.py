@@ -82,7 +82,7 @@ def main(folder: Path) -> None:
     clocks = Clocks()
     clocks.count_syncs()
     clocks.rows = lambda: app.ledger._db.total_changes
-    handler.Task._grow = clocks.aside(handler.Task._grow, clocks.rendered_s)  # type: ignore[method-assign]
+    handler.Task._show = clocks.aside(handler.Task._show, clocks.rendered_s)  # type: ignore[method-assign]
     Said.message = clocks.aside(Said.message, clocks.body_s)  # type: ignore[method-assign]
     app.events.subscribe(clocks.note)
     started_s = time.process_time()

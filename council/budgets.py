@@ -23,7 +23,8 @@ from council.errors import ConfigError, CouncilError, ModelError, StorageFailed
 from council.ids import Clock
 from council.llm.base import Asked, Message, Model, ModelAround, Reply, Usage
 
-_MILLION = Decimal(1_000_000)
+_MTOK = 1_000_000
+_MILLION = Decimal(_MTOK)
 _FIRST_CHARS_PER_TOKEN = 3.0  # the safe side before anything is measured: prose has four to five, code three
 _CALIBRATION_WEIGHT = 0.2  # of each new measurement: a few calls settle it, one odd one does not upset it
 _MARGIN = 1.15  # estimates are a little high: a reservation that is too small would break the promise
@@ -66,17 +67,23 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Price(msgspec.Struct, frozen=True):
-    """US dollars per million tokens; a part of the input that a cache served may cost less."""
+    """US dollars per million tokens; a part of the input that a cache served may cost less. A call of more than
+    `long_above` input tokens costs `long` instead."""
 
     input: Decimal
     output: Decimal
     cached: Decimal | None = None
+    long_above: int = 0
+    long: Price | None = None
 
     @property
     def is_free(self) -> bool:
         return not (self.input or self.output or self.cached)
 
     def cost(self, usage: Usage) -> Decimal:
+        """Of one call."""
+        if self.long is not None and usage.input_tokens > self.long_above:
+            return self.long.cost(usage)
         cached = self.input if self.cached is None else self.cached
         fresh_tokens = max(0, usage.input_tokens - usage.cached_tokens)
         return (fresh_tokens * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output) / _MILLION
@@ -103,17 +110,29 @@ def _bundled_price(model_id: str, provider_id: str | None) -> Price | None:
     from genai_prices import Usage as PricedUsage
     from genai_prices import calc_price
 
-    def per_million(usage: PricedUsage) -> Decimal:
+    def cost(input_tokens: int, output_tokens: int = 0, cached_tokens: int = 0) -> Decimal:
+        usage = PricedUsage(
+            input_tokens=input_tokens, output_tokens=output_tokens, cache_read_tokens=cached_tokens or None
+        )
         return calc_price(usage, model_ref=model_id, provider_id=provider_id).total_price
 
+    def price_at(tokens: int) -> Price:
+        """Of calls of about so many input tokens, all of them cached or none."""
+        fresh = cost(tokens)
+        output = cost(tokens, _MTOK) - fresh
+        return Price(fresh * _MTOK / tokens, output, cost(tokens, 0, tokens) * _MTOK / tokens)
+
     try:
-        return Price(
-            per_million(PricedUsage(input_tokens=1_000_000, output_tokens=0)),
-            per_million(PricedUsage(input_tokens=0, output_tokens=1_000_000)),
-            per_million(PricedUsage(input_tokens=1_000_000, output_tokens=0, cache_read_tokens=1_000_000)),
-        )
+        short, long = price_at(1), price_at(_MTOK)
     except LookupError:
         return None
+    if short == long:
+        return short
+    low, high = 1, _MTOK  # where the long price begins
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if price_at(middle) == short else (low, middle)
+    return msgspec.structs.replace(short, long_above=low, long=long)
 
 
 # ── what was spent ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -181,9 +181,17 @@ class Task:
         self._sources: SourcesNow | None = None
         self._summarised: Summarised | None = None
         self._shown_at = -_LIVE_INTERVAL_S
+        self._growing: asyncio.TimerHandle | None = None
 
     async def work(self) -> None:
         """Reads personas and memory once, then deliberates."""
+        try:
+            await self._work()
+        finally:
+            if self._growing is not None:
+                self._growing.cancel()
+
+    async def _work(self) -> None:
         self._start = await self._run.step("start", self._read_start, type=StartView)
         if not self._run.journal.closed:
             self._require_models()
@@ -315,11 +323,19 @@ class Task:
         return [*notes, self._summarised.note] if self._summarised and self._summarised.note else notes
 
     def _grow(self) -> None:
-        """The artifact as it is so far, at most once a second. A page that cannot be written now does not stop the run."""
-        now = self._setup.clock.monotonic_s()
-        if now - self._shown_at < _LIVE_INTERVAL_S or self._run.journal.closed:
+        """The artifact as it is so far: now, or a second after it was shown last. A page that cannot be written now does not
+        stop the run."""
+        if self._run.journal.closed or self._growing is not None:
             return
-        self._shown_at = now
+        wait_s = self._shown_at + _LIVE_INTERVAL_S - self._setup.clock.monotonic_s()
+        if wait_s > 0:
+            self._growing = asyncio.get_running_loop().call_later(wait_s, self._show)
+        else:
+            self._show()
+
+    def _show(self) -> None:
+        self._growing = None
+        self._shown_at = self._setup.clock.monotonic_s()
         try:
             self._run.output.grow(render(build_page(self._state(None)), self._run.output.path).encode())
         except (StorageFailed, PathRefused) as error:

@@ -186,3 +186,11 @@ def test_a_thousand_logs_hold_no_descriptor(tmp_path: Path) -> None:
     for log in logs:
         log.append(Reserved("call", 100, 0.5, run_id="run1"))
     assert len(os.listdir("/dev/fd")) == held
+
+
+def test_a_long_call_costs_what_long_calls_cost() -> None:
+    price = Prices({}).of("gemini:gemini-2.5-pro")
+    assert price is not None
+    assert price.cost(Usage(200_000, 1_000)) == Decimal("0.26")
+    assert price.cost(Usage(200_001, 1_000)) == Decimal("0.5150025")
+    assert price.cost(Usage(12, 7)) == Decimal("0.000085")
