@@ -8,13 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-<<<<<<< HEAD
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 ):  # a shell's background job: every process started here would ignore it
-=======
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: every process started here would ignore it
->>>>>>> issue5
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
