@@ -28,6 +28,7 @@ from council.knowledge.library import Library
 from council.knowledge.tools import list_files, query_cortex, read_file
 from council.llm.base import Model
 from council.llm.fallback import FallbackModel
+from council.llm.json_mode import JsonModeModel
 from council.llm.limits import Bucket
 from council.llm.pool import ModelPool
 from council.llm.retry import RetryingModel
@@ -74,7 +75,8 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
     ledger = build_ledger(home)
     receipts = build_receipts(home, ledger)
     models = ModelPool(
-        lambda spelling: build_model(home, settings, keys, spelling), lambda: build_bucket(settings, clock)
+        lambda spelling: JsonModeModel(build_model(home, settings, keys, spelling)),
+        lambda: build_bucket(settings, clock),
     )
     model = models.get(settings.model)
     spending = Spending(home, settings, models, events, clock)

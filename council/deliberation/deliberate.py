@@ -34,7 +34,7 @@ from council.deliberation.prompts import (
 )
 from council.deliberation.protocols import PROTOCOLS
 from council.deliberation.ranking import Ranking, exactly
-from council.deliberation.record import Settled, settle
+from council.deliberation.record import DECISION_SCHEMA, Settled, settle
 from council.deliberation.stance import Stance, only_issued
 from council.deliberation.stopping import Ending, reason_to_end
 from council.deliberation.transcript import STEWARD_INPUT, Closing, Evidence, Transcript, Turn
@@ -319,6 +319,7 @@ class Deliberation:
                     system=system,
                     messages=messages,
                     info=info,
+                    schema=DECISION_SCHEMA if info.purpose == "synthesis" else None,
                     tools=self._native_tools(member, info),
                     spell=self._equipment.tools.spell,
                     on_text=hearing,

@@ -7,9 +7,9 @@ repaired in at most two more turns (`council.llm.structured`). What comes of it 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -59,6 +59,8 @@ class DecisionRecord(_Part):
     confidence: Annotated[float, Field(ge=0, le=1)]
     would_change: Lines = ()
 
+
+DECISION_SCHEMA: Mapping[str, Any] = DecisionRecord.model_json_schema()
 
 SHAPE = """\
 {"answer": "…", "claims": [{"text": "…", "evidence": ["E1"]}], \

@@ -313,3 +313,28 @@ def test_nothing_is_offered_where_settings_say_so(tmp_path: Path, fake: FakeGemi
     home = set_up(tmp_path, 'native_tools = "off"\nstreaming = "off"\n')
     run_once(home, env)
     assert not [request for request in fake.requests if "tools" in request.body or request.streamed]
+
+
+# ── decisions as JSON ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_decision_is_asked_for_by_schema_and_without_one_where_that_is_refused(
+    tmp_path: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    home = set_up(tmp_path)
+    record = json.dumps({"answer": "Use the disk.", "claims": [], "confidence": 0.7})
+
+    def reply(request: RecordedRequest) -> FakeReply:
+        if "responseJsonSchema" in request.body["generationConfig"]:
+            return error(400, message="response_json_schema is not supported by this model")
+        return text(record if "The rounds are over" in request.texts[-1] else "Nothing to add.")
+
+    fake.reply = reply
+    for name in ("one", "two"):
+        drop_command(home, command(rounds=1, output_artifact_path=f"artifacts/{name}.md"), f"{name}.json")
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    asked_by_schema = [request for request in fake.requests if "responseJsonSchema" in request.body["generationConfig"]]
+    assert len(asked_by_schema) == 1
+    assert "claims" in json.dumps(asked_by_schema[0].body["generationConfig"])
+    assert len(fake.requests) == 9
+    assert "Use the disk." in (home / "artifacts" / "two.md").read_text()

@@ -1,0 +1,33 @@
+"""`JsonModeModel`: asks for JSON by schema where a model takes that, and without it where its server refuses to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Unpack
+
+from council.errors import ModelError
+from council.llm.base import Asked, Message, Model, ModelAround, Reply, restart
+
+
+class JsonModeModel(ModelAround):
+    """A Model whose requests with a `schema` are repeated once without it when they are refused (kind `request`). A server
+    that then takes one is not asked by schema again in this process; the prompt says what shape is wanted in any case."""
+
+    def __init__(self, inner: Model) -> None:
+        super().__init__(inner)
+        self._refuses = False
+
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
+        if asked.get("schema") is None or self._refuses:
+            asked["schema"] = None
+            return await self._inner.generate(messages, **asked)
+        try:
+            return await self._inner.generate(messages, **asked)
+        except ModelError as error:
+            if error.kind != "request":
+                raise
+        restart(asked.get("on_text"))
+        asked["schema"] = None
+        reply = await self._inner.generate(messages, **asked)
+        self._refuses = True
+        return reply
