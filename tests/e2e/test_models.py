@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -338,3 +339,30 @@ def test_a_decision_is_asked_for_by_schema_and_without_one_where_that_is_refused
     assert "claims" in json.dumps(asked_by_schema[0].body["generationConfig"])
     assert len(fake.requests) == 9
     assert "Use the disk." in (home / "artifacts" / "two.md").read_text()
+
+
+# ── prompt caches ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("protocol", ["triad", "independent"])
+def test_each_request_of_an_agent_begins_with_its_last_one(
+    tmp_path: Path, fake: FakeGemini, env: dict[str, str], protocol: str
+) -> None:
+    home = set_up(tmp_path)
+    fake.reply = lambda request: text(f"Call {request.index}.\n\n[ORCHESTRATOR_REQUEST: READ_FILE(a.md)]", cached=8)
+    run_once(home, env, config={"max_rounds": 3, "protocol": protocol, "early_stop": False})
+    by_role: dict[str, list[RecordedRequest]] = {}
+    for (role, _), request in zip(asked(fake), fake.requests, strict=True):
+        by_role.setdefault(role, []).append(request)
+    assert {role: len(requests) for role, requests in by_role.items()} == {
+        "COORDINATOR": 4,
+        "STRATEGIST": 3,
+        "AUDITOR": 3,
+    }
+    for requests in by_role.values():
+        for before, after in pairwise(requests):
+            assert (after.system, after.texts[0]) == (before.system, before.texts[0])
+            assert after.texts[1].startswith(before.texts[1] if len(before.texts) == 3 else "# The deliberation so far")
+    assert receipts(home)[0]["tokens"]["cached"] == 80
+    cost = (10 * 4 * 0.30 + 10 * 8 * 0.03 + 10 * 7 * 2.50) / 1e6
+    assert receipts(home)[0]["cost_usd"] == pytest.approx(cost)
