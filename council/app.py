@@ -198,7 +198,7 @@ class Spending:
         budget.require_price()
         output_tokens = self._settings.max_output_tokens
         asking = BudgetedModel(self._model, budget, self._calibration, max_output_tokens=output_tokens)
-        return with_retry(asking, self._settings, self._events)
+        return with_retry(asking, self._settings, self._events, run)
 
     def close(self) -> None:
         self._calibration.save()
@@ -319,10 +319,11 @@ def _gemini(model_id: str, settings: Settings, keys: ProviderKeys) -> Model:
     )
 
 
-def with_retry(model: Model, settings: Settings, events: Events) -> Model:
-    """Short failures are tried again; each try is an event."""
+def with_retry(model: Model, settings: Settings, events: Events, run: Run) -> Model:
+    """Short failures are tried again; each try is an event and a line in the run's journal."""
 
     def tell(error: ModelError, attempt: int, wait_s: float) -> None:
-        events.publish("model_retry", error=error.message, error_kind=error.kind, attempt=attempt, wait_s=wait_s)
+        events.publish("model_retry", run.id, error=error.message, error_kind=error.kind, attempt=attempt, wait_s=wait_s)
+        run.journal.retried(error.kind, error.message, attempt, wait_s)
 
     return RetryingModel(model, attempts=settings.model_attempts, max_wait_s=settings.max_inline_wait_s, on_retry=tell)
