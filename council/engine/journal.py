@@ -42,8 +42,8 @@ T = TypeVar("T")
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Record)
-_ATTEMPT = "attempt"  # such a `begin` is no step: an execution began
-_HANDBACK = "handback"  # … or ended because the process did
+ATTEMPT = "attempt"  # such a `begin` is no step: an execution began
+HANDBACK = "handback"  # … or ended because the process did
 JOURNAL = "journal.jsonl"  # its name in the run's folder
 FINISH = "finish"  # the step that records how the work ended
 MAX_INLINE_BYTES = 256 << 10  # a line beyond this makes every later load slow
@@ -307,12 +307,12 @@ class FileJournal:
 
     def attempt(self) -> int:
         """Notes that an execution begins; how many began so far, this one included. Not synced."""
-        self._append(StepBegun(_ATTEMPT, self.now_ms()), sync=False)
+        self._append(StepBegun(ATTEMPT, self.now_ms()), sync=False)
         return self.attempts
 
     def hand_back(self) -> None:
         """Notes that an execution ended because the process does: as an attempt it counts for nothing."""
-        self._append(StepBegun(_HANDBACK, self.now_ms()), sync=False)
+        self._append(StepBegun(HANDBACK, self.now_ms()), sync=False)
 
     def recorded(self, name: str) -> bool:
         return name in self._steps
@@ -361,13 +361,13 @@ class FileJournal:
         self._remember(record)
 
     def _remember(self, record: Record) -> None:
-        if not isinstance(record, StepBegun | Retried) or (isinstance(record, StepBegun) and record.name == _HANDBACK):
+        if not isinstance(record, StepBegun | Retried) or (isinstance(record, StepBegun) and record.name == HANDBACK):
             self.fruitless_attempts = 0
         if isinstance(record, StepDone):
             self._steps[record.name] = record
         elif isinstance(record, StepBegun):
-            self.attempts += record.name == _ATTEMPT
-            self.fruitless_attempts += record.name == _ATTEMPT
+            self.attempts += record.name == ATTEMPT
+            self.fruitless_attempts += record.name == ATTEMPT
         elif isinstance(record, Committed):
             self.committed = record
         elif isinstance(record, Ended):
