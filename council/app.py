@@ -323,7 +323,9 @@ def with_retry(model: Model, settings: Settings, events: Events, run: Run) -> Mo
     """Short failures are tried again; each try is an event and a line in the run's journal."""
 
     def tell(error: ModelError, attempt: int, wait_s: float) -> None:
-        events.publish("model_retry", run.id, error=error.message, error_kind=error.kind, attempt=attempt, wait_s=wait_s)
+        events.publish(
+            "model_retry", run.id, error=error.message, error_kind=error.kind, attempt=attempt, wait_s=wait_s
+        )
         run.journal.retried(error.kind, error.message, attempt, wait_s)
 
     return RetryingModel(model, attempts=settings.model_attempts, max_wait_s=settings.max_inline_wait_s, on_retry=tell)

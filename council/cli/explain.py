@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,7 +23,9 @@ RunArgument = Annotated[str, typer.Argument(help="A run's id, the beginning of o
 def explain(
     ctx: typer.Context,
     run: RunArgument = "last",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object; docs/explain.md has its keys.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object; docs/explain.md has its keys.")
+    ] = False,
 ) -> None:
     """Explain how a run came about: times, tokens and cost per agent, what was read, who changed its mind, why it
     stopped."""
@@ -34,7 +37,8 @@ def explain(
         return
     from council.reports.explain_terminal import show
 
-    show(found.explanation, sys.stdout, coloured=_coloured(state(ctx)))
+    columns = shutil.get_terminal_size((110, 40)).columns  # COLUMNS, else the terminal, else this
+    show(found.explanation, sys.stdout, columns=min(160, max(80, columns)), coloured=_coloured(state(ctx)))
 
 
 def report(
@@ -48,7 +52,8 @@ def report(
     """Write a report of a run: what `explain` says, with charts, the decision and the transcript."""
     if not html:
         raise UsageError(
-            "a report needs a form.", fix="say `council report RUN --html`; `council explain RUN` prints in the terminal"
+            "a report needs a form.",
+            fix="say `council report RUN --html`; `council explain RUN` prints in the terminal",
         )
     from council.reports.html_report import render_html
 

@@ -18,6 +18,7 @@ from council.cli import (
     cortex,
     daemon,
     doctor,
+    explain,
     logs,
     memory,
     repair,
@@ -75,6 +76,8 @@ app.command(rich_help_panel=WORK)(runs.retry)
 app.add_typer(schedule.app, name="schedule", rich_help_panel=WORK)
 app.command(rich_help_panel=LOOK)(runs.status)
 app.command(rich_help_panel=LOOK)(runs.show)
+app.command(rich_help_panel=LOOK)(explain.explain)
+app.command(rich_help_panel=LOOK)(explain.report)
 app.command(rich_help_panel=LOOK)(reports.replay)
 app.command(rich_help_panel=LOOK)(reports.diff)
 app.command(rich_help_panel=LOOK)(logs.logs)

@@ -15,7 +15,9 @@ from council.deliberation.remembering import STEP
 from council.deliberation.transcript import STEWARD_INPUT, Evidence, Turn
 from council.llm.structured import Repair
 
-_READ_AS_IT_CAME: frozenset[Repair] = frozenset({"none", "fences", "prose", "think"})  # only what stood around it was taken off
+_READ_AS_IT_CAME: frozenset[Repair] = frozenset(
+    {"none", "fences", "prose", "think"}
+)  # only what stood around it was taken off
 
 
 def account_of(state: PageState, max_rounds: int) -> Account:
@@ -31,7 +33,8 @@ def account_of(state: PageState, max_rounds: int) -> Account:
         reads=tuple(_reads(state)),
         stances=tuple(_stance(turn) for turn in state.transcript.turns() if _takes_a_stance(turn)),
         changes=tuple(
-            MindChanged(flip.role, flip.round, flip.before, flip.after, flip.evidence) for flip in flips(state.transcript)
+            MindChanged(flip.role, flip.round, flip.before, flip.after, flip.evidence)
+            for flip in flips(state.transcript)
         ),
         mended=tuple(_mended(state)),
         written_by=state.synthesis.role if state.synthesis else "",

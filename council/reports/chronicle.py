@@ -68,8 +68,9 @@ class WaitMade(msgspec.Struct, frozen=True):
 
 
 class AttemptMade(msgspec.Struct, frozen=True):
-    """One execution. `ended`: `finished`, `waiting`, `handed back` (the process was asked to stop), `cut off` (it died, or the
-    disk took no more), `under way`. `because` says what let it begin: `start`, `restart`, `wait over`, `resume`, `retry` (from `retry_from`)."""
+    """One execution. `ended`: `finished`, `waiting`, `handed back` (the process was asked to stop), `cut off` (it died, or
+    the disk took no more), `under way`. `because` says what let it begin: `start`, `restart`, `wait over`, `resume`, `retry`
+    (from the step `retry_from`)."""
 
     number: int
     began_ms: int | None
@@ -122,7 +123,9 @@ def read_what_verifies(path: Path) -> tuple[list[Record], Damage | None]:
         records.append(record)
         position += len(line) + 1
     if not records or not isinstance(records[0], RunHeader):
-        raise JournalDamaged(f"{path}: record 0 does not verify.", fix="`council repair --set-aside` moves the run away")
+        raise JournalDamaged(
+            f"{path}: record 0 does not verify.", fix="`council repair --set-aside` moves the run away"
+        )
     return records, damage
 
 
@@ -227,4 +230,6 @@ class _Writer:
         self._begun.clear()
 
     def _step(self, name: str, began: int, ended: int | None, outcome: Outcome) -> None:
-        self.chronicle.steps.append(StepTaken(name, began or None, ended or None, outcome, len(self.chronicle.attempts)))
+        self.chronicle.steps.append(
+            StepTaken(name, began or None, ended or None, outcome, len(self.chronicle.attempts))
+        )

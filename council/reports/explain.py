@@ -184,10 +184,9 @@ class Explained(msgspec.Struct, frozen=True):
     page: Page | None
 
 
-async def explain(
-    path: Path, receipt: Receipt | None, live: Live, handlers: Mapping[str, Handler]
-) -> Explained:
-    """Explains the run whose journal is at `path`. `receipt` None: it has not ended, and `live` says how it stands. Raises JournalDamaged when not even record 0 verifies, OSError."""
+async def explain(path: Path, receipt: Receipt | None, live: Live, handlers: Mapping[str, Handler]) -> Explained:
+    """Explains the run whose journal is at `path`. `receipt` None: it has not ended, and `live` says how it stands. Raises
+    JournalDamaged when not even record 0 verifies, OSError."""
     records, damage = read_what_verifies(path)
     journal = FileJournal(path, records, None)
     chronicle = chronicle_of(records, "not recorded" if receipt else "under way" if live.status else "cut off")
@@ -239,9 +238,7 @@ async def _work(execution: Execution) -> str:
     return ""
 
 
-def _gaps(
-    chronicle: Chronicle, account: Account | None, receipt: Receipt | None, *, is_damaged: bool
-) -> Iterable[str]:
+def _gaps(chronicle: Chronicle, account: Account | None, receipt: Receipt | None, *, is_damaged: bool) -> Iterable[str]:
     if any(step.ended_ms is None and step.outcome == "done" for step in chronicle.steps):
         yield "Steps that an older version recorded have no times."
     if receipt is None or account is None:
