@@ -20,6 +20,7 @@ from council.reports.words import (
     charged_line,
     clock,
     cost,
+    delays,
     duration,
     lines_read,
     mended_words,
@@ -94,7 +95,9 @@ def _head(told: Explanation) -> RenderableType:
 
 
 def _section(title: str, body: Sequence[RenderableType]) -> RenderableType:
-    return Group(Text(""), Text(title, "bold"), *(Padding(part, (0, 0, 0, 2)) for part in body if part != Text("")))
+    return Group(
+        Text(""), Text(title, "bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in body if part != Text(""))
+    )
 
 
 def _why(told: Explanation) -> list[RenderableType]:
@@ -106,7 +109,7 @@ def _why(told: Explanation) -> list[RenderableType]:
         if told.decision.instead_of:
             instead = f", in place of {' and '.join(told.decision.instead_of)}, whose closing call failed"
         lines.append(Text(f"The decision was written by {told.decision.written_by}{instead}."))
-    lines += [_line(f"note: {note}", "yellow") for note in told.notes]
+    lines += [_line(f"note: {note.replace('**', '')}", "yellow") for note in told.notes]
     return list(lines)
 
 
@@ -181,17 +184,10 @@ def _changes(told: Explanation) -> list[RenderableType]:
 
 
 def _waits(told: Explanation) -> Table:
-    table = _table("at (UTC)", ">waited", "what")
-    rows = [
-        (retry.at_ms, duration(retry.wait_s), f"{retry.step}: try {retry.attempt} failed ({retry.kind})", retry.error)
-        for retry in told.retries
-    ]
-    rows += [
-        (wait.since_ms, duration(wait.seconds) if wait.seconds else "…", f"parked for {wait.reason}", wait.error)
-        for wait in told.waits
-    ]
-    for at, waited, what, error in sorted(rows):
-        table.add_row(Text(clock(at), "dim"), waited, Text.assemble(plain(what), (f"  {plain(error)}", "dim")))
+    table = _table("at (UTC)", ">waited", "what", "what was said")
+    for moment in delays(told):
+        waited = duration(moment.seconds) if moment.seconds is not None else "still waits"
+        table.add_row(Text(clock(moment.at_ms), "dim"), waited, Text(moment.what), Text(moment.detail, "dim"))
     return table
 
 

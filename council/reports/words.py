@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from council.artifacts.account import Mended, MindChanged, Read
-from council.reports.chronicle import AttemptMade, StepTaken, WaitMade
+from council.reports.chronicle import AttemptMade, RetryMade, StepTaken, WaitMade
 from council.reports.explain import CallMade, Explanation
 from council.safety.untrusted import plain_line
 
@@ -137,18 +137,21 @@ def timeline(explanation: Explanation) -> list[Moment]:
     moments = [Moment(_created_ms(explanation), explanation.times.queued_s, "attempt", "the command is admitted")]
     moments += [_attempt(attempt) for attempt in explanation.attempts]
     moments += [facts.step(step) for step in explanation.steps]
-    moments += [_wait(wait) for wait in explanation.waits]
-    moments += [
-        Moment(
-            retry.at_ms,
-            retry.wait_s,
-            "retry",
-            f"try {retry.attempt} of {_step_words(retry.step)} failed ({retry.kind}); again after {duration(retry.wait_s)}",
-            plain(retry.error),
-        )
-        for retry in explanation.retries
-    ]
-    return _in_order(moments)
+    return _in_order([*moments, *_delays(explanation)])
+
+
+def delays(explanation: Explanation) -> list[Moment]:
+    """Retries and waits alone."""
+    return _in_order(_delays(explanation))
+
+
+def _delays(explanation: Explanation) -> list[Moment]:
+    return [*map(_wait, explanation.waits), *map(_retry, explanation.retries)]
+
+
+def _retry(retry: RetryMade) -> Moment:
+    what = f"{step_words(retry.step)}: try {retry.attempt} failed ({retry.kind})"
+    return Moment(retry.at_ms, retry.wait_s, "retry", what, plain(retry.error))
 
 
 def _in_order(moments: list[Moment]) -> list[Moment]:
@@ -180,10 +183,11 @@ def _wait(wait: WaitMade) -> Moment:
     return Moment(wait.since_ms, wait.seconds, "wait", f"the run waits for {wait.reason}{over}", plain(wait.error))
 
 
-def _step_words(name: str) -> str:
+def step_words(name: str) -> str:
+    """A step's name for a person."""
     repair = _REPAIR.fullmatch(name)
     if repair is not None:
-        return f"{_step_words(repair[1])}, repair turn {repair[2]}"
+        return f"{step_words(repair[1])}, repair turn {repair[2]}"
     turn = _TURN.fullmatch(name)
     if turn is not None:
         return f"{plain(turn[2], 60)}, round {turn[1]}"
@@ -222,12 +226,15 @@ class _Facts:
         call = self._calls.get(name)
         if call is not None and call.purpose == "closing":
             return f"{plain(call.role, 60)} writes the decision"
-        return _step_words(name)
+        return step_words(name)
 
 
 def asked_for(read: Read) -> str:
     """A request without its brackets."""
-    asked = plain(read.request, 200)
+    return without_brackets(plain(read.request, 200))
+
+
+def without_brackets(asked: str) -> str:
     inner = re.fullmatch(r"\[ORCHESTRATOR_REQUEST:\s*(.*)\]", asked, re.IGNORECASE)
     return inner[1] if inner else asked
 
