@@ -37,8 +37,7 @@ def explain(
         return
     from council.reports.explain_terminal import show
 
-    columns = shutil.get_terminal_size((110, 40)).columns  # COLUMNS, else the terminal, else this
-    show(found.explanation, sys.stdout, columns=min(160, max(80, columns)), coloured=_coloured(state(ctx)))
+    show(found.explanation, sys.stdout, columns=columns(), coloured=coloured(state(ctx)))
 
 
 def report(
@@ -122,5 +121,11 @@ def _explained(cli: CliState, path: Path, receipt: Receipt | None, live: Live) -
     return asyncio.run(work())
 
 
-def _coloured(cli: CliState) -> bool:
+def columns() -> int:
+    """How wide tables may be: COLUMNS, else the terminal, else 110; never narrower than 80."""
+    return min(160, max(80, shutil.get_terminal_size((110, 40)).columns))
+
+
+def coloured(cli: CliState) -> bool:
+    """On a terminal, unless NO_COLOR is set (no-color.org)."""
     return sys.stdout.isatty() and not cli.environ.get("NO_COLOR")

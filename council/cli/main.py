@@ -26,6 +26,7 @@ from council.cli import (
     runs,
     schedule,
     start,
+    stats,
     submit,
     validate,
 )
@@ -80,6 +81,7 @@ app.command(rich_help_panel=LOOK)(explain.explain)
 app.command(rich_help_panel=LOOK)(explain.report)
 app.command(rich_help_panel=LOOK)(reports.replay)
 app.command(rich_help_panel=LOOK)(reports.diff)
+app.command(rich_help_panel=LOOK)(stats.stats)
 app.command(rich_help_panel=LOOK)(logs.logs)
 app.add_typer(agents.app, name="agents", rich_help_panel=KNOW)
 app.add_typer(memory.app, name="memory", rich_help_panel=KNOW)

@@ -17,6 +17,9 @@ from markupsafe import Markup
 
 from council.safety.untrusted import clean
 
+_REQUEST = re.compile(
+    r"\[ORCHESTRATOR_REQUEST:\s*", re.IGNORECASE
+)  # a page that is read again must not look like asking
 _EVIDENCE = re.compile(r"\bE[0-9]{1,4}\b")
 _OFF = ("html_block", "html_inline", "image", "link", "autolink", "reference")
 _MAX_CHARS = 200_000  # of one text; a reply is far shorter
@@ -38,14 +41,18 @@ class AgentMarkdown:
             self._parser.add_render_rule(rule, _heading)
 
     def __call__(self, text: str) -> Markup:
-        return Markup(self._parser.render(clean(text)[:_MAX_CHARS]))  # noqa: S704  the parser escapes, html is off
+        return Markup(self._parser.render(_harmless(text)))  # noqa: S704  the parser escapes, html is off
 
     def inline(self, text: str) -> Markup:
         """One line, for a cell or an item."""
-        return Markup(self._parser.renderInline(" ".join(clean(text)[:_MAX_CHARS].split())))  # noqa: S704
+        return Markup(self._parser.renderInline(" ".join(_harmless(text).split())))  # noqa: S704
 
     def _cited(self, found: re.Match[str]) -> str:
         return f'<a class="cite" href="#{found[0]}">{found[0]}</a>' if found[0] in self._evidence else found[0]
+
+
+def _harmless(text: str) -> str:
+    return _REQUEST.sub("[request: ", clean(text)[:_MAX_CHARS])
 
 
 def _heading(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:

@@ -260,9 +260,8 @@ def latency_chart(told: Explanation) -> str | None:
         if middle is not None:
             x = _HALF_LABELS + room * middle / most
             svg.line(x, y - 11, x, y + 11, "median", f"median {duration(middle)}")
-        for call in timed:
-            if call.role == agent.role:
-                _dot(svg, call, _HALF_LABELS, room / most, y)
+        for number, call in enumerate(call for call in timed if call.role == agent.role):
+            _dot(svg, call, _HALF_LABELS, room / most, y + (number % 3 - 1) * 6)  # equal times do not hide one another
     return svg.markup()
 
 

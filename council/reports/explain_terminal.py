@@ -29,6 +29,7 @@ from council.reports.words import (
     plain,
     spent_line,
     status_line,
+    step_words,
     time_line,
     timeline,
 )
@@ -52,7 +53,14 @@ _BAR_CHARS = 16
 
 def show(explanation: Explanation, stream: TextIO, *, columns: int, coloured: bool) -> None:
     """Prints the whole explanation, `columns` wide."""
-    console = Console(
+    console = console_of(stream, columns=columns, coloured=coloured)
+    for part in _parts(explanation):
+        console.print(part)
+
+
+def console_of(stream: TextIO, *, columns: int, coloured: bool) -> Console:
+    """A console that reads nothing as markup, and colours only where it is asked to."""
+    return Console(
         file=stream,
         width=columns,
         color_system="standard" if coloured else None,
@@ -61,28 +69,26 @@ def show(explanation: Explanation, stream: TextIO, *, columns: int, coloured: bo
         emoji=False,
         highlight=False,
     )
-    for part in _parts(explanation):
-        console.print(part)
 
 
 def _parts(told: Explanation) -> Iterator[RenderableType]:
     yield _head(told)
     if told.missing:
-        yield _section("What is missing", [_line(sentence, "yellow") for sentence in told.missing])
-    yield _section("Why it stopped", _why(told))
+        yield section("What is missing", [_line(sentence, "yellow") for sentence in told.missing])
+    yield section("Why it stopped", _why(told))
     if told.agents:
-        yield _section("Who spent what", [_agents(told.agents), _faint(spent_line(told)), _faint(charged_line(told))])
-    yield _section("What happened", [_timeline(timeline(told))])
+        yield section("Who spent what", [_agents(told.agents), faint(spent_line(told)), faint(charged_line(told))])
+    yield section("What happened", [_timeline(timeline(told))])
     if told.reads:
-        yield _section("Who read what", [_reads(told)])
+        yield section("Who read what", [_reads(told)])
     if any(stance.key for stance in told.stances):
-        yield _section("Where they stood", [_stances(told)])
+        yield section("Where they stood", [_stances(told)])
     if told.changes:
-        yield _section("Changes of mind", _changes(told))
+        yield section("Changes of mind", _changes(told))
     if told.retries or told.waits:
-        yield _section("Retries and waits", [_waits(told)])
+        yield section("Retries and waits", [_waits(told)])
     if told.mended:
-        yield _section("Repairs", [_line(f"{m.role}, {m.step}: {mended_words(m)}") for m in told.mended])
+        yield section("Repairs", [_line(f"{step_words(m.step)}: {mended_words(m)}") for m in told.mended])
 
 
 def _head(told: Explanation) -> RenderableType:
@@ -94,7 +100,7 @@ def _head(told: Explanation) -> RenderableType:
     return Group(*lines)
 
 
-def _section(title: str, body: Sequence[RenderableType]) -> RenderableType:
+def section(title: str, body: Sequence[RenderableType]) -> RenderableType:
     return Group(
         Text(""), Text(title, "bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in body if part != Text(""))
     )
@@ -103,7 +109,7 @@ def _section(title: str, body: Sequence[RenderableType]) -> RenderableType:
 def _why(told: Explanation) -> list[RenderableType]:
     saved = f" Calls saved: {told.why.calls_saved}." if told.why.calls_saved else ""
     lines = [Text.assemble((f"{told.why.code}  ", "bold"), plain(told.why.sentence, 1_000), saved)]
-    lines += [_faint(f"to mend it: {plain(told.why.fix, 500)}")] if told.why.fix else []
+    lines += [faint(f"to mend it: {plain(told.why.fix, 500)}")] if told.why.fix else []
     if told.decision is not None:
         instead = ""
         if told.decision.instead_of:
@@ -114,7 +120,7 @@ def _why(told: Explanation) -> list[RenderableType]:
 
 
 def _agents(agents: Sequence[AgentShare]) -> Table:
-    table = _table("agent", ">calls", ">in", ">cached", ">out", ">thought", ">cost", ">time", "")
+    table = table_of("agent", ">calls", ">in", ">cached", ">out", ">thought", ">cost", ">time", "")
     longest = max((agent.seconds for agent in agents), default=0.0)
     for agent in agents:
         letter = f" ({agent.letter})" if agent.letter else ""
@@ -136,7 +142,7 @@ def _agents(agents: Sequence[AgentShare]) -> Table:
 
 
 def _timeline(moments: Sequence[Moment]) -> Table:
-    table = _table("at (UTC)", ">took", "", "")
+    table = table_of("at (UTC)", ">took", "", "")
     for moment in moments:
         sign, style = _MARKS[moment.mark]
         what = Text(moment.what, "bold" if moment.mark == "attempt" else "")
@@ -150,7 +156,7 @@ def _timeline(moments: Sequence[Moment]) -> Table:
 
 
 def _reads(told: Explanation) -> Table:
-    table = _table("id", "what", "asked by", "brought")
+    table = table_of("id", "what", "asked by", "brought")
     for read in told.reads:
         by = read.asked_by if not read.round else f"{read.asked_by}, round {read.round}"
         what = asked_for(read) if read.error_code or not read.path else lines_read(read)
@@ -160,7 +166,7 @@ def _reads(told: Explanation) -> Table:
 
 
 def _stances(told: Explanation) -> Table:
-    table = _table(">round", "agent", "position", ">confidence", "evidence")
+    table = table_of(">round", "agent", "position", ">confidence", "evidence")
     for stance in told.stances:
         who = stance.role + (", devil's advocate" if stance.advocate else "")
         if not stance.key:
@@ -184,14 +190,14 @@ def _changes(told: Explanation) -> list[RenderableType]:
 
 
 def _waits(told: Explanation) -> Table:
-    table = _table("at (UTC)", ">waited", "what", "what was said")
+    table = table_of("at (UTC)", ">waited", "what", "what was said")
     for moment in delays(told):
         waited = duration(moment.seconds) if moment.seconds is not None else "still waits"
         table.add_row(Text(clock(moment.at_ms), "dim"), waited, Text(moment.what), Text(moment.detail, "dim"))
     return table
 
 
-def _table(*columns: str) -> Table:
+def table_of(*columns: str) -> Table:
     """A heading that begins with `>` is of a column of figures."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
     for column in columns:
@@ -206,5 +212,5 @@ def _line(text: str, style: str = "") -> Text:
     return Text(plain(text, 1_000), style)
 
 
-def _faint(text: str) -> Text:
+def faint(text: str) -> Text:
     return Text(text, "dim")

@@ -113,7 +113,7 @@ def _tiles(told: Explanation) -> Iterator[dict[str, Any]]:
     yield {"label": "cost", "value": words.cost(told.cost_usd), "note": note}
     unexplained = sum(not change.evidence for change in told.changes)
     note = f"{unexplained} unexplained" if unexplained else "all on new evidence" if told.changes else "nobody moved"
-    yield {"label": "changes of mind", "value": str(len(told.changes)), "note": note}
+    yield {"label": "minds changed", "value": str(len(told.changes)), "note": note}
     refused = sum(bool(read.error_code) for read in told.reads)
     yield {"label": "reads", "value": str(len(told.reads) - refused), "note": f"{refused} refused"}
     waited = sum(retry.wait_s for retry in told.retries) + times.waiting_s

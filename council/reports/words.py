@@ -114,7 +114,7 @@ def lines_read(read: Read) -> str:
 def outcome_of(read: Read) -> str:
     if read.error_code:
         return f"refused ({read.error_code}): {plain(read.error)}"
-    return f"given before, as {read.repeats}" if read.repeats else plain(read.title)
+    return f"given before, as {read.repeats}" if read.repeats else plain(read.title).replace("`", "")
 
 
 def change_words(change: MindChanged) -> str:

@@ -11,7 +11,9 @@ from typing import Any
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, slow, text
 from tests.harness import Daemon, command, drop_command, receipts, run_cli
 
-HOSTILE = '<script>alert(1)</script><img src=x onerror=alert(2)>[click](javascript:alert(3))![p](http://evil.test/p.png)'
+HOSTILE = (
+    "<script>alert(1)</script><img src=x onerror=alert(2)>[click](javascript:alert(3))![p](http://evil.test/p.png)"
+)
 SETTINGS = """\
 settle_s = 0.5
 scan_interval_s = 0.5
@@ -49,7 +51,9 @@ class Script:
         if "The rounds are over" in last:
             return self._closing(role)
         if "cannot be used as it stands" in last:
-            return said('{"position": "Tape.", "confidence": 0.6, "evidence": ["E1"], "would_change": "a price"}', 300, 40)
+            return said(
+                '{"position": "Tape.", "confidence": 0.6, "evidence": ["E1"], "would_change": "a price"}', 300, 40
+            )
         round_no = int((re.search(r"This is round (\d+)", last) or ["", "1"])[1])
         return getattr(self, f"_{role.lower()}")(round_no)
 
@@ -62,7 +66,9 @@ class Script:
         if round_no == 1:
             ask = "[ORCHESTRATOR_REQUEST: READ_FILE(docs/costs.md)]\n\n[ORCHESTRATOR_REQUEST: READ_FILE(.env)]"
             return said(stance(f"The archive grows steadily. {HOSTILE}\n\n{ask}", "Disk.", "E1"), 1200, 180)
-        return said(stance("Tape is cheaper at this growth [E2: docs/costs.md:2].", "Tape.", "E2", confidence=0.9), 2400, 150)
+        return said(
+            stance("Tape is cheaper at this growth [E2: docs/costs.md:2].", "Tape.", "E2", confidence=0.9), 2400, 150
+        )
 
     def _strategist(self, round_no: int) -> FakeReply:
         if round_no == 1:
