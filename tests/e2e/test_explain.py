@@ -161,7 +161,12 @@ def test_changes_of_mind_name_their_evidence_or_are_unexplained(told: Told) -> N
 
 def test_the_repaired_stance_and_the_stand_in_are_named(told: Told) -> None:
     [mended] = told.json["mended"]
-    assert (mended["step"], mended["what"], mended["how"], mended["calls"]) == ("round/1/AUDITOR", "stance", "turn_1", 1)
+    assert (mended["step"], mended["what"], mended["how"], mended["calls"]) == (
+        "round/1/AUDITOR",
+        "stance",
+        "turn_1",
+        1,
+    )
     assert told.json["decision"]["written_by"] == "STRATEGIST"
     assert told.json["decision"]["instead_of"] == ["COORDINATOR"]
     assert "written by STRATEGIST, in place of COORDINATOR, whose closing call failed" in told.text
@@ -187,7 +192,9 @@ def page(told: Told) -> Element:
 def test_nothing_in_the_page_can_run_or_load(page: Element, told: Told) -> None:
     assert HOSTILE in "".join(page.itertext())  # it is there, as text
     tags = {element.tag.rpartition("}")[2] for element in page.iter() if isinstance(element.tag, str)}
-    assert tags.isdisjoint({"script", "img", "iframe", "object", "embed", "link", "base", "form", "input", "foreignObject"})
+    assert tags.isdisjoint(
+        {"script", "img", "iframe", "object", "embed", "link", "base", "form", "input", "foreignObject"}
+    )
     assert tags.isdisjoint({"animate", "set", "use", "image", "audio", "video", "source", "style"} - {"style"})
     names = {name for element in page.iter() for name in element.attrib}
     assert not [name for name in names if name.lower().startswith("on")]
@@ -280,7 +287,9 @@ def test_a_waiting_run_says_what_for_and_until_when(home: Path, fake: FakeGemini
     drop_command(home, command())
     with Daemon(home, env=env) as daemon:
         run_id = daemon.wait("run_waiting")["run_id"]
-        now = wait_until(lambda: explain(home, run_id) if explain(home, run_id)["status"] == "waiting" else None, "waits")
+        now = wait_until(
+            lambda: explain(home, run_id) if explain(home, run_id)["status"] == "waiting" else None, "waits"
+        )
     assert now["why"]["sentence"].startswith("It has not stopped: it waits for provider until ")
     assert "come back later" in now["why"]["sentence"]
     assert [wait["until_ms"] for wait in now["waits"]] == [None]
@@ -293,7 +302,7 @@ def test_a_failed_run_says_why_and_how_to_mend_it(home: Path, fake: FakeGemini, 
     assert failed["why"]["code"] == receipt["error"]["code"]
     assert receipt["error"]["message"] in failed["why"]["sentence"]
     assert failed["why"]["fix"] == receipt["error"]["fix"] != ""
-    assert failed["calls_counted"] == receipt["calls"] == 0
+    assert failed["calls_counted"] == receipt.get("calls", 0) == 0
     assert [step["name"] for step in failed["steps"] if step["outcome"] == "not recorded"] == ["round/1/COORDINATOR"]
 
 
@@ -308,7 +317,9 @@ def test_a_cancelled_run_says_by_whom(home: Path, fake: FakeGemini, env: dict[st
     assert cancelled["tokens"]["input"] == 200
 
 
-def test_a_retry_counts_what_counts_and_shows_what_was_before(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+def test_a_retry_counts_what_counts_and_shows_what_was_before(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
     fake.reply = lambda request: text("first", prompt=100, output=10)
     run_id = run_once(home, env, command())["run_id"]
     fake.reply = lambda request: text("second", prompt=1000, output=20)
@@ -332,13 +343,15 @@ def test_an_early_stop_says_which_and_what_it_saved(home: Path, fake: FakeGemini
     body = command(input_artifacts=["a.md"], config={"protocol": "independent", "max_rounds": 3})
     run_once(home, env, body)
     told = explain(home)
-    assert (told["why"]["code"], told["why"]["calls_saved"]) == ("unanimity", 3)
+    assert (told["why"]["code"], told["why"]["calls_saved"]) == ("unanimity", 5)
     assert sorted(agent["letter"] for agent in told["agents"]) == ["A", "B", "C"]
-    assert "Calls saved: 3." in run_cli("explain", cwd=home).stdout
+    assert "Calls saved: 5." in run_cli("explain", cwd=home).stdout
 
 
-def test_a_command_without_agents_has_a_timeline_and_no_account(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
-    run_once(home, env, {"type": "memory", "role": "AUDITOR", "add": "Prefer tape."})
+def test_a_command_without_agents_has_a_timeline_and_no_account(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    run_once(home, env, {"type": "memory", "role": "AUDITOR", "action": "reset"})
     run_id = receipts(home)[-1]["run_id"]
     told = explain(home, run_id)
     assert (told["type"], told["agents"], told["tokens"]["input"]) == ("memory", [], 0)
@@ -375,7 +388,7 @@ def test_a_large_result_that_is_gone_is_named(copied: Path, told: Told) -> None:
     path = journal_of(copied, told.run_id)
     records, _, _ = read_records(path, path.read_bytes())
     gone = [
-        StepDone(record.name, record.request, record.out, "0" * 64)
+        StepDone(record.name, record.request, record.out, "0" * 64, record.at)
         if isinstance(record, StepDone) and record.name == "round/2/STRATEGIST"
         else record
         for record in records
@@ -418,8 +431,10 @@ def without_time(record: Any) -> Any:
 
 def test_a_pruned_run_says_what_became_of_it(copied: Path, told: Told) -> None:
     toml = copied / "council.toml"
-    toml.write_text("keep_bytes = 1\n" + toml.read_text())
-    assert run_cli("prune", "--yes", cwd=copied).returncode == 0
+    toml.write_text("keep_runs = 1\n" + toml.read_text())
+    drop_command(copied, {"type": "memory", "role": "AUDITOR", "action": "reset"})
+    assert run_cli("run", "--once", "--model", "offline", cwd=copied).returncode == 0
+    assert run_cli("prune", cwd=copied).returncode == 0
     done = run_cli("explain", told.run_id, cwd=copied)
     assert done.returncode == 2
     assert "was pruned on" in done.stderr
