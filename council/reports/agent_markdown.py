@@ -39,6 +39,8 @@ class AgentMarkdown:
         self._parser.add_render_rule("text", text)
         for rule in ("heading_open", "heading_close"):
             self._parser.add_render_rule(rule, _heading)
+        for rule in ("th_open", "td_open"):
+            self._parser.add_render_rule(rule, _cell)
 
     def __call__(self, text: str) -> Markup:
         return Markup(self._parser.render(_harmless(text)))  # noqa: S704  the parser escapes, html is off
@@ -57,3 +59,7 @@ def _harmless(text: str) -> str:
 
 def _heading(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     return f"<{_HEADING}>" if tokens[index].nesting == 1 else f"</{_HEADING}>\n"
+
+
+def _cell(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    return f"<{tokens[index].tag}>"  # without its alignment, which would be a style of its own

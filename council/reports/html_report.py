@@ -105,12 +105,12 @@ def _tiles(told: Explanation) -> Iterator[dict[str, Any]]:
     yield {"label": "calls", "value": words.number(told.calls_counted), "note": unknown}
     total = tokens.input + tokens.output
     yield {"label": "tokens", "value": words.number(total), "note": f"{tokens.input:,} in, {tokens.output:,} out"}
-    note = "by the prices of the run" if told.cost_usd else "nothing to pay"
+    note = "USD, by the prices of the run" if told.cost_usd else "nothing to pay"
     if told.cost_usd is None:
         note = (
             f"{words.cost(told.charged.cost_usd)} charged to the budget" if told.charged.cost_usd else "no price known"
         )
-    yield {"label": "cost", "value": words.cost(told.cost_usd), "note": note}
+    yield {"label": "cost", "value": words.cost(told.cost_usd).removesuffix(" USD"), "note": note}
     unexplained = sum(not change.evidence for change in told.changes)
     note = f"{unexplained} unexplained" if unexplained else "all on new evidence" if told.changes else "nobody moved"
     yield {"label": "minds changed", "value": str(len(told.changes)), "note": note}

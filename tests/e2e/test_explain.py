@@ -52,7 +52,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
         explanation = explain(home)
         assert len(fake.requests) == asked
     assert (shown.returncode, page.returncode) == (0, 0), shown.stderr + page.stderr
-    yield Told(home, receipt, explanation, shown.stdout, page.stdout)
+    return Told(home, receipt, explanation, shown.stdout, page.stdout)
 
 
 def explain(home: Path, run: str = "last") -> dict[str, Any]:
