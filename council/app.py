@@ -226,7 +226,7 @@ class Spending:
             budget.require_price(model.name)
             output_tokens = self._settings.max_output_tokens
             asking = BudgetedModel(model, budget, self._calibration, max_output_tokens=output_tokens)
-            return with_retry(asking, self._settings, self._events)
+            return with_retry(asking, self._settings, self._events, run)
 
         def models(chain: tuple[str, ...]) -> Model:
             return FallbackModel([one(spelling) for spelling in chain])
@@ -352,10 +352,13 @@ def _gemini(model_id: str, settings: Settings, keys: ProviderKeys) -> Model:
     )
 
 
-def with_retry(model: Model, settings: Settings, events: Events) -> Model:
-    """Short failures are tried again; each try is an event."""
+def with_retry(model: Model, settings: Settings, events: Events, run: Run) -> Model:
+    """Short failures are tried again; each try is an event and a line in the run's journal."""
 
     def tell(error: ModelError, attempt: int, wait_s: float) -> None:
-        events.publish("model_retry", error=error.message, error_kind=error.kind, attempt=attempt, wait_s=wait_s)
+        events.publish(
+            "model_retry", run.id, error=error.message, error_kind=error.kind, attempt=attempt, wait_s=wait_s
+        )
+        run.journal.retried(error.kind, error.message, attempt, wait_s)
 
     return RetryingModel(model, attempts=settings.model_attempts, max_wait_s=settings.max_inline_wait_s, on_retry=tell)

@@ -18,6 +18,7 @@ from council.cli import (
     cortex,
     daemon,
     doctor,
+    explain,
     logs,
     memory,
     repair,
@@ -25,6 +26,7 @@ from council.cli import (
     runs,
     schedule,
     start,
+    stats,
     submit,
     validate,
 )
@@ -75,8 +77,11 @@ app.command(rich_help_panel=WORK)(runs.retry)
 app.add_typer(schedule.app, name="schedule", rich_help_panel=WORK)
 app.command(rich_help_panel=LOOK)(runs.status)
 app.command(rich_help_panel=LOOK)(runs.show)
+app.command(rich_help_panel=LOOK)(explain.explain)
+app.command(rich_help_panel=LOOK)(explain.report)
 app.command(rich_help_panel=LOOK)(reports.replay)
 app.command(rich_help_panel=LOOK)(reports.diff)
+app.command(rich_help_panel=LOOK)(stats.stats)
 app.command(rich_help_panel=LOOK)(logs.logs)
 app.add_typer(agents.app, name="agents", rich_help_panel=KNOW)
 app.add_typer(memory.app, name="memory", rich_help_panel=KNOW)

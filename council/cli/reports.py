@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -68,13 +69,20 @@ def diff(
 
 def _journal(home: Home, run_id: str) -> FileJournal:
     """Raises RunNotFound with what became of it."""
+    from council.engine.journal import FileJournal
+
+    return FileJournal.read(journal_path(home, run_id))
+
+
+def journal_path(home: Home, run_id: str) -> Path:
+    """Where the run's journal is. Raises RunNotFound with what became of it."""
     from council.cli.runs import read_receipt
-    from council.engine.journal import JOURNAL, FileJournal
+    from council.engine.journal import JOURNAL
     from council.engine.receipts import why_no_journal
 
     path = home.runs / run_id / JOURNAL
     if path.exists():
-        return FileJournal.read(path)
+        return path
     receipt = read_receipt(home, run_id)
     aside = home.runtime / "damaged" / run_id
     if aside.exists():

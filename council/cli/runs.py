@@ -244,6 +244,23 @@ def find_run(home: Home, given: str) -> str:
     )
 
 
+def find_any_run(home: Home, given: str) -> str:
+    """As `find_run`, but also a run that has not ended; `last` is still the last that ended, if any has. Raises
+    RunNotFound."""
+    if given == "last":
+        newest = _ledger_rows(home, lambda ledger: ledger.newest(1))
+        ended = _ledger_rows(home, lambda ledger: ledger.newest(_SEARCHED, ended_only=True))
+        matches = [entry.run_id for entry in [*(entry for entry in ended if entry.artifact), *newest]][:1]
+    else:
+        matches = [entry.run_id for entry in _ledger_rows(home, lambda ledger: ledger.starting_with(given, _SEARCHED))]
+        matches = [given] if given in matches else matches
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise RunNotFound(f"{given!r} means {len(matches)} runs.", fix="give more of the id", matches=matches[:_RECENT])
+    raise RunNotFound(f"no run matches {given!r} in {home.root}.", fix="`council status` lists the last runs")
+
+
 def read_receipt(home: Home, run_id: str) -> Receipt:
     from council.engine.receipts import Receipts
 

@@ -17,9 +17,11 @@ import msgspec
 
 from council.agents.manifest import AgentManifest, load_personas, require_roles
 from council.agents.memory import Memory, MemoryMessage, RememberedTask, digest, excerpt
+from council.artifacts.account import Account
 from council.artifacts.render import render
 from council.budgets import Price
 from council.commands.models import COMMANDS, BudgetConfig, DeliberateCommand, RunCommand
+from council.deliberation.account import account_of
 from council.deliberation.decision import SourceNow, SourcesNow, files_read
 from council.deliberation.deliberate import Deliberation, Equipment, Limits, Member, Rules, StartView, enlist
 from council.deliberation.names import Names
@@ -270,6 +272,10 @@ class Task:
             tokens=tokens,
             cost_usd=cost_of(state),
         )
+
+    def account(self, finish: Finish | None) -> Account:
+        """How it came about, from what was done so far; `finish` None: the run goes on."""
+        return account_of(self._state(finish), self._command.config.max_rounds)
 
     # ── start ────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -111,12 +111,14 @@ def tokens_of(state: PageState) -> tuple[int, TokenCount]:
 
 def cost_of(state: PageState) -> float | None:
     """US dollars of all calls, None when a price or a count is unknown."""
-    costs = [_cost(result, state.prices.get(result.model)) for result in state.results()]
+    costs = [cost_of_call(state, result) for result in state.results()]
     known = [cost for cost in costs if cost is not None]
     return float(sum(known, Decimal(0))) if len(known) == len(costs) else None
 
 
-def _cost(result: TurnResult, price: Price | None) -> Decimal | None:
+def cost_of_call(state: PageState, result: TurnResult) -> Decimal | None:
+    """US dollars of one call; None as in `cost_of`."""
+    price = state.prices.get(result.model)
     if price is None or (result.usage is None and not price.is_free):
         return None
     return price.cost(result.usage or Usage())

@@ -193,6 +193,7 @@ class Engine:
     def _adopt(self, journal: FileJournal) -> Run:
         header = journal.header
         journal.stopping = lambda: self._stopping
+        journal.now_ms = lambda: int(self._clock.now().timestamp() * 1000)
         path = header.output_path
         output = OutputFile(self._root, self._written, self._paths.runs, path, header.run_id) if path else None
         run = Run(journal, self._events, output)

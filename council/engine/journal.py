@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 import zlib
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -21,7 +23,17 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from council.engine.journal_file import JournalFile
-from council.engine.records import Committed, Ended, Record, Reopened, RunHeader, StepBegun, StepDone, Waiting
+from council.engine.records import (
+    Committed,
+    Ended,
+    Record,
+    Reopened,
+    Retried,
+    RunHeader,
+    StepBegun,
+    StepDone,
+    Waiting,
+)
 from council.errors import Drift, JournalDamaged, StorageFailed
 from council.ids import sha256_hex
 from council.storage.files import write_atomic
@@ -30,13 +42,17 @@ T = TypeVar("T")
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Record)
-_ATTEMPT = "attempt"
-_HANDBACK = "handback"
+ATTEMPT = "attempt"  # such a `begin` is no step: an execution began
+HANDBACK = "handback"  # … or ended because the process did
 JOURNAL = "journal.jsonl"  # its name in the run's folder
 FINISH = "finish"  # the step that records how the work ended
 MAX_INLINE_BYTES = 256 << 10  # a line beyond this makes every later load slow
 MAX_EPHEMERAL_BYTES = 1 << 10  # an outcome, not a text
+MAX_RETRY_CHARS = 300  # of a provider's words about one failed try
 _PREFIX = len('{"c":"00000000","r":')
+
+
+_in_step: ContextVar[str] = ContextVar("step", default="")  # what the code that runs now is a step of; per task
 
 
 class Handback(BaseException):
@@ -130,6 +146,7 @@ class FileJournal:
         self.accepts_drift = False
         self.closed = False  # True: only recorded steps answer
         self.stopping: Callable[[], bool] = lambda: False
+        self.now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
         for record in records[1:]:
             self._remember(record)
 
@@ -207,7 +224,11 @@ class FileJournal:
             return self._result(known, type)
         if name not in self._unsaved or self._unsaved[name][0] != request:
             self._begin(name)
-            self._unsaved[name] = (request, await fn())
+            inside = _in_step.set(name)
+            try:
+                self._unsaved[name] = (request, await fn())
+            finally:
+                _in_step.reset(inside)
         answer: T = self._unsaved[name][1]
         self.put(name, answer, type=type, request=request)
         del self._unsaved[name]
@@ -257,9 +278,9 @@ class FileJournal:
             return self._result(known, type)
         encoded = _encoder.encode(value)
         if len(encoded) <= MAX_INLINE_BYTES:
-            record = StepDone(name, request, msgspec.Raw(encoded))
+            record = StepDone(name, request, msgspec.Raw(encoded), at=self.now_ms())
         else:
-            record = StepDone(name, request, msgspec.Raw(b"null"), store_blob(self.path, encoded))
+            record = StepDone(name, request, msgspec.Raw(b"null"), store_blob(self.path, encoded), self.now_ms())
         self._append(record, sync=True)
         return value
 
@@ -276,7 +297,7 @@ class FileJournal:
             raise Exhausted(name)
         if self.stopping():
             raise Handback
-        self._append(StepBegun(name), sync=False)
+        self._append(StepBegun(name, self.now_ms()), sync=False)
 
     def _result(self, record: StepDone, type: type[T]) -> T:
         return msgspec.json.decode(self._encoded(record), type=type)
@@ -286,12 +307,12 @@ class FileJournal:
 
     def attempt(self) -> int:
         """Notes that an execution begins; how many began so far, this one included. Not synced."""
-        self._append(StepBegun(_ATTEMPT), sync=False)
+        self._append(StepBegun(ATTEMPT, self.now_ms()), sync=False)
         return self.attempts
 
     def hand_back(self) -> None:
         """Notes that an execution ended because the process does: as an attempt it counts for nothing."""
-        self._append(StepBegun(_HANDBACK), sync=False)
+        self._append(StepBegun(HANDBACK, self.now_ms()), sync=False)
 
     def recorded(self, name: str) -> bool:
         return name in self._steps
@@ -304,6 +325,12 @@ class FileJournal:
     @property
     def step_count(self) -> int:
         return len(self._steps)
+
+    def retried(self, kind: str, error: str, attempt: int, wait_s: float) -> None:
+        """Notes that a try of the call in the present step failed and comes again after `wait_s`. Not synced. Raises
+        StorageFailed."""
+        step = _in_step.get()
+        self._append(Retried(step, self.now_ms(), attempt, wait_s, kind, error[:MAX_RETRY_CHARS]), sync=False)
 
     def wait(self, record: Waiting) -> None:
         self._append(record, sync=True)
@@ -334,13 +361,13 @@ class FileJournal:
         self._remember(record)
 
     def _remember(self, record: Record) -> None:
-        if not isinstance(record, StepBegun) or record.name == _HANDBACK:
+        if not isinstance(record, StepBegun | Retried) or (isinstance(record, StepBegun) and record.name == HANDBACK):
             self.fruitless_attempts = 0
         if isinstance(record, StepDone):
             self._steps[record.name] = record
         elif isinstance(record, StepBegun):
-            self.attempts += record.name == _ATTEMPT
-            self.fruitless_attempts += record.name == _ATTEMPT
+            self.attempts += record.name == ATTEMPT
+            self.fruitless_attempts += record.name == ATTEMPT
         elif isinstance(record, Committed):
             self.committed = record
         elif isinstance(record, Ended):

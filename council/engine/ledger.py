@@ -20,20 +20,21 @@ from council.errors import JournalDamaged, StorageFailed
 
 log = logging.getLogger(__name__)
 
-_SCHEMA_VERSION = 1
+_SCHEMA_VERSION = 2
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
     run_id TEXT PRIMARY KEY, status TEXT NOT NULL, type TEXT NOT NULL, lane TEXT NOT NULL, title TEXT NOT NULL,
     created TEXT NOT NULL, finished TEXT NOT NULL DEFAULT '', file TEXT NOT NULL, command_id TEXT NOT NULL DEFAULT '',
     artifact TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '', calls INTEGER NOT NULL DEFAULT 0,
     tokens_in INTEGER NOT NULL DEFAULT 0, tokens_out INTEGER NOT NULL DEFAULT 0, cost_usd REAL,
-    bytes INTEGER NOT NULL DEFAULT 0, pruned INTEGER NOT NULL DEFAULT 0, ended_ns INTEGER NOT NULL DEFAULT 0
+    bytes INTEGER NOT NULL DEFAULT 0, pruned INTEGER NOT NULL DEFAULT 0, ended_ns INTEGER NOT NULL DEFAULT 0,
+    model TEXT NOT NULL DEFAULT '', tokens_cached INTEGER NOT NULL DEFAULT 0, unknown_calls INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS by_end ON runs (ended_ns);
 """
 _COLUMNS = (
     "run_id", "status", "type", "lane", "title", "created", "finished", "file", "command_id", "artifact", "error", "calls",
-    "tokens_in", "tokens_out", "cost_usd", "bytes", "pruned", "ended_ns",
+    "tokens_in", "tokens_out", "cost_usd", "bytes", "pruned", "ended_ns", "model", "tokens_cached", "unknown_calls",
 )  # fmt: skip
 
 
@@ -59,6 +60,9 @@ class Entry(msgspec.Struct, frozen=True):
     bytes: int = 0
     pruned: int = 0
     ended_ns: int = 0
+    model: str = ""
+    tokens_cached: int = 0
+    unknown_calls: int = 0
 
 
 class Ledger:
@@ -69,9 +73,13 @@ class Ledger:
         """`read_only`: for who does not hold the home's lock. Nothing is mended then. Raises StorageFailed."""
         self._path = path
         self._damaged = path.with_name(f"{path.name}.damaged")
+        self._columns: tuple[str, ...] = _COLUMNS
         if read_only:
             with self._failing("read"):
                 self._db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)
+                there = {row[1] for row in self._db.execute("PRAGMA table_info(runs)")}
+            # One that an older version wrote lacks some; the next start builds it anew.
+            self._columns = tuple(column for column in _COLUMNS if column in there) or _COLUMNS
             return
         try:
             self._db = self._opened()
@@ -155,6 +163,15 @@ class Ledger:
         """Every row, in the order of the ids."""
         return self._select("ORDER BY run_id")
 
+    def since(self, created: str) -> list[Entry]:
+        """Rows of what was admitted at that time (RFC 3339, UTC) or later, in the order of the ids; "" for all."""
+        return self._select("WHERE created >= ? ORDER BY run_id", created)
+
+    @property
+    def is_outdated(self) -> bool:
+        """Opened to read, it was written by an older version and lacks columns."""
+        return self._columns != _COLUMNS
+
     def ended(self, count: int = -1) -> list[Entry]:
         """Ended runs that still have their folder, oldest first; all of them, or the first `count`."""
         return self._select("WHERE ended_ns > 0 AND pruned = 0 ORDER BY ended_ns, run_id LIMIT ?", count)
@@ -236,9 +253,9 @@ class Ledger:
 
     def _select(self, clause: str, *values: object) -> list[Entry]:
         with self._failing("read"):
-            rows = self._db.execute(f"SELECT {', '.join(_COLUMNS)} FROM runs {clause}", values).fetchall()  # noqa: S608  our own clauses
+            rows = self._db.execute(f"SELECT {', '.join(self._columns)} FROM runs {clause}", values).fetchall()  # noqa: S608  our own clauses
         try:
-            return [msgspec.convert(dict(zip(_COLUMNS, row, strict=True)), Entry) for row in rows]
+            return [msgspec.convert(dict(zip(self._columns, row, strict=True)), Entry) for row in rows]
         except msgspec.ValidationError as error:
             raise _damaged(error) from error
 
@@ -307,6 +324,9 @@ def entry_of_receipt(receipt: Receipt, *, folder: Path, ended_ns: int) -> Entry:
         bytes=folder_bytes(folder),
         pruned=0 if folder.is_dir() else 1,
         ended_ns=ended_ns,
+        model=receipt.model,
+        tokens_cached=receipt.tokens.cached,
+        unknown_calls=receipt.tokens.unknown_calls,
     )
 
 

@@ -46,10 +46,12 @@ class RunHeader(msgspec.Struct, frozen=True, tag="run", tag_field="t"):
     priority: int = 0
 
 
-class StepBegun(msgspec.Struct, frozen=True, tag="begin", tag_field="t"):
-    """Written without a sync: tells after a kill that a call may have been in flight."""
+class StepBegun(msgspec.Struct, frozen=True, tag="begin", tag_field="t", omit_defaults=True):
+    """Written without a sync: tells after a kill that a call may have been in flight. `at` (here and below): milliseconds
+    since the epoch, 0 where an older version did not note it."""
 
     name: str
+    at: int = 0
 
 
 class StepDone(msgspec.Struct, frozen=True, tag="done", tag_field="t", omit_defaults=True):
@@ -60,6 +62,19 @@ class StepDone(msgspec.Struct, frozen=True, tag="done", tag_field="t", omit_defa
     request: str
     out: msgspec.Raw
     blob: str = ""
+    at: int = 0
+
+
+class Retried(msgspec.Struct, frozen=True, tag="retry", tag_field="t"):
+    """Written without a sync: try number `attempt` (from 1) of the call in `step` failed as `kind`, and another one follows
+    after `wait_s`. Counts for nothing; it is there for who asks later what took so long."""
+
+    step: str
+    at: int
+    attempt: int
+    wait_s: float
+    kind: str
+    error: str
 
 
 class Waiting(msgspec.Struct, frozen=True, tag="wait", tag_field="t"):
@@ -105,4 +120,4 @@ class Ended(msgspec.Struct, frozen=True, tag="end", tag_field="t"):
     status: RunStatus
 
 
-Record = RunHeader | StepBegun | StepDone | Waiting | Committed | Ended | Reopened
+Record = RunHeader | StepBegun | StepDone | Retried | Waiting | Committed | Ended | Reopened

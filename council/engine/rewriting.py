@@ -20,6 +20,7 @@ from council.engine.records import (
     Committed,
     FileIdentity,
     Record,
+    Retried,
     RunHeader,
     StepDone,
     Waiting,
@@ -108,7 +109,7 @@ def _changed_record(path: Path, record: Record, change: Change, held: bool) -> R
         return _changed_header(record, change, held)
     if isinstance(record, StepDone):
         return _changed_step(path, record, change)
-    if isinstance(record, Waiting):
+    if isinstance(record, Waiting | Retried):
         return replace(record, error=change(record.error))
     if isinstance(record, Committed):
         return _changed_commit(record, change, held)

@@ -1,0 +1,109 @@
+"""What a run did, as plain values: who was called, what was read, who stood where. Nothing here knows how it came to be.
+
+A decision page is for who wants the answer; an account is for who asks how it came about. Both are made of the same
+transcript, so they cannot disagree.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from council.artifacts.page import Page
+from council.llm.base import Usage
+
+Purpose = Literal["turn", "repair", "closing", "closing repair", "memory summary"]
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One call to a model, retries of it included. `usage` None: the provider did not count, or the call failed. `usd` None:
+    nobody knows. `failure` is the error's kind, empty when it answered; `round` 0: outside the rounds."""
+
+    step: str
+    role: str
+    purpose: Purpose
+    round: int
+    model: str
+    finish: str
+    usage: Usage | None
+    usd: float | None
+    failure: str = ""
+    message: str = ""
+
+
+class Read(msgspec.Struct, frozen=True):
+    """What was asked for, by an agent or (round 0) by the command. Without `error_code` it was given, as evidence `id`, or
+    again as the earlier `repeats`; `path` is empty for what is no single file."""
+
+    step: str
+    asked_by: str
+    round: int
+    request: str
+    id: str = ""
+    path: str = ""
+    first_line: int = 0
+    last_line: int = 0
+    sha256: str = ""
+    title: str = ""
+    repeats: str = ""
+    error_code: str = ""
+    error: str = ""
+
+
+class StanceTaken(msgspec.Struct, frozen=True):
+    """Where an agent stood after a turn. `key` is equal for positions that are the same, empty when none was stated."""
+
+    role: str
+    round: int
+    key: str = ""
+    position: str = ""
+    confidence: float = 0.0
+    evidence: tuple[str, ...] = ()
+    would_change: str = ""
+    advocate: bool = False
+
+
+class MindChanged(msgspec.Struct, frozen=True):
+    """`evidence` are the ids named that were new to the agent; empty: unexplained."""
+
+    role: str
+    round: int
+    before: str
+    after: str
+    evidence: tuple[str, ...]
+
+
+class Mended(msgspec.Struct, frozen=True):
+    """A structured block that could not be read as it came. `how` is what was done to read it, `calls` how many repair
+    turns that took, `fault` why it stayed unreadable."""
+
+    step: str
+    role: str
+    what: Literal["stance", "ranking", "decision record"]
+    how: str
+    calls: int
+    fault: str = ""
+
+
+class Account(msgspec.Struct, frozen=True):
+    """A deliberation. `letters` are what the members called one another, by role; `written_by` wrote the decision, in place
+    of those in `instead_of`, whose closing calls failed; `stopped` says why the rounds ended in a word, empty when they
+    are not known to have ended."""
+
+    protocol: str
+    max_rounds: int
+    roles: tuple[str, ...]
+    letters: dict[str, str]
+    model: str
+    calls: tuple[Call, ...]
+    reads: tuple[Read, ...]
+    stances: tuple[StanceTaken, ...]
+    changes: tuple[MindChanged, ...]
+    mended: tuple[Mended, ...]
+    written_by: str
+    instead_of: tuple[str, ...]
+    stopped: str
+    stopped_because: str
+    calls_saved: int
+    page: Page

@@ -1,0 +1,131 @@
+"""`council explain`, `council report`: how a run came about, in the terminal, as JSON, or as a page."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from council.cli.context import CliState, state
+from council.errors import UsageError
+
+if TYPE_CHECKING:
+    from council.engine.receipts import Receipt
+    from council.reports.explain import Explained, Live
+    from council.settings import Home
+
+RunArgument = Annotated[str, typer.Argument(help="A run's id, the beginning of one, or `last`.")]
+
+
+def explain(
+    ctx: typer.Context,
+    run: RunArgument = "last",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object; docs/explain.md has its keys.")
+    ] = False,
+) -> None:
+    """Explain how a run came about: times, tokens and cost per agent, what was read, who changed its mind, why it
+    stopped."""
+    found = explained(state(ctx), run)
+    if as_json:
+        import msgspec
+
+        typer.echo(msgspec.json.encode(found.explanation).decode())
+        return
+    from council.reports.explain_terminal import show
+
+    show(found.explanation, sys.stdout, columns=columns(), coloured=coloured(state(ctx)))
+
+
+def report(
+    ctx: typer.Context,
+    run: RunArgument = "last",
+    html: Annotated[bool, typer.Option("--html", help="As one self-contained HTML page.")] = False,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="Where it goes; `-`: standard output.")
+    ] = "",
+) -> None:
+    """Write a report of a run: what `explain` says, with charts, the decision and the transcript."""
+    if not html:
+        raise UsageError(
+            "a report needs a form.",
+            fix="say `council report RUN --html`; `council explain RUN` prints in the terminal",
+        )
+    from council.reports.html_report import render_html
+
+    cli = state(ctx)
+    found = explained(cli, run)
+    page = render_html(found).encode("utf-8", "replace")
+    if output == "-":
+        sys.stdout.buffer.write(page)
+        return
+    target = Path(output or f"{found.explanation.run_id}.html")
+    _write(target, page)
+    typer.echo(f"{target} ({len(page):,} bytes) explains run {found.explanation.run_id}.")
+
+
+def _write(target: Path, page: bytes) -> None:
+    from council.storage.files import write_atomic
+
+    if target.is_dir():
+        raise UsageError(f"{target} is a folder.", fix="name a file, such as report.html")
+    if not target.parent.is_dir():
+        raise UsageError(f"there is no folder {target.parent}.", fix="make it, or name another file")
+    write_atomic(target, page, sync=False, mode=0o644)
+
+
+def explained(cli: CliState, given: str) -> Explained:
+    """Raises RunNotFound for a run that is unknown or whose journal is gone, with what became of it; JournalDamaged."""
+    from council.cli.reports import journal_path
+    from council.cli.runs import find_any_run
+    from council.engine.receipts import Receipts
+
+    home = cli.home()
+    run_id = find_any_run(home, given)
+    path = journal_path(home, run_id)
+    live = _live(home, run_id)
+    receipt = Receipts(home.receipts, home.runtime / "ids").read(run_id)  # NOTE: after `live`, so an end is not missed
+    return _explained(cli, path, receipt, live)
+
+
+def _live(home: Home, run_id: str) -> Live:
+    from council.cli.runs import status_view
+    from council.reports.explain import Live
+
+    view = status_view(home)
+    if view["daemon"] is None:
+        return Live(None)
+    known = {run["run_id"]: run["status"] for run in view["runs"]}
+    return Live(known.get(run_id, "queued"))
+
+
+def _explained(cli: CliState, path: Path, receipt: Receipt | None, live: Live) -> Explained:
+    """Built with the offline model, which is not asked: reading what was recorded needs no key."""
+    import asyncio
+
+    from council.app import build_app
+    from council.reports.explain import explain as explain_run
+
+    settings = cli.settings().settings.model_copy(update={"model": "offline"})
+    app = build_app(cli.home(), settings, cli.keys(), environ=cli.environ)
+
+    async def work() -> Explained:
+        try:
+            return await explain_run(path, receipt, live, app.handlers)
+        finally:
+            await app.aclose()
+
+    return asyncio.run(work())
+
+
+def columns() -> int:
+    """How wide tables may be: COLUMNS, else the terminal, else 110; never narrower than 80."""
+    return min(160, max(80, shutil.get_terminal_size((110, 40)).columns))
+
+
+def coloured(cli: CliState) -> bool:
+    """On a terminal, unless NO_COLOR is set (no-color.org)."""
+    return sys.stdout.isatty() and not cli.environ.get("NO_COLOR")

@@ -1,0 +1,73 @@
+"""`council stats`: what all runs came to."""
+
+from __future__ import annotations
+
+import re
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from council.cli.context import state
+from council.errors import UsageError
+from council.ids import timestamp
+
+if TYPE_CHECKING:
+    from council.reports.stats import Stats
+    from council.settings import Home
+
+_AGO = re.compile(r"([0-9]{1,5})([hdw])")
+_HOURS = {"h": 1, "d": 24, "w": 168}
+
+
+def stats(
+    ctx: typer.Context,
+    since: Annotated[
+        str, typer.Option(metavar="WHEN", help="Only runs admitted since then: 7d, 24h, 4w, or a date (UTC).")
+    ] = "",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object; docs/explain.md has its keys.")
+    ] = False,
+) -> None:
+    """Sum up all runs: how they ended, tokens, cost, times, models, days."""
+    found = _stats(state(ctx).home(), moment(since, datetime.now(UTC)))
+    if as_json:
+        import msgspec
+
+        typer.echo(msgspec.json.encode(found).decode())
+        return
+    from council.cli.explain import coloured, columns
+    from council.reports.stats_terminal import show
+
+    show(found, sys.stdout, columns=columns(), coloured=coloured(state(ctx)))
+
+
+def _stats(home: Home, since: str) -> Stats:
+    from council.engine.ledger import Ledger
+    from council.reports.stats import stats as sum_up
+
+    path = home.runtime / "ledger.sqlite"
+    if not path.exists():
+        return sum_up([], since)
+    ledger = Ledger(path, read_only=True)
+    try:
+        return sum_up(ledger.since(since), since, is_outdated=ledger.is_outdated)
+    finally:
+        ledger.close()
+
+
+def moment(since: str, now: datetime) -> str:
+    """`7d` or a date as RFC 3339 in UTC, "" for "". Raises UsageError."""
+    if not since:
+        return ""
+    ago = _AGO.fullmatch(since.strip())
+    try:
+        if ago is not None:
+            return timestamp(now - timedelta(hours=int(ago[1]) * _HOURS[ago[2]]))
+        given = datetime.fromisoformat(since.strip())
+        return timestamp(given if given.tzinfo else given.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"--since {since!r} is no time.", fix="say 24h, 7d, 4w, or a date such as 2026-11-20"
+        ) from None

@@ -1,0 +1,299 @@
+"""The report's four pictures: stances by round, the timeline, tokens and latencies per agent. Values in, SVG out; None where
+there is nothing to draw. Everything that a picture shows stands in a table beside it, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from council.artifacts.account import StanceTaken
+from council.reports.chronicle import StepTaken
+from council.reports.explain import AgentShare, CallMade, Explanation
+from council.reports.scale import TimeScale, nice_ceiling
+from council.reports.svg import Svg
+from council.reports.words import duration, plain
+
+_WIDTH = 920.0
+_LABELS = 150.0  # room for names on the left
+_COLOURS = 8  # positions beyond share colours; their numbers tell them apart
+
+
+@dataclass(frozen=True)
+class Position:
+    """A position and its place in the legend; `colour` from 1."""
+
+    number: int
+    text: str
+    colour: int
+    held_by: tuple[str, ...]
+
+
+def positions(told: Explanation) -> list[Position]:
+    """In the order in which they were first taken, with who held each last."""
+    last = {stance.role: stance for stance in told.stances}
+    texts: dict[str, str] = {}
+    for stance in told.stances:
+        if stance.key:
+            texts.setdefault(stance.key, stance.position)
+    return [
+        Position(
+            number,
+            plain(text, 400),
+            (number - 1) % _COLOURS + 1,
+            tuple(role for role, stance in last.items() if stance.key == key),
+        )
+        for number, (key, text) in enumerate(texts.items(), start=1)
+    ]
+
+
+# ── stances ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_ROW = 62.0
+_COLUMN = 96.0
+
+
+def stances_chart(told: Explanation) -> str | None:
+    """A row per agent, a column per round; size is confidence, colour and number the position, a line how it moved."""
+    if not any(stance.key for stance in told.stances):
+        return None
+    number_of = _numbers(told)
+    roles = [agent.role for agent in told.agents if any(stance.role == agent.role for stance in told.stances)]
+    rounds = sorted({stance.round for stance in told.stances})
+    width = max(_WIDTH, _LABELS + _COLUMN * len(rounds))
+    step = (width - _LABELS) / len(rounds)
+    svg = Svg("stances", width, 34 + _ROW * len(roles), "Stances by round", _stances_desc(told, number_of))
+    at = {round_no: _LABELS + step * (column + 0.5) for column, round_no in enumerate(rounds)}
+    for round_no in rounds:
+        svg.text(at[round_no], 18, f"round {round_no}", "tick mid")
+    for row, role in enumerate(roles):
+        y = 34 + _ROW * (row + 0.5)
+        svg.line(_LABELS, y, width, y, "grid")
+        svg.text(_LABELS - 12, y + 4, role, "label end", max_chars=20)
+        _path(svg, told, role, at, y, number_of)
+    return svg.markup()
+
+
+def _numbers(told: Explanation) -> dict[str, int]:
+    keys = dict.fromkeys(stance.key for stance in told.stances if stance.key)
+    return {key: number for number, key in enumerate(keys, start=1)}
+
+
+def _path(svg: Svg, told: Explanation, role: str, at: dict[int, float], y: float, number_of: dict[str, int]) -> None:
+    changes = {(change.role, change.round): change for change in told.changes}
+    own = [stance for stance in told.stances if stance.role == role]
+    before: StanceTaken | None = None
+    for stance in own:
+        if not stance.key:
+            continue
+        if before is not None:
+            change = changes.get((role, stance.round))
+            kind = "kept" if change is None else "moved" if change.evidence else "unexplained"
+            svg.line(at[before.round], y, at[stance.round], y, kind)
+            if change is not None:
+                middle = (at[before.round] + at[stance.round]) / 2
+                svg.text(middle, y - 8, ", ".join(change.evidence) or "unexplained", f"{kind}-note mid", max_chars=18)
+        before = stance
+    for stance in own:
+        _node(svg, stance, at[stance.round], y, number_of)
+
+
+def _node(svg: Svg, stance: StanceTaken, x: float, y: float, number_of: dict[str, int]) -> None:
+    if not stance.key:
+        svg.circle(x, y, 7, "unstated", f"{stance.role}, round {stance.round}: not stated")
+        return
+    number = number_of[stance.key]
+    hint = f"{stance.role}, round {stance.round}: {stance.position} (confidence {stance.confidence:.2f})"
+    radius = 9 + 10 * stance.confidence
+    if stance.advocate:
+        svg.circle(x, y, radius + 4, "advocate", "devil's advocate in this round")
+    svg.circle(x, y, radius, f"p{(number - 1) % _COLOURS + 1}", hint)
+    svg.text(x, y + 4.5, str(number), "on mid")
+
+
+def _stances_desc(told: Explanation, number_of: dict[str, int]) -> str:
+    return "; ".join(
+        f"{stance.role} in round {stance.round}: "
+        + (f"position {number_of[stance.key]}, confidence {stance.confidence:.2f}" if stance.key else "not stated")
+        for stance in told.stances
+    )
+
+
+# ── the timeline ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_BAR = 18.0
+_LANE = 34.0
+_RUN = "reading, run"
+
+
+def timeline_chart(told: Explanation) -> str | None:
+    """A lane per agent; bars are calls, hatched where a try had failed and the next was waited for."""
+    timed = [step for step in told.steps if step.began_ms is not None]
+    if not timed:
+        return None
+    spans = [(step.began_ms or 0, step.ended_ms or step.began_ms or 0) for step in timed]
+    scale = TimeScale(spans, _LABELS, _WIDTH - 12)
+    roles = [agent.role for agent in told.agents if agent.role]
+    lanes = [*roles, _RUN]
+    height = 44 + _LANE * len(lanes)
+    svg = Svg("timeline", _WIDTH, height, "Timeline", _timeline_desc(told))
+    bottom = 16 + _LANE * len(lanes)
+    for x, seconds in scale.ticks():
+        svg.line(x, 12, x, bottom, "grid")
+        svg.text(x, bottom + 20, f"+{seconds:g} s" if seconds < 120 else f"+{duration(seconds)}", "tick mid")
+    for x0, x1, seconds in scale.pauses():
+        svg.rect(x0 + 2, 12, x1 - x0 - 4, bottom - 12, "pause", f"nothing was under way for {duration(seconds)}")
+        svg.text((x0 + x1) / 2, bottom + 20, duration(seconds), "pause-note mid", max_chars=12)
+    y_of = {lane: 16 + _LANE * (row + 0.5) for row, lane in enumerate(lanes)}
+    for lane, y in y_of.items():
+        svg.text(_LABELS - 12, y + 4, lane, "label end", max_chars=20)
+    for attempt in told.attempts[1:]:
+        if attempt.began_ms is not None:
+            x = scale.x(attempt.began_ms)
+            svg.line(x, 6, x, bottom, "attempt", f"attempt {attempt.number}: {attempt.because}")
+    calls = {call.step: call for call in told.calls}
+    for step in timed:
+        _bar(svg, step, calls.get(step.name), scale, y_of, roles)
+    _retries(svg, told, scale, y_of, roles)
+    return svg.markup()
+
+
+def _lane_of(name: str, call: CallMade | None, roles: Sequence[str]) -> str:
+    if call is not None and call.role in roles:
+        return call.role
+    parts = name.split("/")
+    is_turn = len(parts) >= 3 and parts[0] == "round" and "request" not in parts
+    return parts[2] if is_turn and parts[2] in roles else roles[0] if name == "synthesis" and roles else _RUN
+
+
+def _bar(
+    svg: Svg,
+    step: StepTaken,
+    call: CallMade | None,
+    scale: TimeScale,
+    y_of: dict[str, float],
+    roles: Sequence[str],
+) -> None:
+    began, y = step.began_ms or 0, y_of[_lane_of(step.name, call, roles)]
+    x0 = scale.x(began)
+    hint = f"{step.name}: {duration(step.seconds)}"
+    if step.outcome != "done":
+        svg.rect(
+            x0,
+            y - _BAR / 2,
+            max(4.0, scale.x(step.ended_ms or began) - x0),
+            _BAR,
+            "cut",
+            f"{step.name}: {step.outcome}",
+        )
+        svg.cross(x0 + 2, y, 8, "cut-mark", f"{step.name}: {step.outcome}")
+        return
+    kind = "aside" if call is None else "failed" if call.failure else "closing" if "closing" in call.purpose else "call"
+    svg.rect(x0, y - _BAR / 2, max(2.5, scale.x(step.ended_ms or began) - x0), _BAR, kind, hint, radius=2)
+
+
+def _retries(svg: Svg, told: Explanation, scale: TimeScale, y_of: dict[str, float], roles: Sequence[str]) -> None:
+    calls = {call.step: call for call in told.calls}
+    for retry in told.retries:
+        y = y_of[_lane_of(retry.step, calls.get(retry.step), roles)]
+        x0, x1 = scale.x(retry.at_ms), scale.x(retry.at_ms + int(retry.wait_s * 1000))
+        hint = f"try {retry.attempt} failed ({retry.kind}); {duration(retry.wait_s)} until the next"
+        svg.rect(x0, y - _BAR / 2, x1 - x0, _BAR, "retry", hint)
+        svg.cross(x0, y, 7, "retry-mark", hint)
+
+
+def _timeline_desc(told: Explanation) -> str:
+    timed = [call for call in told.calls if call.seconds is not None]
+    return "; ".join(f"{call.step} took {duration(call.seconds)}" for call in timed)
+
+
+# ── tokens and latency ───────────────────────────────────────────────────────────────────────────────────────────────
+
+_HALF = 450.0
+_HALF_LABELS = 116.0
+
+
+def tokens_chart(agents: Sequence[AgentShare]) -> str | None:
+    """A bar per agent: fresh and cached input, output and thought."""
+    if not any(agent.tokens.input + agent.tokens.output for agent in agents):
+        return None
+    most = nice_ceiling(max(agent.tokens.input + agent.tokens.output for agent in agents))
+    desc = "; ".join(f"{_name(a)}: {a.tokens.input} in, {a.tokens.output} out" for a in agents)
+    svg = Svg("tokens", _HALF, 40 + _LANE * len(agents), "Tokens per agent", desc)
+    room = _HALF - _HALF_LABELS - 24
+    _axis(svg, most, room, len(agents), lambda value: f"{value:,.0f}")
+    for row, agent in enumerate(agents):
+        y = 8 + _LANE * (row + 0.5)
+        svg.text(_HALF_LABELS - 10, y + 4, _name(agent), "label end", max_chars=15)
+        x = _HALF_LABELS
+        tokens = agent.tokens
+        for kind, count in (
+            ("fresh", tokens.input - tokens.cached),
+            ("cached", tokens.cached),
+            ("out", tokens.output - tokens.thought),
+            ("thought", tokens.thought),
+        ):
+            width = room * max(0, count) / most
+            svg.rect(x, y - _BAR / 2, width, _BAR, kind, f"{_name(agent)}: {count:,} {_TOKEN_WORDS[kind]}")
+            x += width
+    return svg.markup()
+
+
+_TOKEN_WORDS = {"fresh": "input", "cached": "input from the cache", "out": "output", "thought": "thought"}
+
+
+def latency_chart(told: Explanation) -> str | None:
+    """A dot per call; where tries failed, a line leads from the time without their waits."""
+    timed = [call for call in told.calls if call.seconds is not None]
+    if not timed:
+        return None
+    most = nice_ceiling(max(call.seconds or 0.0 for call in timed))
+    desc = "; ".join(
+        f"{_name(a)}: {len(a.latencies_s)} calls, median {duration(_median(a.latencies_s))}" for a in told.agents
+    )
+    svg = Svg("latency", _HALF, 40 + _LANE * len(told.agents), "Latency per agent", desc)
+    room = _HALF - _HALF_LABELS - 24
+    _axis(svg, most, room, len(told.agents), lambda value: f"{value:g} s")
+    for row, agent in enumerate(told.agents):
+        y = 8 + _LANE * (row + 0.5)
+        svg.text(_HALF_LABELS - 10, y + 4, _name(agent), "label end", max_chars=15)
+        middle = _median(agent.latencies_s)
+        if middle is not None:
+            x = _HALF_LABELS + room * middle / most
+            svg.line(x, y - 11, x, y + 11, "median", f"median {duration(middle)}")
+        for number, call in enumerate(call for call in timed if call.role == agent.role):
+            _dot(svg, call, _HALF_LABELS, room / most, y + (number % 3 - 1) * 6)  # equal times do not hide one another
+    return svg.markup()
+
+
+def _dot(svg: Svg, call: CallMade, left: float, per_second: float, y: float) -> None:
+    seconds = call.seconds or 0.0
+    x = left + per_second * seconds
+    hint = f"{call.step}: {duration(seconds)}"
+    if call.retries:
+        svg.line(
+            left + per_second * max(0.0, seconds - call.retries_s), y, x, y, "waited", f"{call.retries} tries failed"
+        )
+    if call.failure:
+        svg.cross(x, y, 9, "failed-mark", f"{hint}, failed ({call.failure})")
+    else:
+        svg.circle(x, y, 5, "closing dot" if "closing" in call.purpose else "call dot", hint)
+
+
+def _axis(svg: Svg, most: float, room: float, rows: int, words: Callable[[float], str]) -> None:
+    bottom = 8 + _LANE * rows
+    for part in range(5):
+        x = _HALF_LABELS + room * part / 4
+        svg.line(x, 8, x, bottom, "grid")
+        svg.text(x, bottom + 18, words(most * part / 4), "tick mid")
+
+
+def _name(agent: AgentShare) -> str:
+    return agent.role or "memory"
+
+
+def _median(values: Sequence[float]) -> float | None:
+    if not values:
+        return None
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

@@ -1,0 +1,235 @@
+"""What a journal says of time: when each step began and ended, what was tried again, what was waited for, when the process
+died. Reads the records alone, also of a journal that is damaged or still grows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from council.engine.journal import ATTEMPT, FINISH, HANDBACK, decode_line
+from council.engine.records import Record, Reopened, Retried, RunHeader, StepBegun, StepDone, Waiting
+from council.errors import JournalDamaged
+
+Outcome = Literal["done", "parked", "cut off", "under way", "not recorded"]
+
+
+class StepTaken(msgspec.Struct, frozen=True):
+    """`began_ms`, `ended_ms`: since the epoch, None where the journal does not say. `outcome`: `done` (recorded), `parked`
+    (the run waits, the step is taken again), `cut off` (the process died or was stopped), `under way`, `not recorded` (the
+    run ended without it). `again`: a retry took it anew later, so it no longer counts."""
+
+    name: str
+    began_ms: int | None
+    ended_ms: int | None
+    outcome: Outcome
+    attempt: int
+    again: bool = False
+
+    @property
+    def counts(self) -> bool:
+        return self.outcome == "done" and not self.again
+
+    @property
+    def seconds(self) -> float | None:
+        if self.began_ms is None or self.ended_ms is None:
+            return None
+        return max(0, self.ended_ms - self.began_ms) / 1000
+
+
+class RetryMade(msgspec.Struct, frozen=True):
+    """Try number `attempt` of the call in `step` failed at `at_ms`; the next one followed after `wait_s`."""
+
+    step: str
+    at_ms: int
+    attempt: int
+    wait_s: float
+    kind: str
+    error: str
+
+
+class WaitMade(msgspec.Struct, frozen=True):
+    """The run waited, out of its slot. `asked_s` is how long it was to wait; `until_ms` None: it still does, or the journal
+    does not say when it went on."""
+
+    reason: str
+    since_ms: int
+    until_ms: int | None
+    asked_s: float
+    error: str
+
+    @property
+    def seconds(self) -> float | None:
+        return None if self.until_ms is None else max(0, self.until_ms - self.since_ms) / 1000
+
+
+class AttemptMade(msgspec.Struct, frozen=True):
+    """One execution. `ended`: `finished`, `waiting`, `handed back` (the process was asked to stop), `cut off` (it died, or
+    the disk took no more), `under way`. `because` says what let it begin: `start`, `restart`, `wait over`, `resume`, `retry`
+    (from the step `retry_from`)."""
+
+    number: int
+    began_ms: int | None
+    because: str
+    ended: str
+    retry_from: str = ""
+
+
+@dataclass(frozen=True)
+class Damage:
+    """The first record that does not verify; `lost_records` is how many lines stand from there to the end."""
+
+    record: int
+    byte: int
+    lost_records: int
+
+    @property
+    def sentence(self) -> str:
+        rest = f"{self.lost_records} line{'s' if self.lost_records != 1 else ''}"
+        return (
+            f"The journal is damaged: record {self.record} (byte {self.byte}) does not verify. What stands here is from the "
+            f"{self.record} records before it; {rest} from there on are not used."
+        )
+
+
+@dataclass
+class Chronicle:
+    steps: list[StepTaken] = field(default_factory=list)
+    retries: list[RetryMade] = field(default_factory=list)
+    waits: list[WaitMade] = field(default_factory=list)
+    attempts: list[AttemptMade] = field(default_factory=list)
+
+    def step(self, name: str) -> StepTaken | None:
+        """The one that counts: the last that was recorded."""
+        return next((step for step in reversed(self.steps) if step.name == name and step.counts), None)
+
+
+def read_what_verifies(path: Path) -> tuple[list[Record], Damage | None]:
+    """The records up to the first that does not verify. A torn last line is no damage: its record was never made. Raises
+    JournalDamaged when not even record 0 verifies, OSError."""
+    lines = path.read_bytes().split(b"\n")
+    lines.pop()  # behind the last newline: nothing, or a torn record
+    records: list[Record] = []
+    damage, position = None, 0
+    for number, line in enumerate(lines):
+        record = decode_line(line)
+        if record is None:
+            damage = Damage(number, position, len(lines) - number)
+            break
+        records.append(record)
+        position += len(line) + 1
+    if not records or not isinstance(records[0], RunHeader):
+        raise JournalDamaged(
+            f"{path}: record 0 does not verify.", fix="`council repair --set-aside` moves the run away"
+        )
+    return records, damage
+
+
+def chronicle_of(records: Sequence[Record], unfinished: Outcome) -> Chronicle:
+    """`unfinished`: what became of the steps that were begun last and have no record."""
+    writer = _Writer()
+    for record in records:
+        writer.read(record)
+    writer.close(unfinished)
+    return writer.chronicle
+
+
+def milliseconds(timestamp: str) -> int:
+    """Of an RFC 3339 timestamp, since the epoch."""
+    return int(datetime.fromisoformat(timestamp).timestamp() * 1000)
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.chronicle = Chronicle()
+        self._begun: dict[str, int] = {}
+        self._because = "start"
+        self._retry_from = ""
+        self._attempt_open = False
+
+    def read(self, record: Record) -> None:
+        if isinstance(record, StepBegun):
+            self._began(record)
+        elif isinstance(record, StepDone):
+            began = self._begun.pop(record.name, 0)
+            self._step(record.name, began or record.at, record.at, "done")
+            if record.name == FINISH:
+                self._end_attempt("finished")
+                self._because = "restart"
+        elif isinstance(record, Retried):
+            retry = RetryMade(record.step, record.at, record.attempt, record.wait_s, record.kind, record.error)
+            self.chronicle.retries.append(retry)
+        elif isinstance(record, Waiting):
+            self._wait(record)
+        elif isinstance(record, Reopened):
+            self._reopen(record)
+
+    def close(self, outcome: Outcome) -> None:
+        self._leave(outcome, None)
+        if self._attempt_open and outcome == "under way":
+            self._end_attempt("under way")
+        elif self._attempt_open:
+            self._end_attempt("cut off")
+
+    def _began(self, record: StepBegun) -> None:
+        if record.name == HANDBACK:
+            self._leave("cut off", record.at)
+            self._end_attempt("handed back")
+            self._because = "restart"
+        elif record.name == ATTEMPT:
+            self._attempt(record.at)
+        else:
+            self._begun[record.name] = record.at
+
+    def _attempt(self, at: int) -> None:
+        if self._attempt_open:
+            self._leave("cut off", None)
+            self._end_attempt("cut off")
+            self._because = "restart"
+        waits = self.chronicle.waits
+        if waits and waits[-1].until_ms is None and at:
+            waits[-1] = msgspec.structs.replace(waits[-1], until_ms=at)
+        made = AttemptMade(len(self.chronicle.attempts) + 1, at or None, self._because, "under way", self._retry_from)
+        self.chronicle.attempts.append(made)
+        self._attempt_open, self._retry_from = True, ""
+
+    def _end_attempt(self, how: str) -> None:
+        if self.chronicle.attempts:
+            self.chronicle.attempts[-1] = msgspec.structs.replace(self.chronicle.attempts[-1], ended=how)
+        self._attempt_open = False
+
+    def _wait(self, record: Waiting) -> None:
+        since = milliseconds(record.since)
+        begun = max(self._begun.values(), default=0)
+        since = max(since, begun)  # `since` is cut to the second
+        self._leave("parked", since)
+        self._end_attempt("waiting")
+        self._because = "wait over"
+        self.chronicle.waits.append(WaitMade(record.reason, since, None, record.seconds, record.error))
+
+    def _reopen(self, record: Reopened) -> None:
+        self._leave("not recorded", None)
+        self._because, self._retry_from = ("retry", record.retry_from) if record.retry_from else ("resume", "")
+        self._attempt_open = False
+        counting = [step.name for step in self.chronicle.steps if step.counts]
+        dropped = {FINISH}
+        if record.retry_from in counting:
+            dropped |= set(counting[counting.index(record.retry_from) :])
+        self.chronicle.steps = [
+            msgspec.structs.replace(step, again=step.again or (step.counts and step.name in dropped))
+            for step in self.chronicle.steps
+        ]
+
+    def _leave(self, outcome: Outcome, at: int | None) -> None:
+        for name, began in self._begun.items():
+            self._step(name, began, at, outcome)
+        self._begun.clear()
+
+    def _step(self, name: str, began: int, ended: int | None, outcome: Outcome) -> None:
+        self.chronicle.steps.append(
+            StepTaken(name, began or None, ended or None, outcome, len(self.chronicle.attempts))
+        )

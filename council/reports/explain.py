@@ -1,0 +1,459 @@
+"""`council explain`: one value that says how a run came about, from its journal, its spend logs and its receipt.
+
+The work is read again as for a replay (no model, no tool), so what is said here is what the page was made of. A run that
+goes on, that failed or whose journal is damaged is explained as far as it was recorded, and `missing` says what is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import msgspec
+
+from council.artifacts.account import Account, Call, Mended, MindChanged, Read, StanceTaken
+from council.artifacts.page import Page
+from council.budgets import SpendLog, Totals
+from council.engine.journal import FINISH, Exhausted, FileJournal
+from council.engine.outputs import PlacedOutput
+from council.engine.receipts import Receipt
+from council.engine.records import RunStatus
+from council.engine.runs import Execution, Finish, Handler, Run
+from council.errors import CouncilError, JournalDamaged
+from council.events import Events
+from council.ids import timestamp
+from council.reports.chronicle import (
+    AttemptMade,
+    Chronicle,
+    RetryMade,
+    StepTaken,
+    WaitMade,
+    chronicle_of,
+    milliseconds,
+    read_what_verifies,
+)
+
+FORMAT = 1  # raised when a key of the JSON changes its meaning or goes
+
+
+@runtime_checkable
+class Accountable(Protocol):
+    """An Execution that can say how its work came about."""
+
+    def account(self, finish: Finish | None) -> Account: ...
+
+
+class Tokens(msgspec.Struct, frozen=True):
+    """Sums. `cached` is part of `input`, `thought` part of `output`; `unknown_calls` are calls whose provider did not
+    count, also those that failed."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    thought: int = 0
+    unknown_calls: int = 0
+
+
+class AgentShare(msgspec.Struct, frozen=True):
+    """An agent's part. `cost_usd` None: a price or a count is unknown. `seconds` is the time of its calls, waits between
+    tries included; `retries_s` those waits alone. `latencies_s`: of each call that has times, in order."""
+
+    role: str
+    letter: str
+    calls: int
+    failed: int
+    retries: int
+    tokens: Tokens
+    cost_usd: float | None
+    seconds: float
+    retries_s: float
+    latencies_s: tuple[float, ...]
+
+
+class CallMade(msgspec.Struct, frozen=True):
+    """A call that the receipt counts. `usage` null: not counted. Times null: the journal does not say."""
+
+    step: str
+    role: str
+    purpose: str
+    round: int
+    model: str
+    finish: str
+    failure: str
+    message: str
+    tokens: Tokens | None
+    cost_usd: float | None
+    began: str | None
+    began_ms: int | None
+    seconds: float | None
+    retries: int
+    retries_s: float
+
+
+class Charged(msgspec.Struct, frozen=True):
+    """What the spend logs hold: tries that failed, calls that a kill cut off (at their worst case) and those of earlier
+    retries included, so it may be more than the calls that count. `cost_usd` None: unknown."""
+
+    calls: int
+    tokens: int
+    cost_usd: float | None
+
+
+class Times(msgspec.Struct, frozen=True):
+    """`queued_s`: from admission to the first step; `working_s`: some step was under way; `waiting_s`: the run had given up
+    its slot. None where the journal does not say."""
+
+    created: str
+    finished: str
+    total_s: float | None
+    queued_s: float | None
+    working_s: float | None
+    waiting_s: float
+
+
+class Why(msgspec.Struct, frozen=True):
+    """Why it stopped. `code`: a word of `docs/explain.md`; `sentence`: for a person; `fix`: what to do, where something is to
+    be done."""
+
+    code: str
+    sentence: str
+    fix: str = ""
+    calls_saved: int = 0
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """`written_by` is empty where no closing call succeeded; `instead_of`: those whose closing calls failed."""
+
+    heading: str
+    written_by: str
+    instead_of: tuple[str, ...]
+    byline: str
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """The JSON of `council explain --json`, key by key as `docs/explain.md` has it."""
+
+    format: int
+    run_id: str
+    title: str
+    type: str
+    lane: str
+    command_file: str
+    artifact: str
+    status: RunStatus
+    live: bool
+    why: Why
+    notes: tuple[str, ...]
+    missing: tuple[str, ...]
+    protocol: str
+    max_rounds: int
+    rounds: int
+    model: str
+    times: Times
+    tokens: Tokens
+    calls_counted: int
+    cost_usd: float | None
+    charged: Charged
+    agents: tuple[AgentShare, ...]
+    decision: Decision | None
+    calls: tuple[CallMade, ...]
+    reads: tuple[Read, ...]
+    stances: tuple[StanceTaken, ...]
+    changes: tuple[MindChanged, ...]
+    mended: tuple[Mended, ...]
+    attempts: tuple[AttemptMade, ...]
+    steps: tuple[StepTaken, ...]
+    retries: tuple[RetryMade, ...]
+    waits: tuple[WaitMade, ...]
+
+
+@dataclass(frozen=True)
+class Live:
+    """How a run without a receipt stands: `status` by the daemon that has it, None when none has."""
+
+    status: RunStatus | None
+
+
+class Explained(msgspec.Struct, frozen=True):
+    """The explanation, and the page that the same work makes; None for a command without one."""
+
+    explanation: Explanation
+    page: Page | None
+
+
+async def explain(path: Path, receipt: Receipt | None, live: Live, handlers: Mapping[str, Handler]) -> Explained:
+    """Explains the run whose journal is at `path`. `receipt` None: it has not ended, and `live` says how it stands. Raises
+    JournalDamaged when not even record 0 verifies, OSError."""
+    records, damage = read_what_verifies(path)
+    journal = FileJournal(path, records, None)
+    chronicle = chronicle_of(records, "not recorded" if receipt else "under way" if live.status else "cut off")
+    missing = [damage.sentence] if damage else []
+    finish = _finish(journal, receipt)
+    account, flaw = await _account(journal, finish, handlers)
+    missing += [flaw] if flaw else []
+    missing += _gaps(chronicle, account, receipt, is_damaged=damage is not None or bool(flaw))
+    charged = _charged(path.parent)
+    told = _Teller(journal, chronicle, account, receipt, finish)
+    return Explained(told.explanation(live, tuple(missing), charged), account.page if account else None)
+
+
+def _finish(journal: FileJournal, receipt: Receipt | None) -> Finish | None:
+    """How the work ended, by the journal or, where that is damaged, by the receipt."""
+    if journal.recorded(FINISH):
+        return journal.put(FINISH, Finish(""), type=Finish)
+    if receipt is None:
+        return None
+    return Finish(receipt.finished, receipt.error, receipt.status == "cancelled")
+
+
+async def _account(
+    journal: FileJournal, finish: Finish | None, handlers: Mapping[str, Handler]
+) -> tuple[Account | None, str]:
+    """The account as far as the journal goes, and what is wrong with it."""
+    handler = handlers.get(journal.header.type)
+    if handler is None:
+        return None, ""
+    journal.closed = True
+    displaced = journal.committed.displaced if journal.committed else ""
+    output = PlacedOutput(journal.header.output_path, journal.header.output_path, displaced)
+    execution = handler.begin(Run(journal, Events(), output))
+    if not isinstance(execution, Accountable):
+        return None, ""
+    flaw = await _work(execution)
+    return execution.account(finish), flaw
+
+
+async def _work(execution: Execution) -> str:
+    try:
+        await execution.work()
+    except Exhausted:
+        return ""  # the rest was not recorded
+    except JournalDamaged as error:
+        return f"A large result is missing: {error.message} What follows it is not explained."
+    except CouncilError:
+        return ""  # as the run itself ended; its error is in `finish`
+    return ""
+
+
+def _gaps(chronicle: Chronicle, account: Account | None, receipt: Receipt | None, *, is_damaged: bool) -> Iterable[str]:
+    if any(step.ended_ms is None and step.outcome == "done" for step in chronicle.steps):
+        yield "Steps that an older version recorded have no times."
+    if receipt is None or account is None:
+        return
+    calls = len(account.calls)
+    if calls != receipt.calls:
+        reason = "the journal is damaged" if is_damaged else "the journal and the receipt differ"
+        yield f"The receipt counts {receipt.calls} calls, {calls} of them can be explained: {reason}."
+
+
+def _charged(folder: Path) -> Charged:
+    totals = sum((SpendLog(log).totals() for log in sorted(folder.glob("spend*.jsonl"))), Totals())
+    return Charged(totals.calls, totals.tokens, totals.usd)
+
+
+class _Teller:
+    """Brings the account, the times and the receipt together."""
+
+    def __init__(
+        self,
+        journal: FileJournal,
+        chronicle: Chronicle,
+        account: Account | None,
+        receipt: Receipt | None,
+        finish: Finish | None,
+    ) -> None:
+        self._journal = journal
+        self._chronicle = chronicle
+        self._account = account
+        self._receipt = receipt
+        self._finish = finish
+        self._calls = tuple(self._call(call) for call in account.calls) if account else ()
+
+    def explanation(self, live: Live, missing: tuple[str, ...], charged: Charged) -> Explanation:
+        header, account, receipt = self._journal.header, self._account, self._receipt
+        tokens = _tokens(self._calls)
+        return Explanation(
+            format=FORMAT,
+            run_id=header.run_id,
+            title=header.title,
+            type=header.type,
+            lane=header.lane,
+            command_file=header.file.name,
+            artifact=receipt.artifact.path if receipt and receipt.artifact else header.output_path,
+            status=receipt.status if receipt else live.status or self._at_rest(),
+            live=receipt is None,
+            why=self._why(live),
+            notes=receipt.notes if receipt else account.page.notes if account else (),
+            missing=missing,
+            protocol=account.protocol if account else "",
+            max_rounds=account.max_rounds if account else 0,
+            rounds=len({call.round for call in self._calls if call.purpose == "turn"}),
+            model=account.model if account else "",
+            times=self._times(),
+            tokens=tokens,
+            calls_counted=len(self._calls),
+            cost_usd=_cost(self._calls),
+            charged=charged,
+            agents=tuple(self._agents()),
+            decision=self._decision(),
+            calls=self._calls,
+            reads=account.reads if account else (),
+            stances=account.stances if account else (),
+            changes=account.changes if account else (),
+            mended=account.mended if account else (),
+            attempts=tuple(self._chronicle.attempts),
+            steps=tuple(self._chronicle.steps),
+            retries=tuple(self._chronicle.retries),
+            waits=tuple(self._chronicle.waits),
+        )
+
+    # ── calls and agents ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _call(self, call: Call) -> CallMade:
+        step = self._chronicle.step(call.step)
+        retries = [retry for retry in self._chronicle.retries if step is not None and _within(retry, step)]
+        usage = call.usage
+        return CallMade(
+            step=call.step,
+            role=call.role,
+            purpose=call.purpose,
+            round=call.round,
+            model=call.model,
+            finish=call.finish,
+            failure=call.failure,
+            message=call.message,
+            tokens=None
+            if usage is None
+            else Tokens(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.thought_tokens),
+            cost_usd=call.usd,
+            began=_moment(step.began_ms) if step and step.began_ms else None,
+            began_ms=step.began_ms if step else None,
+            seconds=step.seconds if step else None,
+            retries=len(retries),
+            retries_s=round(sum(retry.wait_s for retry in retries), 3),
+        )
+
+    def _agents(self) -> Iterable[AgentShare]:
+        if self._account is None:
+            return
+        others = [call.role for call in self._calls if call.role not in self._account.roles]
+        for role in dict.fromkeys((*self._account.roles, *others)):
+            calls = [call for call in self._calls if call.role == role]
+            latencies = tuple(call.seconds for call in calls if call.seconds is not None)
+            yield AgentShare(
+                role=role,
+                letter=self._account.letters.get(role, ""),
+                calls=len(calls),
+                failed=sum(bool(call.failure) for call in calls),
+                retries=sum(call.retries for call in calls),
+                tokens=_tokens(calls),
+                cost_usd=_cost(calls),
+                seconds=round(sum(latencies), 3),
+                retries_s=round(sum(call.retries_s for call in calls), 3),
+                latencies_s=latencies,
+            )
+
+    def _decision(self) -> Decision | None:
+        account = self._account
+        if account is None or not account.written_by:
+            return None
+        return Decision(account.page.heading, account.written_by, account.instead_of, account.page.byline)
+
+    # ── times ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _times(self) -> Times:
+        created, finished = self._journal.header.created, self._receipt.finished if self._receipt else ""
+        began = next((attempt.began_ms for attempt in self._chronicle.attempts if attempt.began_ms), None)
+        created_ms = milliseconds(created)
+        last = max((step.ended_ms for step in self._chronicle.steps if step.ended_ms), default=None)
+        spans = [(step.began_ms, step.ended_ms) for step in self._chronicle.steps if step.began_ms and step.ended_ms]
+        return Times(
+            created=created,
+            finished=finished,
+            total_s=max(0, last - created_ms) / 1000 if last else None,
+            queued_s=max(0, began - created_ms) / 1000 if began else None,
+            working_s=_covered_ms(spans) / 1000 if spans else None,
+            waiting_s=round(sum(wait.seconds or 0.0 for wait in self._chronicle.waits), 3),
+        )
+
+    # ── why ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _why(self, live: Live) -> Why:
+        error = self._finish.error if self._finish else None
+        if self._finish is not None and self._finish.cancelled:
+            by = f" by {self._finish.cancelled_by}" if self._finish.cancelled_by else ""
+            return Why("cancelled", f"It was cancelled{by}.")
+        if error is not None:
+            return Why(error.code, f"It failed: {error.message}", error.fix)
+        if self._receipt is None:
+            return self._why_not_yet(live)
+        return self._why_the_rounds_ended()
+
+    def _at_rest(self) -> RunStatus:
+        """The status of a run that no process has."""
+        return "waiting" if self._open_wait() is not None else "queued"
+
+    def _open_wait(self) -> WaitMade | None:
+        waits = self._chronicle.waits
+        return waits[-1] if waits and waits[-1].until_ms is None else None
+
+    def _why_not_yet(self, live: Live) -> Why:
+        wait = self._open_wait()
+        status = live.status or self._at_rest()
+        fix = "" if live.status else "no daemon runs: `council run` goes on with it"
+        if status == "waiting" and wait is not None:
+            until = _moment(wait.since_ms + int(wait.asked_s * 1000))
+            return Why(status, f"It has not stopped: it waits for {wait.reason} until {until}. {wait.error}", fix)
+        words = {"running": "it is being worked on", "queued": "it is queued and goes on when its turn comes"}
+        return Why(status, f"It has not stopped: {words.get(status, f'it is {status}')}.", fix)
+
+    def _why_the_rounds_ended(self) -> Why:
+        account = self._account
+        if account is None:
+            return Why("done", "Its work was done.")
+        if account.stopped:
+            sentence = account.stopped_because[:1].upper() + account.stopped_because[1:]
+            return Why(account.stopped, f"{sentence.rstrip('.')}.", calls_saved=account.calls_saved)
+        if not self._journal.recorded(FINISH):
+            return Why("unknown", "The journal no longer says why; the receipt names no error.")
+        rounds = len({call.round for call in self._calls if call.purpose == "turn"})
+        planned = f"its {rounds} round{'s' if rounds != 1 else ''} took place"
+        return Why("cap", f"{planned[:1].upper()}{planned[1:]}, and the decision was written.")
+
+
+def _within(retry: RetryMade, step: StepTaken) -> bool:
+    if retry.step != step.name or step.began_ms is None or step.ended_ms is None:
+        return False
+    return step.began_ms <= retry.at_ms <= step.ended_ms
+
+
+def _tokens(calls: Sequence[CallMade]) -> Tokens:
+    known = [call.tokens for call in calls if call.tokens is not None]
+    return Tokens(
+        input=sum(tokens.input for tokens in known),
+        output=sum(tokens.output for tokens in known),
+        cached=sum(tokens.cached for tokens in known),
+        thought=sum(tokens.thought for tokens in known),
+        unknown_calls=len(calls) - len(known),
+    )
+
+
+def _cost(calls: Sequence[CallMade]) -> float | None:
+    known = [call.cost_usd for call in calls if call.cost_usd is not None]
+    return round(sum(known), 9) if len(known) == len(calls) else None
+
+
+def _covered_ms(spans: Sequence[tuple[int, int]]) -> int:
+    """How long at least one of the spans lasted."""
+    covered, until = 0, 0
+    for began, ended in sorted(spans):
+        covered += max(0, ended - max(began, until))
+        until = max(until, ended)
+    return covered
+
+
+def _moment(ms: int) -> str:
+    return timestamp(datetime.fromtimestamp(ms / 1000, UTC))

@@ -1,0 +1,216 @@
+"""An explanation for the terminal. Every text of agents, files and providers is one plain line without control characters
+before it is shown, and never read as markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TextIO
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from council.reports.explain import AgentShare, Explanation
+from council.reports.words import (
+    Moment,
+    asked_for,
+    change_words,
+    charged_line,
+    clock,
+    cost,
+    delays,
+    duration,
+    lines_read,
+    mended_words,
+    number,
+    outcome_of,
+    plain,
+    spent_line,
+    status_line,
+    step_words,
+    time_line,
+    timeline,
+)
+
+_STATUS_STYLES = {
+    "succeeded": "bold green",
+    "degraded": "bold yellow",
+    "failed": "bold red",
+    "cancelled": "bold magenta",
+}
+_MARKS = {
+    "done": ("●", "green"),
+    "failed": ("✗", "bold red"),
+    "retry": ("↻", "yellow"),
+    "wait": ("◌", "yellow"),
+    "attempt": ("▶", "cyan"),
+    "cut": ("╳", "yellow"),
+}
+_BAR_CHARS = 16
+
+
+def show(explanation: Explanation, stream: TextIO, *, columns: int, coloured: bool) -> None:
+    """Prints the whole explanation, `columns` wide."""
+    console = console_of(stream, columns=columns, coloured=coloured)
+    for part in _parts(explanation):
+        console.print(part)
+
+
+def console_of(stream: TextIO, *, columns: int, coloured: bool) -> Console:
+    """A console that reads nothing as markup, and colours only where it is asked to."""
+    return Console(
+        file=stream,
+        width=columns,
+        color_system="standard" if coloured else None,
+        force_terminal=coloured,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+
+
+def _parts(told: Explanation) -> Iterator[RenderableType]:
+    yield _head(told)
+    if told.missing:
+        yield section("What is missing", [_line(sentence, "yellow") for sentence in told.missing])
+    yield section("Why it stopped", _why(told))
+    if told.agents:
+        yield section("Who spent what", [_agents(told.agents), faint(spent_line(told)), faint(charged_line(told))])
+    yield section("What happened", [_timeline(timeline(told))])
+    if told.reads:
+        yield section("Who read what", [_reads(told)])
+    if any(stance.key for stance in told.stances):
+        yield section("Where they stood", [_stances(told)])
+    if told.changes:
+        yield section("Changes of mind", _changes(told))
+    if told.retries or told.waits:
+        yield section("Retries and waits", [_waits(told)])
+    if told.mended:
+        yield section("Repairs", [_line(f"{step_words(m.step)}: {mended_words(m)}") for m in told.mended])
+
+
+def _head(told: Explanation) -> RenderableType:
+    status = Text(told.status, _STATUS_STYLES.get(told.status, "bold cyan"))
+    about = Text.assemble(f"run {told.run_id}  ", status, "  ", (" · ".join(status_line(told)), "dim"))
+    lines = [Text(plain(told.title), "bold"), about, Text(time_line(told), "dim")]
+    if told.artifact and not told.live:
+        lines.append(Text(f"page {plain(told.artifact)}", "dim"))
+    return Group(*lines)
+
+
+def section(title: str, body: Sequence[RenderableType]) -> RenderableType:
+    return Group(
+        Text(""), Text(title, "bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in body if part != Text(""))
+    )
+
+
+def _why(told: Explanation) -> list[RenderableType]:
+    saved = f" Calls saved: {told.why.calls_saved}." if told.why.calls_saved else ""
+    lines = [Text.assemble((f"{told.why.code}  ", "bold"), plain(told.why.sentence, 1_000), saved)]
+    lines += [faint(f"to mend it: {plain(told.why.fix, 500)}")] if told.why.fix else []
+    if told.decision is not None:
+        instead = ""
+        if told.decision.instead_of:
+            instead = f", in place of {' and '.join(told.decision.instead_of)}, whose closing call failed"
+        lines.append(Text(f"The decision was written by {told.decision.written_by}{instead}."))
+    lines += [_line(f"note: {note.replace('**', '')}", "yellow") for note in told.notes]
+    return list(lines)
+
+
+def _agents(agents: Sequence[AgentShare]) -> Table:
+    table = table_of("agent", ">calls", ">in", ">cached", ">out", ">thought", ">cost", ">time", "")
+    longest = max((agent.seconds for agent in agents), default=0.0)
+    for agent in agents:
+        letter = f" ({agent.letter})" if agent.letter else ""
+        failed = f" ({agent.failed} failed)" if agent.failed else ""
+        bar = "▇" * round(_BAR_CHARS * agent.seconds / longest) if longest else ""
+        tokens = agent.tokens
+        table.add_row(
+            Text(f"{agent.role or 'memory'}{letter}"),
+            Text(f"{agent.calls}{failed}", "red" if agent.failed else ""),
+            number(tokens.input),
+            number(tokens.cached),
+            number(tokens.output),
+            number(tokens.thought),
+            cost(agent.cost_usd),
+            duration(agent.seconds),
+            Text(bar, "cyan"),
+        )
+    return table
+
+
+def _timeline(moments: Sequence[Moment]) -> Table:
+    table = table_of("at (UTC)", ">took", "", "")
+    for moment in moments:
+        sign, style = _MARKS[moment.mark]
+        what = Text(moment.what, "bold" if moment.mark == "attempt" else "")
+        if moment.detail:
+            what.append(f"  {moment.detail}", "red" if moment.mark == "failed" else "dim")
+        if moment.faint:
+            what.stylize("dim")
+        took = duration(moment.seconds) if moment.seconds is not None else ""
+        table.add_row(Text(clock(moment.at_ms), "dim"), Text(took), Text(sign, style), what)
+    return table
+
+
+def _reads(told: Explanation) -> Table:
+    table = table_of("id", "what", "asked by", "brought")
+    for read in told.reads:
+        by = read.asked_by if not read.round else f"{read.asked_by}, round {read.round}"
+        what = asked_for(read) if read.error_code or not read.path else lines_read(read)
+        style = "red" if read.error_code else ""
+        table.add_row(Text(read.id or read.repeats or "–"), Text(what), Text(by), Text(outcome_of(read), style))
+    return table
+
+
+def _stances(told: Explanation) -> Table:
+    table = table_of(">round", "agent", "position", ">confidence", "evidence")
+    for stance in told.stances:
+        who = stance.role + (", devil's advocate" if stance.advocate else "")
+        if not stance.key:
+            table.add_row(str(stance.round), Text(who), Text("not stated", "dim"), "", "")
+            continue
+        evidence = ", ".join(stance.evidence) or "none named"
+        table.add_row(
+            str(stance.round), Text(who), Text(plain(stance.position)), f"{stance.confidence:.2f}", Text(evidence)
+        )
+    return table
+
+
+def _changes(told: Explanation) -> list[RenderableType]:
+    return [
+        Text.assemble(
+            (f"{change.role}, round {change.round}: ", "bold"),
+            (change_words(change), "" if change.evidence else "yellow"),
+        )
+        for change in told.changes
+    ]
+
+
+def _waits(told: Explanation) -> Table:
+    table = table_of("at (UTC)", ">waited", "what", "what was said")
+    for moment in delays(told):
+        waited = duration(moment.seconds) if moment.seconds is not None else "still waits"
+        table.add_row(Text(clock(moment.at_ms), "dim"), waited, Text(moment.what), Text(moment.detail, "dim"))
+    return table
+
+
+def table_of(*columns: str) -> Table:
+    """A heading that begins with `>` is of a column of figures."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
+    for column in columns:
+        figures = column.startswith(">")
+        table.add_column(
+            column.removeprefix(">"), justify="right" if figures else "left", no_wrap=figures, overflow="fold"
+        )
+    return table
+
+
+def _line(text: str, style: str = "") -> Text:
+    return Text(plain(text, 1_000), style)
+
+
+def faint(text: str) -> Text:
+    return Text(text, "dim")

@@ -1,0 +1,124 @@
+"""`council report --html`: one page with everything that an explanation says, its charts, the decision and the transcript.
+
+Self-contained: no script, no remote load; a policy in the page itself forbids both. Everything from agents, files and
+providers is escaped by the template engine, by ElementTree (charts) or by a Markdown parser without HTML, links and images.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from council import __version__
+from council.artifacts.page import Request, Speech
+from council.reports import charts, words
+from council.reports.agent_markdown import AgentMarkdown
+from council.reports.explain import Explained, Explanation
+from council.safety.untrusted import plain_line
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+def render_html(explained: Explained) -> str:
+    """The whole page."""
+    told, page = explained.explanation, explained.page
+    markdown = AgentMarkdown([read.id for read in told.reads if read.id])
+    style = (_TEMPLATES / "report.css").read_text(encoding="utf-8")
+    template = _environment(markdown).get_template("report.html")
+    return template.render(
+        told=told,
+        page=page,
+        speech=lambda entry: isinstance(entry, Speech),
+        asked=_asked,
+        style=Markup(style),  # noqa: S704  our own file
+        policy=_policy(style),
+        tiles=list(_tiles(told)),
+        positions=charts.positions(told),
+        stances_chart=_chart(charts.stances_chart(told)),
+        timeline_chart=_chart(charts.timeline_chart(told)),
+        tokens_chart=_chart(charts.tokens_chart(told.agents)),
+        latency_chart=_chart(charts.latency_chart(told)),
+        moments=words.timeline(told),
+        delays=words.delays(told),
+        about=list(words.status_line(told)),
+        version=__version__,
+    )
+
+
+def _environment(markdown: AgentMarkdown) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        markdown=markdown,
+        inline=markdown.inline,
+        plain=lambda text, max_chars=1_000: plain_line(str(text), max_chars),
+        duration=words.duration,
+        cost=words.cost,
+        number=words.number,
+        clock=words.clock,
+        lines_read=words.lines_read,
+        outcome=words.outcome_of,
+        change=words.change_words,
+        mended=words.mended_words,
+        asked_for=words.asked_for,
+        step=words.step_words,
+    )
+    environment.globals.update(spent_line=words.spent_line, charged_line=words.charged_line, time_line=words.time_line)
+    return environment
+
+
+def _policy(style: str) -> str:
+    """Nothing but this style sheet: no script, no image, no font, no frame, no form."""
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+
+
+def _chart(svg: str | None) -> Markup | None:
+    return None if svg is None else Markup(svg)  # noqa: S704  ElementTree escaped it
+
+
+def _asked(entry: Request) -> str:
+    return words.without_brackets(plain_line(entry.spelling, 300))
+
+
+def _tiles(told: Explanation) -> Iterator[dict[str, Any]]:
+    tokens, times = told.tokens, told.times
+    yield {
+        "label": "time",
+        "value": words.duration(times.total_s),
+        "note": f"at work {words.duration(times.working_s)}",
+    }
+    if not told.agents:
+        return
+    unknown = f"{tokens.unknown_calls} without a count" if tokens.unknown_calls else "all counted"
+    yield {"label": "calls", "value": words.number(told.calls_counted), "note": unknown}
+    total = tokens.input + tokens.output
+    yield {"label": "tokens", "value": words.number(total), "note": f"{tokens.input:,} in, {tokens.output:,} out"}
+    note = "USD, by the prices of the run" if told.cost_usd else "nothing to pay"
+    if told.cost_usd is None:
+        note = (
+            f"{words.cost(told.charged.cost_usd)} charged to the budget" if told.charged.cost_usd else "no price known"
+        )
+    yield {"label": "cost", "value": words.cost(told.cost_usd).removesuffix(" USD"), "note": note}
+    unexplained = sum(not change.evidence for change in told.changes)
+    note = f"{unexplained} unexplained" if unexplained else "all on new evidence" if told.changes else "nobody moved"
+    yield {"label": "minds changed", "value": str(len(told.changes)), "note": note}
+    refused = sum(bool(read.error_code) for read in told.reads)
+    yield {"label": "reads", "value": str(len(told.reads) - refused), "note": f"{refused} refused"}
+    waited = sum(retry.wait_s for retry in told.retries) + times.waiting_s
+    yield {
+        "label": "retries, waits",
+        "value": f"{len(told.retries)}, {len(told.waits)}",
+        "note": f"{words.duration(waited)} waited" if waited else "none",
+    }

@@ -1,0 +1,160 @@
+"""`council stats`: sums over many runs, from rows of the ledger alone. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from council.engine.ledger import Entry
+
+FORMAT = 1  # raised when a key of the JSON changes its meaning or goes
+_MOST = 5
+_OUTDATED = "The ledger was written by an older version: models and cached tokens come with the next `council run`."
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """`cost_usd` is the sum of what is known; `cost_unknown_runs` made calls whose price or tokens nobody knows, so it is a
+    lower bound when that is not 0. `cached` is part of `input`; `unknown_calls` have no count of tokens."""
+
+    runs: int
+    calls: int
+    input: int
+    output: int
+    cached: int
+    unknown_calls: int
+    cost_usd: float
+    cost_unknown_runs: int
+
+
+class OfModel(msgspec.Struct, frozen=True):
+    """`model` is empty for runs that made no call, or whose row an older version wrote."""
+
+    model: str
+    spent: Spent
+
+
+class OfDay(msgspec.Struct, frozen=True):
+    """A day (UTC) by admission."""
+
+    day: str
+    by_status: dict[str, int]
+    spent: Spent
+
+
+class Durations(msgspec.Struct, frozen=True):
+    """From admission to receipt, waits in the queue included, of runs that came to an end by themselves. None: no such run.
+    To the second, nearest rank."""
+
+    runs: int
+    p50_s: int | None
+    p90_s: int | None
+    longest_s: int | None
+
+
+class MostUsed(msgspec.Struct, frozen=True):
+    """Names with their runs, most first, at most five of each."""
+
+    lanes: dict[str, int]
+    types: dict[str, int]
+    command_files: dict[str, int]
+    errors: dict[str, int]
+
+
+class Stats(msgspec.Struct, frozen=True):
+    """The JSON of `council stats --json`. `since` is empty for all runs; `first` and `last` are the admissions of the first
+    and the last run counted."""
+
+    format: int
+    since: str
+    first: str
+    last: str
+    by_status: dict[str, int]
+    spent: Spent
+    durations: Durations
+    models: tuple[OfModel, ...]
+    days: tuple[OfDay, ...]
+    most_used: MostUsed
+    notes: tuple[str, ...]
+
+
+def stats(entries: Iterable[Entry], since: str, *, is_outdated: bool = False) -> Stats:
+    """`entries`: rows in the order of their admission. Control commands (`cancel`, `resume`, …) are no runs and not counted.
+    `is_outdated`: the rows lack what this version would have noted."""
+    runs = [entry for entry in entries if entry.lane]
+    notes = (_OUTDATED,) if is_outdated else ()
+    return Stats(
+        format=FORMAT,
+        since=since,
+        first=runs[0].created if runs else "",
+        last=runs[-1].created if runs else "",
+        by_status=_by_status(runs),
+        spent=_spent(runs),
+        durations=_durations(runs),
+        models=tuple(sorted(_models(runs), key=lambda model: -model.spent.runs)),
+        days=tuple(_days(runs)),
+        most_used=MostUsed(
+            lanes=_most(entry.lane for entry in runs),
+            types=_most(entry.type for entry in runs),
+            command_files=_most(entry.file for entry in runs),
+            errors=_most(entry.error for entry in runs),
+        ),
+        notes=notes,
+    )
+
+
+def _spent(runs: Sequence[Entry]) -> Spent:
+    return Spent(
+        runs=len(runs),
+        calls=sum(run.calls for run in runs),
+        input=sum(run.tokens_in for run in runs),
+        output=sum(run.tokens_out for run in runs),
+        cached=sum(run.tokens_cached for run in runs),
+        unknown_calls=sum(run.unknown_calls for run in runs),
+        cost_usd=round(sum(run.cost_usd or 0.0 for run in runs), 9),
+        cost_unknown_runs=sum(run.calls > 0 and run.cost_usd is None for run in runs),
+    )
+
+
+def _models(runs: Sequence[Entry]) -> Iterable[OfModel]:
+    for model, of_model in _grouped(runs, lambda run: run.model).items():
+        yield OfModel(model, _spent(of_model))
+
+
+def _days(runs: Sequence[Entry]) -> Iterable[OfDay]:
+    for day, of_day in _grouped(runs, lambda run: run.created[:10]).items():
+        yield OfDay(day, _by_status(of_day), _spent(of_day))
+
+
+def _grouped(runs: Sequence[Entry], key: Callable[[Entry], str]) -> Mapping[str, list[Entry]]:
+    groups: dict[str, list[Entry]] = {}
+    for run in runs:
+        groups.setdefault(key(run), []).append(run)
+    return groups
+
+
+def _by_status(runs: Sequence[Entry]) -> dict[str, int]:
+    return dict(Counter(run.status for run in runs).most_common())
+
+
+def _most(names: Iterable[str]) -> dict[str, int]:
+    return dict(Counter(filter(None, names)).most_common(_MOST))
+
+
+def _durations(runs: Sequence[Entry]) -> Durations:
+    took = sorted(_seconds(run) for run in runs if run.finished and run.status in ("succeeded", "degraded", "failed"))
+    return Durations(len(took), _rank(took, 0.5), _rank(took, 0.9), took[-1] if took else None)
+
+
+def _seconds(run: Entry) -> int:
+    took = datetime.fromisoformat(run.finished) - datetime.fromisoformat(run.created)
+    return max(0, round(took.total_seconds()))
+
+
+def _rank(ordered: Sequence[int], share: float) -> int | None:
+    """The nearest rank: the smallest value that at least this share does not exceed."""
+    if not ordered:
+        return None
+    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]

@@ -1,0 +1,297 @@
+"""How figures and times read, and the timeline of an explanation in sentences: the same for the terminal and the page. Pure.
+
+Texts of agents, files and providers come out as one plain line each, cut to a length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from council.artifacts.account import Mended, MindChanged, Read
+from council.reports.chronicle import AttemptMade, RetryMade, StepTaken, WaitMade
+from council.reports.explain import CallMade, Explanation
+from council.safety.untrusted import plain_line
+
+NOT_KNOWN = "–"
+UNEXPLAINED = "unexplained: it names no evidence that was new to it"
+STEWARD = "STEWARD"
+Mark = Literal["done", "failed", "retry", "wait", "attempt", "cut"]
+_TURN = re.compile(r"round/([0-9]+)/([^/]+)")
+_REPAIR = re.compile(r"(.+)/repair/([0-9]+)")
+_MAX_CHARS = 300
+_OWN_STEPS = {
+    "start": "personas, memory, tools and model are read",
+    "window": "the model's window is measured",
+    "sources": "the files that were read are looked at again",
+    "stopped": "the budget ends the rounds",
+    "finish": "the work is over",
+    "memory/summary": "older tasks are summarised",
+}
+_ENDED = {
+    "finished": "came to its end",
+    "waiting": "ended in a wait",
+    "handed back": "the process was asked to stop",
+    "cut off": "cut off: the process ended, or the disk took no more",
+    "under way": "under way",
+}
+_BECAUSE = {
+    "start": "begins",
+    "restart": "goes on after a restart",
+    "wait over": "goes on after the wait",
+    "resume": "is resumed",
+    "retry": "is retried",
+}
+_NOT_DONE = {
+    "parked": "not answered: the run waits",
+    "cut off": "cut off; it is taken again",
+    "under way": "under way",
+    "not recorded": "ended without an answer",
+}
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A line of the timeline. `at_ms` None: the journal does not say when. `faint`: bookkeeping, or done anew later."""
+
+    at_ms: int | None
+    seconds: float | None
+    mark: Mark
+    what: str
+    detail: str = ""
+    faint: bool = False
+
+
+def plain(text: str, max_chars: int = _MAX_CHARS) -> str:
+    return plain_line(text, max_chars)
+
+
+def number(value: int | None) -> str:
+    return NOT_KNOWN if value is None else f"{value:,}"
+
+
+def duration(seconds: float | None) -> str:
+    """To two or three figures: `0.24 s`, `12.3 s`, `2 min 38 s`, `3 h 05 min`."""
+    if seconds is None:
+        return NOT_KNOWN
+    if seconds < 9.995:
+        return f"{seconds:.2f} s"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min"
+
+
+def cost(usd: float | None) -> str:
+    if usd is None:
+        return "unknown"
+    if usd == 0:
+        return "none"
+    return f"{usd:.2f} USD" if usd >= 1 else f"{usd:.6f} USD"
+
+
+def clock(ms: int | None) -> str:
+    """The time of day (UTC) to a tenth of a second."""
+    if ms is None:
+        return NOT_KNOWN
+    moment = datetime.fromtimestamp(ms / 1000, UTC)
+    return f"{moment:%H:%M:%S}.{moment.microsecond // 100_000}"
+
+
+def lines_read(read: Read) -> str:
+    """`docs/a.md:1-12`, or the request where it was no file."""
+    if read.path and read.id:
+        return f"{plain(read.path)}:{read.first_line}-{read.last_line}"
+    return plain(read.path or read.request, 160)
+
+
+def outcome_of(read: Read) -> str:
+    if read.error_code:
+        return f"refused ({read.error_code}): {plain(read.error)}"
+    return f"given before, as {read.repeats}" if read.repeats else plain(read.title).replace("`", "")
+
+
+def change_words(change: MindChanged) -> str:
+    why = f"on new evidence: {', '.join(change.evidence)}" if change.evidence else UNEXPLAINED
+    return f"from “{plain(change.before)}” to “{plain(change.after)}”, {why}"
+
+
+def mended_words(mended: Mended) -> str:
+    turns = f"{mended.calls} repair turn{'s' if mended.calls != 1 else ''}"
+    if mended.fault:
+        return f"the {mended.what} could not be read after {turns}: {plain(mended.fault)}"
+    if mended.how == "json_repair":
+        return f"the spelling of the {mended.what} was mended, without asking again"
+    return f"the {mended.what} was mended in {turns}"
+
+
+def timeline(explanation: Explanation) -> list[Moment]:
+    """Everything that happened, in the order in which it began; what has no time stays behind what it followed."""
+    facts = _Facts(explanation)
+    moments = [Moment(_created_ms(explanation), explanation.times.queued_s, "attempt", "the command is admitted")]
+    moments += [_attempt(attempt) for attempt in explanation.attempts]
+    moments += [facts.step(step) for step in explanation.steps]
+    return _in_order([*moments, *_delays(explanation)])
+
+
+def delays(explanation: Explanation) -> list[Moment]:
+    """Retries and waits alone."""
+    return _in_order(_delays(explanation))
+
+
+def _delays(explanation: Explanation) -> list[Moment]:
+    return [*map(_wait, explanation.waits), *map(_retry, explanation.retries)]
+
+
+def _retry(retry: RetryMade) -> Moment:
+    what = f"{step_words(retry.step)}: try {retry.attempt} failed ({retry.kind})"
+    return Moment(retry.at_ms, retry.wait_s, "retry", what, plain(retry.error))
+
+
+def _in_order(moments: list[Moment]) -> list[Moment]:
+    known, last = [], 0
+    for position, moment in enumerate(moments):
+        last = moment.at_ms if moment.at_ms is not None else last
+        known.append((last, position, moment))
+    return [moment for _, _, moment in sorted(known, key=lambda item: item[:2])]
+
+
+def _created_ms(explanation: Explanation) -> int:
+    return int(datetime.fromisoformat(explanation.times.created).timestamp() * 1000)
+
+
+def _attempt(attempt: AttemptMade) -> Moment:
+    because = _BECAUSE.get(attempt.because, attempt.because)
+    where = f" from {attempt.retry_from}" if attempt.retry_from else ""
+    return Moment(
+        attempt.began_ms, None, "attempt", f"attempt {attempt.number} {because}{where}", attempt_end(attempt.ended)
+    )
+
+
+def attempt_end(ended: str) -> str:
+    return _ENDED.get(ended, ended)
+
+
+def _wait(wait: WaitMade) -> Moment:
+    over = "" if wait.until_ms is not None else f" for {duration(wait.asked_s)}, and still does"
+    return Moment(wait.since_ms, wait.seconds, "wait", f"the run waits for {wait.reason}{over}", plain(wait.error))
+
+
+def step_words(name: str) -> str:
+    """A step's name for a person."""
+    repair = _REPAIR.fullmatch(name)
+    if repair is not None:
+        return f"{step_words(repair[1])}, repair turn {repair[2]}"
+    turn = _TURN.fullmatch(name)
+    if turn is not None:
+        return f"{plain(turn[2], 60)}, round {turn[1]}"
+    if name.partition("/")[0] == "synthesis":
+        role = name.partition("/")[2]
+        return f"the closing call{f' of {plain(role, 60)}' if role else ''}"
+    return _OWN_STEPS.get(name, plain(name, 100))
+
+
+class _Facts:
+    """What is known of a step beside its times."""
+
+    def __init__(self, explanation: Explanation) -> None:
+        self._calls = {call.step: call for call in explanation.calls}
+        self._reads = {read.step: read for read in explanation.reads}
+
+    def step(self, step: StepTaken) -> Moment:
+        if step.outcome != "done":
+            return Moment(step.began_ms, step.seconds, "cut", self._words(step.name), _NOT_DONE[step.outcome])
+        if step.again:
+            return Moment(step.began_ms, step.seconds, "done", self._words(step.name), "taken again later", faint=True)
+        call, read = self._calls.get(step.name), self._reads.get(step.name)
+        if call is not None:
+            mark: Mark = "failed" if call.failure else "done"
+            return Moment(step.began_ms, step.seconds, mark, self._words(step.name), call_words(call))
+        if read is not None:
+            mark = "failed" if read.error_code else "done"
+            return Moment(step.began_ms, step.seconds, mark, self._words(step.name), _brought(read))
+        return Moment(step.began_ms, step.seconds, "done", self._words(step.name), faint=step.name in _OWN_STEPS)
+
+    def _words(self, name: str) -> str:
+        read = self._reads.get(name)
+        if read is not None:
+            asks = "gives" if read.asked_by == STEWARD else "asks for"
+            return f"{plain(read.asked_by, 60)} {asks} {asked_for(read)}"
+        call = self._calls.get(name)
+        if call is not None and call.purpose == "closing":
+            return f"{plain(call.role, 60)} writes the decision"
+        return step_words(name)
+
+
+def asked_for(read: Read) -> str:
+    """A request without its brackets."""
+    return without_brackets(plain(read.request, 200))
+
+
+def without_brackets(asked: str) -> str:
+    inner = re.fullmatch(r"\[ORCHESTRATOR_REQUEST:\s*(.*)\]", asked, re.IGNORECASE)
+    return inner[1] if inner else asked
+
+
+def _brought(read: Read) -> str:
+    return f"{read.id}: {outcome_of(read)}" if read.id else outcome_of(read)
+
+
+def call_words(call: CallMade) -> str:
+    if call.failure:
+        return f"failed ({call.failure}): {plain(call.message)}"
+    if call.tokens is None:
+        return "answered; the provider counted no tokens"
+    cut = ", cut off at its token limit" if call.finish == "length" else ""
+    return f"{call.tokens.input:,} tokens in, {call.tokens.output:,} out{cut}"
+
+
+def status_line(explanation: Explanation) -> Iterator[str]:
+    """Protocol, members, rounds, model: what is known of them."""
+    if explanation.protocol:
+        members = len(explanation.agents) - sum(agent.role == "" for agent in explanation.agents)
+        yield explanation.protocol
+        yield f"{members} member{'s' if members != 1 else ''}"
+        yield f"{explanation.rounds} of {explanation.max_rounds} round{'s' if explanation.max_rounds != 1 else ''}"
+    else:
+        yield f"a {explanation.type} command"
+    if explanation.model:
+        yield plain(explanation.model, 100)
+
+
+def spent_line(explanation: Explanation) -> str:
+    tokens = explanation.tokens
+    unknown = f", {tokens.unknown_calls} of them without a count" if tokens.unknown_calls else ""
+    return (
+        f"{explanation.calls_counted} calls{unknown}; {tokens.input:,} tokens in ({tokens.cached:,} cached), "
+        f"{tokens.output:,} out ({tokens.thought:,} thought); cost {cost(explanation.cost_usd)}"
+    )
+
+
+def charged_line(explanation: Explanation) -> str:
+    """What the budget counts beside the calls that count, empty when that is the same."""
+    charged = explanation.charged
+    tokens = explanation.tokens.input + explanation.tokens.output
+    if (charged.calls, charged.tokens) == (explanation.calls_counted, tokens) or not charged.calls:
+        return ""
+    return (
+        f"charged to the budget: {charged.calls} calls, {charged.tokens:,} tokens, cost {cost(charged.cost_usd)} (tries that "
+        f"failed, calls that were cut off and earlier attempts included)"
+    )
+
+
+def time_line(explanation: Explanation) -> str:
+    times = explanation.times
+    began = times.created.replace("T", " ").replace("Z", "")
+    parts = [f"queued {duration(times.queued_s)}", f"at work {duration(times.working_s)}"]
+    retried = sum(retry.wait_s for retry in explanation.retries)
+    parts += [f"{duration(retried)} of it between tries"] if retried else []
+    parts += [f"parked {duration(times.waiting_s)}"] if explanation.waits else []
+    total = f"{duration(times.total_s)} in all" if times.total_s is not None else "no time is known"
+    return f"{began} UTC, {total}: {', '.join(parts)}"

@@ -1,0 +1,486 @@
+"""`council explain`, `council report` and `council stats`: what a run says of itself afterwards, and while it goes on."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element
+
+import html5lib
+import pytest
+
+from council.engine.journal import encode_line, read_records
+from council.engine.records import StepDone
+from tests.e2e.eventful import HOSTILE, SETTINGS, make_eventful_run, role_of, said, stance
+from tests.fake_gemini import FakeGemini, error, slow, text
+from tests.harness import Daemon, command, drop_command, environment, make_home, receipts, run_cli, wait_until
+
+X = "{http://www.w3.org/1999/xhtml}"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@dataclass(frozen=True)
+class Told:
+    """The eventful run, explained once for all tests that only look."""
+
+    home: Path
+    receipt: dict[str, Any]
+    json: dict[str, Any]
+    text: str
+    html: str
+
+    @property
+    def run_id(self) -> str:
+        return str(self.receipt["run_id"])
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+    home = make_home(tmp_path_factory.mktemp("eventful") / "home", settings=SETTINGS)
+    with FakeGemini() as fake:
+        env = environment(GEMINI_API_KEY="test-key-0123456789abcdef", GOOGLE_GEMINI_BASE_URL=fake.url)
+        receipt = make_eventful_run(home, fake, env)
+        asked = len(fake.requests)
+        shown = run_cli("explain", receipt["run_id"][:18], cwd=home, env=environment(COLUMNS="160"))
+        page = run_cli("report", "--html", "-o", "-", cwd=home)
+        explanation = explain(home)
+        assert len(fake.requests) == asked
+    assert (shown.returncode, page.returncode) == (0, 0), shown.stderr + page.stderr
+    return Told(home, receipt, explanation, shown.stdout, page.stdout)
+
+
+def explain(home: Path, run: str = "last") -> dict[str, Any]:
+    done = run_cli("explain", run, "--json", cwd=home)
+    assert done.returncode == 0, done.stderr
+    value = json.loads(done.stdout)
+    assert isinstance(value, dict)
+    return value
+
+
+def run_once(home: Path, env: dict[str, str], body: dict[str, Any], *, code: int = 0) -> dict[str, Any]:
+    drop_command(home, body)
+    done = run_cli("run", "--once", cwd=home, env={**env, "COUNCIL_MODEL_ATTEMPTS": "1"})
+    assert done.returncode == code, done.stderr
+    return receipts(home)[-1]
+
+
+def journal_of(home: Path, run_id: str) -> Path:
+    return home / ".council" / "runs" / run_id / "journal.jsonl"
+
+
+# ── what the eventful run says ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_sums_are_those_of_the_receipt(told: Told) -> None:
+    counted = told.receipt["tokens"]
+    tokens = told.json["tokens"]
+    assert {key: tokens[key] for key in ("input", "output", "cached", "unknown_calls")} == counted
+    assert told.json["calls_counted"] == told.receipt["calls"] == 9
+    for key in ("input", "output", "cached", "thought", "unknown_calls"):
+        assert sum(agent["tokens"][key] for agent in told.json["agents"]) == tokens[key]
+    assert tokens["thought"] == sum(call["tokens"]["thought"] for call in told.json["calls"] if call["tokens"]) > 0
+    assert told.json["cost_usd"] is None  # one call was not counted
+    assert "9 calls, 1 of them without a count; 17,300 tokens in (5,766 cached)" in told.text
+
+
+def test_an_agent_costs_what_its_tokens_cost(told: Told) -> None:
+    agents = {agent["role"]: agent for agent in told.json["agents"]}
+    tokens = agents["AUDITOR"]["tokens"]
+    fresh = tokens["input"] - tokens["cached"]
+    usd = (fresh * 0.30 + tokens["cached"] * 0.03 + tokens["output"] * 2.50) / 1e6
+    assert agents["AUDITOR"]["cost_usd"] == pytest.approx(usd)
+    assert (agents["COORDINATOR"]["cost_usd"], agents["COORDINATOR"]["failed"]) == (None, 1)
+
+
+def test_what_was_tried_again_or_cut_off_is_charged_but_not_counted(told: Told) -> None:
+    assert told.json["charged"]["calls"] == 13  # nine, two tries again, one parked, one killed
+    assert told.json["charged"]["tokens"] > told.json["tokens"]["input"] + told.json["tokens"]["output"]
+    assert "charged to the budget: 13 calls" in told.text
+
+
+def test_retries_and_waits_survive_the_kill(told: Told) -> None:
+    retries = [(retry["step"], retry["attempt"], retry["kind"], retry["wait_s"]) for retry in told.json["retries"]]
+    assert retries == [("round/1/STRATEGIST", 1, "overload", 1.0), ("synthesis", 1, "server", 1.0)]
+    [wait] = told.json["waits"]
+    assert (wait["reason"], wait["asked_s"]) == ("provider", 2.0)
+    assert wait["until_ms"] - wait["since_ms"] >= 1900
+    assert "STRATEGIST, round 1: try 1 failed (overload)" in told.text
+    assert "the model is overloaded" in told.text
+    assert "quota exceeded for this minute" in told.text
+    strategist = next(agent for agent in told.json["agents"] if agent["role"] == "STRATEGIST")
+    assert (strategist["retries"], strategist["retries_s"]) == (1, 1.0)
+
+
+def test_the_attempts_say_how_each_began_and_ended(told: Told) -> None:
+    assert [(attempt["because"], attempt["ended"]) for attempt in told.json["attempts"]] == [
+        ("start", "waiting"),
+        ("wait over", "cut off"),
+        ("restart", "finished"),
+    ]
+    assert "attempt 3 goes on after a restart" in told.text
+
+
+def test_each_step_has_its_times_and_what_became_of_it(told: Told) -> None:
+    auditor = [(step["name"], step["outcome"]) for step in told.json["steps"] if step["name"].endswith("AUDITOR")]
+    assert auditor == [
+        ("round/1/AUDITOR", "parked"),
+        ("round/1/AUDITOR", "done"),
+        ("round/2/AUDITOR", "cut off"),
+        ("round/2/AUDITOR", "done"),
+    ]
+    done = [step for step in told.json["steps"] if step["outcome"] == "done"]
+    assert all(0 < step["began_ms"] <= step["ended_ms"] for step in done)
+    strategist = next(call for call in told.json["calls"] if call["step"] == "round/1/STRATEGIST")
+    assert strategist["seconds"] >= 1.0  # the wait between its two tries
+
+
+def test_who_read_what_and_what_was_refused(told: Told) -> None:
+    reads = [(read["id"], read["path"], read["asked_by"], read["error_code"]) for read in told.json["reads"]]
+    assert reads == [
+        ("E1", "docs/needs.md", "STEWARD", ""),
+        ("E2", "docs/costs.md", "COORDINATOR", ""),
+        ("", "", "COORDINATOR", "denied"),
+    ]
+    assert "docs/costs.md:1-2" in told.text
+    assert "READ_FILE(.env)" in told.text
+    assert "refused (denied): Path '.env' is refused" in told.text
+
+
+def test_changes_of_mind_name_their_evidence_or_are_unexplained(told: Told) -> None:
+    changes = [(change["role"], change["round"], change["evidence"]) for change in told.json["changes"]]
+    assert changes == [("COORDINATOR", 2, ["E2"]), ("STRATEGIST", 2, [])]
+    assert "COORDINATOR, round 2: from “Disk.” to “Tape.”, on new evidence: E2" in told.text
+    assert "STRATEGIST, round 2: from “Disk.” to “Tape.”, unexplained" in told.text
+
+
+def test_the_repaired_stance_and_the_stand_in_are_named(told: Told) -> None:
+    [mended] = told.json["mended"]
+    assert (mended["step"], mended["what"], mended["how"], mended["calls"]) == (
+        "round/1/AUDITOR",
+        "stance",
+        "turn_1",
+        1,
+    )
+    assert told.json["decision"]["written_by"] == "STRATEGIST"
+    assert told.json["decision"]["instead_of"] == ["COORDINATOR"]
+    assert "written by STRATEGIST, in place of COORDINATOR, whose closing call failed" in told.text
+    assert told.json["why"]["code"] == "cap"
+    assert (told.json["status"], told.json["missing"]) == ("degraded", [])
+
+
+def test_the_json_is_one_line_with_a_format(told: Told) -> None:
+    assert told.json["format"] == 1
+    documented = (Path(__file__).parents[2] / "docs" / "explain.md").read_text()
+    assert [key for key in told.json if f"`{key}`" not in documented] == []
+
+
+# ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def page(told: Told) -> Element:
+    tree: Element = html5lib.parse(told.html)
+    return tree
+
+
+def test_nothing_in_the_page_can_run_or_load(page: Element, told: Told) -> None:
+    assert HOSTILE in "".join(page.itertext())  # it is there, as text
+    tags = {element.tag.rpartition("}")[2] for element in page.iter() if isinstance(element.tag, str)}
+    assert tags.isdisjoint(
+        {"script", "img", "iframe", "object", "embed", "link", "base", "form", "input", "foreignObject"}
+    )
+    assert tags.isdisjoint({"animate", "set", "use", "image", "audio", "video", "source", "style"} - {"style"})
+    names = {name for element in page.iter() for name in element.attrib}
+    assert not [name for name in names if name.lower().startswith("on")]
+    assert names.isdisjoint({"src", "srcset", "style", "action", "formaction", "ping", "background", "data"})
+    targets = {value for element in page.iter() for name, value in element.attrib.items() if name.endswith("href")}
+    assert targets == {"#E1", "#E2"}
+    assert "http://evil.test" not in "".join(value for element in page.iter() for value in element.attrib.values())
+
+
+def test_the_policy_of_the_page_forbids_all_but_its_own_style(page: Element) -> None:
+    [policy] = [meta.attrib["content"] for meta in page.iter(f"{X}meta") if "http-equiv" in meta.attrib]
+    [style] = list(page.iter(f"{X}style"))
+    digest = base64.b64encode(hashlib.sha256((style.text or "").encode()).digest()).decode()
+    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+
+
+def test_the_charts_are_named_for_screen_readers_and_have_tables(page: Element) -> None:
+    charts = {svg.attrib["aria-labelledby"]: svg for svg in page.iter(f"{SVG}svg")}
+    assert [name.split("-")[0] for name in charts] == ["stances", "timeline", "tokens", "latency"]
+    ids = {element.attrib["id"] for element in page.iter() if "id" in element.attrib}
+    for name, svg in charts.items():
+        assert svg.attrib["role"] == "img"
+        assert set(name.split()) <= ids
+    described = charts["stances-title stances-desc"].findtext(f"{SVG}desc")
+    assert described is not None
+    assert "STRATEGIST in round 2: position 2, confidence 0.70" in described
+    assert len(list(page.iter(f"{X}table"))) == 5
+
+
+def test_the_page_says_what_the_terminal_says(page: Element) -> None:
+    shown = " ".join("".join(page.itertext()).split())
+    for words in (
+        "in place of COORDINATOR, whose closing call failed",
+        "from “Disk.” to “Tape.”, on new evidence: E2",
+        "unexplained: it names no evidence that was new to it",
+        "refused (denied): Path '.env' is refused",
+        "STRATEGIST, round 1: try 1 failed (overload)",
+        "quota exceeded for this minute",
+        "the stance was mended in 1 repair turn",
+        "attempt 3 goes on after a restart",
+        "Tape costs 9 EUR per TB.",
+        "My colleagues are right, all of them.",
+    ):
+        assert words in shown
+    assert "ORCHESTRATOR_REQUEST" not in shown  # a page in the home may be read by an agent
+
+
+def test_the_transcript_is_folded(page: Element) -> None:
+    folded = [element for element in page.iter(f"{X}details") if element.attrib.get("class") == "turns"]
+    assert ["".join(details[0].itertext()) for details in folded] == ["Round 1", "Round 2"]
+    assert not any("open" in details.attrib for details in folded)
+
+
+def test_the_page_goes_where_it_is_wanted(told: Told, tmp_path: Path) -> None:
+    target = tmp_path / "why.html"
+    done = run_cli("report", told.run_id, "--html", "-o", str(target), cwd=told.home)
+    assert (done.returncode, target.read_text()) == (0, told.html)
+    for arguments, said_so in (
+        (("report", "last"), "--html"),
+        (("report", "last", "--html", "-o", str(tmp_path)), "is a folder"),
+        (("report", "last", "--html", "-o", str(tmp_path / "none" / "a.html")), "there is no folder"),
+    ):
+        refused = run_cli(*arguments, cwd=told.home)
+        assert refused.returncode == 2
+        assert said_so in refused.stderr
+
+
+# ── runs that did not come to a good end ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_run_that_goes_on_is_explained_as_far_as_it_is(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    fake.reply = lambda request: slow(30) if role_of(request) == "STRATEGIST" else said(stance("So.", "Yes."), 100, 10)
+    drop_command(home, command())
+    with Daemon(home, env=env) as daemon:
+        run_id = daemon.wait("turn_started", role="STRATEGIST")["run_id"]
+        now = explain(home, run_id)
+        assert (now["status"], now["live"], now["why"]["code"]) == ("running", True, "running")
+        assert now["tokens"]["input"] == 100
+        assert [step["name"] for step in now["steps"] if step["outcome"] == "under way"] == ["round/1/STRATEGIST"]
+        assert "it is being worked on" in run_cli("explain", run_id, cwd=home).stdout
+        daemon.kill()
+    later = explain(home, run_id)
+    assert (later["status"], later["why"]["fix"]) == ("queued", "no daemon runs: `council run` goes on with it")
+    assert [step["name"] for step in later["steps"] if step["outcome"] == "cut off"] == ["round/1/STRATEGIST"]
+    assert run_cli("report", run_id, "--html", "-o", "-", cwd=home).returncode == 0
+
+
+def test_a_waiting_run_says_what_for_and_until_when(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    fake.reply = lambda request: error(429, retry_after=600, message="come back later")
+    drop_command(home, command())
+    with Daemon(home, env=env) as daemon:
+        run_id = daemon.wait("run_waiting")["run_id"]
+        now = wait_until(
+            lambda: explain(home, run_id) if explain(home, run_id)["status"] == "waiting" else None, "waits"
+        )
+    assert now["why"]["sentence"].startswith("It has not stopped: it waits for provider until ")
+    assert "come back later" in now["why"]["sentence"]
+    assert [wait["until_ms"] for wait in now["waits"]] == [None]
+
+
+def test_a_failed_run_says_why_and_how_to_mend_it(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    fake.reply = lambda request: error(403, reason="BILLING_DISABLED", message="billing is off")
+    receipt = run_once(home, env, command(), code=1)
+    failed = explain(home)
+    assert failed["why"]["code"] == receipt["error"]["code"]
+    assert receipt["error"]["message"] in failed["why"]["sentence"]
+    assert failed["why"]["fix"] == receipt["error"]["fix"] != ""
+    assert failed["calls_counted"] == receipt.get("calls", 0) == 0
+    assert [step["name"] for step in failed["steps"] if step["outcome"] == "not recorded"] == ["round/1/COORDINATOR"]
+
+
+def test_a_cancelled_run_says_by_whom(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    fake.reply = lambda request: slow(30) if role_of(request) == "AUDITOR" else said(stance("So.", "Yes."), 100, 10)
+    drop_command(home, command())
+    with Daemon(home, env=env) as daemon:
+        run_id = daemon.wait("turn_started", role="AUDITOR")["run_id"]
+        assert run_cli("cancel", run_id, cwd=home, env=env).returncode == 0
+    cancelled = explain(home, run_id)
+    assert (cancelled["status"], cancelled["why"]["code"]) == ("cancelled", "cancelled")
+    assert cancelled["tokens"]["input"] == 200
+
+
+def test_a_retry_counts_what_counts_and_shows_what_was_before(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = lambda request: text("first", prompt=100, output=10)
+    run_id = run_once(home, env, command())["run_id"]
+    fake.reply = lambda request: text("second", prompt=1000, output=20)
+    assert run_cli("retry", run_id, "--from", "round/1/AUDITOR", cwd=home, env=env).returncode == 0
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    after = explain(home, run_id)
+    [receipt] = [receipt for receipt in receipts(home) if receipt["run_id"] == run_id]
+    assert after["tokens"]["input"] == receipt["tokens"]["input"] == 2200
+    assert after["charged"]["tokens"] == 4 * 110 + 2 * 1020
+    auditor = [step["again"] for step in after["steps"] if step["name"] == "round/1/AUDITOR"]
+    assert auditor == [True, False]
+    assert [(attempt["because"], attempt["retry_from"]) for attempt in after["attempts"]] == [
+        ("start", ""),
+        ("retry", "round/1/AUDITOR"),
+    ]
+
+
+def test_an_early_stop_says_which_and_what_it_saved(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    (home / "a.md").write_text("It grows.\n")
+    fake.reply = lambda request: text(stance(f"I am {role_of(request)}.", "Tape.", "E1"))
+    body = command(input_artifacts=["a.md"], config={"protocol": "independent", "max_rounds": 3})
+    run_once(home, env, body)
+    told = explain(home)
+    assert (told["why"]["code"], told["why"]["calls_saved"]) == ("unanimity", 5)
+    assert sorted(agent["letter"] for agent in told["agents"]) == ["A", "B", "C"]
+    assert "Calls saved: 5." in run_cli("explain", cwd=home).stdout
+
+
+def test_a_command_without_agents_has_a_timeline_and_no_account(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    run_once(home, env, {"type": "memory", "role": "AUDITOR", "action": "reset"})
+    run_id = receipts(home)[-1]["run_id"]
+    told = explain(home, run_id)
+    assert (told["type"], told["agents"], told["tokens"]["input"]) == ("memory", [], 0)
+    assert told["steps"][-1]["name"] == "finish"
+    assert run_cli("report", run_id, "--html", "-o", "-", cwd=home).returncode == 0
+
+
+# ── journals that are damaged or gone ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def copied(told: Told, tmp_path: Path) -> Path:
+    """A copy of the eventful home, to be damaged."""
+    shutil.copytree(told.home, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def test_a_damaged_journal_is_explained_up_to_the_damage(copied: Path, told: Told) -> None:
+    path = journal_of(copied, told.run_id)
+    lines = path.read_bytes().split(b"\n")
+    at = next(number for number, line in enumerate(lines) if b'"name":"round/2/COORDINATOR","request"' in line)
+    lines[at] = lines[at].replace(b"cheaper", b"dearer!")
+    path.write_bytes(b"\n".join(lines))
+    damaged = explain(copied, told.run_id)
+    assert damaged["missing"][0].startswith(f"The journal is damaged: record {at} (byte ")
+    assert damaged["missing"][1] == "The receipt counts 9 calls, 4 of them can be explained: the journal is damaged."
+    assert (damaged["status"], damaged["calls_counted"]) == ("degraded", 4)
+    assert damaged["why"]["code"] == "unknown"
+    assert f"record {at}" in run_cli("explain", told.run_id, cwd=copied).stdout
+    assert f"record {at}" in run_cli("report", told.run_id, "--html", "-o", "-", cwd=copied).stdout
+
+
+def test_a_large_result_that_is_gone_is_named(copied: Path, told: Told) -> None:
+    path = journal_of(copied, told.run_id)
+    records, _, _ = read_records(path, path.read_bytes())
+    gone = [
+        StepDone(record.name, record.request, record.out, "0" * 64, record.at)
+        if isinstance(record, StepDone) and record.name == "round/2/STRATEGIST"
+        else record
+        for record in records
+    ]
+    path.write_bytes(b"".join(encode_line(record) for record in gone))
+    [blob, differs] = explain(copied, told.run_id)["missing"]
+    assert blob.startswith("A large result is missing: ")
+    assert differs.startswith("The receipt counts 9 calls, 5 of them can be explained")
+
+
+def test_a_journal_of_which_nothing_verifies_is_an_error_with_a_fix(copied: Path, told: Told) -> None:
+    path = journal_of(copied, told.run_id)
+    path.write_bytes(b"x" + path.read_bytes())
+    done = run_cli("explain", told.run_id, cwd=copied)
+    assert done.returncode == 1
+    assert "record 0 does not verify" in done.stderr
+    assert "council repair --set-aside" in done.stderr
+
+
+def test_a_journal_without_times_is_explained_without_them(copied: Path, told: Told) -> None:
+    path = journal_of(copied, told.run_id)
+    lines = path.read_bytes().splitlines()
+    records, _, _ = read_records(path, path.read_bytes())
+    older = [record for record in records if record.__struct_config__.tag != "retry"]
+    assert len(older) == len(lines) - 2
+    path.write_bytes(b"".join(encode_line(without_time(record)) for record in older))
+    explained = explain(copied, told.run_id)
+    assert explained["missing"] == ["Steps that an older version recorded have no times."]
+    assert explained["tokens"] == told.json["tokens"]
+    assert run_cli("explain", told.run_id, cwd=copied).returncode == 0
+    assert "<svg" in run_cli("report", told.run_id, "--html", "-o", "-", cwd=copied).stdout
+
+
+def without_time(record: Any) -> Any:
+    import msgspec
+
+    is_step = record.__struct_config__.tag in ("begin", "done")
+    return msgspec.structs.replace(record, at=0) if is_step else record
+
+
+def test_a_pruned_run_says_what_became_of_it(copied: Path, told: Told) -> None:
+    toml = copied / "council.toml"
+    toml.write_text("keep_runs = 1\n" + toml.read_text())
+    drop_command(copied, {"type": "memory", "role": "AUDITOR", "action": "reset"})
+    assert run_cli("run", "--once", "--model", "offline", cwd=copied).returncode == 0
+    assert run_cli("prune", cwd=copied).returncode == 0
+    done = run_cli("explain", told.run_id, cwd=copied)
+    assert done.returncode == 2
+    assert "was pruned on" in done.stderr
+    assert f"`council show {told.run_id}` prints what stays" in done.stderr
+
+
+def test_an_unknown_run_is_said(told: Told) -> None:
+    done = run_cli("explain", "20200101", cwd=told.home)
+    assert done.returncode == 2
+    assert "no run matches '20200101'" in done.stderr
+
+
+# ── all runs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_sums_over_all_runs_are_those_of_the_receipts(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    (home / "council.toml").write_text(SETTINGS)
+    fake.reply = lambda request: text("words", prompt=100, output=10, cached=40)
+    run_once(home, env, command())
+    run_once(home, env, command(output_artifact_path="artifacts/two.md", session="side"))
+    fake.reply = lambda request: error(403, reason="BILLING_DISABLED")
+    run_once(home, env, command(output_artifact_path="artifacts/three.md"), code=1)
+    run_cli("cancel", "20200101-000000-nowhere0", cwd=home, env=env)  # leaves a receipt that is no run's
+    done = run_cli("stats", "--json", cwd=home)
+    assert done.returncode == 0, done.stderr
+    sums = json.loads(done.stdout)
+    ended = [receipt for receipt in receipts(home) if receipt["type"] == "deliberate"]
+    assert sums["by_status"] == {"succeeded": 2, "failed": 1}
+    assert sums["spent"]["input"] == sum(receipt["tokens"]["input"] for receipt in ended if "tokens" in receipt) == 800
+    assert (sums["spent"]["cached"], sums["spent"]["calls"], sums["spent"]["cost_unknown_runs"]) == (320, 8, 0)
+    assert sums["spent"]["cost_usd"] == pytest.approx(sum(receipt["cost_usd"] for receipt in ended))
+    assert [(model["model"], model["spent"]["runs"]) for model in sums["models"]] == [("gemini:gemini-2.5-flash", 3)]
+    assert [day["spent"]["runs"] for day in sums["days"]] == [3]
+    assert sums["durations"]["runs"] == 3
+    assert sums["most_used"]["lanes"] == {"main": 2, "side": 1}
+    assert sums["most_used"]["errors"] == {"model_billing": 1}
+    shown = run_cli("stats", cwd=home).stdout
+    assert "2 succeeded, 1 failed" in shown
+    assert "8 calls, 800 tokens in (320 cached), 80 out" in shown
+
+
+def test_stats_since_a_time(told: Told, tmp_path: Path) -> None:
+    assert json.loads(run_cli("stats", "--since", "1h", "--json", cwd=told.home).stdout)["spent"]["runs"] == 1
+    assert "No runs since 2999-01-01T00:00:00Z." in run_cli("stats", "--since", "2999-01-01", cwd=told.home).stdout
+    refused = run_cli("stats", "--since", "yesterday", cwd=told.home)
+    assert (refused.returncode, "24h, 7d, 4w" in refused.stderr) == (2, True)
+    unknown = run_cli("stats", cwd=told.home).stdout
+    assert "cost unknown (1 run)" in unknown
+    assert run_cli("stats", cwd=make_home(tmp_path / "empty")).stdout == "No runs.\n"

@@ -1,0 +1,113 @@
+"""What a journal says of time: attempts, waits, steps that were cut off, and what a retry took anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from council.engine.journal import FINISH, encode_line
+from council.engine.records import (
+    EPOCH,
+    FileIdentity,
+    Record,
+    Reopened,
+    Retried,
+    RunHeader,
+    StepBegun,
+    StepDone,
+    Waiting,
+)
+from council.engine.rewriting import changed_records
+from council.errors import JournalDamaged
+from council.reports.chronicle import chronicle_of, read_what_verifies
+
+HEADER = RunHeader(
+    "r", EPOCH, "2026-11-20T22:00:00Z", "main", "deliberate", {}, "h", FileIdentity("c", 1, 2, "s"), "00"
+)
+
+
+def done(name: str, at: int) -> StepDone:
+    return StepDone(name, "", msgspec.Raw(b"null"), at=at)
+
+
+def test_a_stop_a_kill_and_a_wait_end_an_attempt_each_in_its_way() -> None:
+    records: list[Record] = [
+        HEADER,
+        StepBegun("attempt", 1000),
+        StepBegun("a", 1100),
+        done("a", 1300),
+        StepBegun("b", 1400),
+        StepBegun("handback", 1500),
+        StepBegun("attempt", 2000),
+        StepBegun("b", 2100),
+        StepBegun("attempt", 3000),
+        StepBegun("b", 3100),
+        Waiting("provider", "1970-01-01T00:00:03Z", 60.0, "busy"),
+        StepBegun("attempt", 64_000),
+        StepBegun("b", 64_100),
+    ]
+    found = chronicle_of(records, "under way")
+    assert [(attempt.because, attempt.ended) for attempt in found.attempts] == [
+        ("start", "handed back"),
+        ("restart", "cut off"),
+        ("restart", "waiting"),
+        ("wait over", "under way"),
+    ]
+    assert [(step.name, step.outcome, step.seconds) for step in found.steps] == [
+        ("a", "done", 0.2),
+        ("b", "cut off", 0.1),
+        ("b", "cut off", None),
+        ("b", "parked", 0.0),
+        ("b", "under way", None),
+    ]
+    assert [(wait.since_ms, wait.until_ms) for wait in found.waits] == [(3100, 64_000)]
+
+
+def test_a_retry_takes_its_step_and_all_after_it_anew() -> None:
+    records: list[Record] = [
+        HEADER,
+        StepBegun("attempt", 1),
+        done("a", 2),
+        done("b", 3),
+        done(FINISH, 4),
+        Reopened("2026-11-20T22:00:10Z", False, "b"),
+        StepBegun("attempt", 5),
+        done("b", 6),
+        done(FINISH, 7),
+    ]
+    found = chronicle_of(records, "not recorded")
+    assert [(step.name, step.again) for step in found.steps] == [
+        ("a", False),
+        ("b", True),
+        (FINISH, True),
+        ("b", False),
+        (FINISH, False),
+    ]
+    counting = found.step("b")
+    assert counting is not None
+    assert counting.ended_ms == 6
+    assert found.attempts[1].retry_from == "b"
+
+
+def test_what_verifies_is_read_and_the_damage_named(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    good = encode_line(HEADER) + encode_line(done("a", 1))
+    path.write_bytes(good + b"nonsense\n" + encode_line(done("b", 2)) + b"torn")
+    records, damage = read_what_verifies(path)
+    assert len(records) == 2
+    assert damage is not None
+    assert (damage.record, damage.byte, damage.lost_records) == (2, len(good), 2)
+    path.write_bytes(good + b"torn")
+    assert read_what_verifies(path)[1] is None
+    path.write_bytes(b"nonsense\n" + good)
+    with pytest.raises(JournalDamaged):
+        read_what_verifies(path)
+
+
+def test_forgetting_a_text_takes_it_out_of_a_try_too() -> None:
+    retried = Retried("a", 1, 1, 2.0, "server", "it said 555-0172 back")
+    [_, after] = changed_records(Path("j"), [HEADER, retried], lambda text: text.replace("555-0172", "[forgotten]"))
+    assert isinstance(after, Retried)
+    assert after.error == "it said [forgotten] back"

@@ -1,0 +1,66 @@
+"""Sums over rows of the ledger."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from council.cli.stats import moment
+from council.engine.ledger import Entry, Ledger
+from council.errors import UsageError
+from council.reports.stats import stats
+
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+
+
+def row(number: int, seconds: int, **values: object) -> Entry:
+    created = f"2026-11-{number // 10 + 1:02}T00:00:00Z"
+    finished = f"2026-11-{number // 10 + 1:02}T00:{seconds // 60:02}:{seconds % 60:02}Z"
+    base = {"run_id": f"r{number:02}", "status": "succeeded", "type": "deliberate", "lane": "main", "title": "t"}
+    return Entry(**{**base, "created": created, "finished": finished, **values})  # type: ignore[arg-type]
+
+
+def test_half_and_nine_in_ten() -> None:
+    found = stats([row(number, number + 1) for number in range(20)], "")
+    assert (found.durations.p50_s, found.durations.p90_s, found.durations.longest_s) == (10, 18, 20)
+    assert [day.spent.runs for day in found.days] == [10, 10]
+    assert stats([], "").durations.p50_s is None
+
+
+def test_an_unknown_cost_is_not_zero() -> None:
+    rows = [row(1, 1, calls=2, cost_usd=0.5), row(2, 1, calls=2), row(3, 1)]
+    assert stats(rows, "").spent.cost_usd == 0.5
+    assert stats(rows, "").spent.cost_unknown_runs == 1  # the third made no call
+
+
+def test_cancelled_runs_and_control_commands_do_not_bend_the_times() -> None:
+    rows = [row(1, 5), row(2, 50, status="cancelled"), row(3, 0, type="cancel", lane="")]
+    found = stats(rows, "")
+    assert (found.spent.runs, found.durations.longest_s) == (2, 5)
+
+
+def test_since_takes_a_span_or_a_date() -> None:
+    assert moment("", NOW) == ""
+    assert moment("36h", NOW) == "2026-11-19T00:00:00Z"
+    assert moment("2w", NOW) == "2026-11-06T12:00:00Z"
+    assert moment("2026-11-01", NOW) == "2026-11-01T00:00:00Z"
+    assert moment("2026-11-01T02:00:00+02:00", NOW) == "2026-11-01T00:00:00Z"
+    for wrong in ("soon", "7", "7y", "2026-13-01"):
+        with pytest.raises(UsageError):
+            moment(wrong, NOW)
+
+
+def test_a_ledger_of_an_older_version_is_read_for_what_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    Ledger(path).put(row(1, 1, model="m", tokens_cached=3))
+    with sqlite3.connect(path) as db:
+        for column in ("model", "tokens_cached", "unknown_calls"):
+            db.execute(f"ALTER TABLE runs DROP COLUMN {column}")
+    older = Ledger(path, read_only=True)
+    assert older.is_outdated
+    [entry] = older.since("")
+    assert (entry.run_id, entry.model, entry.tokens_cached) == ("r01", "", 0)
+    older.close()
