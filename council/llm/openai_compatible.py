@@ -330,13 +330,16 @@ class OpenAICompatibleModel:
             return self._client
         import httpx2
 
-        url = urlsplit(self._base_url)
-        if url.scheme not in ("http", "https") or not url.hostname:
-            raise self._error("request", f"{self.name} was not called: its base_url is no http or https address.",
-                              fix=f"write it whole into council.toml: [providers.{self._server.name}] base_url")  # fmt: skip
+        host = _host(self._base_url)
+        if host is None:
+            raise self._error(
+                "request",
+                f"{self.name} was not called: its base_url is no http or https address.",
+                fix=f"write it whole into council.toml: [providers.{self._server.name}] base_url = …",
+            )
         # A redirect would carry the key and the documents to another host. A proxy cannot reach this machine's own servers.
         self._client = httpx2.AsyncClient(
-            timeout=httpx2.Timeout(self._timeout_s), follow_redirects=False, trust_env=not _is_loopback(url.hostname)
+            timeout=httpx2.Timeout(self._timeout_s), follow_redirects=False, trust_env=not _is_loopback(host)
         )
         self._client_loop = loop
         return self._client
@@ -606,6 +609,16 @@ async def _read(response: httpx2.Response, max_bytes: int) -> bytes:
 
 def _is_event_stream(response: httpx2.Response) -> bool:
     return str(response.headers.get("content-type", "")).lower().startswith("text/event-stream")
+
+
+def _host(url: str) -> str | None:
+    """The host of an http address; None for one that is none."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return None
+    return (parts.hostname or None) if usable else None
 
 
 def _is_loopback(host: str) -> bool:

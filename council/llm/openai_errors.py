@@ -155,8 +155,9 @@ class Refusal:
             return by_code
         if self.status in _KIND_OF_STATUS:
             return _KIND_OF_STATUS[self.status]
-        if by_code is not None or by_type is not None:
-            return by_code or by_type or "request"
+        said = by_code or by_type
+        if said is not None and (self.status < 500 or said != "request"):
+            return said
         if self.status == 0:
             return "server"
         if 400 <= self.status < 500:
