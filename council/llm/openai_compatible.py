@@ -24,6 +24,7 @@ from council.errors import ModelError, ModelErrorKind
 from council.llm.base import Finish, Message, OnText, Reply, ToolCall, ToolSpec, TurnInfo
 from council.llm.openai_answer import Answer, count_of
 from council.llm.openai_errors import Refusal, refusal_in, refusal_of
+from council.llm.providers import ListedModel
 from council.llm.sse import EventTooLarge, events
 from council.redaction import Redactor, Secret
 
@@ -103,14 +104,6 @@ class Server:
     headers: Mapping[str, str] = field(default_factory=dict)
     start: str = ""
     fetch: str = ""
-
-
-@dataclass(frozen=True)
-class ListedModel:
-    """A model that a server says it has; `context_tokens` None where it does not say."""
-
-    id: str
-    context_tokens: int | None = None
 
 
 @dataclass(frozen=True)
