@@ -40,16 +40,35 @@ class ProviderSetting(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    base_url: str | None = None
-    key_env: str | None = Field(default=None, pattern=r"^([A-Za-z_][A-Za-z0-9_]{0,127})?$")
-    context_tokens: int | None = Field(default=None, ge=512, le=10**9)
-    token_limit_field: Literal["max_tokens", "max_completion_tokens"] | None = None
-    json_mode: Literal["schema", "object", "none"] | None = None
-    headers: dict[str, str] | None = None
-    models: dict[str, str] | None = None
-    temperature: float | None = Field(default=None, ge=0, le=2)
-    max_output_tokens: int | None = Field(default=None, ge=1, le=_MIB)
-    request_timeout_s: float | None = Field(default=None, ge=1, le=3600)
+    base_url: str | None = Field(
+        default=None,
+        description="Where the server is: the address before `/chat/completions`, usually ending in `/v1`.",
+    )
+    key_env: str | None = Field(
+        default=None,
+        pattern=r"^([A-Za-z_][A-Za-z0-9_]{0,127})?$",
+        description="Name of the variable that holds the key; empty for a server that wants none.",
+    )
+    context_tokens: int | None = Field(
+        default=None, ge=512, le=10**9, description="What the model holds, prompt and answer together."
+    )
+    token_limit_field: Literal["max_tokens", "max_completion_tokens"] | None = Field(
+        default=None,
+        description="What the server calls the ceiling of a reply; found out by itself where it refuses one.",
+    )
+    json_mode: Literal["schema", "object", "none"] | None = Field(
+        default=None,
+        description="How replies are held to JSON: by their schema, as any object, or by words alone.",
+    )
+    headers: dict[str, str] | None = Field(default=None, description="Further headers; never one with a key.")
+    models: dict[str, str] | None = Field(default=None, description="Short names for model ids.")
+    temperature: float | None = Field(default=None, ge=0, le=2, description="As the setting of that name, here only.")
+    max_output_tokens: int | None = Field(
+        default=None, ge=1, le=_MIB, description="As the setting of that name, here only."
+    )
+    request_timeout_s: float | None = Field(
+        default=None, ge=1, le=3600, description="As the setting of that name, here only."
+    )
 
     @field_validator("context_tokens", "temperature", "max_output_tokens", "request_timeout_s", mode="before")
     @classmethod
