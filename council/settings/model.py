@@ -109,7 +109,7 @@ class ProviderSetting(BaseModel):
         return {name: value for name, value in self.model_dump().items() if value is not None}
 
 
-_KEY_NAME = re.compile(r"key|token|secret|password|credential", re.IGNORECASE)
+_KEY_NAME = re.compile(r"(?:key|token|secret|password|credentials?)$", re.IGNORECASE)
 _KEY_HEADER = re.compile(r"authorization|api[-_]?key|token|secret|cookie", re.IGNORECASE)
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 _PROVIDER_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
