@@ -177,8 +177,7 @@ class Spending:
     @cached_property
     def price(self) -> Price | None:
         """Looked up when first asked for: the bundled table is large."""
-        overrides = {name: Price(*_decimals(price)) for name, price in self._settings.prices.items()}
-        return Prices(overrides).of(self._model.name)
+        return model_price(self._settings, self._model.name)
 
     def window_chars(self) -> int:
         """How many characters the model's context holds, as far as is known now."""
@@ -204,6 +203,12 @@ class Spending:
 
     def close(self) -> None:
         self._calibration.save()
+
+
+def model_price(settings: Settings, model: str) -> Price | None:
+    """The price of a model, None when neither settings nor the bundled table know it."""
+    overrides = {name: Price(*_decimals(price)) for name, price in settings.prices.items()}
+    return Prices(overrides).of(model)
 
 
 def _spend_name(retries: int) -> str:

@@ -141,7 +141,10 @@ class _Refused(Exception):
 
 
 class OpenAICompatibleModel:
-    """A model by its id at a server. `request_timeout_s` bounds a whole call, its adaptations included."""
+    """A model by its id at a server; an empty id is for asking the server about its models.
+
+    `request_timeout_s` bounds a whole call, with all that is left out and asked again in it.
+    """
 
     def __init__(
         self,
@@ -167,7 +170,7 @@ class OpenAICompatibleModel:
 
     @property
     def name(self) -> str:
-        return f"{self._server.name}:{self._model_id}"
+        return f"{self._server.name}:{self._model_id}" if self._model_id else self._server.name
 
     @property
     def context_tokens(self) -> int:
@@ -204,14 +207,18 @@ class OpenAICompatibleModel:
 
     async def list_models(self) -> list[ListedModel]:
         """The models that the server says it has, in its order. Raises ModelError."""
-        async with self._whole_call():
-            try:
-                async with self._response("GET", "/models") as response:
-                    content = await self._read_json(response)
-            except _Refused as refused:
-                raise refused.error from None
+        content = await self.read("/models")
         with self._transport_failures():
             return _listed(content)
+
+    async def read(self, path: str) -> Any:
+        """A page of the server, below its base URL, as JSON. Raises ModelError."""
+        async with self._whole_call():
+            try:
+                async with self._response("GET", path) as response:
+                    return await self._read_json(response)
+            except _Refused as refused:
+                raise refused.error from None
 
     async def aclose(self) -> None:
         """Closes the connections; a later call opens new ones."""

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from council.errors import ConfigError
+from council.errors import ConfigError, ModelError
 from council.llm.base import Model
+from council.llm.openai_answer import count_of
 from council.llm.openai_compatible import OpenAICompatibleModel, Server
 from council.llm.providers import ListedModel, Provider, Setup
 from council.redaction import Secret
@@ -53,11 +54,29 @@ class Preset:
 
     async def list_models(self, setup: Setup) -> Sequence[ListedModel]:
         """Raises ConfigError without a key that is needed, ModelError when the server does not answer."""
-        model = self._model(setup, "models")
+        model = self._model(setup, "")
         try:
             return await model.list_models()
         finally:
             await model.aclose()
+
+    async def served_by_ollama(self, setup: Setup) -> int | None:
+        """How many tokens Ollama gives a model that it has loaded; it cuts longer prompts off in silence."""
+        root = self.server_of(setup).base_url.rstrip("/").removesuffix("/v1")
+        model = self._model(replace(setup, options={**setup.options, "base_url": root}), "")
+        try:
+            content = await model.read("/api/ps")
+        except ModelError:
+            return None  # an older Ollama, or another server at its place: it does not say
+        finally:
+            await model.aclose()
+        loaded = content.get("models") if isinstance(content, dict) else None
+        entries = [entry for entry in loaded or [] if isinstance(entry, dict)]
+        wanted = self._model_id(setup)
+        names = {wanted, wanted if ":" in wanted else f"{wanted}:latest"}
+        return next(
+            (count_of(entry, "context_length") or None for entry in entries if entry.get("name") in names), None
+        )
 
     def _model(self, setup: Setup, model_id: str) -> OpenAICompatibleModel:
         server = self.server_of(setup)
@@ -186,22 +205,21 @@ kairos = _provider(
     max_output_tokens=4096,
     request_timeout_s=60,
 )
-ollama = _provider(
-    Preset(
-        # Ollama cuts a longer prompt off in silence, and holds 4,096 tokens unless told otherwise.
-        Server(
-            "ollama",
-            f"http://127.0.0.1:{OLLAMA_PORT}/v1",
-            key_env="OLLAMA_API_KEY",
-            context_tokens=4096,
-            start="`ollama serve`",
-            fetch="ollama pull {model}",
-        ),
-        address="OLLAMA_HOST",
-        window="OLLAMA_CONTEXT_LENGTH",
+_OLLAMA = Preset(
+    # Ollama cuts a longer prompt off in silence, and holds 4,096 tokens unless told otherwise.
+    Server(
+        "ollama",
+        f"http://127.0.0.1:{OLLAMA_PORT}/v1",
+        key_env="OLLAMA_API_KEY",
+        context_tokens=4096,
+        start="`ollama serve`",
+        fetch="ollama pull {model}",
     ),
-    "Ollama on this machine, or at OLLAMA_HOST",
-    local=True,
+    address="OLLAMA_HOST",
+    window="OLLAMA_CONTEXT_LENGTH",
+)
+ollama = replace(
+    _provider(_OLLAMA, "Ollama on this machine, or at OLLAMA_HOST", local=True), served_tokens=_OLLAMA.served_by_ollama
 )
 vllm = _provider(
     Preset(Server("vllm", "http://127.0.0.1:8000/v1", start="`vllm serve <model>`")), "a vLLM server", local=True

@@ -102,7 +102,8 @@ class Provider:
 
     `defaults`: the provider's own request_timeout_s, max_output_tokens or temperature. `key_names`: the variables that
     may hold its key, the first one named to people; `key_needed` that there is no model without one. `local`: it runs
-    on this machine.
+    on this machine. `served_tokens` asks how much the server holds for a model that it has loaded; None where it does not
+    say.
     """
 
     build: Callable[[Setup], Model]
@@ -112,6 +113,7 @@ class Provider:
     key_needed: bool = False
     local: bool = False
     summary: str = ""
+    served_tokens: Callable[[Setup], Awaitable[int | None]] | None = None
 
     def keys_of(self, options: Mapping[str, Any]) -> tuple[str, ...]:
         """The variables that may hold the key, with the table's own `key_env`."""

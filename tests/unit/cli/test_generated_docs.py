@@ -28,6 +28,8 @@ READING = {
     "doctor",
     "logs",
     "memory show",
+    "models list",
+    "models test",
     "schedule list",
     "schedule next",
     "show",
