@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from council.agents.memory import Memory
 from council.budgets import Budget, BudgetedModel, Calibration, DayLogs, Price, Prices, SpendLog
@@ -20,7 +21,7 @@ from council.engine.engine import Engine, EnginePaths
 from council.engine.ledger import Ledger, entry_of_receipt, found_on_disk
 from council.engine.receipts import Receipt, Receipts
 from council.engine.runs import Admission, Handler, Run
-from council.errors import CommandInvalid, ConfigError, ModelError
+from council.errors import CommandInvalid, ModelError
 from council.events import Events
 from council.ids import Clock, SystemClock
 from council.knowledge.cortex.cortex import Cortex
@@ -31,6 +32,7 @@ from council.llm.fallback import FallbackModel
 from council.llm.json_mode import JsonModeModel
 from council.llm.limits import Bucket
 from council.llm.pool import ModelPool
+from council.llm.providers import Provider, Setup, build, find_provider
 from council.llm.retry import RetryingModel
 from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
@@ -197,8 +199,7 @@ class Spending:
     def price(self, name: str) -> Price | None:
         """None when nobody knows it. Looked up when first asked for: the bundled table is large."""
         if name not in self._prices:
-            overrides = {model: Price(*_decimals(price)) for model, price in self._settings.prices.items()}
-            self._prices[name] = Prices(overrides).of(name)
+            self._prices[name] = model_price(self._settings, name)
         return self._prices[name]
 
     def window_chars(self, chains: Iterable[tuple[str, ...]]) -> int:
@@ -224,7 +225,7 @@ class Spending:
         def one(spelling: str) -> Model:
             model = self._pool.get(spelling)
             budget.require_price(model.name)
-            output_tokens = self._settings.max_output_tokens
+            output_tokens = output_limit(self._settings, spelling)
             asking = BudgetedModel(model, budget, self._calibration, max_output_tokens=output_tokens)
             return with_retry(asking, self._settings, self._events, run)
 
@@ -235,6 +236,12 @@ class Spending:
 
     def close(self) -> None:
         self._calibration.save()
+
+
+def model_price(settings: Settings, model: str) -> Price | None:
+    """The price of a model, None when neither settings nor the bundled table know it."""
+    overrides = {name: Price(*_decimals(price)) for name, price in settings.prices.items()}
+    return Prices(overrides).of(model)
 
 
 def _spend_name(retries: int) -> str:
@@ -312,44 +319,53 @@ def read_rules(settings: Settings) -> PathRules:
     return PathRules(deny=(*ALWAYS_DENIED, *settings.deny), allow=settings.read_roots)
 
 
-def build_model(home: Home, settings: Settings, keys: ProviderKeys, spelling: str) -> Model:
-    """The model of that name. Each provider's module is imported only here, and only when used. Raises ConfigError."""
-    provider, _, detail = spelling.partition(":")
-    if provider == "offline":
-        from council.llm.offline import OfflineModel
+def build_model(home: Home, settings: Settings, keys: ProviderKeys, name: str) -> Model:
+    """The model of that name. Only its provider's module is imported, and only now.
 
-        return OfflineModel()
-    if provider == "scripted":
-        from council.llm.scripted import ScriptedModel
-
-        return ScriptedModel.from_file(home.root / Path(detail))
-    if provider == "gemini":
-        return _gemini(detail, settings, keys)
-    raise ConfigError(f"the model {spelling!r} is not known.", fix="use gemini:<id>, scripted:<file> or offline")
+    Raises ConfigError: no such provider, no key, settings that do not fit.
+    """
+    provider, setup = provider_of(home, settings, keys, name)
+    return build(provider, setup)
 
 
-def _gemini(model_id: str, settings: Settings, keys: ProviderKeys) -> Model:
-    key = keys.get("GEMINI_API_KEY") or keys.get("GOOGLE_API_KEY")
-    if key is None:
-        raise ConfigError(
-            f"the model gemini:{model_id} needs a key, and GEMINI_API_KEY is not set.",
-            fix="put GEMINI_API_KEY=… into .env, or try it without a model: `council run --model offline`",
-        )
-    if not (key.reveal().isascii() and key.reveal().isprintable() and " " not in key.reveal()):
-        raise ConfigError(
-            "GEMINI_API_KEY holds characters that no key can hold.", fix="copy the key again into .env, without spaces"
-        )
-    from council.llm.gemini import GeminiModel
-
-    return GeminiModel(
-        model_id or "gemini-2.5-flash",
-        api_key=key,
-        base_url=settings.gemini_base_url or keys.gemini_base_url,
-        api_version=settings.gemini_api_version,
-        request_timeout_s=settings.request_timeout_s,
-        max_output_tokens=settings.max_output_tokens,
-        temperature=settings.temperature,
+def provider_of(home: Home, settings: Settings, keys: ProviderKeys, name: str) -> tuple[Provider, Setup]:
+    """The provider of a model `provider:id`, and what it gets to build it from. Raises ConfigError."""
+    provider_name, _, model_id = name.partition(":")
+    provider, options = _provider_and_options(settings, provider_name)
+    return provider, Setup(
+        provider=provider_name,
+        model_id=model_id,
+        home=home.root,
+        options=options,
+        key=keys.get,
+        variable=keys.variable,
+        request_timeout_s=_settled(settings, provider, options, "request_timeout_s"),
+        max_output_tokens=_settled(settings, provider, options, "max_output_tokens"),
+        temperature=_settled(settings, provider, options, "temperature"),
     )
+
+
+def output_limit(settings: Settings, name: str) -> int:
+    """The ceiling of one reply of that model, by its provider's table, the settings, or the provider's own default."""
+    provider, options = _provider_and_options(settings, name.partition(":")[0])
+    return int(_settled(settings, provider, options, "max_output_tokens"))
+
+
+def _provider_and_options(settings: Settings, name: str) -> tuple[Provider, dict[str, Any]]:
+    tables = {table: setting.options() for table, setting in settings.providers.items()}
+    if name == "gemini":  # whose settings are older than the tables
+        own = {"base_url": settings.gemini_base_url, "api_version": settings.gemini_api_version}
+        tables[name] = {**tables.get(name, {}), **{key: value for key, value in own.items() if value is not None}}
+    return find_provider(name, tables), tables.get(name, {})
+
+
+def _settled(settings: Settings, provider: Provider, options: Mapping[str, Any], key: str) -> Any:
+    """The nearest word counts: the provider's table, then what was set for all, then the provider's own default."""
+    if key in options:
+        return options[key]
+    if key in settings.model_fields_set:
+        return getattr(settings, key)
+    return provider.defaults.get(key, getattr(settings, key))
 
 
 def with_retry(model: Model, settings: Settings, events: Events, run: Run) -> Model:

@@ -30,6 +30,7 @@ _CALIBRATION_WEIGHT = 0.2  # of each new measurement: a few calls settle it, one
 _MARGIN = 1.15  # estimates are a little high: a reservation that is too small would break the promise
 _DEFAULT_OUTPUT_TOKENS = 8192
 CLOSING = "synthesis"
+_SELLERS = {"gemini": "google", "openai": "openai", "openrouter": "openrouter"}  # as the price table calls them
 # The provider refused before it worked: the call counts, its tokens do not. Any other failure may have been billed.
 _UNBILLED = frozenset({"auth", "billing", "not_found", "request", "rate", "overload", "server"})
 
@@ -96,17 +97,20 @@ class Prices:
         self._overrides = overrides
 
     def of(self, model: str) -> Price | None:
-        """The price of `provider:id`, None when nobody knows it. Models that run here cost nothing."""
+        """The price of `provider:id`, None when nobody knows it. Our own stand-ins for a model cost nothing. An override
+        may name the model, its id, or a provider for all of its models."""
         provider, _, model_id = model.partition(":")
-        for name in (model, model_id):
+        for name in (model, model_id, provider):
             if name in self._overrides:
                 return self._overrides[name]
         if provider in ("offline", "scripted"):
             return Price(Decimal(0), Decimal(0), Decimal(0))
-        return _bundled_price(model_id, "google" if provider == "gemini" else None)
+        # A model of that name elsewhere has another price: a server that is not in the table is not looked up.
+        seller = _SELLERS.get(provider)
+        return _bundled_price(model_id, seller) if seller is not None else None
 
 
-def _bundled_price(model_id: str, provider_id: str | None) -> Price | None:
+def _bundled_price(model_id: str, provider_id: str) -> Price | None:
     from genai_prices import Usage as PricedUsage
     from genai_prices import calc_price
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from council.settings import BASE_URL_NAME, KEY_NAMES, Settings, allowed_values
+from council.settings.model import ProviderSetting
 
 TARGET = Path(__file__).parent / "settings.md"
 
@@ -31,13 +32,23 @@ def table() -> str:
     for key, field in Settings.model_fields.items():
         default = "unset" if field.default is None else f"`{_value(field.default)}`"
         rows.append(f"| `{key}` | {default} | {_cell(allowed_values(key))} | {_cell(field.description or '')} |")
+    own = [f"| `{key}` | {field.description} |" for key, field in ProviderSetting.model_fields.items()]
     keys = ", ".join(f"`{name}`" for name in KEY_NAMES)
     tail = [
+        "",
+        "## Settings of a provider",
+        "",
+        "`[providers.<name>]` in `council.toml` changes what is known of a provider, or describes a server of your own",
+        "([models](models.md)). What stands there wins over the setting of the same name above.",
+        "",
+        "| key | meaning |",
+        "|---|---|",
+        *own,
         "",
         "## Keys of providers",
         "",
         f"{keys} and the address `{BASE_URL_NAME}` are read from the environment,",
-        "then from `.env`; never from `council.toml`, and they are never printed.",
+        "then from `.env`; never from `council.toml`, and they are never printed. So is any variable that `key_env` names.",
     ]
     return _HEAD + "\n".join([*rows, *tail]) + "\n"
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from council.settings import builtin_personas_dir, init_home
+from council.settings.sources import PROVIDER_NAMES
 from council.storage.drop import drop
 
 TIMEOUT_S = 60.0  # far beyond any wait here; only a defect reaches it
@@ -42,7 +43,7 @@ def drop_command(home: Path, body: dict[str, Any] | bytes, name: str = "command.
 
 def environment(**extra: str) -> dict[str, str]:
     """This process's environment without anything that configures a council or a model, plus `extra`."""
-    names = ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL")
+    names = (*PROVIDER_NAMES, "OPENAI_BASE_URL", "OLLAMA_HOST", "OLLAMA_CONTEXT_LENGTH")
     kept = {key: value for key, value in os.environ.items() if not key.startswith("COUNCIL_") and key not in names}
     return {**kept, "PYTHONUNBUFFERED": "1", **extra}
 

@@ -31,6 +31,7 @@ def show(
     """List every setting with its value and source, and whether each provider key is set."""
     cli = state(ctx)
     home, loaded, keys = cli.home(), cli.settings(), cli.keys()
+    keys.register(table.key_env for table in loaded.settings.providers.values() if table.key_env)
     text = _json(str(home.root), loaded, keys) if as_json else _table(str(home.root), loaded, keys)
     # The keys are never put into the text; this catches one that was pasted where it does not belong.
     typer.echo(_USERINFO.sub(f"{MASK}@", Redactor(keys.secrets()).redact(text)))

@@ -26,6 +26,7 @@ class CliState:
     flags: dict[str, object] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
     _loaded: LoadedSettings | None = field(default=None, repr=False)
+    _keys: ProviderKeys | None = field(default=None, repr=False)
 
     def home(self) -> Home:
         """Raises HomeNotFound."""
@@ -44,9 +45,12 @@ class CliState:
         return self._loaded
 
     def keys(self) -> ProviderKeys:
+        """The same object each time: it knows which names were asked for, and so what to keep out of texts."""
         from council.settings import load_provider_keys
 
-        return load_provider_keys(self.home(), self.environ)
+        if self._keys is None:
+            self._keys = load_provider_keys(self.home(), self.environ)
+        return self._keys
 
     def styled(self, text: str, *, fg: str) -> str:
         """`text` in a colour on a terminal, as it is elsewhere and when NO_COLOR is set (no-color.org)."""

@@ -21,6 +21,7 @@ from council.cli import (
     explain,
     logs,
     memory,
+    models,
     repair,
     reports,
     runs,
@@ -87,6 +88,7 @@ app.add_typer(agents.app, name="agents", rich_help_panel=KNOW)
 app.add_typer(memory.app, name="memory", rich_help_panel=KNOW)
 app.command(rich_help_panel=KNOW)(memory.forget)
 app.add_typer(cortex.app, name="cortex", rich_help_panel=KNOW)
+app.add_typer(models.app, name="models", rich_help_panel=KNOW)
 app.command(rich_help_panel=MEND)(doctor.doctor)
 app.command(rich_help_panel=MEND)(repair.repair)
 app.command(rich_help_panel=MEND)(repair.prune)

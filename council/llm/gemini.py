@@ -22,7 +22,8 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from council.errors import ModelError, ModelErrorKind
-from council.llm.base import Finish, Message, OnText, Reply, ToolCall, ToolSpec, TurnInfo, Usage
+from council.llm.base import Finish, Message, Model, OnText, Reply, ToolCall, ToolSpec, TurnInfo, Usage
+from council.llm.providers import Provider, Setup
 from council.redaction import Redactor, Secret
 
 if TYPE_CHECKING:
@@ -491,3 +492,27 @@ def _brief(text: str) -> str:
     """A provider's words as one short line; the tags of an HTML page are dropped."""
     line = " ".join(re.sub(r"<[^>]{0,500}>", " ", text).split())
     return line if len(line) <= _MESSAGE_CHARS else f"{line[:_MESSAGE_CHARS]}…"
+
+
+def _build(setup: Setup) -> Model:
+    setup.require_known_options(_OPTIONS)
+    options = setup.options
+    windows = {"context_tokens": options["context_tokens"]} if "context_tokens" in options else {}
+    return GeminiModel(
+        setup.model_id or DEFAULT_MODEL_ID,
+        api_key=setup.require_key(*provider.keys_of(options)),
+        base_url=options.get("base_url") or setup.variable("GOOGLE_GEMINI_BASE_URL"),
+        api_version=options.get("api_version"),
+        request_timeout_s=setup.request_timeout_s,
+        max_output_tokens=setup.max_output_tokens,
+        temperature=setup.temperature,
+        **windows,
+    )
+
+
+_OPTIONS = frozenset(
+    {"base_url", "api_version", "key_env", "context_tokens", "temperature", "max_output_tokens", "request_timeout_s"}
+)
+provider = Provider(
+    _build, key_names=("GEMINI_API_KEY", "GOOGLE_API_KEY"), key_needed=True, summary="Google's Gemini API"
+)

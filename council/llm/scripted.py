@@ -40,6 +40,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from council.errors import ConfigError, ModelError, ModelErrorKind
 from council.llm.base import Message, OnText, Reply, ToolSpec, TurnInfo, Usage
+from council.llm.providers import Provider, Setup
 
 _MAX_SCRIPT_BYTES = 16 * 1024 * 1024
 _FORMAT = "see docs/scripted-model.md for the format."
@@ -211,3 +212,10 @@ def _field(location: tuple[int | str, ...]) -> str:
 
 def _one_line(exc: Exception) -> str:
     return " ".join(str(exc).split()).rstrip(".") or type(exc).__name__
+
+
+def _build(setup: Setup) -> ScriptedModel:
+    return ScriptedModel.from_file(setup.home / setup.model_id)
+
+
+provider = Provider(_build, local=True, summary="replies from a file, for tests and demonstrations")

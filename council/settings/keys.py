@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from council.redaction import Secret
@@ -16,14 +16,41 @@ KEY_NAMES = tuple(name for name in PROVIDER_NAMES if name != BASE_URL_NAME)
 
 @dataclass(frozen=True)
 class ProviderKeys:
-    """`sources[name]`: `environment` or `.env`, for the names that are set."""
+    """`sources[name]`: `environment` or `.env`, for the names that are set.
+
+    Beside the names that everyone knows, any name can be asked for: a provider's own, or one that settings name.
+    """
 
     sources: Mapping[str, str] = field(default_factory=dict)
-    _values: Mapping[str, Secret] = field(default_factory=dict, repr=False)
+    _values: dict[str, Secret] = field(default_factory=dict, repr=False)
+    _layers: tuple[tuple[str, Mapping[str, str]], ...] = field(default=(), repr=False)
 
     def get(self, name: str) -> Secret | None:
-        """The value of one name, None when it is absent or empty."""
+        """The value of one name, None when it is absent or empty. From then on it is one of `secrets`."""
+        if name not in self._values and (found := self._find(name)):
+            self._values[name] = Secret(found[0])
         return self._values.get(name)
+
+    def variable(self, name: str) -> str | None:
+        """The value of a name that holds no secret, such as an address."""
+        found = self._find(name)
+        return found[0] if found else None
+
+    def source(self, name: str) -> str | None:
+        """Where a name is set, None when it is not."""
+        found = self._find(name)
+        return found[1] if found else None
+
+    def register(self, names: Iterable[str]) -> None:
+        """Makes these names `secrets` as well, where they are set."""
+        for name in names:
+            self.get(name)
+
+    def _find(self, name: str) -> tuple[str, str] | None:
+        for source, mapping in self._layers:
+            if value := mapping.get(name, "").strip():
+                return value, source
+        return None
 
     @property
     def gemini_base_url(self) -> str | None:
@@ -32,17 +59,13 @@ class ProviderKeys:
 
     def secrets(self) -> list[Secret]:
         """Every key that is set: what a Redactor is fed with."""
-        return [self._values[name] for name in KEY_NAMES if name in self._values]
+        return [secret for name, secret in self._values.items() if name != BASE_URL_NAME]
 
 
 def load_provider_keys(home: Home, environ: Mapping[str, str]) -> ProviderKeys:
     """An empty value is an absent one; blanks around a value are dropped. Nothing in `.env` is an error."""
     dotenv, _ = read_dotenv(home.root / ".env")
-    values: dict[str, Secret] = {}
-    sources: dict[str, str] = {}
-    for name in PROVIDER_NAMES:
-        for source, mapping in ((ENVIRONMENT, environ), (DOTENV, dotenv)):
-            if value := mapping.get(name, "").strip():
-                values[name], sources[name] = Secret(value), source
-                break
-    return ProviderKeys(MappingProxyType(sources), MappingProxyType(values))
+    keys = ProviderKeys(_layers=((ENVIRONMENT, dict(environ)), (DOTENV, dotenv)))
+    keys.register(PROVIDER_NAMES)
+    sources = {name: source for name in PROVIDER_NAMES if (source := keys.source(name))}
+    return replace(keys, sources=MappingProxyType(sources))

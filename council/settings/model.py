@@ -7,14 +7,15 @@ environment, so a test means what it says.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from council.settings.spelling import DEFAULT_MODEL, model_chain, model_spelling
+from council.settings.spelling import DEFAULT_MODEL, PROVIDER_NAME, model_chain, model_spelling
 
 _DAY_S = 86_400
 _MIB = 1_048_576
@@ -34,6 +35,93 @@ class PriceSetting(BaseModel):
     cached: float | None = Field(default=None, ge=0)
 
 
+class ProviderSetting(BaseModel):
+    """One provider's own settings, or a server of one's own. What else a table holds is for an installed provider to
+    judge; a key is never for a file."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    base_url: str | None = Field(
+        default=None,
+        description="Where the server is: the address before `/chat/completions`, usually ending in `/v1`.",
+    )
+    key_env: str | None = Field(
+        default=None,
+        pattern=r"^([A-Za-z_][A-Za-z0-9_]{0,127})?$",
+        description="Name of the variable that holds the key; empty for a server that wants none.",
+    )
+    context_tokens: int | None = Field(
+        default=None, ge=512, le=10**9, description="What the model holds, prompt and answer together."
+    )
+    token_limit_field: Literal["max_tokens", "max_completion_tokens"] | None = Field(
+        default=None,
+        description="What the server calls the ceiling of a reply; found out by itself where it refuses one.",
+    )
+    json_mode: Literal["schema", "object", "none"] | None = Field(
+        default=None,
+        description="How replies are held to JSON: by their schema, as any object, or by words alone.",
+    )
+    headers: dict[str, str] | None = Field(default=None, description="Further headers; never one with a key.")
+    models: dict[str, str] | None = Field(default=None, description="Short names for model ids.")
+    temperature: float | None = Field(default=None, ge=0, le=2, description="As the setting of that name, here only.")
+    max_output_tokens: int | None = Field(
+        default=None, ge=1, le=_MIB, description="As the setting of that name, here only."
+    )
+    request_timeout_s: float | None = Field(
+        default=None, ge=1, le=3600, description="As the setting of that name, here only."
+    )
+
+    @field_validator("context_tokens", "temperature", "max_output_tokens", "request_timeout_s", mode="before")
+    @classmethod
+    def _refuse_bool(cls, value: object) -> object:
+        if isinstance(value, bool):
+            raise ValueError("true and false are no numbers")
+        return value
+
+    @field_validator("base_url")
+    @classmethod
+    def _check_url(cls, value: str | None) -> str | None:
+        if value is not None and "@" in urlsplit(value).netloc:
+            raise ValueError(
+                "a user and a password do not belong into an address; name the key's variable with key_env"
+            )
+        return _checked_url(value)
+
+    @field_validator("headers")
+    @classmethod
+    def _check_headers(cls, value: dict[str, str] | None) -> dict[str, str] | None:
+        for name, text in (value or {}).items():
+            if _KEY_HEADER.search(name):
+                raise ValueError(f"{name} would hold a key in a file; name the key's variable with key_env")
+            if not (_HEADER_NAME.fullmatch(name) and text.isascii() and text.isprintable()):
+                raise ValueError(f"{name[:40]!r} is no header that can be sent")
+        return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_keys(cls, value: object) -> object:
+        for name in value if isinstance(value, dict) else ():
+            if str(name) not in cls.model_fields and _KEY_NAME.search(str(name)):
+                raise ValueError(f"`{name}` would hold a key in a file; name the key's variable with key_env")
+        return value
+
+    def options(self) -> dict[str, Any]:
+        """What is set."""
+        return {name: value for name, value in self.model_dump().items() if value is not None}
+
+
+_KEY_NAME = re.compile(r"(?:key|token|secret|password|credentials?)$", re.IGNORECASE)
+_KEY_HEADER = re.compile(r"authorization|api[-_]?key|token|secret|cookie", re.IGNORECASE)
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
+_WITHOUT_SETTINGS = ("offline", "scripted")
+
+
+def _checked_url(value: str | None) -> str | None:
+    if value is not None and (urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname):
+        raise ValueError("not an http or https URL")
+    return value
+
+
 class Settings(BaseSettings):
     """What can be configured. Seconds end in `_s`, sizes in `_bytes`; lists are JSON or separated by commas."""
 
@@ -41,8 +129,10 @@ class Settings(BaseSettings):
 
     model: str = Field(
         default=DEFAULT_MODEL,
-        description="Which model speaks for every agent. `gemini` alone means the default Gemini model.",
-        json_schema_extra={"allowed": "gemini, gemini:<model id>, scripted:<file> or offline"},
+        description="Which model speaks for every agent; `gemini` and `kairos` alone mean their first one (docs/models.md).",
+        json_schema_extra={
+            "allowed": "gemini, gemini:<model id>, scripted:<file>, offline, kairos or <provider>:<model id>"
+        },
     )
     fallback_models: Models = Field(
         default=(),
@@ -120,6 +210,12 @@ class Settings(BaseSettings):
         description="Prices that the bundled table lacks or has wrong, by model: input, output, cached (USD per million tokens).",
         examples=[{"gemini:my-model": {"input": 0.3, "output": 2.5}}],
         json_schema_extra={"allowed": "a table per model with input, output and, if it differs, cached"},
+    )
+    providers: dict[str, ProviderSetting] = Field(
+        default={},
+        description="A provider's own settings, or a server of your own, by name (docs/models.md).",
+        examples=[{"my-server": {"base_url": "http://gpu-box:8000/v1", "context_tokens": 32768}}],
+        json_schema_extra={"allowed": f"a table per provider with {', '.join(ProviderSetting.model_fields)}"},
     )
     max_parallel_runs: int = Field(
         default=4, ge=1, le=64, description="Runs that may be active at once, over all lanes."
@@ -238,8 +334,16 @@ class Settings(BaseSettings):
     @field_validator("gemini_base_url")
     @classmethod
     def _check_url(cls, value: str | None) -> str | None:
-        if value is not None and (urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname):
-            raise ValueError("not an http or https URL")
+        return _checked_url(value)
+
+    @field_validator("providers")
+    @classmethod
+    def _check_provider_names(cls, value: dict[str, ProviderSetting]) -> dict[str, ProviderSetting]:
+        for name in value:
+            if not PROVIDER_NAME.fullmatch(name):
+                raise ValueError(f"{name[:40]!r} is no name: small letters, digits, - and _, at most 32")
+            if name in _WITHOUT_SETTINGS:
+                raise ValueError(f"{name} has no settings of its own")
         return value
 
     @field_validator("log_level", mode="before")

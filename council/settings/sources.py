@@ -34,6 +34,7 @@ PROVIDER_NAMES = (
     "HF_TOKEN",
     "OPENAI_API_KEY",
     "OPENROUTER_API_KEY",
+    "OLLAMA_API_KEY",
     "GOOGLE_GEMINI_BASE_URL",
 )
 
@@ -72,7 +73,8 @@ def load_settings(home: Home, *, flags: Mapping[str, object], environ: Mapping[s
         settings = Settings(**merged)
     except ValidationError as error:
         key = str(error.errors()[0]["loc"][0])
-        raise _wrong_value(key, merged[key], _flag(key) if sources[key] == FLAG else sources[key], error) from None
+        place = _flag(key) if sources[key] == FLAG else sources[key]
+        raise _wrong_value(key, merged[key], place, error) from None
     return LoadedSettings(settings, MappingProxyType(sources), tuple(warnings))
 
 
@@ -184,11 +186,18 @@ def _unknown(what: str, key: str, *, spelled: Any) -> ConfigError:
 
 
 def _wrong_value(key: str, value: object, place: str, error: ValidationError) -> ConfigError:
+    fault = error.errors()[0]
+    path = [str(part) for part in fault["loc"]]
+    for part in fault["loc"][1:]:
+        value = value.get(part) if isinstance(value, dict) else None
+    reason = fault["msg"].removeprefix("Value error, ")
+    fix = f"{key} takes {allowed_values(key)}."
+    if isinstance(value, dict) or (
+        len(path) > 1 and value is None
+    ):  # a table is named, not repeated: it may hold a key
+        return ConfigError(f"{'.'.join(path)} does not fit, as {place} says: {reason}.", fix=fix, key=key)
     shown = MASK if _SECRET_LIKE.search(str(value)) else repr(value)
-    reason = error.errors()[0]["msg"].removeprefix("Value error, ")
-    return ConfigError(
-        f"{key} cannot be {shown}, as {place} says: {reason}.", fix=f"{key} takes {allowed_values(key)}.", key=key
-    )
+    return ConfigError(f"{'.'.join(path)} cannot be {shown}, as {place} says: {reason}.", fix=fix, key=key)
 
 
 def _is_setting_name(name: str) -> bool:

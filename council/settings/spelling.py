@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 DEFAULT_MODEL = "gemini:gemini-2.5-flash"
+PROVIDER_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+# Which of the known providers mean a model when none is named.
+_ALONE = {"gemini": DEFAULT_MODEL, "offline": "offline", "kairos": "kairos"}
 
 
 def model_spelling(value: str) -> str:
     """A model as it is spelled everywhere. Raises ValueError."""
     value = value.strip()
-    if value == "offline":
-        return value
-    if value == "gemini":
-        return DEFAULT_MODEL
+    if value in _ALONE:
+        return _ALONE[value]
     provider, _, name = value.partition(":")
-    if provider not in ("gemini", "scripted") or not name.strip():
+    if provider == "offline" or not PROVIDER_NAME.fullmatch(provider) or not name.strip():
         raise ValueError("not a model")
+    if not name.isprintable():
+        raise ValueError("it holds characters that no model's name can hold")
     return value
 
 

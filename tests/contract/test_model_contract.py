@@ -11,14 +11,17 @@ from typing import get_args
 
 import pytest
 
-from council.errors import ModelError
-from council.llm.base import Finish, Message, Model, Reply, Source, ToolSpec, TurnInfo
+from council.errors import ModelError, ModelErrorKind
+from council.llm.base import Finish, Message, Model, Reply, Source, ToolCall, ToolSpec, TurnInfo
 from council.llm.gemini import GeminiModel
 from council.llm.offline import OfflineModel
+from council.llm.openai_compatible import OpenAICompatibleModel, Server
 from council.llm.retry import RetryingModel
 from council.llm.scripted import ScriptedModel
 from council.redaction import Secret
+from tests import fake_gemini, fake_openai
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, default_reply, error, slow
+from tests.fake_openai import FakeOpenAI
 
 DOCUMENT = Source(
     "input:notes.md", "notes.md", "# Plan\n\nWe ship on Friday. The tests are missing.\n", sha256="0" * 64
@@ -83,8 +86,76 @@ async def retrying(tmp_path: Path) -> AsyncIterator[Candidate]:
         yield Candidate(RetryingModel(inner.model), RetryingModel(inner.broken, initial_wait_s=0))
 
 
-MODELS = [gemini, scripted, offline, retrying]
-FAILING_MODELS = [gemini, scripted, retrying]
+@asynccontextmanager
+async def openai_compatible(tmp_path: Path) -> AsyncIterator[Candidate]:
+    def reply(request: fake_openai.RecordedRequest) -> fake_openai.FakeReply:
+        return fake_openai.slow(60) if request.texts == ["HELD"] else fake_openai.default_reply(request)
+
+    def refuse(request: fake_openai.RecordedRequest) -> fake_openai.FakeReply:
+        return fake_openai.error(503)
+
+    with FakeOpenAI(reply=reply) as fake, FakeOpenAI(reply=refuse) as failing:
+        model, broken = (
+            OpenAICompatibleModel("m-1", server=Server("openai", server.url), api_key=Secret("test-key-0123456789"))
+            for server in (fake, failing)
+        )
+        yield Candidate(model, broken, lambda: asyncio.to_thread(fake.wait_for_requests, 1))
+        await model.aclose()
+        await broken.aclose()
+
+
+@asynccontextmanager
+async def thinking_openai_compatible(tmp_path: Path) -> AsyncIterator[Candidate]:
+    """A server with few manners: it thinks aloud, counts nothing and takes neither JSON mode nor tools."""
+
+    def reply(request: fake_openai.RecordedRequest) -> fake_openai.FakeReply:
+        if request.texts == ["HELD"]:
+            return fake_openai.slow(60)
+        return fake_openai.text("<think>Hm.</think>\nI would ship.", counted=False, pieces=9)
+
+    manners = fake_openai.Manners(response_format="none", stream_options=False, tools=False, system_role=False)
+    with FakeOpenAI(reply=reply, manners=manners) as fake:
+        model = OpenAICompatibleModel("m-1", server=Server("ollama", fake.url))
+        yield Candidate(model, None, lambda: asyncio.to_thread(fake.wait_for_requests, 1))
+        await model.aclose()
+
+
+MODELS = [gemini, openai_compatible, thinking_openai_compatible, scripted, offline, retrying]
+FAILING_MODELS = [gemini, openai_compatible, scripted, retrying]
+# Each kind of failure, as the provider's own fake tells it: (kind, the fake's reply for Gemini, for OpenAI's API).
+KINDS: list[tuple[ModelErrorKind, FakeReply, fake_openai.FakeReply]] = [
+    ("auth", error(400, "API_KEY_INVALID"), fake_openai.error(401)),
+    ("billing", error(402), fake_openai.error(402)),
+    ("not_found", error(404), fake_openai.error(404, "model not found")),
+    ("request", error(400), fake_openai.error(400)),
+    ("rate", error(429, retry_after=7), fake_openai.error(429, retry_after=7)),
+    ("overload", error(503), fake_openai.error(503)),
+    ("server", error(500), fake_openai.error(500)),
+    ("timeout", error(504), fake_openai.error(504)),
+    ("network", fake_gemini.drop("half a"), fake_openai.drop("half a")),
+    ("protocol", fake_gemini.raw("{"), fake_openai.raw("{")),
+    ("blocked", fake_gemini.safety(), fake_openai.text("", finish="content_filter")),
+    ("length", fake_gemini.max_tokens(), fake_openai.text("", finish="length")),
+    ("empty", fake_gemini.empty(), fake_openai.no_choices()),
+]
+TOOL = ToolSpec("read_file", "Reads a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
+CALL = fake_gemini.function_call("read_file", {"path": "a.md"}, id="c1", say="Let me look.")
+SAME_CALL = fake_openai.tool_call("read_file", '{"path": "a.md"}', id="c1", say="Let me look.")
+
+
+@asynccontextmanager
+async def both_providers(to_gemini: FakeReply, to_openai: fake_openai.FakeReply) -> AsyncIterator[list[Model]]:
+    """Both real adapters, each on a server that always says this."""
+    key = Secret("test-key-0123456789")
+    with FakeGemini(reply=lambda _: to_gemini) as first, FakeOpenAI(reply=lambda _: to_openai) as second:
+        models: list[Model] = [
+            GeminiModel(api_key=key, base_url=first.url),
+            OpenAICompatibleModel("m-1", server=Server("openai", second.url), api_key=key),
+        ]
+        yield models
+        for model in models:
+            await model.aclose()
+
 
 Opener = Callable[[Path], AbstractAsyncContextManager[Candidate]]
 
@@ -188,3 +259,31 @@ async def test_a_failing_model_raises_a_model_error_that_names_it(
         assert (caught.value.kind, caught.value.model) == ("overload", candidate.broken.name)
         assert caught.value.fix != ""
     assert pieces == []
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+@pytest.mark.parametrize(("kind", "to_gemini", "to_openai"), KINDS, ids=[row[0] for row in KINDS])
+async def test_the_same_failure_is_of_the_same_kind_with_every_provider(
+    kind: ModelErrorKind, to_gemini: FakeReply, to_openai: fake_openai.FakeReply, streamed: bool
+) -> None:
+    pieces: list[str] = []
+    async with both_providers(to_gemini, to_openai) as models:
+        caught = []
+        for model in models:
+            with pytest.raises(ModelError) as failure:
+                await model.generate(ASK, system="", on_text=pieces.append if streamed else None, info=TURN)
+            caught.append(failure.value)
+    assert [error.kind for error in caught] == [kind, kind]
+    assert [error.retry_after_s for error in caught] == [7.0 if kind == "rate" else None] * 2
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+async def test_a_native_function_call_comes_back_the_same_from_every_provider(streamed: bool) -> None:
+    pieces: list[str] = []
+    async with both_providers(CALL, SAME_CALL) as models:
+        replies = [
+            await model.generate(ASK, system="", tools=[TOOL], on_text=pieces.append if streamed else None)
+            for model in models
+        ]
+    assert [reply.tool_calls for reply in replies] == [(ToolCall("read_file", {"path": "a.md"}, "c1"),)] * 2
+    assert {(reply.finish, reply.text) for reply in replies} == {("tool_calls", "Let me look.")}

@@ -163,6 +163,7 @@ def test_bundled_prices_are_known_offline_and_overrides_win() -> None:
     assert price is not None
     assert price.cost(Usage(1_000_000, 0)) == Decimal("0.30")
     assert Prices({}).of("gemini:no-such-model-anywhere") is None
+    assert Prices({}).of("openai:gpt-4o-mini") is not None
     assert Prices({"gemini:gemini-2.5-flash": Price(Decimal(9), Decimal(9))}).of("gemini:gemini-2.5-flash") == Price(
         Decimal(9), Decimal(9)
     )
@@ -194,3 +195,10 @@ def test_a_long_call_costs_what_long_calls_cost() -> None:
     assert price.cost(Usage(200_000, 1_000)) == Decimal("0.26")
     assert price.cost(Usage(200_001, 1_000)) == Decimal("0.5150025")
     assert price.cost(Usage(12, 7)) == Decimal("0.000085")
+
+
+def test_a_server_that_sells_nothing_we_know_has_no_price_until_it_is_given_one() -> None:
+    for model in ("ollama:gpt-4o-mini", "my-server:gpt-4o-mini", "huggingface:Qwen/Qwen2.5-7B-Instruct"):
+        assert Prices({}).of(model) is None
+    free = Price(Decimal(0), Decimal(0))
+    assert Prices({"ollama": free}).of("ollama:qwen2.5:7b") == free

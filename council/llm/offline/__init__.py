@@ -4,5 +4,8 @@
 """
 
 from council.llm.offline.model import OfflineModel, offline_reply
+from council.llm.providers import Provider
 
-__all__ = ["OfflineModel", "offline_reply"]
+__all__ = ["OfflineModel", "offline_reply", "provider"]
+
+provider = Provider(lambda setup: OfflineModel(), local=True, summary="no language model: extracts and says so")

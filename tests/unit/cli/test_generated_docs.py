@@ -15,6 +15,7 @@ from council.cli.main import app
 from council.commands.schema import COMMAND_SCHEMA_NAME, schema_files
 from council.errors import EXIT_CODES
 from council.settings import Settings
+from council.settings.model import ProviderSetting
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -27,6 +28,8 @@ READING = {
     "doctor",
     "logs",
     "memory show",
+    "models list",
+    "models test",
     "schedule list",
     "schedule next",
     "show",
@@ -81,7 +84,7 @@ def test_the_settings_table_has_a_row_for_every_setting() -> None:
     rows = [
         line.split("`")[1] for line in generated("make_settings_table.py", "table").splitlines() if line[:3] == "| `"
     ]
-    assert rows == list(Settings.model_fields)
+    assert rows == [*Settings.model_fields, *ProviderSetting.model_fields]
 
 
 def test_every_command_that_only_tells_has_a_json_form(group: Any) -> None:

@@ -49,3 +49,19 @@ def test_reading_keys_neither_interpolates_nor_touches_the_process_environment(
     assert secret is not None
     assert secret.reveal() == "a${OTHER}b"
     assert dict(os.environ) == before
+
+
+def test_any_name_can_be_asked_for_and_is_a_secret_from_then_on(home: Home) -> None:
+    (home.root / ".env").write_text("ACME_KEY=from-dotenv\n")
+    keys = load_provider_keys(home, {"OTHER_KEY": "from-environment", "UNASKED": "x" * 20})
+    found = [keys.get(name) for name in ("ACME_KEY", "OTHER_KEY", "NOWHERE")]
+    assert [secret and secret.reveal() for secret in found] == ["from-dotenv", "from-environment", None]
+    assert [keys.source(name) for name in ("ACME_KEY", "OTHER_KEY", "NOWHERE")] == [".env", "environment", None]
+    assert sorted(secret.reveal() for secret in keys.secrets()) == ["from-dotenv", "from-environment"]
+    assert "from-dotenv" not in f"{keys!r}"
+
+
+def test_a_variable_that_is_no_secret_is_not_made_one(home: Home) -> None:
+    keys = load_provider_keys(home, {"OLLAMA_HOST": " gpu-box:11434 "})
+    assert keys.variable("OLLAMA_HOST") == "gpu-box:11434"
+    assert (keys.variable("NOWHERE"), keys.secrets()) == (None, [])

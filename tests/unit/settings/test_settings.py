@@ -33,13 +33,18 @@ def test_both_ends_of_a_range_are_allowed_and_beyond_them_nothing(key: str, leas
         ("gemini:gemini-2.5-pro", "gemini:gemini-2.5-pro"),
         ("scripted:talk.json", "scripted:talk.json"),
         ("offline", "offline"),
+        ("kairos", "kairos"),
+        ("ollama:qwen2.5:7b", "ollama:qwen2.5:7b"),
+        ("my-server_2:org/name", "my-server_2:org/name"),
     ],
 )
-def test_a_model_has_one_of_four_forms(given: str, meant: str) -> None:
+def test_a_model_has_one_of_these_forms(given: str, meant: str) -> None:
     assert Settings(model=given).model == meant
 
 
-@pytest.mark.parametrize("given", ["", "gemini:", "scripted", "scripted: ", "gpt-9", "offline:x", "Gemini"])
+@pytest.mark.parametrize(
+    "given", ["", "gemini:", "scripted", "scripted: ", "gpt-9", "offline:x", "Gemini", "ollama", "a b:x", "x:\x1b[0m"]
+)
 def test_any_other_form_of_a_model_is_refused(given: str) -> None:
     with pytest.raises(ValidationError):
         Settings(model=given)
@@ -62,6 +67,40 @@ def test_true_is_no_value_for_any_setting(key: str) -> None:
 def test_every_setting_says_what_it_means_and_what_it_takes(key: str) -> None:
     assert str(Settings.model_fields[key].description).endswith(".")
     assert allowed_values(key)
+
+
+PROVIDERS_THAT_DO_NOT_FIT: list[dict[str, object]] = [
+    {"Ollama": {}},
+    {"a b": {}},
+    {"x" * 33: {}},
+    {"offline": {}},
+    {"scripted": {"context_tokens": 1000}},
+    {"mine": {"base_url": "ftp://host"}},
+    {"mine": {"base_url": "gpu-box:8000/v1"}},
+    {"mine": {"base_url": "http://me:hunter2@gpu-box/v1"}},
+    {"mine": {"key_env": "two words"}},
+    {"mine": {"api_key": "x"}},
+    {"mine": {"token": "x"}},
+    {"mine": {"headers": {"Authorization": "Bearer x"}}},
+    {"mine": {"headers": {"X-Api-Key": "x"}}},
+    {"mine": {"headers": {"X-Team": "a\r\nX-Other: b"}}},
+    {"mine": {"context_tokens": 1}},
+    {"mine": {"max_output_tokens": True}},
+    {"mine": {"temperature": 3}},
+    {"mine": {"json_mode": "xml"}},
+    {"mine": "http://gpu-box/v1"},
+]
+
+
+@pytest.mark.parametrize("tables", PROVIDERS_THAT_DO_NOT_FIT, ids=str)
+def test_a_providers_table_that_cannot_be_is_refused(tables: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Settings.model_validate({"providers": tables})
+
+
+def test_a_providers_table_holds_what_is_set_and_what_an_installed_provider_may_want() -> None:
+    table = {"base_url": "http://gpu-box:8000/v1", "key_env": "", "region": "north"}
+    assert Settings.model_validate({"providers": {"mine": table}}).providers["mine"].options() == table
 
 
 def test_settings_cannot_be_changed_after_loading() -> None:

@@ -221,3 +221,26 @@ def test_a_wrong_value_that_looks_like_a_secret_is_not_repeated(home: Home, key:
     text = refusal(home, environ={f"COUNCIL_{key.upper()}": value})
     assert f"{key} cannot be [secret]" in text
     assert value not in text
+
+
+def test_a_fault_in_a_providers_table_is_told_with_its_place(home: Home) -> None:
+    write(home, toml='[providers.mine]\nbase_url = "ftp://gpu-box"\n')
+    text = refusal(home)
+    assert text.startswith("providers.mine.base_url cannot be 'ftp://gpu-box', as council.toml says: not an http or ")
+    write(home, toml="[providers.mine]\ncontext_tokens = 7\n")
+    assert refusal(home).startswith("providers.mine.context_tokens cannot be 7, as council.toml says: ")
+
+
+@pytest.mark.parametrize(
+    "line", ['api_key = "hunter2"', 'headers = { Authorization = "hunter2" }', 'base_url = "http://me:hunter2@box/v1"']
+)
+def test_a_key_in_a_providers_table_is_sent_to_its_place_and_not_shown(home: Home, line: str) -> None:
+    write(home, toml=f"[providers.mine]\n{line}\n")
+    text = refusal(home)
+    assert "name the key's variable with key_env" in text
+    assert "hunter2" not in text
+
+
+def test_providers_can_come_from_the_environment(home: Home) -> None:
+    loaded = load(home, environ={"COUNCIL_PROVIDERS": '{"mine": {"base_url": "http://gpu-box/v1"}}'})
+    assert loaded.settings.providers["mine"].base_url == "http://gpu-box/v1"

@@ -1,0 +1,187 @@
+"""`council models`: what models there are, and whether one of them works from here."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from council.cli.context import CliState, state
+
+if TYPE_CHECKING:
+    from council.budgets import Price
+    from council.upkeep.models import Chosen, Listing, Overview, Trial
+
+app = typer.Typer(no_args_is_help=True)
+
+_SHOWN_MODELS = 40
+_COLOURS = {"yes": "green", "unclear": "yellow", "no": "red"}
+
+
+@app.callback()
+def models() -> None:
+    """Models: what there is, and whether it works from here."""
+
+
+@app.command("list")
+def list_(
+    ctx: typer.Context,
+    provider: Annotated[
+        str | None, typer.Argument(help="Ask this provider which models it has, instead.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """List the model in use, every provider and its key, and what a local Ollama has."""
+    import asyncio
+
+    from council.errors import EXIT_FAILED
+    from council.upkeep.models import listing, overview
+
+    cli = state(ctx)
+    home, loaded, keys = cli.home(), cli.settings(), cli.keys()
+    if provider is None:
+        found = asyncio.run(overview(home, loaded.settings, keys, source=loaded.sources["model"]))
+        _print(cli, _overview_json(found) if as_json else _overview_text(cli, found))
+        return
+    listed = asyncio.run(listing(home, loaded.settings, keys, provider))
+    _print(cli, json.dumps(asdict(listed), indent=2) if as_json else _listing_text(listed, limit=None))
+    if listed.error:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command("test")
+def try_model(
+    ctx: typer.Context,
+    model: Annotated[
+        str | None, typer.Argument(help="A model, configured or not; the one in use without it.", show_default=False)
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Only see whether it answers.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Make a tiny real call, and try streaming, JSON mode and native tools with three more."""
+    import asyncio
+
+    from council.errors import CouncilError
+    from council.ids import SystemClock
+    from council.upkeep.models import trial
+
+    cli = state(ctx)
+    cli.flags = {"model": model}
+    home, settings, keys = cli.home(), cli.settings().settings, cli.keys()
+    try:
+        tried = asyncio.run(trial(home, settings, keys, settings.model, SystemClock(), features=not quick))
+    except CouncilError as error:
+        if not as_json:
+            raise
+        failure = {"code": error.code, "message": error.message, "fix": error.fix}
+        _print(cli, json.dumps({"model": settings.model, "answers": False, "error": failure}, indent=2))
+        raise typer.Exit(error.exit_code) from None
+    _print(cli, _trial_json(tried) if as_json else _trial_text(cli, tried))
+
+
+def _print(cli: CliState, text: str) -> None:
+    from council.redaction import Redactor
+
+    typer.echo(Redactor(cli.keys().secrets()).redact(text))  # no key is put into it; this catches what a server repeats
+
+
+# ── as text ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _overview_text(cli: CliState, found: Overview) -> str:
+    rows = [("PROVIDER", "KEY", "")]
+    rows += [
+        (known.name, known.key.words if known.key else "-", known.error or known.summary) for known in found.providers
+    ]
+    first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
+    lines = [*_chosen_lines(found.chosen), ""]
+    lines += [f"{name:{first}}  {key:{second}}  {about}".rstrip() for name, key, about in rows]
+    lines.append("")
+    if found.ollama.error:
+        lines.append(f"Ollama: not found here ({found.ollama.error.rstrip('.')})")
+    else:
+        lines += ["Ollama is here:", _listing_text(found.ollama, limit=_SHOWN_MODELS)]
+    lines += ["", "`council models list PROVIDER` asks one for its models, `council models test MODEL` tries one."]
+    return "\n".join(lines)
+
+
+def _chosen_lines(chosen: Chosen) -> list[str]:
+    lines = [f"model    {chosen.name}, from {chosen.source}"]
+    if chosen.error:
+        return [*lines, f"         {chosen.error}", f"         fix: {chosen.fix}"]
+    return [*lines, f"context  {chosen.context_tokens} tokens", f"price    {_price_words(chosen.price)}"]
+
+
+def _listing_text(listed: Listing, *, limit: int | None) -> str:
+    from council.upkeep.models import sorted_listing
+
+    if listed.error:
+        return f"{listed.provider}: {listed.error}\n  fix: {listed.fix}"
+    models = sorted_listing(listed.models)
+    width = max((len(model.id) for model in models), default=0)
+    lines = [
+        f"  {listed.provider}:{model.id:{width}}  {f'{model.context_tokens} tokens' if model.context_tokens else ''}".rstrip()
+        for model in models[:limit]
+    ]
+    if limit is not None and len(models) > limit:
+        lines.append(f"  and {len(models) - limit} more: `council models list {listed.provider}`")
+    return "\n".join(lines) or f"  {listed.provider} has no models yet"
+
+
+def _trial_text(cli: CliState, tried: Trial) -> str:
+    usage = tried.usage
+    counted = f"{usage.input_tokens} + {usage.output_tokens} tokens" if usage else "tokens not counted"
+    rows = [
+        ("model", tried.model),
+        ("answers", f"{cli.styled('yes', fg='green')}, in {tried.latency_s:.1f} s: {tried.words} ({counted})"),
+    ]
+    for feature in tried.features:
+        rows.append((feature.name, f"{cli.styled(feature.works, fg=_COLOURS[feature.works])}: {feature.words}"))
+    rows += [("context", _context_words(tried)), ("price", _price_words(tried.price))]
+    return "\n".join(f"{name:12}  {value}" for name, value in rows)
+
+
+def _context_words(tried: Trial) -> str:
+    served = tried.served_tokens
+    if served is None or served == tried.context_tokens:
+        return f"{tried.context_tokens} tokens"
+    table = tried.model.partition(":")[0]
+    if served < tried.context_tokens:
+        return (
+            f"{tried.context_tokens} tokens, but the server holds only {served} and cuts the rest off: raise it there, or "
+            f"set context_tokens = {served} in [providers.{table}]"
+        )
+    return f"{tried.context_tokens} tokens; the server holds {served}: set context_tokens in [providers.{table}]"
+
+
+def _price_words(price: Price | None) -> str:
+    if price is None:
+        return "unknown"
+    cached = f", {price.cached:g} from a cache" if price.cached is not None else ""
+    return f"{price.input:g} in, {price.output:g} out{cached} (USD per million tokens)"
+
+
+# ── as JSON ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _overview_json(found: Overview) -> str:
+    content = asdict(found)
+    content["chosen"]["price"] = _price_json(found.chosen.price)
+    return json.dumps(content, indent=2, ensure_ascii=False)
+
+
+def _trial_json(tried: Trial) -> str:
+    from msgspec import to_builtins
+
+    content = asdict(tried)
+    content |= {"answers": True, "usage": to_builtins(tried.usage), "price": _price_json(tried.price)}
+    return json.dumps(content, indent=2, ensure_ascii=False)
+
+
+def _price_json(price: Price | None) -> dict[str, Any] | None:
+    if price is None:
+        return None
+    return {name: None if value is None else float(value) for name, value in
+            (("input", price.input), ("output", price.output), ("cached", price.cached))}  # fmt: skip

@@ -1,0 +1,146 @@
+"""An OpenAI-compatible answer as it comes in: whole, or in the chunks of a stream, fragments of function calls included.
+
+Only what was said is kept: the reasoning beside it (`reasoning_content`, `reasoning`) is noticed and dropped, as are
+thoughts within the text. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from council.llm.base import ToolCall, Usage
+from council.llm.thoughts import ThoughtFilter, behind_a_lone_closing, filtered
+
+_MAX_TOKENS_COUNTED = 2**53
+
+
+@dataclass
+class _ToolCallParts:
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Answer:
+    """What has come so far: one whole answer, or the chunks of a stream.
+
+    `live`: pieces are given on as they come, without thoughts; else everything is looked at when it is whole. `told`
+    that a listener has heard some, `opened_elsewhere` that a thought ended which had begun in the prompt.
+    """
+
+    live: bool = False
+    finish: str = ""
+    refused: str = ""
+    usage: Usage | None = None
+    seen_choice: bool = False
+    done: bool = False
+    told: bool = False
+    thought: bool = False
+    opened_elsewhere: bool = False
+    _pieces: list[str] = field(default_factory=list)
+    _thoughts: ThoughtFilter = field(default_factory=ThoughtFilter)
+    _calls: list[_ToolCallParts] = field(default_factory=list)
+    _call_at: dict[int, int] = field(default_factory=dict)
+
+    def take_whole(self, content: Any) -> None:
+        """A whole answer. Raises TypeError or KeyError for one of another shape."""
+        if content["choices"] is not None:
+            self.take(content)
+
+    def take(self, content: Any) -> str:
+        """One chunk; gives back the text to show now. Raises TypeError or AttributeError for one of another shape."""
+        self.usage = _usage(content.get("usage")) or self.usage
+        choices = content.get("choices") or []
+        if not isinstance(choices, list):
+            raise TypeError("choices is no list")
+        if not choices:
+            return ""
+        self.seen_choice = True
+        choice = choices[0]
+        if choice.get("finish_reason"):
+            self.finish = str(choice["finish_reason"]).strip().lower().replace("-", "_")
+        said = choice.get("delta") or choice.get("message") or {}
+        self.refused += said.get("refusal") or ""
+        self.thought = self.thought or bool(said.get("reasoning_content") or said.get("reasoning"))
+        for at, part in enumerate(said.get("tool_calls") or []):
+            self._take_call(part, at)
+        piece = _text_of(said.get("content"))
+        shown = self._thoughts.feed(piece) if self.live else piece
+        self._pieces.append(shown)
+        return shown if self.live else ""
+
+    def close(self) -> tuple[str, str]:
+        """The whole text, and what of it was not given back by `take`."""
+        if not self.live:
+            whole = "".join(self._pieces)
+            text = filtered(whole)
+            self.thought = self.thought or text != whole
+            return text, text
+        untold = self._thoughts.end()
+        whole = "".join([*self._pieces, untold])
+        text = behind_a_lone_closing(whole)
+        self.opened_elsewhere = text != whole
+        self.thought = self.thought or self._thoughts.thought or self.opened_elsewhere
+        return text, "" if self.opened_elsewhere else untold
+
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """Raises ValueError for a call without a name or with arguments that are no JSON object."""
+        return tuple(ToolCall(call.name, _arguments("".join(call.arguments)), call.id) for call in self._named_calls())
+
+    def _named_calls(self) -> list[_ToolCallParts]:
+        if any(not call.name for call in self._calls):
+            raise ValueError("a call without a name")
+        return self._calls
+
+    def _take_call(self, part: Any, at: int) -> None:
+        """A call, or a fragment of one. Most servers number them; the others send each whole, or repeat its id."""
+        index = part["index"] if isinstance(part.get("index"), int) else at
+        id_, function = part.get("id") or "", part.get("function") or {}
+        known = self._calls[self._call_at[index]] if index in self._call_at else None
+        if known is None or (id_ and known.id and id_ != known.id):
+            known = _ToolCallParts()
+            self._call_at[index] = len(self._calls)
+            self._calls.append(known)
+        known.id = known.id or str(id_)
+        known.name = known.name or str(function.get("name") or "")
+        arguments = function.get("arguments")
+        known.arguments.append(arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else "")
+
+
+def _text_of(content: object) -> str:
+    """Text, or the text among a list of parts; thoughts and pictures are none."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, list):
+        raise TypeError("content is neither text nor a list")
+    parts = [part for part in content if isinstance(part, dict) and part.get("type") in ("text", "output_text")]
+    return "".join(str(part.get("text") or "") for part in parts)
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    content = json.loads(text) if text.strip() else {}
+    if not isinstance(content, dict):
+        raise ValueError("arguments are no JSON object")
+    return content
+
+
+def _usage(counts: object) -> Usage | None:
+    """None where the server did not count: some send zeros, or leave the prompt out when it was cached."""
+    if not isinstance(counts, dict):
+        return None
+    prompt, completion = count_of(counts, "prompt_tokens"), count_of(counts, "completion_tokens")
+    # Some servers do not count thinking into the completion, though they bill it.
+    output = max(completion, count_of(counts, "total_tokens") - prompt)
+    if prompt == 0 or output == 0:
+        return None
+    inputs, outputs = counts.get("prompt_tokens_details"), counts.get("completion_tokens_details")
+    cached = count_of(inputs, "cached_tokens") or count_of(counts, "prompt_cache_hit_tokens")
+    return Usage(prompt, output, min(cached, prompt), min(count_of(outputs, "reasoning_tokens"), output))
+
+
+def count_of(counts: object, name: str) -> int:
+    value = counts.get(name) if isinstance(counts, dict) else None
+    return value if type(value) is int and 0 <= value <= _MAX_TOKENS_COUNTED else 0

@@ -1,0 +1,636 @@
+"""`OpenAICompatibleModel`: any server that speaks OpenAI's chat completions, behind the `Model` seam, over plain httpx2.
+
+One stateless call per request, one attempt per call: retries, limits and records wrap it from outside. Every failure
+leaves as a `ModelError` whose kind says what to do next. Such servers differ in what they refuse; what one of them
+refused by name (JSON mode, usage in streams, native tools, a system role, the name of the token limit) is left out of
+the same call, once, and remembered for the life of the model. Text within `<think>` is no part of a reply, and
+neither is a `reasoning_content` beside it. Not here: assistants, images, the Responses API, embeddings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, Literal, get_args
+from urllib.parse import urlsplit
+
+from council import __version__
+from council.errors import ModelError, ModelErrorKind
+from council.llm.base import Finish, Message, OnText, Reply, ToolCall, ToolSpec, TurnInfo
+from council.llm.openai_answer import Answer, count_of
+from council.llm.openai_errors import Refusal, refusal_in, refusal_of
+from council.llm.providers import ListedModel
+from council.llm.sse import EventTooLarge, events
+from council.redaction import Redactor, Secret
+
+if TYPE_CHECKING:
+    import httpx2
+
+JsonMode = Literal["schema", "object", "none"]
+TokenLimitField = Literal["max_tokens", "max_completion_tokens"]
+
+MAX_ANSWER_BYTES = 16 * 1024 * 1024  # far above any answer, with all the frames of a stream around each word
+MAX_ERROR_BYTES = 64 * 1024
+MAX_LISTED_MODELS = 2_000
+_MESSAGE_CHARS = 300  # of a server's own words; an HTML error page is not a message
+
+_FIX: dict[ModelErrorKind, str] = {
+    "billing": "open the billing page of the account that the key belongs to: add credit, or change the plan.",
+    "request": "this is refused whenever it is sent: shorten the inputs, or check the model's settings.",
+    "rate": "wait, lower the number of concurrent runs, or raise the quota of the account.",
+    "overload": "nothing is wrong here; the model is busy or still loading. Try later or name another model.",
+    "server": "nothing is wrong here; the provider failed. Try later.",
+    "timeout": "try again; if it keeps happening raise the request timeout or shorten the inputs.",
+    "protocol": "try again; if it keeps happening something between here and the server alters the answers.",
+    "blocked": "reword the task or leave out the input that the provider's filter objects to.",
+    "length": "raise max_output_tokens: thinking counts towards it.",
+    "empty": "try again; if it keeps happening reword the task or name another model.",
+}
+# What a refusal names when one thing in the request was too much.
+_UNKNOWN_FIELD = re.compile(
+    r"unsupported|unknown|unrecogni[sz]ed|unexpected|not (?:supported|permitted|allowed)|extra", re.I
+)
+_STREAM_USAGE = re.compile(r"stream_options|include_usage", re.IGNORECASE)
+_TOOLS = re.compile(r"\btools?\b|\btool_choice\b|function.call", re.IGNORECASE)
+_SYSTEM_ROLE = re.compile(
+    r"system\W{0,3}(?:role|message|prompt)s?\b.{0,40}(?:support|allowed|permitted)|not support\w* .{0,20}system",
+    re.IGNORECASE,
+)
+_JSON_MODE = re.compile(
+    r"response_format|json_schema|json_object|json.mode|structured.output|guided.(?:json|decoding)|grammar",
+    re.IGNORECASE,
+)
+_WHOLE = frozenset(
+    {"", "stop", "eos", "eos_token", "end_turn", "stop_sequence", "end", "complete", "completed", "done", "finished",
+     "tool_calls", "tool_call", "tool_use", "function_call"}
+)  # fmt: skip
+_CUT_SHORT = frozenset(
+    {"length", "max_tokens", "max_length", "model_length", "max_output_tokens", "max_completion_tokens"}
+)
+_FILTERED = frozenset(
+    {"content_filter", "content_filtered", "safety", "moderation", "recitation", "refusal", "sensitive", "flagged",
+     "guardrail", "prohibited_content", "blocklist", "spii"}
+)  # fmt: skip
+_FAILED: dict[str, ModelErrorKind] = {
+    "error": "server",
+    "abort": "server",
+    "aborted": "server",
+    "cancelled": "server",
+    "network_error": "server",
+    "insufficient_system_resource": "overload",
+    "malformed_function_call": "protocol",
+}
+
+
+@dataclass(frozen=True)
+class Server:
+    """What is known of a server beforehand.
+
+    `base_url` ends before `/chat/completions`. `key_env` names the variable that holds its key. `start` and `fetch`
+    say how it is started and how a missing model is had (`{model}` is its id).
+    """
+
+    name: str
+    base_url: str
+    key_env: str | None = None
+    context_tokens: int = 32_768
+    token_limit_field: TokenLimitField = "max_tokens"  # noqa: S105 a field of the request
+    json_mode: JsonMode = "schema"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    start: str = ""
+    fetch: str = ""
+
+
+@dataclass(frozen=True)
+class _Dialect:
+    """How this server wants to be spoken to, as far as is known. `opens_thoughts`: it begins a thought in the prompt."""
+
+    token_limit_field: TokenLimitField
+    json_mode: JsonMode
+    stream_usage: bool = True
+    tools: bool = True
+    system_role: bool = True
+    opens_thoughts: bool = False
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """One request, before it is written down in the server's dialect."""
+
+    messages: Sequence[Message]
+    system: str
+    schema: Mapping[str, Any] | None
+    tools: Sequence[ToolSpec]
+    max_output_tokens: int
+    temperature: float | None
+    on_text: OnText | None
+
+
+class _Refused(Exception):
+    """A refusal that came before a word of the answer was told."""
+
+    def __init__(self, error: ModelError, refusal: Refusal) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.refusal = refusal
+
+
+class OpenAICompatibleModel:
+    """A model by its id at a server; an empty id is for asking the server about its models.
+
+    `request_timeout_s` bounds a whole call, with all that is left out and asked again in it.
+    """
+
+    def __init__(
+        self,
+        model_id: str,
+        *,
+        server: Server,
+        api_key: Secret | None = None,
+        request_timeout_s: float = 120,
+        max_output_tokens: int = 8192,
+        temperature: float | None = None,
+    ) -> None:
+        self._model_id = model_id
+        self._server = server
+        self._api_key = Secret(api_key.reveal().strip()) if api_key is not None else None
+        self._timeout_s = request_timeout_s
+        self._max_output_tokens = max_output_tokens
+        self._temperature = temperature
+        self._base_url = server.base_url.rstrip("/").removesuffix("/chat/completions")
+        self._dialect = _Dialect(server.token_limit_field, server.json_mode)
+        self._redactor = Redactor([self._api_key] if self._api_key is not None else [])
+        self._client: httpx2.AsyncClient | None = None
+        self._client_loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self._server.name}:{self._model_id}" if self._model_id else self._server.name
+
+    @property
+    def context_tokens(self) -> int:
+        return self._server.context_tokens
+
+    @property
+    def json_mode(self) -> JsonMode:
+        """How replies are held to a schema here; `none` once the server has refused it."""
+        return self._dialect.json_mode
+
+    @property
+    def native_tools(self) -> bool:
+        """False once the server has refused native tools."""
+        return self._dialect.tools
+
+    async def generate(
+        self,
+        messages: Sequence[Message],
+        *,
+        system: str,
+        schema: Mapping[str, Any] | None = None,
+        tools: Sequence[ToolSpec] = (),
+        on_text: OnText | None = None,
+        max_output_tokens: int | None = None,
+        temperature: float | None = None,
+        info: TurnInfo | None = None,
+    ) -> Reply:
+        """One call, one attempt. Raises ModelError; see `Model`. `on_text` may get pieces of a reply that fails."""
+        limit = max_output_tokens or self._max_output_tokens
+        warmth = self._temperature if temperature is None else temperature
+        asked = _Asked(messages, system, schema, tools, limit, warmth, on_text)
+        async with self._whole_call():
+            return await self._ask(asked)
+
+    async def list_models(self) -> list[ListedModel]:
+        """The models that the server says it has, in its order. Raises ModelError."""
+        content = await self.read("/models")
+        with self._transport_failures():
+            return _listed(content)
+
+    async def read(self, path: str) -> Any:
+        """A page of the server, below its base URL, as JSON. Raises ModelError."""
+        async with self._whole_call():
+            try:
+                async with self._response("GET", path) as response:
+                    return await self._read_json(response)
+            except _Refused as refused:
+                raise refused.error from None
+
+    async def aclose(self) -> None:
+        """Closes the connections; a later call opens new ones."""
+        client, self._client = self._client, None
+        if client is not None and self._client_loop is asyncio.get_running_loop():
+            await client.aclose()  # connections of a loop that is gone cannot be awaited shut
+
+    # --- one call ----------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _whole_call(self) -> AsyncIterator[None]:
+        limit = asyncio.timeout(self._timeout_s)
+        try:
+            async with limit:
+                yield
+        except TimeoutError:
+            if not limit.expired():
+                raise  # a listener's own
+            raise self._error("timeout", f"{self.name} gave no whole answer within {self._timeout_s:g} s.") from None
+
+    async def _ask(self, asked: _Asked) -> Reply:
+        """Sends the request, and again without a thing that the server refused. What then went well is remembered."""
+        learnt: dict[str, Any] = {}
+        while True:  # each turn leaves out one more of the few things that `_Dialect` knows
+            try:
+                reply = await self._call(asked, replace(self._dialect, **learnt))
+            except _Refused as refused:
+                change = _left_out(refused.refusal, asked, replace(self._dialect, **learnt))
+                if change.keys() <= learnt.keys():
+                    raise refused.error from None
+                learnt |= change
+            else:
+                self._dialect = replace(self._dialect, **learnt)
+                return reply
+
+    async def _call(self, asked: _Asked, dialect: _Dialect) -> Reply:
+        data = json.dumps(self._body(asked, dialect), ensure_ascii=False).encode("utf-8", "replace")
+        async with self._response("POST", "/chat/completions", data) as response:
+            await self._require_success(response)
+            if _is_event_stream(response):
+                answer = Answer(live=asked.on_text is not None and not dialect.opens_thoughts)
+                await self._read_stream(response, answer, asked.on_text)
+            else:
+                answer = Answer()
+                content = await self._read_json(response)
+                with self._transport_failures():
+                    answer.take_whole(content)
+        return self._reply(answer, asked.on_text)
+
+    @asynccontextmanager
+    async def _response(self, method: str, path: str, data: bytes = b"") -> AsyncIterator[httpx2.Response]:
+        """An answer whose body is still to be read."""
+        with self._transport_failures():
+            client = self._open_client()
+            request = client.build_request(method, self._base_url + path, content=data, headers=self._headers())
+            response = await client.send(request, stream=True)
+        async with aclosing(response):
+            yield response
+
+    async def _read_stream(self, response: httpx2.Response, answer: Answer, on_text: OnText | None) -> None:
+        async with aclosing(self._events(response)) as stream:
+            async for event in stream:
+                if event == "[DONE]":
+                    answer.done = True
+                    continue
+                with self._transport_failures():
+                    content = json.loads(event)
+                    refusal = refusal_in(content)
+                    if refusal is not None:
+                        self._refuse(refusal, told=answer.told)
+                    piece = answer.take(content)
+                if piece and on_text is not None:
+                    answer.told = True
+                    on_text(piece)
+        if not answer.done and not answer.finish:  # a stream may end in good order and still be cut
+            raise self._error("protocol", f"the answer of {self.name} broke off: no finish reason came.")
+
+    async def _events(self, response: httpx2.Response) -> AsyncGenerator[str, None]:
+        with self._transport_failures():
+            async for event in events(response.aiter_bytes(), max_bytes=MAX_ANSWER_BYTES):
+                yield event
+
+    async def _read_json(self, response: httpx2.Response) -> Any:
+        """The body of an answer that is none of an error."""
+        await self._require_success(response)
+        with self._transport_failures():
+            data = await _read(response, MAX_ANSWER_BYTES)
+            if len(data) > MAX_ANSWER_BYTES:
+                raise EventTooLarge(f"more than {MAX_ANSWER_BYTES} bytes")
+            content = json.loads(data)
+            refusal = refusal_in(content, response.headers)
+        if refusal is not None:
+            self._refuse(refusal)
+        return content
+
+    async def _require_success(self, response: httpx2.Response) -> None:
+        if 200 <= response.status_code < 300:
+            return
+        with self._transport_failures():
+            data = (await _read(response, MAX_ERROR_BYTES))[:MAX_ERROR_BYTES]
+        self._refuse(refusal_of(response.status_code, data, response.headers))
+
+    # --- the request -------------------------------------------------------------------------------------------------
+
+    def _open_client(self) -> httpx2.AsyncClient:
+        """The HTTP client for the running loop. Its pooled connections belong to the loop that opened them."""
+        loop = asyncio.get_running_loop()
+        if self._client is not None and self._client_loop is loop:
+            return self._client
+        import httpx2
+
+        host = _host(self._base_url)
+        if host is None:
+            raise self._error(
+                "request",
+                f"{self.name} was not called: its base_url is no http or https address.",
+                fix=f"write it whole into council.toml: [providers.{self._server.name}] base_url = …",
+            )
+        # A redirect would carry the key and the documents to another host. A proxy cannot reach this machine's own servers.
+        self._client = httpx2.AsyncClient(
+            timeout=httpx2.Timeout(self._timeout_s), follow_redirects=False, trust_env=not _is_loopback(host)
+        )
+        self._client_loop = loop
+        return self._client
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"Content-Type": "application/json", "User-Agent": f"council/{__version__}", **self._server.headers}
+        key = self._api_key.reveal() if self._api_key is not None else ""
+        if key and not (key.isascii() and key.isprintable() and " " not in key):
+            raise self._error("auth", f"{self.name} was not called: the API key holds characters no key can hold.")
+        if key:
+            headers["Authorization"] = f"Bearer {key}"
+        return headers
+
+    def _body(self, asked: _Asked, dialect: _Dialect) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "model": self._model_id,
+            "messages": _written(asked, dialect),
+            dialect.token_limit_field: asked.max_output_tokens,
+        }
+        if asked.temperature is not None:
+            body["temperature"] = asked.temperature
+        if asked.on_text is not None:
+            body["stream"] = True
+            if dialect.stream_usage:
+                body["stream_options"] = {"include_usage": True}
+        if asked.schema is not None and dialect.json_mode == "schema":
+            wanted = {"name": "reply", "schema": dict(asked.schema)}
+            body["response_format"] = {"type": "json_schema", "json_schema": wanted}
+        elif asked.schema is not None and dialect.json_mode == "object":
+            body["response_format"] = {"type": "json_object"}
+        if asked.tools and dialect.tools:
+            body["tools"] = [
+                {
+                    "type": "function",
+                    "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+                }
+                for tool in asked.tools
+            ]
+        return body
+
+    # --- the answer --------------------------------------------------------------------------------------------------
+
+    def _reply(self, answer: Answer, on_text: OnText | None) -> Reply:
+        """What an answer that has ended amounts to; a listener gets what was not told yet."""
+        text, untold = answer.close()
+        if answer.opened_elsewhere:
+            self._dialect = replace(self._dialect, opens_thoughts=True)
+        finish = answer.finish
+        if not answer.seen_choice:
+            raise self._error("empty", f"{self.name} answered with no choice.", reason="no choice")
+        if answer.refused:
+            raise self._error("blocked", f"{self.name} refused: {self._quote(answer.refused)}", reason="refusal")
+        if finish in _FILTERED:
+            raise self._error("blocked", f"{self.name} stopped before the end of an answer: {finish}.", reason=finish)
+        if finish in _FAILED:
+            raise self._error(_FAILED[finish], f"{self.name} broke an answer off: {finish}.", reason=finish)
+        if finish not in _WHOLE and finish not in _CUT_SHORT:
+            words = f"{self.name} ended an answer for a reason that is not known: {self._quote(finish)}."
+            raise self._error("protocol", words, reason=finish)
+        calls = self._tool_calls(answer)
+        if not text.strip() and not calls:
+            raise self._no_words(answer)
+        if on_text is not None and untold:
+            on_text(untold)
+        how: Finish = "length" if finish in _CUT_SHORT else "tool_calls" if calls else "stop"
+        return Reply(text, how, self.name, answer.usage, calls)
+
+    def _tool_calls(self, answer: Answer) -> tuple[ToolCall, ...]:
+        try:
+            return answer.tool_calls()
+        except (ValueError, RecursionError):
+            if answer.finish in _CUT_SHORT:
+                raise self._error(
+                    "length", f"{self.name} reached the output token limit within a function call.", reason="length"
+                ) from None
+            raise self._error("protocol", f"{self.name} produced a malformed function call.") from None
+
+    def _no_words(self, answer: Answer) -> ModelError:
+        thoughts = answer.usage.thought_tokens if answer.usage else 0
+        spent = (
+            f" ({thoughts} tokens went into thinking)" if thoughts else " (it was thinking)" if answer.thought else ""
+        )
+        if answer.finish in _CUT_SHORT:
+            return self._error(
+                "length", f"{self.name} reached the output token limit before its first word{spent}.", reason="length"
+            )
+        return self._error("empty", f"{self.name} answered with no text{spent}.", reason=answer.finish or "no text")
+
+    # --- failures ----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _transport_failures(self) -> Iterator[None]:
+        """Whatever reading and writing raises leaves as ModelError; cancellation passes."""
+        try:
+            yield
+        except (ModelError, _Refused):
+            raise
+        except Exception as exc:  # noqa: BLE001 foreign bytes are read here: any type can come out, and none may pass the seam
+            # The cause is cut: tracebacks of the HTTP layer quote header values, and the key is one.
+            raise self._failure(exc) from None
+
+    def _failure(self, exc: Exception) -> ModelError:
+        import httpx2
+
+        kind_of_exception = type(exc).__name__
+        match exc:
+            case httpx2.TimeoutException() | TimeoutError():
+                return self._error("timeout", f"{self.name} did not answer in time ({kind_of_exception}).")
+            case httpx2.LocalProtocolError() | httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
+                return self._error(
+                    "request",
+                    f"the request to {self.name} could not be built ({kind_of_exception}).",
+                    fix=f"check base_url and headers in [providers.{self._server.name}].",
+                )
+            case httpx2.DecodingError():
+                return self._error("protocol", f"the answer of {self.name} could not be decoded.")
+            case httpx2.TransportError() | OSError():
+                words = self._quote(str(exc)).rstrip(".")
+                return self._error(
+                    "network", f"the connection to {self.name} failed: {kind_of_exception}{words and f' ({words})'}."
+                )
+            case EventTooLarge():
+                return self._error("protocol", f"the answer of {self.name} is larger than any answer: {exc}.")
+            case ValueError() | TypeError() | KeyError() | AttributeError() | RecursionError():
+                return self._error(
+                    "protocol", f"the answer of {self.name} is not what the API promises ({kind_of_exception})."
+                )
+            case _:
+                return self._error("protocol", f"the exchange with {self.name} failed ({kind_of_exception}).")
+
+    def _refuse(self, refusal: Refusal, *, told: bool = False) -> None:
+        """Raises what a refusal means; as `_Refused` while the request can still be sent another way."""
+        error = self._refusal_error(refusal)
+        if told:
+            raise error
+        raise _Refused(error, refusal)
+
+    def _refusal_error(self, refusal: Refusal) -> ModelError:
+        kind = refusal.kind
+        words = self._quote(f"{refusal.message}{refusal.detail and f' ({refusal.detail})'}").rstrip(".")
+        if 300 <= refusal.status < 400:
+            words = "a redirect, which is not followed because the key would go along"
+        said = f": {words}" if words else ""
+        status = refusal.status or "an error"
+        return self._error(
+            kind,
+            f"{self.name} answered {status}{said}.",
+            fix=self._fix_of(refusal),
+            retry_after_s=refusal.retry_after_s,
+            status=refusal.status,
+        )
+
+    def _fix_of(self, refusal: Refusal) -> str:
+        """A fix that the refusal itself suggests; empty leaves it to the kind."""
+        table = f"[providers.{self._server.name}]"
+        if refusal.about_context:
+            return (
+                "prompt and answer do not fit into the model's context: shorten the inputs, lower max_output_tokens, or "
+                f"serve the model with a larger context; then set context_tokens in {table} to what it holds."
+            )
+        if refusal.kind == "not_found" and refusal.bare:
+            return f"nothing answers at {self._base_url}/chat/completions: base_url in {table} usually ends in /v1."
+        if refusal.kind == "request" and "temperature" in refusal.words:
+            return f"this model takes no temperature of one's own: leave `temperature` unset, also in {table}."
+        return ""
+
+    def _quote(self, words: str) -> str:
+        """A server's words, safe to show. The key goes first: cut through its middle, it would not be found."""
+        return _brief(self._redactor.redact(words))
+
+    def _error(
+        self, kind: ModelErrorKind, message: str, *, fix: str = "", retry_after_s: float | None = None, **data: object
+    ) -> ModelError:
+        return ModelError(
+            kind,
+            self._redactor.redact(message),
+            fix=fix or self._fix(kind),
+            retry_after_s=retry_after_s,
+            model=self.name,
+            **data,
+        )
+
+    def _fix(self, kind: ModelErrorKind) -> str:
+        server = self._server
+        if kind == "auth" and server.key_env is None:
+            return f"the server wants a key: name its variable, [providers.{server.name}] key_env = …, and put it into .env."
+        if kind == "auth":
+            return f"check {server.key_env} in .env: the key must exist, be whole and be allowed to use this model."
+        if kind == "not_found":
+            fetch = f"`{server.fetch.format(model=self._model_id)}`, or " if server.fetch else ""
+            return f"{fetch}choose a model that is there: `council models list` names them."
+        if kind == "network":
+            start = f"is the server running ({server.start})? " if server.start else ""
+            return f"{start}check the connection, the proxy variables (HTTPS_PROXY, NO_PROXY) and base_url ({self._base_url})."
+        return _FIX[kind]
+
+
+# ── reading and writing, without a model ─────────────────────────────────────────────────────────────────────────────
+
+
+def _left_out(refusal: Refusal, asked: _Asked, dialect: _Dialect) -> dict[str, Any]:
+    """The change of dialect that a refusal asks for; empty where there is none."""
+    if refusal.about_context or refusal.status not in (0, 400, 404, 405, 422, 500, 501):
+        return {}
+    words = refusal.words
+    other = next(name for name in get_args(TokenLimitField) if name != dialect.token_limit_field)
+    if dialect.token_limit_field in words and _UNKNOWN_FIELD.search(words):
+        return {"token_limit_field": other}
+    if asked.on_text is not None and dialect.stream_usage and _STREAM_USAGE.search(words):
+        return {"stream_usage": False}
+    if asked.tools and dialect.tools and _TOOLS.search(words):
+        return {"tools": False}
+    if asked.system and dialect.system_role and _SYSTEM_ROLE.search(words):
+        return {"system_role": False}
+    by_name = _JSON_MODE.search(words) is not None
+    if asked.schema is not None and dialect.json_mode != "none" and (by_name or refusal.kind == "request"):
+        return {"json_mode": "none"}
+    return {}
+
+
+def _written(asked: _Asked, dialect: _Dialect) -> list[dict[str, str]]:
+    """The messages as chat completions have them. Neighbours of one role become one: many chat templates insist that
+    roles alternate."""
+    system = asked.system
+    if asked.schema is not None and dialect.json_mode == "object":
+        texts = (system, *(message.text for message in asked.messages))
+        if not any("json" in text.lower() for text in texts):  # without the word, some servers refuse this mode
+            system = f"{system}\n\nAnswer with one JSON object.".lstrip()
+    written: list[dict[str, str]] = []
+    if system and dialect.system_role:
+        written.append({"role": "system", "content": system})
+    spoken = [("assistant" if message.role == "model" else "user", message.text) for message in asked.messages]
+    if system and not dialect.system_role:
+        spoken.insert(0, ("user", system))
+    for role, text in spoken:
+        if written and written[-1]["role"] == role:
+            written[-1]["content"] += f"\n\n{text}"
+        else:
+            written.append({"role": role, "content": text})
+    return written
+
+
+def _listed(content: Any) -> list[ListedModel]:
+    models = content if isinstance(content, list) else content["data"] or []
+    found = [(model, model.get("id") or model.get("name")) for model in models[:MAX_LISTED_MODELS]]
+    return [ListedModel(str(id_), _window(model)) for model, id_ in found if id_]
+
+
+def _window(model: dict[str, Any]) -> int | None:
+    """How much a model holds: vLLM, OpenRouter, Groq, llama.cpp and the Hugging Face router each have their own name."""
+    meta = model.get("meta")
+    places = [(model, "max_model_len"), (model, "context_length"), (model, "context_window"), (meta, "n_ctx_train")]
+    places += [(provider, "context_length") for provider in model.get("providers") or []]
+    return next((count for place, name in places if (count := count_of(place, name))), None)
+
+
+async def _read(response: httpx2.Response, max_bytes: int) -> bytes:
+    """The body, and no more of it than shows that it is longer than `max_bytes`."""
+    pieces, total = [], 0
+    async for piece in response.aiter_bytes():
+        pieces.append(piece)
+        total += len(piece)
+        if total > max_bytes:
+            break
+    return b"".join(pieces)
+
+
+def _is_event_stream(response: httpx2.Response) -> bool:
+    return str(response.headers.get("content-type", "")).lower().startswith("text/event-stream")
+
+
+def _host(url: str) -> str | None:
+    """The host of an http address; None for one that is none."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return None
+    return (parts.hostname or None) if usable else None
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _brief(text: str) -> str:
+    """A server's words as one short line; the tags of an HTML page are dropped."""
+    line = " ".join(re.sub(r"<[^>]{0,500}>", " ", text).split())
+    return line if len(line) <= _MESSAGE_CHARS else f"{line[:_MESSAGE_CHARS]}…"

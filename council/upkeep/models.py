@@ -1,0 +1,248 @@
+"""What models there are and what they can do here: the configured one, every provider, a local Ollama, and a trial of one.
+
+`overview` asks nothing of the outside but a server on this machine, and not for long. `trial` makes four tiny calls.
+Neither ever shows a key, only whether it is there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from council.app import build_model, model_price, provider_of
+from council.budgets import Price
+from council.errors import ConfigError, CouncilError, ModelError
+from council.ids import Clock
+from council.llm.base import Message, Model, Reply, ToolSpec, Usage
+from council.llm.providers import BUILT_IN, ListedModel, Provider, Setup, installed_providers
+from council.settings import Home, ProviderKeys, Settings
+
+LOCAL_TIMEOUT_S = 2.0  # a server on this machine answers at once, or is not there
+_TRIAL_TOKENS = 256  # a thinking model needs some before its first word
+_SCHEMA = {"type": "object", "properties": {"ready": {"type": "boolean"}}, "required": ["ready"]}
+_TOOL = ToolSpec("report", "Reports whether the system is ready.", {**_SCHEMA, "additionalProperties": False})
+
+Works = Literal["yes", "no", "unclear"]
+
+
+@dataclass(frozen=True)
+class KeyState:
+    """Whether a provider has its key. `source` is where it was found."""
+
+    names: tuple[str, ...]
+    needed: bool
+    source: str | None
+
+    @property
+    def words(self) -> str:
+        if self.source is not None:
+            return f"set ({self.source})"
+        if not self.names:
+            return "none needed"
+        return f"{self.names[0]} not set" if self.needed else f"optional ({self.names[0]})"
+
+
+@dataclass(frozen=True)
+class Known:
+    """A provider: `error` says why it cannot be used."""
+
+    name: str
+    summary: str = ""
+    key: KeyState | None = None
+    local: bool = False
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The model in use; `error` and `fix` say why it cannot be had. Prices are US dollars per million tokens."""
+
+    name: str
+    source: str
+    context_tokens: int | None = None
+    price: Price | None = None
+    error: str = ""
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What a provider's server says it has, or why it does not say."""
+
+    provider: str
+    models: tuple[ListedModel, ...] = ()
+    error: str = ""
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class Overview:
+    chosen: Chosen
+    providers: tuple[Known, ...]
+    ollama: Listing
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One thing that was tried, and what came of it in words."""
+
+    name: str
+    works: Works
+    words: str
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A model that answered. `served_tokens` is what its server holds for it, where it says so."""
+
+    model: str
+    latency_s: float
+    words: str
+    usage: Usage | None
+    context_tokens: int
+    served_tokens: int | None
+    price: Price | None
+    features: tuple[Feature, ...] = field(default=())
+
+
+# ── what there is ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def overview(home: Home, settings: Settings, keys: ProviderKeys, *, source: str) -> Overview:
+    """`source`: where the setting `model` comes from."""
+    own = [name for name in settings.providers if name not in BUILT_IN]
+    names = [*BUILT_IN, *sorted({*own, *installed_providers()})]
+    return Overview(
+        await _chosen(home, settings, keys, source),
+        tuple(_known(home, settings, keys, name) for name in names),
+        await listing(home, settings, keys, "ollama", timeout_s=LOCAL_TIMEOUT_S),
+    )
+
+
+async def listing(
+    home: Home, settings: Settings, keys: ProviderKeys, provider: str, *, timeout_s: float | None = None
+) -> Listing:
+    """The models of one provider, asked for now. Raises ConfigError for a provider that is not there."""
+    found, setup = provider_of(home, settings, keys, provider)
+    if found.list_models is None:
+        return Listing(provider, error=f"{provider} cannot be asked for its models.", fix="see its own documentation")
+    try:
+        models = await found.list_models(replace(setup, request_timeout_s=timeout_s) if timeout_s else setup)
+    except (ConfigError, ModelError) as error:
+        return Listing(provider, error=error.message, fix=error.fix)
+    return Listing(provider, tuple(models))
+
+
+async def _chosen(home: Home, settings: Settings, keys: ProviderKeys, source: str) -> Chosen:
+    try:
+        model = build_model(home, settings, keys, settings.model)
+    except CouncilError as error:
+        return Chosen(settings.model, source, error=error.message, fix=error.fix)
+    try:
+        return Chosen(model.name, source, model.context_tokens, model_price(settings, model.name))
+    finally:
+        await model.aclose()
+
+
+def _known(home: Home, settings: Settings, keys: ProviderKeys, name: str) -> Known:
+    try:
+        provider, setup = provider_of(home, settings, keys, name)
+    except ConfigError as error:
+        return Known(name, error=str(error))
+    return Known(name, provider.summary, _key_state(provider, setup, keys), provider.local)
+
+
+def _key_state(provider: Provider, setup: Setup, keys: ProviderKeys) -> KeyState:
+    names = provider.keys_of(setup.options)
+    source = next((source for name in names if (source := keys.source(name))), None)
+    return KeyState(names, provider.key_needed or bool(setup.options.get("key_env")), source)
+
+
+# ── one model, tried ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def trial(
+    home: Home, settings: Settings, keys: ProviderKeys, name: str, clock: Clock, *, features: bool = True
+) -> Trial:
+    """One tiny call, and three more that try streaming, JSON mode and native tools.
+
+    Raises ConfigError when the model cannot be built, ModelError when the first call fails.
+    """
+    provider, setup = provider_of(home, settings, keys, name)
+    model = build_model(home, settings, keys, name)
+    try:
+        began_s = clock.monotonic_s()
+        words, usage = await _first_words(model)
+        latency_s = clock.monotonic_s() - began_s
+        tried = (await _streams(model), await _gives_json(model), await _calls_tools(model)) if features else ()
+    finally:
+        await model.aclose()
+    served = await provider.served_tokens(setup) if provider.served_tokens is not None else None
+    price = model_price(settings, model.name)
+    return Trial(model.name, latency_s, words, usage, model.context_tokens, served, price, tried)
+
+
+async def _first_words(model: Model) -> tuple[str, Usage | None]:
+    try:
+        reply = await _ask(model, "Answer with the one word: ready")
+    except ModelError as error:
+        if error.kind in ("length", "empty"):  # it was reached, and that is what was asked
+            return f"no text ({error.kind})", None
+        raise
+    return " ".join(reply.text.split())[:60], reply.usage
+
+
+async def _streams(model: Model) -> Feature:
+    pieces: list[str] = []
+    try:
+        await _ask(model, "Count from one to twenty in words.", on_text=pieces.append)
+    except ModelError as error:
+        return _failed("streaming", error)
+    if len(pieces) > 1:
+        return Feature("streaming", "yes", f"{len(pieces)} pieces")
+    return Feature("streaming", "no", "the answer came in one piece")
+
+
+async def _gives_json(model: Model) -> Feature:
+    try:
+        reply = await _ask(model, 'Answer with this JSON object: {"ready": true}', schema=_SCHEMA)
+    except ModelError as error:
+        return _failed("JSON mode", error)
+    mode = getattr(model, "json_mode", "schema")
+    if mode == "none":
+        return Feature("JSON mode", "no", "the server has none: JSON is asked for in words, and checked as ever")
+    try:
+        ready = json.loads(reply.text)["ready"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return Feature("JSON mode", "unclear", f"asked for by {mode}, and the answer was no such object")
+    return Feature("JSON mode", "yes", f"by {mode}" if ready is True else f"by {mode}; it answered {ready!r:.20}")
+
+
+async def _calls_tools(model: Model) -> Feature:
+    try:
+        reply = await _ask(model, "Call the tool `report` with ready = true.", tools=[_TOOL])
+    except ModelError as error:
+        return _failed("native tools", error)
+    if any(call.name == _TOOL.name for call in reply.tool_calls):
+        return Feature("native tools", "yes", "it called the tool")
+    if not getattr(model, "native_tools", True):
+        return Feature("native tools", "no", "the server refused them: agents write their requests as lines of text")
+    return Feature("native tools", "unclear", "they were taken, and it did not call the one it was told to")
+
+
+async def _ask(model: Model, words: str, **asked: Any) -> Reply:
+    message = Message("user", words)
+    return await model.generate([message], system="You answer briefly.", max_output_tokens=_TRIAL_TOKENS, **asked)
+
+
+def _failed(feature: str, error: ModelError) -> Feature:
+    if error.kind in ("length", "empty"):
+        return Feature(feature, "unclear", f"no text came within {_TRIAL_TOKENS} tokens ({error.kind})")
+    return Feature(feature, "no", error.message)
+
+
+def sorted_listing(models: Sequence[ListedModel]) -> list[ListedModel]:
+    """By name, as people look for them."""
+    return sorted(models, key=lambda model: model.id.lower())
