@@ -28,6 +28,8 @@ from council.knowledge.library import Library
 from council.knowledge.tools import list_files, query_cortex, read_file
 from council.llm.base import Model
 from council.llm.limits import Bucket, LimitedModel
+from council.llm.replay import PROVIDER as REPLAY
+from council.llm.replay import ReplayModel
 from council.llm.retry import RetryingModel
 from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
@@ -70,7 +72,11 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
     home.ensure_runtime()
     ledger = build_ledger(home)
     receipts = build_receipts(home, ledger)
-    model = LimitedModel(build_model(home, settings, keys), build_bucket(settings, clock))
+    provider = build_model(home, settings, keys)
+    cassette = provider if isinstance(provider, ReplayModel) else None
+    if cassette is not None:  # what failed after its retries fails at once
+        settings = settings.model_copy(update={"model_attempts": 1})
+    model = LimitedModel(provider, build_bucket(settings, clock))
     spending = Spending(home, settings, model, events, clock)
     root = ConfinedRoot(home.root)
     cortex = build_cortex(root, settings)
@@ -83,7 +89,7 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         model_name=model.name,
         model_for=spending.model_for,
         price=lambda: spending.price,
-        window_chars=spending.window_chars,
+        window_chars=spending.window_chars if cassette is None else lambda: cassette.window_chars,
         seconds_to_midnight=spending.days.seconds_to_midnight,
         tools=build_tools(root, settings, cortex),
         limits=Limits(
@@ -110,7 +116,7 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         max_wait_s=settings.max_wait_s,
         max_attempts=settings.max_attempts,
         storage_retry_s=settings.storage_retry_s,
-        run_secret=bytes.fromhex(environ[TEST_RUN_SECRET]) if TEST_RUN_SECRET in environ else None,
+        run_secret=_run_secret(cassette, environ),
     )
     return App(
         home,
@@ -127,6 +133,21 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         handlers,
         cortex,
     )
+
+
+def _run_secret(cassette: ReplayModel | None, environ: Mapping[str, str]) -> bytes | None:
+    """None: each run draws its own. What a cassette holds was asked in the words of one run."""
+    if cassette is not None:
+        return cassette.run_secret
+    return bytes.fromhex(environ[TEST_RUN_SECRET]) if TEST_RUN_SECRET in environ else None
+
+
+def handlers_asking(app: App, model: Model) -> dict[str, Handler]:
+    """The app's handlers, each asking `model`, whatever the settings name."""
+    return {
+        type_: handler.asking(model) if isinstance(handler, DeliberateHandler) else handler
+        for type_, handler in app.handlers.items()
+    }
 
 
 def admission_of(home: Home, settings: Settings, command: RunCommand) -> Admission:
@@ -290,9 +311,14 @@ def build_model(home: Home, settings: Settings, keys: ProviderKeys) -> Model:
         from council.llm.scripted import ScriptedModel
 
         return ScriptedModel.from_file(home.root / Path(detail))
+    if provider == REPLAY:
+        return ReplayModel.from_file(home.root / Path(detail))
     if provider == "gemini":
         return _gemini(detail, settings, keys)
-    raise ConfigError(f"the model {settings.model!r} is not known.", fix="use gemini:<id>, scripted:<file> or offline")
+    raise ConfigError(
+        f"the model {settings.model!r} is not known.",
+        fix="use gemini:<id>, scripted:<file>, cassette:<file> or offline",
+    )
 
 
 def _gemini(model_id: str, settings: Settings, keys: ProviderKeys) -> Model:

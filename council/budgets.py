@@ -90,7 +90,7 @@ class Prices:
         for name in (model, model_id):
             if name in self._overrides:
                 return self._overrides[name]
-        if provider in ("offline", "scripted"):
+        if provider in ("offline", "scripted", "cassette"):
             return Price(Decimal(0), Decimal(0), Decimal(0))
         return _bundled_price(model_id, "google" if provider == "gemini" else None)
 

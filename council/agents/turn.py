@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import msgspec
 
 from council.errors import ModelError
-from council.ids import canonical_json, sha256_hex
 from council.llm.base import Finish, Message, Model, TurnInfo, Usage
 
 
@@ -62,12 +61,3 @@ async def take_turn(
             raise ProviderBusy(error, error.retry_after_s or _DEFAULT_RATE_WAIT_S) from error
         return TurnResult("", model.name, failure=Failure(error.kind, error.message, error.fix))
     return TurnResult(reply.text.strip(), reply.model, reply.finish, reply.usage)
-
-
-def request_hash(model: str, system: str, messages: Sequence[Message]) -> str:
-    """What was asked, as one SHA-256: equal requests, equal hash. A chain over the hashes of the messages, so that one that
-    knows its own is not hashed again."""
-    digest = sha256_hex(canonical_json([model, system]))
-    for message in messages:
-        digest = sha256_hex(f"{digest}\n{message.role}\n{message.sha256 or sha256_hex(message.text)}")
-    return digest

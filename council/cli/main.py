@@ -13,6 +13,7 @@ import typer
 from council import __version__
 from council.cli import (
     agents,
+    cassette,
     completion,
     config,
     cortex,
@@ -77,6 +78,7 @@ app.command(rich_help_panel=LOOK)(runs.status)
 app.command(rich_help_panel=LOOK)(runs.show)
 app.command(rich_help_panel=LOOK)(reports.replay)
 app.command(rich_help_panel=LOOK)(reports.diff)
+app.command(rich_help_panel=LOOK)(cassette.cassette)
 app.command(rich_help_panel=LOOK)(logs.logs)
 app.add_typer(agents.app, name="agents", rich_help_panel=KNOW)
 app.add_typer(memory.app, name="memory", rich_help_panel=KNOW)

@@ -28,7 +28,7 @@ def replay(
     cli = state(ctx)
     home = cli.home()
     receipt = read_receipt(home, find_run(home, run))
-    page = _replayed(cli, _journal(home, receipt.run_id))
+    page = _replayed(cli, journal_of(home, receipt.run_id))
     path = home.root / receipt.artifact.path if receipt.artifact else None
     same = path is not None and path.is_file() and path.read_bytes() == page
     shown = receipt.artifact.path if receipt.artifact else "the artifact"
@@ -56,7 +56,7 @@ def diff(
     from council.reports.diff import diff as compare
 
     home = state(ctx).home()
-    found = compare(*(_journal(home, find_run(home, given)) for given in (first, second)))
+    found = compare(*(journal_of(home, find_run(home, given)) for given in (first, second)))
     if as_json:
         typer.echo(json.dumps({**asdict(found), "sentence": found.sentence}, ensure_ascii=False))
         return
@@ -66,7 +66,7 @@ def diff(
             typer.echo(f"\n{name}: {answer[:2_000]}")
 
 
-def _journal(home: Home, run_id: str) -> FileJournal:
+def journal_of(home: Home, run_id: str) -> FileJournal:
     """Raises RunNotFound with what became of it."""
     from council.cli.runs import read_receipt
     from council.engine.journal import JOURNAL, FileJournal

@@ -8,7 +8,7 @@ import logging
 import posixpath
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -21,7 +21,7 @@ from council.commands.models import COMMANDS, BudgetConfig, DeliberateCommand, R
 from council.deliberation.decision import SourceNow, SourcesNow, files_read
 from council.deliberation.deliberate import Deliberation, Equipment, Limits, Rules, StartView, enlist
 from council.deliberation.names import Names
-from council.deliberation.page import PageState, build_page, cost_of, mode_of, status_of, tokens_of
+from council.deliberation.page import PageState, build_page, cost_of, is_extract, status_of, tokens_of
 from council.deliberation.remembering import Summarised, applied, summarise
 from council.deliberation.transcript import Evidence, Transcript, Turn
 from council.engine.commit import Output
@@ -77,6 +77,10 @@ class DeliberateHandler:
 
     def begin(self, run: Run) -> Task:
         return Task(run, self._setup)
+
+    def asking(self, model: Model) -> DeliberateHandler:
+        """As this one, with `model` in the place of each run's own."""
+        return DeliberateHandler(replace(self._setup, model_for=lambda run, budget: model))
 
 
 def admit_deliberation(
@@ -183,7 +187,7 @@ class Task:
         self._grow()
         await self._deliberation.deliberate(self._command.input_artifacts)
         self._sources = await self._run.step("sources", self._look_again, type=SourcesNow)
-        if mode_of(self._start.model) != "offline-extractive":
+        if not is_extract(self._start.model):
             sessions = [
                 self._setup.memory.load(member.role, self._run.header.lane).session for member in self._start.members
             ]

@@ -41,7 +41,7 @@ class Settings(BaseSettings):
     model: str = Field(
         default=DEFAULT_MODEL,
         description="Which model speaks for every agent. `gemini` alone means the default Gemini model.",
-        json_schema_extra={"allowed": "gemini, gemini:<model id>, scripted:<file> or offline"},
+        json_schema_extra={"allowed": "gemini, gemini:<model id>, scripted:<file>, cassette:<file> or offline"},
     )
     gemini_api_version: str | None = Field(
         default=None,
@@ -203,7 +203,7 @@ class Settings(BaseSettings):
         if value == "gemini":
             return DEFAULT_MODEL
         provider, _, name = value.partition(":")
-        if provider not in ("gemini", "scripted") or not name.strip():
+        if provider not in ("gemini", "scripted", "cassette") or not name.strip():
             raise ValueError("not a model")
         return value
 
