@@ -28,9 +28,10 @@ log = logging.getLogger(__name__)
 PROVIDER = "cassette"
 _CHARS_PER_TOKEN = 3  # only to give the window a size; `window_chars` is what counts
 _NO_WINDOW_TOKENS = 1_000_000
-_DIFF_LINES = 40
+_DIFF_LINES = 20  # of each text
 _LINE_CHARS = 300
 _EXCERPT_CHARS = 120
+_MARK = "<<DATA "
 
 
 class ReplayModel:
@@ -149,7 +150,7 @@ def first_difference(before: str, after: str, context: int = 3) -> Iterator[str]
     """The first difference of two texts as a unified diff, bounded in lines and in their length."""
     # NOTE: only what follows the equal beginning is compared line by line: difflib is quadratic.
     equal = max(0, _equal_lines(before, after) - context)
-    old, new = (text.split("\n")[equal : equal + 10 * _DIFF_LINES] for text in (before, after))
+    old, new = (text.split("\n")[equal : equal + _DIFF_LINES] for text in (before, after))
     yield from ("--- recorded", "+++ asked now")
     hunk = 0
     for line in islice(difflib.unified_diff(old, new, n=context, lineterm=""), 2, None):
@@ -173,8 +174,10 @@ def _equal_lines(one: str, other: str) -> int:
 
 
 def _parting(recorded: str, asked: str) -> str:
-    at = _equal_lines(recorded, asked)
     old, new = (text.split("\n") for text in (recorded, asked))
+    at = _equal_lines(recorded, asked)
+    if all(at + 1 < len(lines) and lines[at].startswith(_MARK) for lines in (old, new)):
+        at += 1  # the marks only say that the material below them differs
     section = next((line.strip("= ") for line in reversed(old[: at + 1]) if line.startswith("== ")), "the beginning")
     return f"in {section}: recorded {_excerpt(old, new, at)}, asked now {_excerpt(new, old, at)}."
 

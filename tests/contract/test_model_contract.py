@@ -12,9 +12,11 @@ from typing import get_args
 import pytest
 
 from council.errors import ModelError
-from council.llm.base import Finish, Message, Model, Reply, Source, ToolSpec, TurnInfo
+from council.llm.base import Finish, Message, Model, Reply, Source, ToolSpec, TurnInfo, request_hash
+from council.llm.cassette import FORMAT, Call, Failed, Header, encode
 from council.llm.gemini import GeminiModel
 from council.llm.offline import OfflineModel
+from council.llm.replay import ReplayModel
 from council.llm.retry import RetryingModel
 from council.llm.scripted import ScriptedModel
 from council.redaction import Secret
@@ -83,8 +85,24 @@ async def retrying(tmp_path: Path) -> AsyncIterator[Candidate]:
         yield Candidate(RetryingModel(inner.model), RetryingModel(inner.broken, initial_wait_s=0))
 
 
-MODELS = [gemini, scripted, offline, retrying]
-FAILING_MODELS = [gemini, scripted, retrying]
+@asynccontextmanager
+async def replay(tmp_path: Path) -> AsyncIterator[Candidate]:
+    """Every request of this file is on the cassette."""
+    systems = ("", "s", "You are STRATEGIST.", "You are COORDINATOR.")
+    asked = [(system, ASK) for system in systems] + [("", HELD_ASK), ("", [Message("user", "What now?")])]
+    requests = [request_hash("gemini:g", system, messages) for system, messages in asked]
+    head = Header(FORMAT, "0.1.0", 3, "20260101-000000-aaaaaaaa", "5e" * 32, "gemini:g", "succeeded", 0, 0)
+    replies = [Call("round/1/X", request, text="I would ship.", model="gemini:g") for request in requests]
+    failures = [Call("round/1/X", request, failed=Failed("overload", "busy", "wait")) for request in requests]
+    models = []
+    for name, calls in (("tape", replies), ("broken", failures)):
+        (tmp_path / name).write_bytes(encode(head, calls))
+        models.append(ReplayModel.from_file(tmp_path / name))
+    yield Candidate(*models)
+
+
+MODELS = [gemini, scripted, offline, replay, retrying]
+FAILING_MODELS = [gemini, scripted, replay, retrying]
 
 Opener = Callable[[Path], AbstractAsyncContextManager[Candidate]]
 
