@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from council.agents.memory import Memory
 from council.budgets import Budget, BudgetedModel, Calibration, DayLogs, Price, Prices, SpendLog
@@ -35,7 +38,15 @@ from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
 from council.settings.model import PriceSetting
 from council.storage.paths import ALWAYS_DENIED, OUTPUT_DENIED, ConfinedRoot, PathRules
+from council.telemetry.switch import foreign_protocol, wanted
+from council.tools.base import Tool
 from council.tools.registry import ToolRegistry
+
+if TYPE_CHECKING:
+    from council.telemetry.export import Telemetry
+    from council.telemetry.tracing import Tracing
+
+log = logging.getLogger(__name__)
 
 TEST_RUN_SECRET = "COUNCIL_TEST_RUN_SECRET"  # noqa: S105  hex; lets a test give two runs of one comparison one secret
 
@@ -57,16 +68,27 @@ class App:
     spending: Spending
     handlers: dict[str, Handler]
     cortex: Cortex
+    telemetry: Telemetry | None = None
 
     async def aclose(self) -> None:
+        if self.telemetry is not None:
+            await asyncio.to_thread(self.telemetry.close)
         await self.model.aclose()
         self.root.close()
         self.ledger.close()
         self.spending.close()
 
 
-def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Mapping[str, str] | None = None) -> App:
-    """Raises ConfigError: the model cannot be had (no key, unknown name, unreadable script)."""
+def build_app(
+    home: Home,
+    settings: Settings,
+    keys: ProviderKeys,
+    *,
+    environ: Mapping[str, str] | None = None,
+    telemetry: Telemetry | None = None,
+) -> App:
+    """Raises ConfigError: the model cannot be had (no key, unknown name, unreadable script). `telemetry` is closed with
+    the app."""
     environ = os.environ if environ is None else environ
     events, clock = Events(), SystemClock()
     home.ensure_runtime()
@@ -87,11 +109,11 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         seeds=seeds_folder(home, settings),
         memory=build_memory(home),
         model_name=model.name,
-        model_for=spending.model_for,
+        model_for=spending.model_for if telemetry is None else partial(_traced, telemetry.tracing, spending),
         price=lambda: spending.price,
         window_chars=spending.window_chars if cassette is None else lambda: cassette.window_chars,
         seconds_to_midnight=spending.days.seconds_to_midnight,
-        tools=build_tools(root, settings, cortex),
+        tools=build_tools(root, settings, cortex, telemetry.tracing.tool if telemetry else None),
         limits=Limits(
             max_requests_per_reply=settings.max_requests_per_reply,
             max_requests=settings.max_requests_per_task,
@@ -104,6 +126,8 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         "deliberate": DeliberateHandler(setup),
         "memory": MemoryHandler(setup.memory, home.root, setup.personas, setup.seeds),
     }
+    if telemetry is not None:
+        events.subscribe(telemetry.tracing.on_event)
     engine = Engine(
         EnginePaths.under(home.runtime),
         root,
@@ -132,7 +156,34 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         spending,
         handlers,
         cortex,
+        telemetry,
     )
+
+
+def _traced(tracing: Tracing, spending: Spending, run: Run, config: BudgetConfig) -> Model:
+    return tracing.model(run.id, spending.model_for(run, config))
+
+
+def build_telemetry(settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> Telemetry | None:
+    """None unless it is switched on. Raises ConfigError when a setting asks for it and its packages are not there; where
+    only the machine's environment does, that is logged."""
+    asked = wanted(settings, environ)
+    if asked is None:
+        return None
+    if (protocol := foreign_protocol(environ)) and not asked.by_setting:
+        log.warning("no spans: OTEL_EXPORTER_OTLP_PROTOCOL is %s, and Council speaks http/protobuf.", protocol)
+        return None
+    try:
+        from council.telemetry.export import open_telemetry
+    except ImportError as error:
+        fix = "pip install 'council[otel]'"
+        if asked.by_setting:
+            raise ConfigError(
+                f"otel_endpoint is set, and OpenTelemetry is not installed ({error.name}).", fix=fix
+            ) from None
+        log.warning("no spans: OTEL_EXPORTER_OTLP_ENDPOINT is set, and OpenTelemetry is not installed (%s).", fix)
+        return None
+    return open_telemetry(asked, Redactor(keys.secrets()))
 
 
 def _run_secret(cassette: ReplayModel | None, environ: Mapping[str, str]) -> bytes | None:
@@ -283,10 +334,13 @@ def build_library(root: ConfinedRoot, settings: Settings) -> Library:
     )
 
 
-def build_tools(root: ConfinedRoot, settings: Settings, cortex: Cortex) -> ToolRegistry:
-    """The tools of deliberations: reading, inside the allowed roots."""
+def build_tools(
+    root: ConfinedRoot, settings: Settings, cortex: Cortex, around: Callable[[Tool], Tool] | None = None
+) -> ToolRegistry:
+    """The tools of deliberations: reading, inside the allowed roots; `around` goes around each."""
     library = build_library(root, settings)
-    return ToolRegistry([read_file(library), list_files(library), query_cortex(cortex)])
+    tools = [read_file(library), list_files(library), query_cortex(cortex)]
+    return ToolRegistry(map(around, tools) if around else tools)
 
 
 def build_cortex(root: ConfinedRoot, settings: Settings) -> Cortex:
