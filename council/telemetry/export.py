@@ -31,17 +31,20 @@ _EXPORT_S = 5.0  # one delivery, its retries included
 class Telemetry:
     """Tracing and the way out, as one thing to be closed."""
 
-    def __init__(self, tracing: Tracing, provider: TracerProvider) -> None:
+    def __init__(self, tracing: Tracing, provider: TracerProvider, exporter: _Once) -> None:
         self.tracing = tracing
         self._provider = provider
+        self._exporter = exporter
 
     def close(self) -> None:
-        """Delivers what there is, for at most `CLOSE_S` seconds."""
+        """Delivers what there is, for at most `CLOSE_S` seconds; where nothing could be delivered before, it is let be."""
         self.tracing.close()
+        if self._exporter.failing:
+            self._exporter.shutdown()
         last = threading.Thread(target=self._provider.shutdown, name="council-telemetry-close", daemon=True)
         last.start()
         last.join(CLOSE_S)
-        if last.is_alive():
+        if last.is_alive() and not self._exporter.failing:
             log.warning("the last spans were not delivered within %g s and are dropped.", CLOSE_S)
 
 
@@ -50,8 +53,9 @@ def open_telemetry(wanted: Wanted, redactor: Redactor, exporter: SpanExporter | 
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it would say every few seconds what we say once
     provider = TracerProvider(resource=_resource(), id_generator=RunIds(), shutdown_on_exit=False)
     inner = exporter or OTLPSpanExporter(endpoint=wanted.endpoint, timeout=_EXPORT_S)
-    provider.add_span_processor(BatchSpanProcessor(_Once(inner, wanted.endpoint)))
-    return Telemetry(Tracing(provider, content=wanted.content, redactor=redactor), provider)
+    outer = _Once(inner, wanted.endpoint)
+    provider.add_span_processor(BatchSpanProcessor(outer))
+    return Telemetry(Tracing(provider, content=wanted.content, redactor=redactor), provider, outer)
 
 
 def _resource() -> Resource:
@@ -68,18 +72,18 @@ class _Once(SpanExporter):
     def __init__(self, inner: SpanExporter, endpoint: str) -> None:
         self._inner = inner
         self._endpoint = endpoint
-        self._failing = False
+        self.failing = False
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         result = self._inner.export(spans)
         failed = result is not SpanExportResult.SUCCESS
-        if failed and not self._failing:
+        if failed and not self.failing:
             log.warning(
                 "spans cannot be delivered to %s; runs go on without. This is said once.", _shown(self._endpoint)
             )
-        elif self._failing and not failed:
+        elif self.failing and not failed:
             log.warning("spans are delivered to %s again.", _shown(self._endpoint))
-        self._failing = failed
+        self.failing = failed
         return result
 
     def shutdown(self) -> None:
