@@ -15,7 +15,7 @@ import difflib
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,8 @@ log = logging.getLogger(__name__)
 PROVIDER = "cassette"
 _CHARS_PER_TOKEN = 3  # only to give the window a size; `window_chars` is what counts
 _NO_WINDOW_TOKENS = 1_000_000
-_DIFF_LINES = 20  # of each text
+_COMPARED_LINES = 400
+_DIFF_LINES = 15  # of each kind: taken away, added, the same
 _LINE_CHARS = 300
 _EXCERPT_CHARS = 120
 _MARK = "<<DATA "
@@ -150,17 +151,16 @@ def first_difference(before: str, after: str, context: int = 3) -> Iterator[str]
     """The first difference of two texts as a unified diff, bounded in lines and in their length."""
     # NOTE: only what follows the equal beginning is compared line by line: difflib is quadratic.
     equal = max(0, _equal_lines(before, after) - context)
-    old, new = (text.split("\n")[equal : equal + _DIFF_LINES] for text in (before, after))
-    yield from ("--- recorded", "+++ asked now")
-    hunk = 0
-    for line in islice(difflib.unified_diff(old, new, n=context, lineterm=""), 2, None):
-        hunk += line.startswith("@@")
-        if hunk > 1:
-            return
-        if line.startswith("@@"):
-            yield f"@@ line {equal + 1} @@"
-            continue
-        yield line if len(line) <= _LINE_CHARS else f"{line[:_LINE_CHARS]}…"
+    old, new = (text.split("\n")[equal : equal + _COMPARED_LINES] for text in (before, after))
+    hunk = islice(difflib.unified_diff(old, new, n=context, lineterm=""), 3, None)  # behind two headers and its place
+    yield from ("--- recorded", "+++ asked now", f"@@ line {equal + 1} @@")
+    told: Counter[str] = Counter()
+    for line in takewhile(lambda line: not line.startswith("@@"), hunk):
+        told[line[0]] += 1
+        if told[line[0]] <= _DIFF_LINES:
+            yield line if len(line) <= _LINE_CHARS else f"{line[:_LINE_CHARS]}…"
+        elif told[line[0]] == _DIFF_LINES + 1:
+            yield f"{line[0]}…"
 
 
 def _equal_lines(one: str, other: str) -> int:
