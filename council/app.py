@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from council.agents.memory import Memory
 from council.budgets import Budget, BudgetedModel, Calibration, DayLogs, Price, Prices, SpendLog
@@ -21,7 +23,7 @@ from council.engine.engine import Engine, EnginePaths
 from council.engine.ledger import Ledger, entry_of_receipt, found_on_disk
 from council.engine.receipts import Receipt, Receipts
 from council.engine.runs import Admission, Handler, Run
-from council.errors import CommandInvalid, ModelError
+from council.errors import CommandInvalid, ConfigError, ModelError
 from council.events import Events
 from council.ids import Clock, SystemClock
 from council.knowledge.cortex.cortex import Cortex
@@ -33,12 +35,21 @@ from council.llm.json_mode import JsonModeModel
 from council.llm.limits import Bucket
 from council.llm.pool import ModelPool
 from council.llm.providers import Provider, Setup, build, find_provider
+from council.llm.replay import ReplayModel
 from council.llm.retry import RetryingModel
 from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
 from council.settings.model import PriceSetting
 from council.storage.paths import ALWAYS_DENIED, OUTPUT_DENIED, ConfinedRoot, PathRules
+from council.telemetry.switch import foreign_protocol, wanted
+from council.tools.base import Tool
 from council.tools.registry import ToolRegistry
+
+if TYPE_CHECKING:
+    from council.telemetry.export import Telemetry
+    from council.telemetry.tracing import Tracing
+
+log = logging.getLogger(__name__)
 
 TEST_RUN_SECRET = "COUNCIL_TEST_RUN_SECRET"  # noqa: S105  hex; lets a test give two runs of one comparison one secret
 
@@ -61,27 +72,46 @@ class App:
     spending: Spending
     handlers: dict[str, Handler]
     cortex: Cortex
+    telemetry: Telemetry | None = None
 
     async def aclose(self) -> None:
+        if self.telemetry is not None:
+            await asyncio.to_thread(self.telemetry.close)
         await self.models.aclose()
         self.root.close()
         self.ledger.close()
         self.spending.close()
 
 
-def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Mapping[str, str] | None = None) -> App:
-    """Raises ConfigError: the model cannot be had (no key, unknown name, unreadable script)."""
+def build_app(
+    home: Home,
+    settings: Settings,
+    keys: ProviderKeys,
+    *,
+    environ: Mapping[str, str] | None = None,
+    telemetry: Telemetry | None = None,
+) -> App:
+    """Raises ConfigError: the model cannot be had (no key, unknown name, unreadable script). `telemetry` is closed with
+    the app."""
     environ = os.environ if environ is None else environ
     events, clock = Events(), SystemClock()
     home.ensure_runtime()
     ledger = build_ledger(home)
     receipts = build_receipts(home, ledger)
-    models = ModelPool(
-        lambda spelling: JsonModeModel(build_model(home, settings, keys, spelling)),
-        lambda: build_bucket(settings, clock),
-    )
+    cassettes: dict[str, ReplayModel] = {}
+
+    def make(spelling: str) -> Model:
+        model = build_model(home, settings, keys, spelling)
+        if isinstance(model, ReplayModel):
+            cassettes[spelling] = model
+        return JsonModeModel(model)
+
+    models = ModelPool(make, lambda: build_bucket(settings, clock))
     model = models.get(settings.model)
-    spending = Spending(home, settings, models, events, clock)
+    cassette = cassettes.get(settings.model)
+    if cassette is not None:  # what failed after its retries fails at once
+        settings = settings.model_copy(update={"model_attempts": 1})
+    spending = Spending(home, settings, models, events, clock, cassette, telemetry.tracing if telemetry else None)
     root = ConfinedRoot(home.root)
     cortex = build_cortex(root, settings)
     setup = CouncilSetup(
@@ -92,7 +122,7 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         memory=build_memory(home),
         models=spending,
         seconds_to_midnight=spending.days.seconds_to_midnight,
-        tools=build_tools(root, settings, cortex),
+        tools=build_tools(root, settings, cortex, telemetry.tracing.tool if telemetry else None),
         streams=settings.streaming == "on",
         native_tools=settings.native_tools == "on",
         limits=Limits(
@@ -107,6 +137,8 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         "deliberate": DeliberateHandler(setup),
         "memory": MemoryHandler(setup.memory, home.root, setup.personas, setup.seeds),
     }
+    if telemetry is not None:
+        events.subscribe(telemetry.tracing.on_event)
     engine = Engine(
         EnginePaths.under(home.runtime),
         root,
@@ -119,7 +151,7 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         max_wait_s=settings.max_wait_s,
         max_attempts=settings.max_attempts,
         storage_retry_s=settings.storage_retry_s,
-        run_secret=bytes.fromhex(environ[TEST_RUN_SECRET]) if TEST_RUN_SECRET in environ else None,
+        run_secret=_run_secret(cassette, environ),
     )
     return App(
         home,
@@ -136,7 +168,45 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         spending,
         handlers,
         cortex,
+        telemetry,
     )
+
+
+def build_telemetry(settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> Telemetry | None:
+    """None unless it is switched on. Raises ConfigError when a setting asks for it and its packages are not there; where
+    only the machine's environment does, that is logged."""
+    asked = wanted(settings, environ)
+    if asked is None:
+        return None
+    if (protocol := foreign_protocol(environ)) and not asked.by_setting:
+        log.warning("no spans: OTEL_EXPORTER_OTLP_PROTOCOL is %s, and Council speaks http/protobuf.", protocol)
+        return None
+    try:
+        from council.telemetry.export import open_telemetry
+    except ImportError as error:
+        fix = "pip install 'council[otel]'"
+        if asked.by_setting:
+            raise ConfigError(
+                f"otel_endpoint is set, and OpenTelemetry is not installed ({error.name}).", fix=fix
+            ) from None
+        log.warning("no spans: OTEL_EXPORTER_OTLP_ENDPOINT is set, and OpenTelemetry is not installed (%s).", fix)
+        return None
+    return open_telemetry(asked, Redactor(keys.secrets()))
+
+
+def _run_secret(cassette: ReplayModel | None, environ: Mapping[str, str]) -> bytes | None:
+    """None: each run draws its own. What a cassette holds was asked in the words of one run."""
+    if cassette is not None:
+        return cassette.run_secret
+    return bytes.fromhex(environ[TEST_RUN_SECRET]) if TEST_RUN_SECRET in environ else None
+
+
+def handlers_asking(app: App, model: Model) -> dict[str, Handler]:
+    """The app's handlers, each asking `model`, whatever the settings name."""
+    return {
+        type_: handler.asking(model) if isinstance(handler, DeliberateHandler) else handler
+        for type_, handler in app.handlers.items()
+    }
 
 
 def admission_of(home: Home, settings: Settings, command: RunCommand) -> Admission:
@@ -172,7 +242,19 @@ def admit_forget(command: ForgetCommand, home: Home, receipts: Receipts) -> Admi
 class Spending:
     """The models of all runs, and what those may spend: one calibration and one day for all of them, a log for each."""
 
-    def __init__(self, home: Home, settings: Settings, pool: ModelPool, events: Events, clock: Clock) -> None:
+    def __init__(
+        self,
+        home: Home,
+        settings: Settings,
+        pool: ModelPool,
+        events: Events,
+        clock: Clock,
+        cassette: ReplayModel | None = None,
+        tracing: Tracing | None = None,
+    ) -> None:
+        """`cassette`: the model of the council, where it is one."""
+        self._cassette = cassette
+        self._tracing = tracing
         self._home = home
         self._settings = settings
         self._pool = pool
@@ -185,8 +267,11 @@ class Spending:
 
     def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
         """Which models speak for an agent: the command's, else what settings say for its role, else its manifest's, else
-        the council's; behind a single one those that settings let stand in for any."""
+        the council's; behind a single one those that settings let stand in for any. A cassette and the offline engine
+        speak for all: who starts a daemon with one wants no other model asked."""
         settings = self._settings
+        if self._cassette is not None or settings.model == "offline":
+            return (settings.model,)
         wanted = (command,) if command else settings.agent_models.get(role) or manifest or (settings.model,)
         if len(wanted) > 1 or wanted == ("offline",):
             return tuple(wanted)
@@ -204,6 +289,8 @@ class Spending:
 
     def window_chars(self, chains: Iterable[tuple[str, ...]]) -> int:
         """How many characters the smallest context among these models holds, as far as is known now."""
+        if self._cassette is not None:
+            return self._cassette.window_chars
         models = {spelling: self._pool.get(spelling) for chain in chains for spelling in chain}
         return min(self._calibration.chars(model.name, model.context_tokens) for model in models.values())
 
@@ -230,7 +317,8 @@ class Spending:
             return with_retry(asking, self._settings, self._events, run)
 
         def models(chain: tuple[str, ...]) -> Model:
-            return FallbackModel([one(spelling) for spelling in chain])
+            model = FallbackModel([one(spelling) for spelling in chain])
+            return model if self._tracing is None else self._tracing.model(run.id, model)
 
         return models
 
@@ -302,10 +390,13 @@ def build_library(root: ConfinedRoot, settings: Settings) -> Library:
     )
 
 
-def build_tools(root: ConfinedRoot, settings: Settings, cortex: Cortex) -> ToolRegistry:
-    """The tools of deliberations: reading, inside the allowed roots."""
+def build_tools(
+    root: ConfinedRoot, settings: Settings, cortex: Cortex, around: Callable[[Tool], Tool] | None = None
+) -> ToolRegistry:
+    """The tools of deliberations: reading, inside the allowed roots; `around` goes around each."""
     library = build_library(root, settings)
-    return ToolRegistry([read_file(library), list_files(library), query_cortex(cortex)])
+    tools = [read_file(library), list_files(library), query_cortex(cortex)]
+    return ToolRegistry(map(around, tools) if around else tools)
 
 
 def build_cortex(root: ConfinedRoot, settings: Settings) -> Cortex:

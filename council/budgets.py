@@ -103,7 +103,7 @@ class Prices:
         for name in (model, model_id, provider):
             if name in self._overrides:
                 return self._overrides[name]
-        if provider in ("offline", "scripted"):
+        if provider in ("offline", "scripted", "cassette"):
             return Price(Decimal(0), Decimal(0), Decimal(0))
         # A model of that name elsewhere has another price: a server that is not in the table is not looked up.
         seller = _SELLERS.get(provider)

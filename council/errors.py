@@ -10,6 +10,7 @@
     ├── InputUnreadable        input_unreadable   no named input could be read
     ├── ToolRefused            tool_refused       a request token that is not honoured
     ├── ModelError             model_<kind>       a call to a language model failed
+    │   └── ReplayMiss         replay_miss        a cassette holds no reply to a request
     ├── Drift                  drift              what a step asks is not what it asked when it was recorded
     ├── JournalDamaged         journal_damaged    a record in the middle of a journal does not verify
     ├── StorageFailed          storage_failed     disk full, read-only folder, failing sync
@@ -192,6 +193,14 @@ class ModelError(CouncilError):
     @property
     def fatal(self) -> bool:
         return self.kind in FATAL
+
+
+class ReplayMiss(ModelError):
+    """A cassette has no reply to what is asked. `data["diff"]` is the first difference to the nearest recorded prompt."""
+
+    def __init__(self, message: str, *, fix: str, model: str, diff: str = "") -> None:
+        super().__init__("request", message, fix=fix, model=model, diff=diff)
+        self.code = "replay_miss"
 
 
 class JournalDamaged(CouncilError):

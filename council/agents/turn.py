@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from council.errors import ModelError
-from council.ids import canonical_json, sha256_hex
 from council.llm.base import Finish, Message, Model, OnText, Replaced, ToolCall, ToolSpec, TurnInfo, Usage
 
 
@@ -79,12 +78,3 @@ async def take_turn(
         text = "\n\n".join(part for part in (text, *(call for call in calls if call not in text)) if part)
     finish = "stop" if reply.finish == "tool_calls" else reply.finish
     return TurnResult(text, reply.model, finish, reply.usage, replaced=reply.replaced)
-
-
-def request_hash(model: str, system: str, messages: Sequence[Message]) -> str:
-    """What was asked, as one SHA-256: equal requests, equal hash. A chain over the hashes of the messages, so that one that
-    knows its own is not hashed again."""
-    digest = sha256_hex(canonical_json([model, system]))
-    for message in messages:
-        digest = sha256_hex(f"{digest}\n{message.role}\n{message.sha256 or sha256_hex(message.text)}")
-    return digest

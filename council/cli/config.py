@@ -70,4 +70,6 @@ def _cell(value: object) -> str:
         return "not set"
     if isinstance(value, tuple):
         return ", ".join(value) or "none"
+    if isinstance(value, bool):
+        return str(value).lower()
     return f"{value:.12g}" if isinstance(value, float) else str(value)

@@ -54,7 +54,11 @@ class CliState:
 
     def styled(self, text: str, *, fg: str) -> str:
         """`text` in a colour on a terminal, as it is elsewhere and when NO_COLOR is set (no-color.org)."""
-        return typer.style(text, fg=fg) if sys.stdout.isatty() and not self.environ.get("NO_COLOR") else text
+        return typer.style(text, fg=fg) if self.coloured else text
+
+    @property
+    def coloured(self) -> bool:
+        return sys.stdout.isatty() and not self.environ.get("NO_COLOR")
 
 
 def state(ctx: typer.Context) -> CliState:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def run(
     ctx: typer.Context,
     once: Annotated[bool, typer.Option("--once", help="Do what is there, then end with the worst run's code.")] = False,
-    model: Annotated[str | None, typer.Option(help="gemini:<id>, scripted:<file> or offline.")] = None,
+    model: Annotated[str | None, typer.Option(help="gemini:<id>, scripted:<file>, cassette:<file> or offline.")] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
     log_format: Annotated[str | None, typer.Option(help="auto, human or json.")] = None,
     home: Annotated[Path | None, typer.Option(help="As before the sub-command.")] = None,
@@ -49,13 +49,14 @@ def serve(
 
 def built(cli: CliState) -> App:
     """The council of this home, with logging set up. Imported late: other commands need none of it."""
-    from council.app import build_app
+    from council.app import build_app, build_telemetry
     from council.logs import configure
+    from council.redaction import Redactor
 
-    settings = cli.settings().settings
-    app = build_app(cli.home(), settings, cli.keys(), environ=cli.environ)
-    configure(settings.log_level, settings.log_format, app.redactor)
-    return app
+    settings, keys = cli.settings().settings, cli.keys()
+    configure(settings.log_level, settings.log_format, Redactor(keys.secrets()))
+    telemetry = build_telemetry(settings, keys, cli.environ)
+    return build_app(cli.home(), settings, keys, environ=cli.environ, telemetry=telemetry)
 
 
 @contextlib.contextmanager

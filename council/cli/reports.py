@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from council.cli.context import CliState, state
-from council.errors import EXIT_FAILED, RunNotFound
+from council.errors import EXIT_FAILED, CouncilError, RunNotFound
 
 if TYPE_CHECKING:
     from council.engine.journal import FileJournal
+    from council.reports.diff import Questions
+    from council.reports.requests import AskedCall
     from council.settings import Home
 
 
@@ -29,7 +31,7 @@ def replay(
     cli = state(ctx)
     home = cli.home()
     receipt = read_receipt(home, find_run(home, run))
-    page = _replayed(cli, _journal(home, receipt.run_id))
+    page = _replayed(cli, journal_of(home, receipt.run_id))
     path = home.root / receipt.artifact.path if receipt.artifact else None
     same = path is not None and path.is_file() and path.read_bytes() == page
     shown = receipt.artifact.path if receipt.artifact else "the artifact"
@@ -50,24 +52,78 @@ def diff(
     second: Annotated[str, typer.Argument(help="Another run's id, the beginning of one, or `last`.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Say where two runs part: the first step that was asked or answered differently."""
+    """Say where two runs part: the first step asked or answered differently, with both prompts side by side."""
     from dataclasses import asdict
 
     from council.cli.runs import find_run
     from council.reports.diff import diff as compare
 
-    home = state(ctx).home()
-    found = compare(*(_journal(home, find_run(home, given)) for given in (first, second)))
+    cli = state(ctx)
+    home = cli.home()
+    one, other = (journal_of(home, find_run(home, given)) for given in (first, second))
+    questions = _questions(cli, one, other)
+    found = compare(one, other, questions.alike)
     if as_json:
-        typer.echo(json.dumps({**asdict(found), "sentence": found.sentence}, ensure_ascii=False))
+        told = {**asdict(found), "sentence": found.sentence}
+        if found.kind == "question":
+            told |= _prompts(questions, found.first_step)
+        typer.echo(json.dumps(told, ensure_ascii=False))
         return
     typer.echo(found.sentence)
+    if found.kind == "question":
+        _show_prompts(cli, (first, second), questions, found.first_step)
     for name, answer in ((first, found.first_answer), (second, found.second_answer)):
         if answer:
             typer.echo(f"\n{name}: {answer[:2_000]}")
 
 
-def _journal(home: Home, run_id: str) -> FileJournal:
+def _questions(cli: CliState, first: FileJournal, second: FileJournal) -> Questions:
+    """What both runs asked; a run that cannot be rendered again says why."""
+    from council.cli.cassette import requests_asked
+    from council.reports.diff import Questions, by_step
+
+    asked: list[dict[str, AskedCall]] = []
+    reasons: list[str] = []
+    for journal in (first, second):
+        try:
+            asked.append(by_step(requests_asked(cli, journal)))
+        except CouncilError as error:
+            asked.append({})
+            reasons.append(error.message)
+    return Questions(asked[0], asked[1], " ".join(dict.fromkeys(reasons)))
+
+
+_NOT_KEPT = "what was asked there was made of the agents' memory as it was then, and is not kept."
+
+
+def _prompts(questions: Questions, step: str) -> dict[str, object]:
+    def prompt(call: AskedCall | None) -> dict[str, object] | None:
+        if call is None:
+            return None
+        messages = [{"role": message.role, "text": message.text} for message in call.messages]
+        return {"system": call.system, "messages": messages}
+
+    known = step in questions.first and step in questions.second
+    return {
+        "first_prompt": prompt(questions.first.get(step)),
+        "second_prompt": prompt(questions.second.get(step)),
+        "why_not": "" if known else questions.why_not or _NOT_KEPT,
+    }
+
+
+def _show_prompts(cli: CliState, names: tuple[str, str], questions: Questions, step: str) -> None:
+    from council.cli.side_by_side import show_difference
+    from council.reports.diff import text_of, without_marks
+
+    if step not in questions.first or step not in questions.second:
+        typer.echo(f"The prompts cannot be shown: {questions.why_not or _NOT_KEPT}")
+        return
+    texts = [without_marks(text_of(asked[step])) for asked in (questions.first, questions.second)]
+    typer.echo("")
+    show_difference(names, (texts[0], texts[1]), colour=cli.coloured)
+
+
+def journal_of(home: Home, run_id: str) -> FileJournal:
     """Raises RunNotFound with what became of it."""
     from council.engine.journal import FileJournal
 

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from council.agents.manifest import AgentManifest
-from council.agents.turn import Failure, ProviderBusy, TurnResult, request_hash, take_turn
+from council.agents.turn import Failure, ProviderBusy, TurnResult, take_turn
 from council.budgets import BudgetSpent, Price
 from council.commands.models import ProtocolName
 from council.deliberation.blocks import Block, read_block
@@ -24,6 +24,7 @@ from council.deliberation.duties import Duty
 from council.deliberation.folding import CONTEXT_SHARE
 from council.deliberation.hearing import Hearing
 from council.deliberation.names import Names
+from council.deliberation.page import is_extract
 from council.deliberation.prompts import (
     INSTRUCTION_CHARS,
     Fencer,
@@ -42,7 +43,7 @@ from council.engine.runs import Parked, Run
 from council.errors import CouncilError, InputUnreadable, ToolRefused
 from council.ids import sha256_hex
 from council.knowledge.library import split_range
-from council.llm.base import Message, Model, ToolSpec, TurnInfo
+from council.llm.base import Message, Model, ToolSpec, TurnInfo, request_hash
 from council.safety.untrusted import OutsideTexts, inert, plain_line
 from council.tools.base import ToolContext, ToolResult
 from council.tools.registry import ToolRegistry
@@ -542,8 +543,8 @@ class Deliberation:
         async def ask(number: int, request: tuple[Message, ...]) -> TurnResult:
             return await self._ask(f"{name}/repair/{number}", chair, request, info)
 
-        is_extract = reply.model == "offline"  # it quotes, and decides nothing that could be typed
-        settled = Settled(None) if is_extract else await settle(reply, messages, self.transcript.issued(), ask)
+        quotes = is_extract(reply.model)  # and decides nothing that could be typed
+        settled = Settled(None) if quotes else await settle(reply, messages, self.transcript.issued(), ask)
         self.settled = settled
 
 

@@ -8,7 +8,7 @@ import logging
 import posixpath
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -25,7 +25,7 @@ from council.deliberation.account import account_of
 from council.deliberation.decision import SourceNow, SourcesNow, files_read
 from council.deliberation.deliberate import Deliberation, Equipment, Limits, Member, Rules, StartView, enlist
 from council.deliberation.names import Names
-from council.deliberation.page import PageState, build_page, cost_of, mode_of, status_of, tokens_of
+from council.deliberation.page import PageState, build_page, cost_of, is_extract, status_of, tokens_of
 from council.deliberation.remembering import Summarised, applied, summarise
 from council.deliberation.transcript import Evidence, Transcript, Turn
 from council.engine.commit import Output
@@ -85,6 +85,18 @@ class CouncilSetup:
     clock: Clock
 
 
+class _OneModel:
+    """As `Models`, but all calls go to one model."""
+
+    def __init__(self, known: Models, model: Model) -> None:
+        self.chain, self.names = known.chain, known.names
+        self.price, self.window_chars = known.price, known.window_chars
+        self._model = model
+
+    def models_for(self, run: Run, config: BudgetConfig, chair: str) -> Callable[[tuple[str, ...]], Model]:
+        return lambda chain: self._model
+
+
 class DeliberateHandler:
     """Protocol 95's task: deliberate and leave a decision."""
 
@@ -98,6 +110,10 @@ class DeliberateHandler:
 
     def begin(self, run: Run) -> Task:
         return Task(run, self._setup)
+
+    def asking(self, model: Model) -> DeliberateHandler:
+        """As this one, with `model` in the place of each run's own."""
+        return DeliberateHandler(replace(self._setup, models=_OneModel(self._setup.models, model)))
 
 
 def admit_deliberation(
@@ -217,7 +233,7 @@ class Task:
         self._grow()
         await self._deliberation.deliberate(self._command.input_artifacts)
         self._sources = await self._run.step("sources", self._look_again, type=SourcesNow)
-        if mode_of(self._start.model) != "offline-extractive":
+        if not is_extract(self._start.model):
             sessions = [
                 self._setup.memory.load(member.role, self._run.header.lane).session for member in self._start.members
             ]

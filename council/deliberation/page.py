@@ -22,7 +22,7 @@ from council.engine.records import RunHeader, RunStatus
 from council.llm.base import Usage
 
 _MAX_BODY_CHARS = 4_000
-MODES = {"offline": "offline-extractive", "scripted": "scripted"}
+MODES = {"offline": "offline-extractive", "scripted": "scripted", "cassette": "replay"}
 
 
 @dataclass(frozen=True)
@@ -145,14 +145,18 @@ def build_page(state: PageState) -> Page:
 
 
 def mode_of(model: str) -> str:
-    """What stands behind the words: language-model, scripted, offline-extractive."""
+    """What stands behind the words: language-model, scripted, replay, offline-extractive."""
     return MODES.get(model.split(":")[0], "language-model")
+
+
+def is_extract(model: str) -> bool:
+    """Whether the words are quoted from documents, with no language model behind them, now or when they were recorded."""
+    return model.removeprefix("cassette:") == "offline"
 
 
 def _front_matter(state: PageState, status: str) -> dict[str, str | int | float | bool | tuple[str, ...] | None]:
     calls, tokens = tokens_of(state)
-    offline = mode_of(state.model) == "offline-extractive"
-    unknown = bool(tokens.unknown_calls) and not offline
+    unknown = bool(tokens.unknown_calls) and not is_extract(state.model)
     return {
         "id": state.header.run_id,
         "title": state.header.title,
@@ -197,7 +201,7 @@ def _answer(state: PageState) -> tuple[str, str, str]:
     turns = len(state.transcript.turns())
     synthesis, decision = state.synthesis, state.decision
     if synthesis is not None and decision is not None:
-        if mode_of(state.model) == "offline-extractive":
+        if is_extract(state.model):
             byline = f"Extracted offline after {turns} turns; no language model took part."
             return "Extract", decision.answer, f"{byline} {decision.tally}".rstrip()
         failed = [role for role, _ in state.failed_closings]

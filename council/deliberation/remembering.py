@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from council.agents.memory import SUMMARY_TOKENS, Session, Summary, short_summary, tasks_to_summarise
-from council.agents.turn import Failure, ProviderBusy, TurnResult, request_hash, take_turn
+from council.agents.turn import Failure, ProviderBusy, TurnResult, take_turn
 from council.budgets import BudgetSpent
 from council.engine.runs import Run
 from council.errors import ModelError
 from council.ids import canonical_json, sha256_hex
-from council.llm.base import Message, Model, TurnInfo
+from council.llm.base import Message, Model, TurnInfo, request_hash
 from council.llm.structured import without_thoughts
 from council.safety.untrusted import fence
 

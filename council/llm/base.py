@@ -11,6 +11,8 @@ from typing import Any, Literal, Protocol, Required, TypedDict, runtime_checkabl
 
 import msgspec
 
+from council.ids import canonical_json, sha256_hex
+
 Finish = Literal["stop", "length", "tool_calls"]
 
 
@@ -111,6 +113,15 @@ class TurnInfo(msgspec.Struct, frozen=True):
     round: int = 0
     max_rounds: int = 0
     task: str = ""
+
+
+def request_hash(model: str, system: str, messages: Sequence[Message]) -> str:
+    """What was asked, as one SHA-256: equal requests, equal hash. A chain over the hashes of the messages, so that one that
+    knows its own is not hashed again."""
+    digest = sha256_hex(canonical_json([model, system]))
+    for message in messages:
+        digest = sha256_hex(f"{digest}\n{message.role}\n{message.sha256 or sha256_hex(message.text)}")
+    return digest
 
 
 class Asked(TypedDict, total=False):

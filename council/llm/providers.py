@@ -29,6 +29,7 @@ BUILT_IN: Mapping[str, str] = {
     "gemini": "council.llm.gemini:provider",
     "offline": "council.llm.offline:provider",
     "scripted": "council.llm.scripted:provider",
+    "cassette": "council.llm.replay:provider",
     "openai": "council.llm.presets:openai",
     "openrouter": "council.llm.presets:openrouter",
     "huggingface": "council.llm.presets:huggingface",

@@ -1,15 +1,27 @@
-"""Where two runs part: the first step whose question or answer differs. Pure; reads recorded steps only."""
+"""Where two runs part: the first step whose question or answer differs. Pure; reads recorded steps, and what they asked
+where that could be rendered again (`council.reports.requests`).
+
+The marks around material differ from run to run and say nothing: two prompts that differ in them alone are the same.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from council.engine.journal import FileJournal, RecordedStep
+from council.llm.replay import prompt_text
+from council.reports.requests import AskedCall
+from council.safety.untrusted import NONCE_CHARS
 
 Kind = Literal["same", "question", "answer", "order", "longer"]
-# When it ended, and what was known of the model then; what follows from that shows in what was asked.
-_NOT_COMPARED = frozenset({"finish", "window"})
+# What it began with, what was known of the model then, when it ended; what follows from that shows in what was asked.
+_NOT_COMPARED = frozenset({"start", "finish", "window"})
+_FROM_CASSETTE = b'"model":"cassette:', b'"model":"'  # a replayed answer is the recorded one
+_NONCE = re.compile(rf"(?<=nonce=)[0-9a-f]{{{NONCE_CHARS}}}(?= path=)|(?<=<<END )[0-9a-f]{{{NONCE_CHARS}}}(?=>>)")
+Alike = Callable[[str], bool]  # whether both runs asked the same at this step, but for the marks
 
 
 @dataclass(frozen=True)
@@ -37,8 +49,37 @@ class Divergence:
         }[self.kind]
 
 
-def diff(first: FileJournal, second: FileJournal) -> Divergence:
-    """The first divergence of two runs' steps. Steps that were under way at once may stand in either order."""
+@dataclass(frozen=True)
+class Questions:
+    """What two runs asked, by step; `why_not` says why that of either is not known, empty when both are."""
+
+    first: Mapping[str, AskedCall]
+    second: Mapping[str, AskedCall]
+    why_not: str = ""
+
+    def alike(self, step: str) -> bool:
+        if step not in self.first or step not in self.second:
+            return False
+        return without_marks(text_of(self.first[step])) == without_marks(text_of(self.second[step]))
+
+
+def text_of(call: AskedCall) -> str:
+    """A request as one text."""
+    return prompt_text(call.system, call.messages)
+
+
+def without_marks(prompt: str) -> str:
+    """A prompt with the same mark around all material, whatever the run's secret."""
+    return _NONCE.sub("-" * NONCE_CHARS, prompt)
+
+
+def by_step(asked: Sequence[AskedCall]) -> dict[str, AskedCall]:
+    return {call.step: call for call in asked}
+
+
+def diff(first: FileJournal, second: FileJournal, alike: Alike = lambda step: False) -> Divergence:
+    """The first divergence of two runs' steps. Steps that were under way at once may stand in either order. `alike` is
+    asked of a step whose recorded hashes differ."""
     left = {step.name: step for step in _steps(first)}
     right = {step.name: step for step in _steps(second)}
     same = 0
@@ -46,7 +87,7 @@ def diff(first: FileJournal, second: FileJournal) -> Divergence:
         one, other = next(iter(left.values()), None), next(iter(right.values()), None)
         if one is not None and other is not None and other.name in left:
             other = right.get(one.name, other)
-        kind = _kind(one, other)
+        kind = _kind(one, other, alike)
         if kind != "same" or one is None:
             return Divergence(kind, same, _name(one), _name(other), _answer(one), _answer(other))
         del left[one.name], right[one.name]
@@ -58,14 +99,18 @@ def _steps(journal: FileJournal) -> list[RecordedStep]:
     return [step for step in journal.steps() if step.name not in _NOT_COMPARED]
 
 
-def _kind(one: RecordedStep | None, other: RecordedStep | None) -> Kind:
+def _kind(one: RecordedStep | None, other: RecordedStep | None, alike: Alike) -> Kind:
     if one is None or other is None:
         return "longer"
     if one.name != other.name:
         return "order"
-    if one.request != other.request:
+    if one.request != other.request and not alike(one.name):
         return "question"
-    return "same" if one.answer == other.answer else "answer"
+    return "same" if _said(one) == _said(other) else "answer"
+
+
+def _said(step: RecordedStep) -> bytes:
+    return step.answer.replace(*_FROM_CASSETTE)
 
 
 def _name(step: RecordedStep | None) -> str:

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from council.settings.spelling import DEFAULT_MODEL, PROVIDER_NAME, model_chain, model_spelling
@@ -131,7 +131,7 @@ class Settings(BaseSettings):
         default=DEFAULT_MODEL,
         description="Which model speaks for every agent; `gemini` and `kairos` alone mean their first one (docs/models.md).",
         json_schema_extra={
-            "allowed": "gemini, gemini:<model id>, scripted:<file>, offline, kairos or <provider>:<model id>"
+            "allowed": "gemini, gemini:<model id>, scripted:<file>, cassette:<file>, offline, kairos or <provider>:<model id>"
         },
     )
     fallback_models: Models = Field(
@@ -293,6 +293,18 @@ class Settings(BaseSettings):
         default="auto", description="`poll`: never rely on file events (network file systems)."
     )
 
+    otel_endpoint: str | None = Field(
+        default=None,
+        description="Where OpenTelemetry spans go (OTLP over HTTP); else OTEL_EXPORTER_OTLP_ENDPOINT; unset: nowhere.",
+        examples=["http://localhost:4318"],
+        json_schema_extra={"allowed": "an http:// or https:// URL"},
+    )
+    otel_content: bool = Field(
+        default=False,
+        description="Spans also carry what agents are told, say and read. Without it no text of a run is in them.",
+        json_schema_extra={"allowed": "true or false"},
+    )
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -306,9 +318,10 @@ class Settings(BaseSettings):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _refuse_bool(cls, value: object) -> object:
-        if isinstance(value, bool):  # pydantic would read `true` as 1, and no setting is a switch
-            raise ValueError("true and false fit no setting")
+    def _refuse_bool(cls, value: object, info: ValidationInfo) -> object:
+        is_switch = cls.model_fields[str(info.field_name)].annotation is bool
+        if isinstance(value, bool) and not is_switch:  # pydantic would read `true` as 1
+            raise ValueError("true and false do not fit here")
         return value
 
     @field_validator("model")
@@ -331,7 +344,7 @@ class Settings(BaseSettings):
     def _check_agents(cls, value: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
         return {role.upper(): model_chain(names) for role, names in value.items()}
 
-    @field_validator("gemini_base_url")
+    @field_validator("gemini_base_url", "otel_endpoint")
     @classmethod
     def _check_url(cls, value: str | None) -> str | None:
         return _checked_url(value)

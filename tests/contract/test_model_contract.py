@@ -12,10 +12,12 @@ from typing import get_args
 import pytest
 
 from council.errors import ModelError, ModelErrorKind
-from council.llm.base import Finish, Message, Model, Reply, Source, ToolCall, ToolSpec, TurnInfo
+from council.llm.base import Finish, Message, Model, Reply, Source, ToolCall, ToolSpec, TurnInfo, request_hash
+from council.llm.cassette import FORMAT, Call, Failed, Header, encode
 from council.llm.gemini import GeminiModel
 from council.llm.offline import OfflineModel
 from council.llm.openai_compatible import OpenAICompatibleModel, Server
+from council.llm.replay import ReplayModel
 from council.llm.retry import RetryingModel
 from council.llm.scripted import ScriptedModel
 from council.redaction import Secret
@@ -120,8 +122,24 @@ async def thinking_openai_compatible(tmp_path: Path) -> AsyncIterator[Candidate]
         await model.aclose()
 
 
-MODELS = [gemini, openai_compatible, thinking_openai_compatible, scripted, offline, retrying]
-FAILING_MODELS = [gemini, openai_compatible, scripted, retrying]
+@asynccontextmanager
+async def replay(tmp_path: Path) -> AsyncIterator[Candidate]:
+    """Every request of this file is on the cassette."""
+    systems = ("", "s", "You are STRATEGIST.", "You are COORDINATOR.")
+    asked = [(system, ASK) for system in systems] + [("", HELD_ASK), ("", [Message("user", "What now?")])]
+    requests = [request_hash("gemini:g", system, messages) for system, messages in asked]
+    head = Header(FORMAT, "0.1.0", 3, "20260101-000000-aaaaaaaa", "5e" * 32, "gemini:g", "succeeded", 0, 0)
+    replies = [Call("round/1/X", request, text="I would ship.", model="gemini:g") for request in requests]
+    failures = [Call("round/1/X", request, failed=Failed("overload", "busy", "wait")) for request in requests]
+    models = []
+    for name, calls in (("tape", replies), ("broken", failures)):
+        (tmp_path / name).write_bytes(encode(head, calls))
+        models.append(ReplayModel.from_file(tmp_path / name))
+    yield Candidate(*models)
+
+
+MODELS = [gemini, openai_compatible, thinking_openai_compatible, scripted, offline, replay, retrying]
+FAILING_MODELS = [gemini, openai_compatible, scripted, replay, retrying]
 # Each kind of failure, as the provider's own fake tells it: (kind, the fake's reply for Gemini, for OpenAI's API).
 KINDS: list[tuple[ModelErrorKind, FakeReply, fake_openai.FakeReply]] = [
     ("auth", error(400, "API_KEY_INVALID"), fake_openai.error(401)),

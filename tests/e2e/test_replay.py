@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from council.engine.journal import decode_line, encode_line
+from council.engine.records import RunHeader, StepDone
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
 from tests.harness import command, drop_command, receipts, run_cli
 
@@ -80,3 +83,81 @@ def test_a_run_whose_journal_is_gone_says_so(home: Path, fake: FakeGemini, env: 
     done = run_cli("replay", cwd=home)
     assert done.returncode == 2
     assert "has lost its journal" in done.stderr
+
+
+def test_two_runs_of_one_command_do_not_part_for_the_marks_in_their_prompts(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    (home / "notes.md").write_text("a line to read\n")
+    fake.reply = lambda request: text("So be it.")
+    first = finished(home, env, session="a", input_artifacts=["notes.md"], rounds=2)
+    second = finished(home, env, session="b", input_artifacts=["notes.md"], rounds=2)
+    assert len({call.texts[0] for call in fake.requests}) == 2
+    found = json.loads(run_cli("diff", first["run_id"], second["run_id"], "--json", cwd=home).stdout)
+    assert found["kind"] == "same"
+    assert found["same_steps"] > 7
+
+
+def test_where_the_question_differs_both_prompts_stand_side_by_side(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    long = "\n".join(f"Line {number} of the plan." for number in range(200))
+    first = finished(home, env, session="a", task=f"{long}\nChoose red.\n{long}")
+    second = finished(home, env, session="b", task=f"{long}\nChoose \x1b[2Jblue, or nothing at all.\n{long}")
+    told = json.loads(run_cli("diff", first["run_id"], second["run_id"], "--json", cwd=home).stdout)
+    assert (told["kind"], told["first_step"], told["why_not"]) == ("question", "round/1/COORDINATOR", "")
+    asked = fake.requests[0]
+    assert told["first_prompt"]["system"] == asked.system
+    assert [message["text"] for message in told["first_prompt"]["messages"]] == asked.all_texts
+    assert "Choose red." in told["first_prompt"]["messages"][0]["text"]
+    assert "blue, or nothing" in told["second_prompt"]["messages"][0]["text"]
+    shown = run_cli("diff", first["run_id"], second["run_id"], cwd=home).stdout
+    [row] = [line for line in shown.splitlines() if "Choose red." in line]
+    assert row.startswith(" ≠")
+    assert "Choose [2Jblue, or nothing at all." in row
+    assert "Line 199 of the plan." in shown  # a few lines around
+    assert "Line 150 of the plan." not in shown
+    assert "\x1b" not in shown
+    narrow = run_cli("diff", first["run_id"], second["run_id"], cwd=home, env={**env, "COLUMNS": "60"}).stdout
+    assert max(len(line) for line in narrow.split("\n\n")[1].splitlines()) <= 60
+
+
+def test_a_run_that_cannot_be_rendered_again_is_compared_all_the_same_and_says_why(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    first = finished(home, env, session="a", task="Choose red.")
+    second = finished(home, env, session="b", task="Choose blue.")
+    journal = home / ".council" / "runs" / str(second["run_id"]) / "journal.jsonl"
+    lines = journal.read_bytes().split(b"\n")
+    header = decode_line(lines[0])
+    assert isinstance(header, RunHeader)
+    lines[0] = encode_line(msgspec.structs.replace(header, epoch=1)).rstrip(b"\n")
+    journal.write_bytes(b"\n".join(lines))
+    done = run_cli("diff", first["run_id"], second["run_id"], cwd=home)
+    assert done.returncode == 0
+    assert "round/1/COORDINATOR was asked something else" in done.stdout
+    assert "The prompts cannot be shown: " in done.stdout
+    assert "was begun by a version of Council with journal epoch 1" in done.stdout
+    told = json.loads(run_cli("diff", first["run_id"], second["run_id"], "--json", cwd=home).stdout)
+    assert "Choose red." in told["first_prompt"]["messages"][0]["text"]
+    assert told["second_prompt"] is None
+    assert "journal epoch 1" in told["why_not"]
+    refused = run_cli("cassette", str(second["run_id"]), cwd=home)
+    assert (refused.returncode, "journal epoch 1" in refused.stderr) == (1, True)
+
+
+def test_prompts_that_another_version_worded_are_not_passed_off_as_sent(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    receipt = finished(home, env)
+    journal = home / ".council" / "runs" / str(receipt["run_id"]) / "journal.jsonl"
+    lines = journal.read_bytes().split(b"\n")
+    at = next(n for n, line in enumerate(lines) if b'"done","name":"round/1/STRATEGIST"' in line)
+    step = decode_line(lines[at])
+    assert isinstance(step, StepDone)
+    lines[at] = encode_line(msgspec.structs.replace(step, request="0" * 64)).rstrip(b"\n")
+    journal.write_bytes(b"\n".join(lines))
+    done = run_cli("cassette", "-o", "x.cassette.jsonl", cwd=home)
+    assert (done.returncode, (home / "x.cassette.jsonl").exists()) == (1, False)
+    assert "step round/1/STRATEGIST" in done.stderr
+    assert "words that this version of Council does not use" in done.stderr

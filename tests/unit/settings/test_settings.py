@@ -57,8 +57,8 @@ def test_a_glob_that_leaves_the_home_is_refused(key: str, glob: str) -> None:
         Settings.model_validate({key: [glob]})
 
 
-@pytest.mark.parametrize("key", list(Settings.model_fields))
-def test_true_is_no_value_for_any_setting(key: str) -> None:
+@pytest.mark.parametrize("key", [key for key in Settings.model_fields if key != "otel_content"])
+def test_true_is_no_value_for_a_setting_that_is_no_switch(key: str) -> None:
     with pytest.raises(ValidationError):
         Settings.model_validate({key: True})
 

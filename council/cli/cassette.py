@@ -1,0 +1,113 @@
+"""`council cassette`: the model traffic of an ended run as a file that works in place of a model."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from council.cli.context import state
+from council.errors import UsageError
+
+if TYPE_CHECKING:
+    from council.cli.context import CliState
+    from council.engine.journal import FileJournal
+    from council.reports.requests import AskedCall
+    from council.reports.tape import Tape
+    from council.settings import Home
+
+
+def cassette(
+    ctx: typer.Context,
+    run: Annotated[str, typer.Argument(help="A run's id, the beginning of one, or `last`.")] = "last",
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The file; else <run>.cassette.jsonl in this folder.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Write all that an ended run asked its model, and what it answered, as a file that answers in its place."""
+    from council.cli.reports import journal_of
+    from council.cli.runs import find_run, read_receipt
+    from council.llm.cassette import SUFFIX
+    from council.redaction import Redactor
+    from council.reports.tape import record
+
+    cli = state(ctx)
+    home = cli.home()
+    receipt = read_receipt(home, find_run(home, run))
+    path = output or Path(f"{receipt.run_id}{SUFFIX}")
+    if path.exists():
+        raise UsageError(f"{path} is there already.", fix="name another file, or remove it")
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent}.", fix="make it, or name another one")
+    journal = journal_of(home, receipt.run_id)
+    tape = record(journal, requests_asked(cli, journal), receipt.status, Redactor(cli.keys().secrets()))
+    _write(path, tape)
+    if as_json:
+        told = {"run_id": receipt.run_id, "file": str(path), "model": tape.model, "calls": tape.calls}
+        told |= {"unrendered": tape.unrendered, "forgotten": tape.forgotten, "redacted": tape.redacted}
+        typer.echo(json.dumps(told, ensure_ascii=False))
+        return
+    calls = f"{tape.calls} call{'s' if tape.calls != 1 else ''}"
+    typer.echo(f"{path} holds the {calls} that run {receipt.run_id} made to {tape.model}.")
+    for note in _notes(tape, path, home):
+        typer.echo(f"note: {note}", err=True)
+
+
+def requests_asked(cli: CliState, journal: FileJournal) -> list[AskedCall]:
+    """What a recorded run asked; needs no key and asks nobody. Raises CannotRender, JournalDamaged."""
+    import asyncio
+
+    from council.app import build_app, handlers_asking
+    from council.reports.requests import requests_of
+
+    settings = cli.settings().settings.model_copy(update={"model": "offline"})
+    app = build_app(cli.home(), settings, cli.keys(), environ=cli.environ)
+
+    async def work() -> list[AskedCall]:
+        try:
+            return await requests_of(journal, lambda model: handlers_asking(app, model))
+        finally:
+            await app.aclose()
+
+    return asyncio.run(work())
+
+
+def _write(path: Path, tape: Tape) -> None:
+    """For its owner alone. Raises UsageError for one that could not be read again, StorageFailed."""
+    from council.llm.cassette import MAX_CASSETTE_BYTES
+    from council.storage.files import write_atomic
+
+    if len(tape.data) > MAX_CASSETTE_BYTES:
+        raise UsageError(
+            f"the run's prompts come to {len(tape.data):,} bytes, and a cassette holds {MAX_CASSETTE_BYTES:,}.",
+            fix="record a run with fewer rounds or smaller documents",
+        )
+    write_atomic(path, tape.data)
+
+
+def _notes(tape: Tape, path: Path, home: Home) -> list[str]:
+    from council.llm.cassette import SUFFIX
+
+    notes = [
+        "it holds every prompt whole: personas, memory, and all that the agents read; give it only to those who may see these"
+    ]
+    if path.resolve().is_relative_to(home.root) and not path.name.endswith(SUFFIX):
+        notes.append(f"agents of this home can read it; named *{SUFFIX} they cannot")
+    if tape.redacted:
+        notes.append(
+            f"a key stood in {tape.redacted} of the calls and was left out; there the words differ from those sent"
+        )
+    if tape.unrendered:
+        notes.append(
+            f"of {', '.join(tape.unrendered)} the reply is kept and the prompt is not: it was made of a memory that has changed"
+        )
+    if tape.forgotten:
+        notes.append(
+            f"words were forgotten since in {len(tape.forgotten)} of the prompts; what stands there is what is left of them"
+        )
+    where = os.path.relpath(path.resolve(), home.root)
+    return [*notes, f"`council run --model cassette:{where}` answers from it; docs/cassettes.md says more"]

@@ -1,0 +1,164 @@
+"""A cassette: the whole model traffic of one ended run as a file, JSON lines in UTF-8.
+
+    {"cassette": 1, "run_id": …, "run_secret": …, "model": …, "calls": 7, "sha256": …, …}      the first line: `Header`
+    {"step": "round/1/AUDITOR", "request": "<sha256>", "system": …, "messages": […], "text": …}   one line a call: `Call`
+
+`sha256` is that of the whole file with these 64 characters left out, so that a change anywhere is seen. The format has a
+number of its own: a file with a higher one is refused, not guessed at. `council.llm.replay` answers from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from council.errors import ConfigError, ModelErrorKind, StorageFailed
+from council.ids import sha256_hex
+from council.llm.base import Finish, Usage
+from council.storage.files import read_limited
+
+FORMAT = 1
+SUFFIX = ".cassette.jsonl"  # files so named are never read by agents
+MAX_CASSETTE_BYTES = 256 << 20
+_NO_HASH = ""
+_MAKE_ANEW = "make it anew: `council cassette RUN -o FILE`"
+
+
+class Header(msgspec.Struct, frozen=True):
+    """`run_secret` (hex, 32 bytes) is the run's: from it come the marks in its prompts and its lots. `window_chars`: how
+    many characters the model's window was taken for, 0 without end. `status`: how the run ended. `redacted`: in how many
+    calls a secret was left out."""
+
+    cassette: int
+    council: str
+    epoch: int
+    run_id: str
+    run_secret: str
+    model: str
+    status: str
+    window_chars: int
+    calls: int
+    redacted: int = 0
+    sha256: str = _NO_HASH
+
+
+class Said(msgspec.Struct, frozen=True):
+    """A message as it was sent."""
+
+    role: Literal["user", "model"]
+    text: str
+
+
+class Failed(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A call that brought no reply, after all its retries."""
+
+    kind: ModelErrorKind
+    message: str
+    fix: str = ""
+
+
+class Call(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One call and what it came to: a reply, or `failed`. `request` is the hash of what was asked (`request_hash` of the
+    recorded model's name, `system` and `messages`); `messages` None: what was asked is no longer known but for its hash."""
+
+    step: str
+    request: str
+    role: str = ""
+    purpose: Literal["turn", "synthesis", "other"] = "other"
+    round: int = 0
+    system: str = ""
+    messages: tuple[Said, ...] | None = None
+    text: str = ""
+    finish: Finish = "stop"
+    model: str = ""
+    usage: Usage | None = None
+    failed: Failed | None = None
+
+
+class Cassette(msgspec.Struct, frozen=True):
+    header: Header
+    calls: tuple[Call, ...]
+
+
+class _Any(msgspec.Struct):
+    """As much of a first line as tells what it is."""
+
+    cassette: int
+
+
+_header_decoder = msgspec.json.Decoder(Header)
+_call_decoder = msgspec.json.Decoder(Call)
+
+
+def encode(header: Header, calls: Sequence[Call]) -> bytes:
+    """The whole file; `header.calls` and `header.sha256` are filled in."""
+    header = msgspec.structs.replace(header, calls=len(calls), sha256=_NO_HASH)
+    body = b"".join(msgspec.json.encode(call) + b"\n" for call in calls)
+    digest = sha256_hex(msgspec.json.encode(header) + b"\n" + body)
+    return msgspec.json.encode(msgspec.structs.replace(header, sha256=digest)) + b"\n" + body
+
+
+def load(path: Path) -> Cassette:
+    """Raises ConfigError naming the file and the line: not there, no cassette, of a later version, damaged, cut off."""
+    try:
+        data = read_limited(path, MAX_CASSETTE_BYTES)
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{path}: there is no such cassette.", fix="check the path; it is relative to the home"
+        ) from None
+    except StorageFailed as error:
+        raise ConfigError(f"{path}: {error.message}", fix=error.fix) from error
+    return decode(data, str(path))
+
+
+def decode(data: bytes, name: str) -> Cassette:
+    """The cassette in `data`; raises as `load`."""
+    first, _, rest = data.partition(b"\n")
+    header = _header(first, name)
+    lines = rest.split(b"\n")
+    if lines.pop():
+        raise _damaged(name, len(lines) + 2, "the line has no end: the file was cut off")
+    calls = tuple(_call(line, name, number) for number, line in enumerate(lines, start=2))
+    if len(calls) != header.calls:
+        raise _damaged(name, len(calls) + 1, f"the file ends here, after {len(calls)} of {header.calls} calls")
+    if sha256_hex(data.replace(header.sha256.encode(), b"", 1)) != header.sha256:
+        raise _damaged(name, 1, "its sha256 is not that of the file, which was changed after it was written")
+    return Cassette(header, calls)
+
+
+def _header(line: bytes, name: str) -> Header:
+    try:
+        found = msgspec.json.decode(line, type=_Any).cassette
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise ConfigError(
+            f"{name}: line 1: this is not a cassette.", fix="`council cassette RUN -o FILE` writes one"
+        ) from None
+    if found > FORMAT:
+        raise ConfigError(
+            f"{name}: line 1: it was written by a later version of Council (cassette format {found}; this one reads {FORMAT}).",
+            fix=f"update Council, or {_MAKE_ANEW}",
+        )
+    try:
+        header = _header_decoder.decode(line)
+        bytes.fromhex(header.run_secret)
+    except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
+        raise _damaged(name, 1, str(error)) from None
+    if not header.sha256:
+        raise _damaged(name, 1, "it has no sha256")
+    return header
+
+
+def _call(line: bytes, name: str, number: int) -> Call:
+    try:
+        return _call_decoder.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise _damaged(name, number, str(error)) from None
+
+
+def _damaged(name: str, line: int, reason: str) -> ConfigError:
+    return ConfigError(
+        f"{name}: line {line}: the cassette is damaged: {reason.rstrip('.')}.", fix=_MAKE_ANEW, line=line
+    )

@@ -1,0 +1,217 @@
+"""`ReplayModel`: the replies of a recorded run, in place of a language model (`cassette:<file>`).
+
+Each request is answered by its hash: the same words get the reply that they got then. Calls that asked the very same
+are told apart by role, round and purpose, then answered in their order, again from the first when all were given. A
+request that was not recorded fails loudly (`ReplayMiss`), with what comes nearest to it; nothing is ever made up.
+
+Recorded failures fail again, as they were left after their retries. Recorded tokens are reported; nothing is paid.
+No streaming of its own: `on_text` gets the whole text in one piece. Schema, tools and limits are not looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, takewhile
+from pathlib import Path
+from typing import Any
+
+from council.errors import ConfigError, ModelError, ReplayMiss
+from council.llm.base import Message, OnText, Reply, ToolSpec, TurnInfo, request_hash
+from council.llm.cassette import Call, Cassette, load
+from council.llm.providers import Provider, Setup
+
+log = logging.getLogger(__name__)
+
+PROVIDER = "cassette"
+_CHARS_PER_TOKEN = 3  # only to give the window a size; `window_chars` is what counts
+_NO_WINDOW_TOKENS = 1_000_000
+_COMPARED_LINES = 400
+_DIFF_LINES = 15  # of each kind: taken away, added, the same
+_LINE_CHARS = 300
+_EXCERPT_CHARS = 120
+_MARK = "<<DATA "
+
+
+class ReplayModel:
+    """A model that says what a cassette holds (module docstring). One per process: it remembers what it has given."""
+
+    def __init__(self, cassette: Cassette) -> None:
+        self._header = cassette.header
+        self._calls = cassette.calls
+        models = (cassette.header.model, *(call.model for call in cassette.calls if call.model))
+        self._models = tuple(dict.fromkeys(models))
+        self._by_request: dict[str, list[Call]] = defaultdict(list)
+        for call in cassette.calls:
+            self._by_request[call.request].append(call)
+        self._given: Counter[tuple[str, str, str, int]] = Counter()
+
+    @classmethod
+    def from_file(cls, path: Path) -> ReplayModel:
+        """Raises ConfigError naming the file and the line for one that is no whole cassette."""
+        return cls(load(path))
+
+    @property
+    def name(self) -> str:
+        return _named(self._header.model)
+
+    @property
+    def context_tokens(self) -> int:
+        return self.window_chars // _CHARS_PER_TOKEN or _NO_WINDOW_TOKENS
+
+    @property
+    def window_chars(self) -> int:
+        """The size of the window as the recorded run knew it; 0: without end."""
+        return self._header.window_chars
+
+    @property
+    def run_secret(self) -> bytes:
+        """A run with another one asks in other words."""
+        return bytes.fromhex(self._header.run_secret)
+
+    async def generate(
+        self,
+        messages: Sequence[Message],
+        *,
+        system: str,
+        schema: Mapping[str, Any] | None = None,
+        tools: Sequence[ToolSpec] = (),
+        on_text: OnText | None = None,
+        max_output_tokens: int | None = None,
+        temperature: float | None = None,
+        info: TurnInfo | None = None,
+    ) -> Reply:
+        """The recorded reply. Raises the recorded failure, or ReplayMiss."""
+        await asyncio.sleep(0)  # a call like any other: those of one round take turns
+        info = info or TurnInfo()
+        call = self._take(system, messages, info)
+        if call is None:
+            raise self._miss(system, messages, info)
+        if call.failed is not None:
+            raise ModelError(call.failed.kind, call.failed.message, fix=call.failed.fix, model=self.name)
+        if on_text is not None:
+            on_text(call.text)
+        return Reply(call.text, call.finish, _named(call.model or self._header.model), call.usage)
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+    def _take(self, system: str, messages: Sequence[Message], info: TurnInfo) -> Call | None:
+        requests = (request_hash(model, system, messages) for model in self._models)  # agents may have had their own
+        request = next((request for request in requests if request in self._by_request), "")
+        equal = self._by_request.get(request, [])
+        calls = [call for call in equal if (call.role, call.purpose, call.round) == _place(info)] or equal
+        if not calls:
+            return None
+        key = (request, *_place(info))
+        self._given[key] += 1
+        return calls[(self._given[key] - 1) % len(calls)]
+
+    def _miss(self, system: str, messages: Sequence[Message], info: TurnInfo) -> ReplayMiss:
+        asked = prompt_text(system, messages)
+        nearest = self._nearest(asked, info)
+        where = _where(info.role, info.round, info.purpose)
+        message = f"{self.name} holds no reply to what {where} is asked"
+        fix = "what the agents are told differs from the recorded run: command, documents, personas, memory or version"
+        if nearest is None:
+            return ReplayMiss(f"{message}; no prompt like it is recorded.", fix=fix, model=self.name)
+        recorded = prompt_text(nearest.system, nearest.messages or ())
+        diff = "\n".join(first_difference(recorded, asked))
+        near = _where(nearest.role, nearest.round, nearest.purpose)
+        log.error("%s; the nearest recorded prompt is that of %s:\n%s", message, near, diff)
+        return ReplayMiss(
+            f"{message}. The nearest recorded prompt, of {near}, parts from it {_parting(recorded, asked)}",
+            fix=f"{fix}; the log shows the difference",
+            model=self.name,
+            diff=diff,
+        )
+
+    def _nearest(self, asked: str, info: TurnInfo) -> Call | None:
+        """By what it is for; among equals the one that begins most alike."""
+        known = [call for call in self._calls if call.messages is not None]
+
+        def nearness(call: Call) -> tuple[bool, bool, bool, int]:
+            alike = (call.role == info.role, call.purpose == info.purpose, call.round == info.round)
+            return (*alike, _equal_lines(prompt_text(call.system, call.messages or ()), asked))
+
+        return max(known, key=nearness, default=None)
+
+
+def _named(recorded: str) -> str:
+    """What a reply is signed with: never the bare name of the model, which did not answer now."""
+    return f"{PROVIDER}:{recorded.removeprefix(f'{PROVIDER}:')}"
+
+
+def prompt_text(system: str, messages: Sequence[Any]) -> str:
+    """A request as one text: the system text, then each message under a line that names it."""
+    parts = [f"== system ==\n{system}"]
+    parts += [f"== message {number} ({message.role}) ==\n{message.text}" for number, message in enumerate(messages, 1)]
+    return "\n".join(parts)
+
+
+def first_difference(before: str, after: str, context: int = 3) -> Iterator[str]:
+    """The first difference of two texts as a unified diff, bounded in lines and in their length."""
+    # NOTE: only what follows the equal beginning is compared line by line: difflib is quadratic.
+    equal = max(0, _equal_lines(before, after) - context)
+    old, new = (text.split("\n")[equal : equal + _COMPARED_LINES] for text in (before, after))
+    hunk = islice(difflib.unified_diff(old, new, n=context, lineterm=""), 3, None)  # behind two headers and its place
+    yield from ("--- recorded", "+++ asked now", f"@@ line {equal + 1} @@")
+    told: Counter[str] = Counter()
+    for line in takewhile(lambda line: not line.startswith("@@"), hunk):
+        told[line[0]] += 1
+        if told[line[0]] <= _DIFF_LINES:
+            yield line if len(line) <= _LINE_CHARS else f"{line[:_LINE_CHARS]}…"
+        elif told[line[0]] == _DIFF_LINES + 1:
+            yield f"{line[0]}…"
+
+
+def _equal_lines(one: str, other: str) -> int:
+    """How many lines two texts have in common at their beginning."""
+    count = 0
+    for left, right in zip(one.split("\n"), other.split("\n"), strict=False):
+        if left != right:
+            break
+        count += 1
+    return count
+
+
+def _parting(recorded: str, asked: str) -> str:
+    old, new = (text.split("\n") for text in (recorded, asked))
+    at = _equal_lines(recorded, asked)
+    if all(at + 1 < len(lines) and lines[at].startswith(_MARK) for lines in (old, new)):
+        at += 1  # the marks only say that the material below them differs
+    section = next((line.strip("= ") for line in reversed(old[: at + 1]) if line.startswith("== ")), "the beginning")
+    return f"in {section}: recorded {_excerpt(old, new, at)}, asked now {_excerpt(new, old, at)}."
+
+
+def _excerpt(lines: list[str], others: list[str], at: int) -> str:
+    """The beginning of a line, or of what differs in it when that comes late."""
+    if at >= len(lines):
+        return "nothing more"
+    line = lines[at]
+    other = others[at] if at < len(others) else ""
+    same = next((i for i, (a, b) in enumerate(zip(line, other, strict=False)) if a != b), min(len(line), len(other)))
+    start = max(0, same - _EXCERPT_CHARS // 2)
+    shown = " ".join(line[start : start + _EXCERPT_CHARS].replace("`", "'").split())
+    return f"`{'…' if start else ''}{shown}{'…' if start + _EXCERPT_CHARS < len(line) else ''}`"
+
+
+def _place(info: TurnInfo) -> tuple[str, str, int]:
+    return info.role, info.purpose, info.round
+
+
+def _where(role: str, round_no: int, purpose: str) -> str:
+    return f"{role or 'no role'}, round {round_no} ({purpose})"
+
+
+def _build(setup: Setup) -> ReplayModel:
+    if not setup.model_id:
+        raise ConfigError("cassette: names no file.", fix="write cassette:<file>")
+    setup.require_known_options(())
+    return ReplayModel.from_file(setup.home / setup.model_id)
+
+
+provider = Provider(_build, local=True, summary="the replies of a recorded run, from a file")

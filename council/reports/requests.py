@@ -1,0 +1,130 @@
+"""What a recorded run asked its model: rendered again from its journal, and checked against the recorded hashes.
+
+The handler does the run's work once more over the recorded steps, as for a replay of its page. Before a step that asked
+a model is read, its call is begun with a model that only notes what it is asked; nothing is sent anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeVar, Unpack
+
+from council.engine.journal import Exhausted, FileJournal
+from council.engine.outputs import OutputFile, PlacedOutput
+from council.engine.records import EPOCH
+from council.engine.runs import Finish, Handler, Run
+from council.errors import CouncilError
+from council.events import Events
+from council.llm.base import Asked, Message, Model, TurnInfo
+
+T = TypeVar("T")
+
+
+class CannotRender(CouncilError):
+    """What the run asked cannot be told any more."""
+
+    code = "cannot_render"
+    http_status = 409
+
+
+@dataclass(frozen=True)
+class AskedCall:
+    """One request of a run. `request` is its hash; `recorded` False: the run ended before an answer was recorded;
+    `is_checked` False: the hash was forgotten with words that stood in it."""
+
+    step: str
+    request: str
+    system: str
+    messages: tuple[Message, ...]
+    info: TurnInfo
+    recorded: bool
+    is_checked: bool
+
+
+async def requests_of(journal: FileJournal, handlers: Callable[[Model], Mapping[str, Handler]]) -> list[AskedCall]:
+    """All requests of a run, in the order of its work. `handlers` are those that ask a given model.
+
+    Raises CannotRender when another version of Council asked in other words, JournalDamaged for a blob that is gone.
+    """
+    header = journal.header
+    if header.epoch != EPOCH:
+        raise CannotRender(
+            f"run {header.run_id} was begun by a version of Council with journal epoch {header.epoch}; "
+            f"this one has {EPOCH}, and asks in other words.",
+            fix="use the version that made it",
+        )
+    journal.closed = True
+    noting = _NotingModel()
+    run = _NotingRun(journal, noting)
+    handler = handlers(noting).get(header.type)
+    if handler is None:  # of a type that upkeep does, which asks no model
+        return []
+    execution = handler.begin(run)
+    finish = journal.put("finish", Finish(""), type=Finish) if journal.recorded("finish") else Finish("")
+    try:
+        await execution.work()
+    except Exhausted:
+        pass  # the run ended before this step
+    except CouncilError as error:
+        if finish.error is None or finish.error.code != error.code:
+            raise
+    return run.asked
+
+
+class _Noted(Exception):
+    """Carries a request out of the call that would have made it."""
+
+    def __init__(self, system: str, messages: Sequence[Message], info: TurnInfo) -> None:
+        super().__init__()
+        self.system = system
+        self.messages = tuple(messages)
+        self.info = info
+
+
+class _NotingModel:
+    """A model that only hands on what it is asked."""
+
+    name = "noting"
+    context_tokens = 1  # never looked at: the size of the window is a recorded step
+
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> NoReturn:
+        raise _Noted(asked["system"], messages, asked.get("info") or TurnInfo())
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+
+class _NotingRun(Run):
+    """A run of recorded steps that notes what each one asked."""
+
+    def __init__(self, journal: FileJournal, model: _NotingModel) -> None:
+        path = journal.header.output_path
+        committed = journal.committed
+        output: OutputFile | None = None
+        if path:
+            final = committed.files[0].final if committed is not None and committed.files else path
+            output = PlacedOutput(path, final, committed.displaced if committed is not None else "")
+        super().__init__(journal, Events(), output)
+        self._recorded = {step.name: step for step in journal.steps()}
+        self.asked: list[AskedCall] = []
+
+    async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], request: str = "") -> T:
+        if request:
+            await self._note(name, fn, request)
+        return await super().step(name, fn, type=type, request=request)
+
+    async def _note(self, name: str, fn: Callable[[], Awaitable[Any]], request: str) -> None:
+        known = self._recorded.get(name)
+        if known is not None and known.request not in ("", request):
+            raise CannotRender(
+                f"step {name} of run {self.id} was asked in words that this version of Council does not use any more.",
+                fix="use the version that asked it",
+                step=name,
+            )
+        try:
+            await fn()
+        except _Noted as noted:
+            checked = known is None or known.request == request
+            call = AskedCall(name, request, noted.system, noted.messages, noted.info, known is not None, checked)
+            self.asked.append(call)

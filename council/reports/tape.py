@@ -1,0 +1,139 @@
+"""A cassette made of an ended run: what it asked, rendered again, beside what was answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import get_args
+
+import msgspec
+
+from council import __version__
+from council.engine.journal import FINISH, FileJournal, RecordedStep
+from council.engine.runs import Finish
+from council.errors import FATAL, ModelErrorKind, RunNotFound
+from council.llm.base import Finish as ReplyFinish
+from council.llm.base import Usage
+from council.llm.cassette import FORMAT, Call, Failed, Header, Said, encode
+from council.redaction import Redactor
+from council.reports.requests import AskedCall
+
+_KINDS = frozenset(get_args(ModelErrorKind))
+
+
+class _Start(msgspec.Struct):
+    """What of a run's `start` is of use here."""
+
+    model: str
+
+
+class _Failure(msgspec.Struct):
+    kind: str
+    message: str
+    fix: str = ""
+
+
+class _Result(msgspec.Struct):
+    """A recorded answer, as a step holds it."""
+
+    text: str
+    model: str
+    finish: ReplyFinish = "stop"
+    usage: Usage | None = None
+    failure: _Failure | None = None
+
+
+class _Nested(msgspec.Struct):
+    """A step that holds an answer beside other things."""
+
+    result: _Result
+
+
+@dataclass(frozen=True)
+class Tape:
+    """A cassette's bytes, and what is to be said of it: `unrendered` steps whose words are not kept, `forgotten` ones in
+    which words were forgotten since, `redacted` calls in which a secret stood."""
+
+    data: bytes
+    model: str
+    calls: int
+    unrendered: tuple[str, ...]
+    forgotten: tuple[str, ...]
+    redacted: int
+
+
+def record(journal: FileJournal, asked: Iterable[AskedCall], status: str, redactor: Redactor) -> Tape:
+    """Raises RunNotFound for a run in which no model was asked, JournalDamaged for a blob that is gone."""
+    steps = {step.name: step for step in journal.steps()}
+    known = {call.step: call for call in asked}
+    calls = [call for step in steps.values() if (call := _call(step, known.get(step.name))) is not None]
+    calls += _unanswered(steps, known)
+    header = journal.header
+    if not calls:
+        raise RunNotFound(f"run {header.run_id} asked no model.", fix="`council show` says what it did")
+    cleaned = [_redacted(call, redactor) for call in calls]
+    redacted = sum(after != before for before, after in zip(calls, cleaned, strict=True))
+    model = msgspec.json.decode(steps["start"].answer, type=_Start).model
+    window = msgspec.json.decode(steps["window"].answer, type=int) if "window" in steps else 0
+    head = Header(
+        cassette=FORMAT,
+        council=__version__,
+        epoch=header.epoch,
+        run_id=header.run_id,
+        run_secret=header.secret,
+        model=model,
+        status=status,
+        window_chars=window,
+        calls=len(calls),
+        redacted=redacted,
+    )
+    unrendered = tuple(call.step for call in cleaned if call.messages is None)
+    forgotten = tuple(call.step for call in calls if call.step in known and not known[call.step].is_checked)
+    return Tape(encode(head, cleaned), model, len(calls), unrendered, forgotten, redacted)
+
+
+def _call(step: RecordedStep, asked: AskedCall | None) -> Call | None:
+    """None for a step that asked no model: a tool's, or a call that the budget refused."""
+    if asked is None and not step.request:
+        return None
+    result = _result(step.answer)
+    if result.failure is not None and result.failure.kind not in _KINDS:
+        return None
+    call = Call(step.name, step.request) if asked is None else _question(asked)
+    if result.failure is not None:
+        return msgspec.structs.replace(call, failed=msgspec.convert(msgspec.to_builtins(result.failure), Failed))
+    return msgspec.structs.replace(call, text=result.text, finish=result.finish, model=result.model, usage=result.usage)
+
+
+def _question(asked: AskedCall) -> Call:
+    messages = tuple(Said(message.role, message.text) for message in asked.messages)
+    info = asked.info
+    return Call(asked.step, asked.request, info.role, info.purpose, info.round, asked.system, messages)
+
+
+def _result(answer: bytes) -> _Result:
+    try:
+        return msgspec.json.decode(answer, type=_Result)
+    except msgspec.ValidationError:
+        return msgspec.json.decode(answer, type=_Nested).result
+
+
+def _unanswered(steps: dict[str, RecordedStep], asked: dict[str, AskedCall]) -> list[Call]:
+    """The calls under way when one failed in a way that every further one would have met: that ended the run."""
+    finish = msgspec.json.decode(steps[FINISH].answer, type=Finish) if FINISH in steps else Finish("")
+    error = finish.error
+    fatal = {f"model_{kind}": kind for kind in FATAL}
+    if error is None or error.code not in fatal:
+        return []
+    failed = Failed(fatal[error.code], error.message, error.fix)
+    return [msgspec.structs.replace(_question(call), failed=failed) for call in asked.values() if not call.recorded]
+
+
+def _redacted(call: Call, redactor: Redactor) -> Call:
+    """A secret that stood in a document is not carried out of the home: that prompt is then not the one that was sent."""
+    clean = redactor.redact
+    messages = call.messages and tuple(Said(message.role, clean(message.text)) for message in call.messages)
+    failed = call.failed and msgspec.structs.replace(call.failed, message=clean(call.failed.message))
+    return msgspec.structs.replace(
+        call, system=clean(call.system), messages=messages, text=clean(call.text), failed=failed
+    )

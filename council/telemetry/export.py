@@ -1,0 +1,99 @@
+"""Where spans go: a bounded queue, a thread of its own, OTLP over HTTP. A collector that is slow, dead or wrong costs a run
+nothing: beyond the queue spans are dropped, and at the end it is waited for `CLOSE_S` and no longer.
+
+The standard variables hold (OTEL_EXPORTER_OTLP_HEADERS, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER,
+OTEL_BSP_*); the global tracer of the process is left alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Sequence
+
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+
+from council import __version__
+from council.redaction import Redactor
+from council.telemetry.switch import Wanted
+from council.telemetry.tracing import RunIds, Tracing
+
+log = logging.getLogger(__name__)
+
+CLOSE_S = 3.0  # a collector that is there takes milliseconds
+_EXPORT_S = 5.0  # one delivery, its retries included
+
+
+class Telemetry:
+    """Tracing and the way out, as one thing to be closed."""
+
+    def __init__(self, tracing: Tracing, provider: TracerProvider, exporter: _Once) -> None:
+        self.tracing = tracing
+        self._provider = provider
+        self._exporter = exporter
+
+    def close(self) -> None:
+        """Delivers what there is, for at most `CLOSE_S` seconds; where nothing could be delivered before, it is let be."""
+        self.tracing.close()
+        if self._exporter.failing:
+            self._exporter.shutdown()
+        last = threading.Thread(target=self._provider.shutdown, name="council-telemetry-close", daemon=True)
+        last.start()
+        last.join(CLOSE_S)
+        if last.is_alive() and not self._exporter.failing:
+            log.warning("the last spans were not delivered within %g s and are dropped.", CLOSE_S)
+
+
+def open_telemetry(wanted: Wanted, redactor: Redactor, exporter: SpanExporter | None = None) -> Telemetry:
+    """`exporter` in place of OTLP: for tests, and for whoever embeds Council."""
+    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it would say every few seconds what we say once
+    provider = TracerProvider(resource=_resource(), id_generator=RunIds(), shutdown_on_exit=False)
+    inner = exporter or OTLPSpanExporter(endpoint=wanted.endpoint, timeout=_EXPORT_S)
+    outer = _Once(inner, wanted.endpoint)
+    provider.add_span_processor(BatchSpanProcessor(outer))
+    return Telemetry(Tracing(provider, content=wanted.content, redactor=redactor), provider, outer)
+
+
+def _resource() -> Resource:
+    """What the environment says of this process wins."""
+    known = Resource.create()
+    named = os.environ.get("OTEL_SERVICE_NAME") or "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
+    own = {SERVICE_VERSION: __version__} | ({} if named else {SERVICE_NAME: "council"})
+    return known.merge(Resource(own))
+
+
+class _Once(SpanExporter):
+    """Says once when spans cannot be delivered, and once when they can again."""
+
+    def __init__(self, inner: SpanExporter, endpoint: str) -> None:
+        self._inner = inner
+        self._endpoint = endpoint
+        self.failing = False
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        result = self._inner.export(spans)
+        failed = result is not SpanExportResult.SUCCESS
+        if failed and not self.failing:
+            log.warning(
+                "spans cannot be delivered to %s; runs go on without. This is said once.", _shown(self._endpoint)
+            )
+        elif self.failing and not failed:
+            log.warning("spans are delivered to %s again.", _shown(self._endpoint))
+        self.failing = failed
+        return result
+
+    def shutdown(self) -> None:
+        self._inner.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return self._inner.force_flush(timeout_millis)
+
+
+def _shown(endpoint: str) -> str:
+    """Without a user's name and password."""
+    scheme, mark, rest = endpoint.partition("://")
+    return f"{scheme}{mark}{rest.rpartition('@')[2]}"

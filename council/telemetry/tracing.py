@@ -1,0 +1,358 @@
+"""A run as spans: run → agent turn → chat and execute_tool, made from events and from around models and tools.
+
+    invoke_workflow council          an attempt at a run; those of one run share a trace, whose id comes from the run's
+      invoke_agent AUDITOR           a turn, or a closing call
+        chat gemini-2.5-flash        a call that was made; its retries are events. A recorded step makes none
+        execute_tool READ_FILE       what the turn asked for
+
+No text of a run is in them unless `content` is on; errors show by their kind. Spans are handed to a bounded queue
+(`export`): nothing here waits for anybody.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Unpack
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.id_generator import IdGenerator, RandomIdGenerator
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+
+from council import __version__
+from council.budgets import BudgetSpent
+from council.errors import ModelError, ToolRefused
+from council.events import Event
+from council.llm.base import Asked, Message, Model, ModelAround, Reply, TurnInfo
+from council.redaction import Redactor
+from council.telemetry import conventions as names
+from council.tools.base import Tool, ToolContext, ToolResult
+
+_WORKFLOW = "council"
+_MAX_TEXT_CHARS = 32_000  # of each message; collectors refuse spans of megabytes
+_CLOSING = "synthesis"
+_root_run: ContextVar[str] = ContextVar("council_trace_run", default="")
+
+
+class RunIds(IdGenerator):
+    """Trace ids that come from run ids, so that all attempts at a run stand in one trace; span ids by chance."""
+
+    def __init__(self) -> None:
+        self._random = RandomIdGenerator()
+
+    def generate_span_id(self) -> int:
+        return self._random.generate_span_id()
+
+    def generate_trace_id(self) -> int:
+        run_id = _root_run.get()
+        return trace_id_of(run_id) if run_id else self._random.generate_trace_id()
+
+
+def trace_id_of(run_id: str) -> int:
+    """The trace of a run, as a whole number of 128 bits."""
+    return int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:16], "big")
+
+
+@dataclass
+class _Agent:
+    """An agent's span. `ended_ns` is set when its turn is over; what it requested still comes under it."""
+
+    span: Span
+    ended_ns: int = 0
+
+
+@dataclass
+class _Run:
+    span: Span
+    agents: dict[tuple[str, int], _Agent] = field(default_factory=dict)
+    closing: _Agent | None = None
+
+
+class Tracing:
+    """The spans of all runs of this process. Everything is called in the loop's thread."""
+
+    def __init__(self, provider: TracerProvider, *, content: bool, redactor: Redactor) -> None:
+        self._tracer = provider.get_tracer("council", __version__, schema_url=names.SCHEMA_URL)
+        self._content = content
+        self._redactor = redactor
+        self._runs: dict[str, _Run] = {}
+
+    # ── runs and turns, from events ──────────────────────────────────────────────────────────────────────────────────
+
+    def on_event(self, event: Event) -> None:
+        """A listener of `council.events`."""
+        data = event.data
+        if event.kind == "run_started":
+            self._begin_run(event.run_id, data["attempt"])
+        elif event.kind == "model_retry":
+            self._note_retry(data)
+        elif (run := self._runs.get(event.run_id)) is None:
+            return
+        elif event.kind == "turn_started":
+            self._end_agents(run, only_done=True)
+            run.agents[data["role"], data["round"]] = _Agent(
+                self._agent_span(run, event.run_id, data["role"], data["round"])
+            )
+        elif event.kind == "turn_ended":
+            self._end_turn(run, data["role"], data["round"], failed=bool(data["failure"]))
+        elif event.kind == "synthesis":
+            self._end_agents(run, only_done=False)
+        elif event.kind == "run_ended":
+            error = data["error"]["code"] if data["error"] else ""
+            self._end_run(event.run_id, data["status"], error, data["calls"])
+        elif event.kind == "run_waiting":
+            self._end_run(event.run_id, "waiting")
+        elif event.kind == "run_handed_back":
+            self._end_run(event.run_id, "queued")
+
+    def _begin_run(self, run_id: str, attempt: int) -> None:
+        self._end_run(run_id, "queued")  # of an attempt whose end nobody told
+        token = _root_run.set(run_id)
+        try:
+            span = self._tracer.start_span(
+                f"{names.INVOKE_WORKFLOW} {_WORKFLOW}",
+                context=Context(),
+                kind=SpanKind.INTERNAL,
+                attributes={
+                    names.OPERATION: names.INVOKE_WORKFLOW,
+                    names.WORKFLOW_NAME: _WORKFLOW,
+                    names.CONVERSATION_ID: run_id,
+                    names.ATTEMPT: attempt,
+                },
+            )
+        finally:
+            _root_run.reset(token)
+        self._runs[run_id] = _Run(span)
+
+    def _end_run(self, run_id: str, status: str, error: str = "", calls: int | None = None) -> None:
+        run = self._runs.pop(run_id, None)
+        if run is None:
+            return
+        self._end_agents(run, only_done=False)
+        run.span.set_attribute(names.STATUS, status)
+        if calls is not None:
+            run.span.set_attribute(names.CALLS, calls)
+        if status == "failed":
+            _fail(run.span, error or "failed")
+        run.span.end()
+
+    def _agent_span(self, run: _Run, run_id: str, role: str, round_no: int) -> Span:
+        return self._tracer.start_span(
+            f"{names.INVOKE_AGENT} {role}",
+            context=trace.set_span_in_context(run.span, Context()),
+            kind=SpanKind.INTERNAL,
+            attributes={
+                names.OPERATION: names.INVOKE_AGENT,
+                names.AGENT_NAME: role,
+                names.CONVERSATION_ID: run_id,
+                names.ROUND: round_no,
+            },
+        )
+
+    def _end_turn(self, run: _Run, role: str, round_no: int, *, failed: bool) -> None:
+        agent = run.agents.get((role, round_no))
+        if agent is None:
+            return
+        agent.ended_ns = time.time_ns()
+        if failed:
+            _fail(agent.span, "no_answer")
+
+    def _end_agents(self, run: _Run, *, only_done: bool) -> None:
+        """Ends the spans of turns: those that are over, or all."""
+        for key, agent in list(run.agents.items()):
+            if agent.ended_ns or not only_done:
+                agent.span.end(agent.ended_ns or None)
+                del run.agents[key]
+        if run.closing is not None:
+            run.closing.span.end(run.closing.ended_ns or None)
+            run.closing = None
+
+    def _note_retry(self, data: Mapping[str, Any]) -> None:
+        """Told in the task of the call that is tried again, and so inside its span."""
+        trace.get_current_span().add_event(
+            names.RETRY,
+            {
+                names.ERROR_TYPE: data["error_kind"],
+                names.RETRY_ATTEMPT: data["attempt"],
+                names.RETRY_WAIT_S: float(data["wait_s"]),
+            },
+        )
+
+    # ── calls and tools, from around them ────────────────────────────────────────────────────────────────────────────
+
+    def model(self, run_id: str, inner: Model) -> Model:
+        """`inner`, with a span around each call; to be put around its retries."""
+        return _TracedModel(inner, run_id, self)
+
+    def tool(self, tool: Tool) -> Tool:
+        """`tool`, with a span around each execution."""
+
+        async def run(argument: str, /, *, context: ToolContext) -> ToolResult:
+            return await self._run_tool(tool, argument, context)
+
+        return replace(tool, run=run)
+
+    async def _run_tool(self, tool: Tool, argument: str, context: ToolContext) -> ToolResult:
+        run = self._runs.get(context.run_id)
+        agent = run.agents.get((context.role, context.round)) if run is not None else None
+        span = self._tracer.start_span(
+            f"{names.EXECUTE_TOOL} {tool.name}",
+            context=self._under(agent.span if agent else run.span if run else None),
+            kind=SpanKind.INTERNAL,
+            attributes={
+                names.OPERATION: names.EXECUTE_TOOL,
+                names.TOOL_NAME: tool.name,
+                names.TOOL_TYPE: names.DATASTORE,
+                names.CONVERSATION_ID: context.run_id,
+            },
+        )
+        error = "cancelled"
+        try:
+            with trace.use_span(span, record_exception=False, set_status_on_exception=False):
+                result = await tool.run(argument, context=context)
+            error = result.error_code
+            if self._content:
+                span.set_attribute(names.TOOL_ARGUMENTS, json.dumps({tool.parameter: self._text(argument)}))
+                span.set_attribute(names.TOOL_RESULT, self._text(result.text))
+            return result
+        except ToolRefused as refused:
+            error = refused.code
+            raise
+        except Exception as failure:
+            error = getattr(failure, "code", type(failure).__name__)
+            raise
+        finally:
+            if error:
+                _fail(span, error)
+            span.end()
+            if agent is not None:
+                agent.ended_ns = time.time_ns()
+
+    def start_chat(self, run_id: str, model: str, info: TurnInfo, asked: Asked) -> Span:
+        provider, _, model_id = model.partition(":")
+        attributes: dict[str, Any] = {
+            names.OPERATION: names.CHAT,
+            names.PROVIDER: names.PROVIDERS.get(provider, provider),
+            names.REQUEST_MODEL: model_id or provider,
+            names.REQUEST_MAX_TOKENS: asked.get("max_output_tokens"),
+            names.REQUEST_TEMPERATURE: asked.get("temperature"),
+            names.CONVERSATION_ID: run_id,
+            names.AGENT_NAME: info.role or None,
+            names.ROUND: info.round,
+            names.PURPOSE: info.purpose,
+        }
+        return self._tracer.start_span(
+            f"{names.CHAT} {model_id or provider}",
+            context=self._under(self._speaker(run_id, info)),
+            kind=SpanKind.CLIENT,
+            attributes={key: value for key, value in attributes.items() if value is not None},
+        )
+
+    def _speaker(self, run_id: str, info: TurnInfo) -> Span | None:
+        """The span of the turn that a call belongs to; a closing call opens its own."""
+        run = self._runs.get(run_id)
+        if run is None:
+            return None
+        agent = run.agents.get((info.role, info.round))
+        if info.purpose != _CLOSING:
+            return agent.span if agent is not None else run.span
+        if run.closing is None:
+            run.closing = _Agent(self._agent_span(run, run_id, info.role, info.round))
+        return run.closing.span
+
+    def end_chat(self, run_id: str, info: TurnInfo, span: Span, reply: Reply | None, error: str) -> None:
+        if reply is not None:
+            for key, value in _answered(reply).items():
+                span.set_attribute(key, value)
+        if error:
+            _fail(span, error)
+        span.end()
+        run = self._runs.get(run_id)
+        if run is not None and run.closing is not None and info.purpose == _CLOSING:
+            run.closing.ended_ns = time.time_ns()
+            if error:
+                _fail(run.closing.span, "no_answer")
+
+    def tell_words(self, span: Span, system: str, messages: Sequence[Message], reply: Reply) -> None:
+        """What was said, where the steward switched that on."""
+        if not self._content:
+            return
+        roles = {"model": "assistant"}
+        asked = [{"role": roles.get(m.role, m.role), "parts": [self._part(m.text)]} for m in messages]
+        answer = {"role": "assistant", "parts": [self._part(reply.text)], "finish_reason": reply.finish}
+        span.set_attribute(names.SYSTEM_INSTRUCTIONS, json.dumps([self._part(system)], ensure_ascii=False))
+        span.set_attribute(names.INPUT_MESSAGES, json.dumps(asked, ensure_ascii=False))
+        span.set_attribute(names.OUTPUT_MESSAGES, json.dumps([answer], ensure_ascii=False))
+
+    def _part(self, text: str) -> dict[str, str]:
+        return {"type": "text", "content": self._text(text)}
+
+    def _text(self, text: str) -> str:
+        clean = self._redactor.redact(text)
+        return clean if len(clean) <= _MAX_TEXT_CHARS else f"{clean[:_MAX_TEXT_CHARS]}…"
+
+    def _under(self, span: Span | None) -> Context:
+        return Context() if span is None else trace.set_span_in_context(span, Context())
+
+    def close(self) -> None:
+        """Ends what is still open: a run that this process leaves goes on in another."""
+        for run_id in list(self._runs):
+            self._end_run(run_id, "queued")
+
+
+class _TracedModel(ModelAround):
+    """A run's model with a span around each call that is made; one that the budget refuses is none."""
+
+    def __init__(self, inner: Model, run_id: str, tracing: Tracing) -> None:
+        super().__init__(inner)
+        self._run_id = run_id
+        self._tracing = tracing
+
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
+        tracing = self._tracing
+        info = asked.get("info") or TurnInfo()
+        span = tracing.start_chat(self._run_id, self.name, info, asked)
+        reply: Reply | None = None
+        error = "cancelled"
+        try:
+            with trace.use_span(span, record_exception=False, set_status_on_exception=False):
+                reply = await self._inner.generate(messages, **asked)
+            error = ""
+            tracing.tell_words(span, asked["system"], messages, reply)
+            return reply
+        except ModelError as failure:
+            error = failure.kind if failure.code == f"model_{failure.kind}" else failure.code
+            raise
+        except BudgetSpent as spent:
+            error = spent.code
+            raise
+        except Exception as failure:
+            error = getattr(failure, "code", type(failure).__name__)
+            raise
+        finally:
+            if error != BudgetSpent.code:  # a span that is never ended is never told of
+                tracing.end_chat(self._run_id, info, span, reply, error)
+
+
+def _answered(reply: Reply) -> dict[str, Any]:
+    usage = reply.usage
+    found: dict[str, Any] = {
+        names.RESPONSE_MODEL: reply.model.partition(":")[2] or reply.model,
+        names.FINISH_REASONS: (reply.finish,),
+    }
+    if usage is not None:
+        found |= {names.INPUT_TOKENS: usage.input_tokens, names.OUTPUT_TOKENS: usage.output_tokens}
+        found |= {names.CACHED_TOKENS: usage.cached_tokens} if usage.cached_tokens else {}
+        found |= {names.REASONING_TOKENS: usage.thought_tokens} if usage.thought_tokens else {}
+    return found
+
+
+def _fail(span: Span, error: str) -> None:
+    span.set_attribute(names.ERROR_TYPE, error)
+    span.set_status(Status(StatusCode.ERROR))

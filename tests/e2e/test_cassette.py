@@ -1,0 +1,326 @@
+"""A run's whole model traffic as a file that answers in the model's place, through real processes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from council.agents.memory import RememberedTask, Session, encode_session
+from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, slow, text
+from tests.harness import Daemon, command, drop_command, environment, make_home, receipts, run_cli
+
+KEY = "test-key-0123456789abcdef"
+LIVE = "gemini:gemini-2.5-flash"
+STANCE = '```council\n{"position": "Wait.", "confidence": 0.5, "evidence": ["E9"], "would_change": "a test"}\n```'
+RECORD = (
+    '{"answer": "Wait until Monday.", "claims": [{"text": "The disk is full.", "evidence": ["E1"]}], "confidence": 0.7}'
+)
+
+
+def council_says(request: RecordedRequest) -> FakeReply:
+    """A file is asked for, a stance names evidence that does not exist, one agent fails, the decision is typed."""
+    if "The rounds are over" in request.texts[-1]:
+        return text(RECORD)
+    if "cannot be used as it stands" in request.texts[-1]:
+        return text(STANCE.replace("E9", "E1"))
+    if "You are STRATEGIST" in request.system:
+        return text("I want the figures.\n\n[ORCHESTRATOR_REQUEST: READ_FILE(b.md)]")
+    if "You are AUDITOR" in request.system and "round 2" in request.texts[-1].lower():
+        return error(500, "INTERNAL")
+    return text(f"We had better wait.\n\n{STANCE}")
+
+
+def prepared(folder: Path) -> Path:
+    home = make_home(folder, settings="settle_s = 0.5\nscan_interval_s = 0.5\n")
+    (home / "a.md").write_text("The disk is full.\n")
+    (home / "b.md").write_text("It grows by 40 GB a month.\n")
+    return home
+
+
+def run_once(home: Path, env: dict[str, str], *arguments: str, code: int = 0, **keys: Any) -> str:
+    """Runs one command over `a.md` to its end; its page."""
+    drop_command(home, command(**({"input_artifacts": ["a.md"], "rounds": 2} | keys)))
+    done = run_cli("run", "--once", *arguments, cwd=home, env=env)
+    assert done.returncode == code, done.stderr
+    return (home / "artifacts" / "out.md").read_text()
+
+
+def recorded(home: Path, name: str = "x.cassette.jsonl") -> Path:
+    """The last run's cassette."""
+    done = run_cli("cassette", "last", "-o", name, cwd=home)
+    assert done.returncode == 0, done.stderr
+    return home / name
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def front_matter(page: str) -> dict[str, Any]:
+    keys = yaml.safe_load(page.split("---\n")[1])
+    assert isinstance(keys, dict)
+    return keys
+
+
+def body(page: str) -> str:
+    return page.split("---\n", 2)[2]
+
+
+@pytest.fixture
+def live(tmp_path: Path, fake: FakeGemini, env: dict[str, str]) -> tuple[Path, str]:
+    """A home and the page of the run that it had."""
+    fake.reply = council_says
+    home = prepared(tmp_path / "live")
+    return home, run_once(home, {**env, "COUNCIL_MODEL_ATTEMPTS": "1"}, code=7)
+
+
+# ── what it holds, and what a run on it says ─────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("protocol", ["triad", "independent"])
+def test_the_same_command_on_a_cassette_gives_the_same_page_and_asks_nobody(
+    tmp_path: Path, fake: FakeGemini, env: dict[str, str], protocol: str
+) -> None:
+    fake.reply = council_says
+    config = {"max_rounds": 2, "protocol": protocol}
+    home, elsewhere = prepared(tmp_path / "live"), prepared(tmp_path / "elsewhere")
+    page = run_once(home, {**env, "COUNCIL_MODEL_ATTEMPTS": "1"}, code=7, config=config)
+    cassette = recorded(home)
+    asked = len(fake.requests)
+    shutil.copy(cassette, elsewhere)
+    again = run_once(elsewhere, environment(), "--model", f"cassette:{cassette.name}", code=7, config=config)
+    assert len(fake.requests) == asked == front_matter(page)["calls"]
+    assert LIVE in body(page)
+    assert body(again) == body(page).replace(f"({LIVE})", f"(cassette:{LIVE})")
+    one, other = front_matter(page), front_matter(again)
+    changed = {key for key in one if one[key] != other.get(key)} - {"id", "created", "finished"}
+    assert changed == {"mode", "model", "cost"}
+    assert (other["mode"], other["model"], other["cost"]) == ("replay", f"cassette:{LIVE}", "none")
+    assert [receipt["tokens"] for receipt in receipts(elsewhere)] == [receipt["tokens"] for receipt in receipts(home)]
+    assert [receipt["cost_usd"] for receipt in receipts(elsewhere)] == [0.0]
+
+
+def test_it_holds_every_request_as_it_was_sent(live: tuple[Path, str], fake: FakeGemini) -> None:
+    head, *calls = lines_of(recorded(live[0]))
+    sent = sorted((request.system, *request.all_texts) for request in fake.requests)
+    assert sorted((call["system"], *(message["text"] for message in call["messages"])) for call in calls) == sent
+    assert (head["cassette"], head["model"], head["calls"], head["status"]) == (1, LIVE, len(calls), "degraded")
+    assert [call["step"] for call in calls if "failed" in call] == ["round/2/AUDITOR"]
+    turn = next(call for call in calls if call["step"] == "round/1/STRATEGIST")
+    assert (turn["role"], turn["purpose"], turn["round"]) == ("STRATEGIST", "turn", 1)
+    assert turn["usage"]["input_tokens"] > 0
+    assert any("/repair/" in call["step"] for call in calls)
+
+
+def test_a_run_and_its_replay_do_not_part(live: tuple[Path, str]) -> None:
+    home, _ = live
+    cassette = recorded(home)
+    run_once(home, environment(), "--model", f"cassette:{cassette.name}", code=7, session="b")
+    first, second = (receipt["run_id"] for receipt in receipts(home))
+    found = json.loads(run_cli("diff", first, second, "--json", cwd=home).stdout)
+    assert found["kind"] == "same"
+    assert found["same_steps"] > 8
+
+
+def test_a_cassette_of_a_replay_says_the_same_as_the_first(live: tuple[Path, str]) -> None:
+    home, _ = live
+    first = lines_of(recorded(home))
+    run_once(home, environment(), "--model", "cassette:x.cassette.jsonl", code=7, session="b")
+    second = lines_of(recorded(home, "y.cassette.jsonl"))
+    assert [call["messages"] for call in second[1:]] == [call["messages"] for call in first[1:]]
+    page = run_once(home, environment(), "--model", "cassette:y.cassette.jsonl", code=7, session="c")
+    assert front_matter(page)["model"] == f"cassette:{LIVE}"
+
+
+def test_a_run_that_the_provider_ended_ends_the_same_way_again(
+    tmp_path: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    def reply(request: RecordedRequest) -> FakeReply:
+        return error(403, "PERMISSION_DENIED") if "You are AUDITOR" in request.system else text("So be it.")
+
+    fake.reply = reply
+    home = prepared(tmp_path / "live")
+    run_once(home, env, code=1)
+    assert lines_of(recorded(home))[-1]["failed"]["kind"] == "auth"
+    run_once(home, environment(), "--model", "cassette:x.cassette.jsonl", code=1, session="b")
+    first, second = receipts(home)
+    assert first["error"]["code"] == "model_auth"
+    assert second["error"] == first["error"]
+
+
+def test_a_run_that_was_killed_is_on_its_cassette_whole_and_a_killed_replay_goes_on(
+    tmp_path: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = lambda request: slow(60) if "You are AUDITOR" in request.system else text("So be it.")
+    home = prepared(tmp_path / "live")
+    drop_command(home, command(rounds=1))
+    with Daemon(home, env=env) as daemon:
+        daemon.wait("turn_started", role="AUDITOR")
+        daemon.kill()
+    fake.reply = lambda request: text("So be it.")
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    calls = lines_of(recorded(home))[1:]
+    assert [call["step"] for call in calls] == [f"round/1/{r}" for r in ("COORDINATOR", "STRATEGIST", "AUDITOR")] + [
+        "synthesis"
+    ]
+    drop_command(home, command(rounds=1, session="b"))
+    with Daemon(home, "--model", "cassette:x.cassette.jsonl") as daemon:
+        daemon.wait("turn_ended")
+        daemon.signal(signal.SIGKILL)
+        daemon.process.wait()
+    assert run_cli("run", "--once", "--model", "cassette:x.cassette.jsonl", cwd=home).returncode == 0
+    assert [receipt["status"] for receipt in receipts(home)] == ["succeeded", "succeeded"]
+
+
+def test_a_summary_of_older_tasks_is_answered_too_though_its_prompt_is_not_kept(
+    tmp_path: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    home = prepared(tmp_path / "live")
+    for role in ("COORDINATOR", "STRATEGIST", "AUDITOR"):
+        tasks = tuple(
+            RememberedTask(f"20260101-0000{n:02}-aaaaaaaa", f"Engine {n}", "succeeded", "2026-01-01T00:00:00Z", "No.")
+            for n in range(10)
+        )
+        (home / "session_states" / f"{role.lower()}_session.json").write_bytes(
+            encode_session(Session(role, tasks=tasks))
+        )
+    shutil.copytree(home, tmp_path / "elsewhere")
+    fake.reply = lambda request: text("The seventh was chosen.")
+    page = run_once(home, env, rounds=1)
+    done = run_cli("cassette", "-o", str(tmp_path / "elsewhere" / "x.cassette.jsonl"), cwd=home)
+    assert "of memory/summary the reply is kept and the prompt is not" in done.stderr
+    asked = len(fake.requests)
+    again = run_once(tmp_path / "elsewhere", environment(), "--model", "cassette:x.cassette.jsonl", rounds=1)
+    assert body(again) == body(page).replace(LIVE, f"cassette:{LIVE}")
+    assert (len(fake.requests), front_matter(again)["calls"]) == (asked, 5)
+    memory = json.loads((tmp_path / "elsewhere" / "session_states" / "auditor_session.json").read_bytes())
+    assert memory["summary"]["text"] == "The seventh was chosen."
+
+
+def test_an_offline_run_stays_an_extract_on_its_cassette(tmp_path: Path) -> None:
+    home = prepared(tmp_path / "home")
+    page = run_once(home, environment(), "--model", "offline", session="a")
+    again = run_once(home, environment(), "--model", f"cassette:{recorded(home).name}", session="b")
+    assert body(again) == body(page)
+    assert "## Extract" in again
+    assert "no language model took part" in again
+    assert front_matter(again)["mode"] == "replay"
+
+
+# ── a miss ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_miss_ends_the_run_and_names_the_turn_and_the_first_difference(live: tuple[Path, str]) -> None:
+    home, _ = live
+    cassette = recorded(home)
+    (home / "b.md").write_text("It grows by 50 GB a month.\n")
+    drop_command(home, command(input_artifacts=["a.md"], rounds=2, session="b"))
+    done = run_cli("run", "--once", "--model", f"cassette:{cassette.name}", "--log-format", "human", cwd=home)
+    assert done.returncode == 1
+    page = (home / "artifacts" / "out.md").read_text()
+    assert front_matter(page)["status"] == "failed"
+    assert receipts(home)[1]["error"]["code"] == "replay_miss"
+    assert f"cassette:{LIVE} holds no reply to what AUDITOR, round 1 (turn) is asked" in page
+    assert "parts from it in message 2 (user)" in page
+    assert "-   1| It grows by 40 GB a month.\n" in done.stderr
+    assert "+   1| It grows by 50 GB a month.\n" in done.stderr
+    logged = run_cli("logs", cwd=home).stdout
+    assert "+++ asked now" in logged
+
+
+def test_another_task_finds_nothing_and_invents_nothing(live: tuple[Path, str]) -> None:
+    home, _ = live
+    cassette = recorded(home)
+    drop_command(home, command("Something else.", input_artifacts=["a.md"], rounds=2, session="b"))
+    assert run_cli("run", "--once", "--model", f"cassette:{cassette.name}", cwd=home).returncode == 1
+    said = receipts(home)[1]["error"]["message"]
+    assert "recorded `Choose a storage engine for the archive.`, asked now `Something else.`" in said
+    assert "rounds" not in receipts(home)[1]
+
+
+# ── the file ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_cassette_is_its_owners_alone_says_what_it_holds_and_replaces_nothing(live: tuple[Path, str]) -> None:
+    home, _ = live
+    done = run_cli("cassette", "-o", "tape.jsonl", cwd=home)
+    assert re.search(r"tape\.jsonl holds the \d+ calls that run \S+ made to gemini:gemini-2\.5-flash\.", done.stdout)
+    assert "it holds every prompt whole" in done.stderr
+    assert "agents of this home can read it" in done.stderr
+    assert stat.S_IMODE((home / "tape.jsonl").stat().st_mode) == 0o600
+    before = (home / "tape.jsonl").read_bytes()
+    again = run_cli("cassette", "-o", "tape.jsonl", cwd=home)
+    assert (again.returncode, (home / "tape.jsonl").read_bytes()) == (2, before)
+    assert "is there already" in again.stderr
+    told = json.loads(run_cli("cassette", "last", "--json", cwd=home).stdout)
+    assert told["file"] == f"{told['run_id']}.cassette.jsonl"
+    assert (home / told["file"]).read_bytes() == before
+
+
+def test_a_key_that_stood_in_a_document_does_not_leave_the_home(
+    tmp_path: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    home = prepared(tmp_path / "live")
+    (home / "a.md").write_text(f"The key is {KEY}, keep it.\n")
+    run_once(home, env, rounds=1)
+    done = run_cli("cassette", "-o", "x.cassette.jsonl", cwd=home, env=env)
+    assert "a key stood in 4 of the calls and was left out" in done.stderr
+    assert KEY not in (home / "x.cassette.jsonl").read_text()
+    page = run_once(home, environment(), "--model", "cassette:x.cassette.jsonl", rounds=1, session="b")
+    assert front_matter(page)["status"] == "succeeded"
+
+
+def test_agents_never_read_a_cassette(tmp_path: Path) -> None:
+    home = prepared(tmp_path / "home")
+    run_once(home, environment(), "--model", "offline")
+    cassette = recorded(home)
+    run_once(home, environment(), "--model", "offline", input_artifacts=["a.md", cassette.name], code=7)
+    assert "could not be read" in (home / "artifacts" / "out.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("damage", "line", "said"),
+    [
+        (lambda data: b"# A page\n", 1, "this is not a cassette"),
+        (lambda data: data.replace(b'"cassette":1', b'"cassette":2', 1), 1, "a later version of Council"),
+        (lambda data: data[:-20], 9, "the file was cut off"),
+        (lambda data: b"\n".join(data.split(b"\n")[:4]) + b"\n", 4, "the file ends here, after 3 of"),
+        (lambda data: data.replace(b'"step"', b'"stop"', 3), 2, "missing required field `step`"),
+        (
+            lambda data: data.replace(b"We had better wait", b"We had better leap", 1),
+            1,
+            "its sha256 is not that of the file",
+        ),
+    ],
+    ids=["foreign", "too new", "torn", "cut", "misspelled", "changed"],
+)
+def test_a_file_that_is_no_whole_cassette_is_refused_by_its_line(
+    live: tuple[Path, str], damage: Any, line: int, said: str
+) -> None:
+    home, _ = live
+    cassette = recorded(home)
+    data = cassette.read_bytes()
+    count = data.count(b"\n")
+    cassette.write_bytes(damage(data))
+    done = run_cli("run", "--once", "--model", f"cassette:{cassette.name}", cwd=home)
+    assert done.returncode == 3
+    assert f"{cassette}: line {count if said.endswith('cut off') else line}: " in done.stderr
+    assert said in done.stderr
+    checked = run_cli("doctor", "--model", f"cassette:{cassette.name}", cwd=home)
+    assert said in checked.stdout
+
+
+def test_a_run_without_a_call_has_no_cassette(tmp_path: Path) -> None:
+    home = prepared(tmp_path / "home")
+    run_once(home, environment(), "--model", "offline", input_artifacts=["gone.md"], code=1)
+    done = run_cli("cassette", "-o", "x.jsonl", cwd=home)
+    assert (done.returncode, (home / "x.jsonl").exists()) == (2, False)
+    assert "asked no model" in done.stderr
