@@ -410,12 +410,12 @@ def read_rules(settings: Settings) -> PathRules:
     return PathRules(deny=(*ALWAYS_DENIED, *settings.deny), allow=settings.read_roots)
 
 
-def build_model(home: Home, settings: Settings, keys: ProviderKeys, name: str) -> Model:
-    """The model of that name. Only its provider's module is imported, and only now.
+def build_model(home: Home, settings: Settings, keys: ProviderKeys, name: str = "") -> Model:
+    """The model of that name, else the one that settings name. Only its provider's module is imported, and only now.
 
     Raises ConfigError: no such provider, no key, settings that do not fit.
     """
-    provider, setup = provider_of(home, settings, keys, name)
+    provider, setup = provider_of(home, settings, keys, name or settings.model)
     return build(provider, setup)
 
 
