@@ -179,6 +179,10 @@ class Spending:
         """Looked up when first asked for: the bundled table is large."""
         return model_price(self._settings, self._model.name)
 
+    @cached_property
+    def _output_tokens(self) -> int:
+        return output_limit(self._settings, self._model.name)
+
     def window_chars(self) -> int:
         """How many characters the model's context holds, as far as is known now."""
         return self._calibration.chars(self._model.name, self._model.context_tokens)
@@ -197,7 +201,7 @@ class Spending:
             clock=self._clock,
         )
         budget.require_price()
-        output_tokens = output_limit(self._settings, self._model.name)
+        output_tokens = self._output_tokens
         asking = BudgetedModel(self._model, budget, self._calibration, max_output_tokens=output_tokens)
         return with_retry(asking, self._settings, self._events)
 
