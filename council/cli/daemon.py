@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 def run(
     ctx: typer.Context,
     once: Annotated[bool, typer.Option("--once", help="Do what is there, then end with the worst run's code.")] = False,
-    model: Annotated[str | None, typer.Option(help="gemini:<id>, scripted:<file>, cassette:<file> or offline.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="<provider>:<model id> (`council models list`), scripted:<file>, cassette:<file> or offline."
+        ),
+    ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
     log_format: Annotated[str | None, typer.Option(help="auto, human or json.")] = None,
     home: Annotated[Path | None, typer.Option(help="As before the sub-command.")] = None,

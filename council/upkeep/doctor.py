@@ -20,7 +20,7 @@ from typing import Literal
 
 from council.agents.manifest import load_personas, require_roles
 from council.agents.memory import decode_session
-from council.app import build_model, seeds_folder
+from council.app import build_model, provider_of, seeds_folder
 from council.commands.documents import NotACommand
 from council.commands.recurring import parse_recurring
 from council.deliberation.handler import TRIAD
@@ -243,7 +243,9 @@ def check_model(home: Home, settings: Settings, keys: ProviderKeys) -> Check:
         return Check("model", "fail", error.message, error.fix)
     if provider == "offline":
         return Check("model", "ok", "offline: extractive, no language model")
-    return Check("model", "ok", f"{settings.model}{', its key is set' if provider == 'gemini' else ''}")
+    found, setup = provider_of(home, settings, keys, settings.model)
+    has_key = any(keys.get(name) is not None for name in found.keys_of(setup.options))
+    return Check("model", "ok", f"{settings.model}{', its key is set' if has_key else ''}")
 
 
 def check_personas(home: Home, settings: Settings) -> Check:
