@@ -152,7 +152,7 @@ def _fenced(text: str) -> str:
 
 
 def _cited(markdown: str, known: Mapping[str, Footnote], path: str) -> str:
-    """`[E1: docs/a.md:12]` becomes a link to that line; a citation of nothing known stays as it is.
+    """`[E1: docs/a.md:12]` becomes a link to that line; a citation of nothing that was read stays as it is.
 
     The footnote marks stand where evidence came in, once each and in the order of the ids, so that viewers, which count
     footnotes by their first mark, give E1 the number 1.
@@ -166,6 +166,8 @@ def _cited(markdown: str, known: Mapping[str, Footnote], path: str) -> str:
             return f"[{note.id}]({_href(note.path, path, str(note.first_line))})" if note.path else match[0]
         cited = match[2].strip()
         if cited != note.path and (note.path or f"{cited}:" not in note.title):
+            return match[0]
+        if note.path and not note.first_line <= int(match[3]) <= int(match[4] or match[3]) <= note.last_line:
             return match[0]
         lines = f"{match[3]}-{match[4]}" if match[4] else match[3]
         return f"[{note.id} {_label(cited)}:{lines}]({_href(cited, path, match[3])})"

@@ -6,6 +6,7 @@ Pure: a function of what the run recorded.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,8 @@ import msgspec
 from council.agents.turn import TurnResult
 from council.artifacts.page import Section
 from council.deliberation.names import Names
-from council.deliberation.quotations import NO_SUCH_EVIDENCE, UNVERIFIED, Finding, Passage, Quotations, passages_of
+from council.deliberation.quotations.lookup import NO_SUCH_EVIDENCE, NO_SUCH_PLACE, UNVERIFIED, Finding, Quotations
+from council.deliberation.quotations.sources import Passage, passages_of
 from council.deliberation.record import DecisionRecord, Settled, read
 from council.deliberation.transcript import Transcript, Turn
 from council.llm.structured import without_thoughts
@@ -79,7 +81,7 @@ def decide(
         untyped = (
             f"its typed record could not be read: {settled.fault}" if settled and settled.fault else "no typed record"
         )
-    sections = (*sections, *_looked_up(look.findings))
+    sections = (*sections, *_looked_up(look))
     return Decision(
         answer, sections, tuple(look.findings), tuple(_warnings(look, passages, files)), untyped, _tally(look.findings)
     )
@@ -99,11 +101,17 @@ class _Look:
         self._quotations = quotations
         self.findings: list[Finding] = []
         self.unknown: dict[str, None] = {}
+        self.no_places: dict[str, None] = {}
+        self.corrected: dict[tuple[str, str], None] = {}
+        self.too_long = False
 
     def at(self, text: str) -> str:
         checked = self._quotations.check(text)
         self.findings += checked.findings
         self.unknown.update(dict.fromkeys(checked.unknown_ids))
+        self.no_places.update(dict.fromkeys(checked.no_places))
+        self.corrected.update(dict.fromkeys(checked.corrected))
+        self.too_long = self.too_long or checked.too_long
         return checked.text
 
 
@@ -158,32 +166,66 @@ def _with_evidence(text: str, refs: Iterable[str]) -> str:
 def _tally(findings: Sequence[Finding]) -> str:
     if not findings:
         return ""
-    count = {
-        outcome: sum(finding.outcome == outcome for finding in findings) for outcome in ("found", "moved", "unverified")
-    }
-    parts = [f"{count['found']} found as cited"] if count["found"] else []
-    parts += [f"{count['moved']} found elsewhere"] if count["moved"] else []
-    parts += [f"{count['unverified']} unverified"] if count["unverified"] else []
+    kinds = Counter(map(_kind, findings))
+    parts = [f"{kinds[kind]} {kind}" for kind in _KINDS if kinds[kind]]
     return f"Quotations looked up in what was read: {len(findings)}; {', '.join(parts)}."
 
 
-def _looked_up(findings: Sequence[Finding]) -> Iterator[Section]:
-    """What was corrected, and what could not be verified."""
-    odd = [finding for finding in findings if finding.outcome != "found"]
-    lines = [_said_of(finding) for finding in odd[:_MAX_SHOWN]]
-    if len(odd) > _MAX_SHOWN:
-        lines.append(f"… and {len(odd) - _MAX_SHOWN} more.")
-    yield from _section("Quotations", lines)
+_KINDS = (
+    "found as cited",
+    "found, without a citation",
+    "found with omissions",
+    "found in fewer lines than cited",
+    "found elsewhere",
+    "said in the council, and not read",
+    "unverified",
+)
+
+
+def _kind(finding: Finding) -> str:
+    if finding.outcome == "found" and finding.full:
+        return "found with omissions"
+    if finding.outcome == "found":
+        return "found as cited" if finding.cited else "found, without a citation"
+    return {
+        "narrowed": "found in fewer lines than cited",
+        "moved": "found elsewhere",
+        "said": "said in the council, and not read",
+        "unverified": "unverified",
+    }[finding.outcome]
+
+
+def _looked_up(look: _Look) -> Iterator[Section]:
+    """What was corrected, what leaves words out, and what could not be verified."""
+    odd = dict.fromkeys(
+        finding for finding in look.findings if finding.outcome not in ("found", "said") or finding.full
+    )
+    yield from _section("Quotations", _first([_said_of(finding) for finding in odd]))
+    yield from _section(
+        "Citations", _first([f"Cited as `{_bare(old)}`, corrected to {new}." for old, new in look.corrected])
+    )
+
+
+def _first(lines: list[str]) -> list[str]:
+    left = len(lines) - _MAX_SHOWN
+    return [*lines[:_MAX_SHOWN], f"… and {left} more."] if left > 0 else lines
 
 
 def _said_of(finding: Finding) -> str:
     words = finding.quotation.replace("`", "'")
     shown = words if len(words) <= _SHOWN_CHARS else f"{words[:_SHOWN_CHARS].rsplit(' ', 1)[0]} …"
-    places = re.sub(r"[\[\]`]", "", finding.cited)  # in brackets it would be a citation again
-    cited = f", cited as `{places}`" if places else ""
-    if finding.outcome == "moved":
-        return f"`{shown}`{cited}, stands at {finding.place}; the citation is corrected."
-    return f"`{shown}`{cited}: unverified, {finding.reason}."
+    cited = f", cited as `{_bare(finding.cited)}`" if finding.cited else ""
+    full = f" Words are left out; there stands: `{finding.full.replace('`', chr(39))}`." if finding.full else ""
+    if finding.outcome == "unverified":
+        return f"`{shown}`{cited}: unverified, {finding.reason}."
+    if finding.outcome == "found":
+        return f"`{shown}`{cited}, found with omissions at {finding.place}.{full}"
+    return f"`{shown}`{cited}, stands at {finding.place}; the citation is corrected.{full}"
+
+
+def _bare(citations: str) -> str:
+    """In brackets it would be a citation again."""
+    return re.sub(r"[\[\]`]", "", citations)
 
 
 def _warnings(look: _Look, passages: Sequence[Passage], files: Sequence[SourceNow]) -> Iterator[str]:
@@ -193,6 +235,13 @@ def _warnings(look: _Look, passages: Sequence[Passage], files: Sequence[SourceNo
         yield f"{unverified} {what} in nothing that was read, and {'is' if unverified == 1 else 'are'} marked `{UNVERIFIED}`."
     if look.unknown:
         yield f"Cited, and never given to the council: {', '.join(look.unknown)}; marked `{NO_SUCH_EVIDENCE}`."
+    if look.no_places:
+        places = list(look.no_places)
+        more = f" and {len(places) - _MAX_SHOWN} more" if len(places) > _MAX_SHOWN else ""
+        shown = ", ".join(f"`{_bare(place)}`" for place in places[:_MAX_SHOWN])
+        yield f"Cited, and no place in what was read: {shown}{more}; marked `{NO_SUCH_PLACE}`."
+    if look.too_long:
+        yield "The decision holds more quotation marks than are looked at; what it quotes after them is not verified."
     for file in files:
         read_as = {p.sha256: p.id for p in passages if p.path == file.path and p.sha256 and not p.own and not file.own}
         old = [id for sha256, id in read_as.items() if sha256 != file.sha256]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from council.deliberation.quotations import Passage, Quotations, passages_of
+from council.deliberation.quotations.lookup import MAX_LOOKED_UP, Quotations
+from council.deliberation.quotations.marks import MAX_MARKS
+from council.deliberation.quotations.sources import Passage, passages_of
 from council.deliberation.transcript import Evidence
 
 NEEDS = """\
@@ -104,10 +106,13 @@ def test_a_repeated_fabrication_is_not_excused_by_the_agent_who_made_it_up() -> 
     "text",
     [
         'The "archive" is a term in quotation marks.',
-        "The AUDITOR said “I would wait until the vendor answers”.",
+        "The file says “never fails today”, which is a short one.",
+        "The boards' plan of the 1990s and the dogs' food: it's the '90s, and the boards' will.",
+        "A file name `docs/needs.md` [E1: docs/needs.md:2] and a name `sqlite3_open()` [E1: docs/needs.md:2].",
         'In code: `say "nobody ever said these words here"`.',
         '```json\n{"answer": "nobody ever said these words here"}\n```',
-        "> A remark without any citation.",
+        "> A short remark.",
+        "> [!NOTE]\n> This callout is a remark of the writer.",
         'A 5" disk and a 3" disk are not a quotation of anything.',
     ],
 )
@@ -121,6 +126,236 @@ def test_a_citation_of_an_id_never_issued_is_marked() -> None:
     checked = LOOK.check("It grows [E9: docs/a.md:3], see [E1, E12] and [E2].")
     assert checked.text == ("It grows [E9: docs/a.md:3] [no such evidence], see [E1, E12] [no such evidence] and [E2].")
     assert checked.unknown_ids == ("E9", "E12")
+
+
+FABRICATED = "the archive grows by 90 GB a month"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{opening}{FABRICATED}{closing}|{tail}"
+        for opening, closing in [
+            ('"', '"'), ("“", "”"), ("„", "“"), ("„", "”"), ("„", '"'), ("”", "”"), ("«", "»"), ("« ", " »"), ("»", "«"),
+            ("»", "»"), ("‹", "›"), ("›", "‹"), ("‘", "’"), ("‚", "‘"), ("'", "'"), ("「", "」"), ("『", "』"), ("〝", "〟"),
+            ("<q>", "</q>"), ("It says: *“", "”"),
+        ]
+        for tail in (" [E1: docs/needs.md:2]", " stands there.")
+    ],
+)  # fmt: skip
+def test_a_fabrication_is_marked_in_any_pair_of_quotation_marks(text: str) -> None:
+    checked = LOOK.check(text.replace("|", ""))
+    assert checked.text == text.replace("|", " [unverified]")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "> The archive grows by 90 GB| [E1: docs/needs.md:2]",
+        f"> {FABRICATED}|",
+        f"> “{FABRICATED}”|\n> — needs.md, line 2 [E1: docs/needs.md:2]",
+        "See `grows by 90 GB`| [E1: docs/needs.md:2].",
+        "```text\ngrows by 90 GB a month\n```\n| [E1: docs/needs.md:2]".replace("\n| ", "|\n"),
+        "As [E1: docs/needs.md:2] says:\n\n```text\ngrows by 90 GB a month\n```|",
+        "“shrinks every week”| [E1: docs/needs.md]",
+        "“shrinks every week”| [E1: the first paragraph]",
+        "It says “shrinks every week”| and “grows by 40 GB a month” [E1: docs/needs.md:2].",
+        f"“shrinks every week”|, {'which the document says for all to read, ' * 4}[E1: docs/needs.md:2].",
+        f"“{FABRICATED * 100}”| [E1: docs/needs.md:2]",
+        "“The archive grows by 90 GB a month.\n\nIt must outlive its vendor.”| [E1: docs/needs.md:2-4]",
+        "文件说“我们一定会在明年删除所有数据”|。",
+        "As docs/plan.md says: “I would wait until the vendor answers”|.",
+        "“I would wait until the vendor answers”|, says plan.md.",
+    ],
+)
+def test_a_fabrication_is_marked_however_it_is_cited(text: str) -> None:
+    mark = "\n[unverified]" if "```" in text else " [unverified]"
+    assert LOOK.check(text.replace("|", "")).text == text.replace("|", mark)
+
+
+def test_a_text_of_many_lines_is_one_quotation() -> None:
+    text = "“The archive grows by 40 GB a month.\n\nIt must outlive its vendor” [E1: docs/needs.md:2-4]"
+    assert [finding.outcome for finding in LOOK.check(text).findings] == ["found"]
+
+
+def test_what_a_member_said_is_counted_apart_and_left_alone() -> None:
+    text = "The AUDITOR said “I would wait until the vendor answers”."
+    checked = LOOK.check(text)
+    assert checked.text == text
+    assert [finding.outcome for finding in checked.findings] == ["said"]
+
+
+def test_a_quotation_is_looked_up_in_each_citation_beside_it() -> None:
+    text = (
+        "“grows by 40 GB” [E2: docs/plan.md:13] [E1: docs/needs.md:2] and "
+        "“read the plan” [E1: docs/needs.md:2; E2: docs/plan.md:12]"
+    )
+    checked = LOOK.check(text)
+    assert [finding.outcome for finding in checked.findings] == ["found", "found"]
+    assert checked.text.endswith("“read the plan” [E1: docs/needs.md:2] [E2: docs/plan.md:12]")
+
+
+def test_one_of_two_quotations_of_a_citation_gets_its_own_place() -> None:
+    checked = LOOK.check("“outlive its vendor” and “grows by 40 GB” [E1: docs/needs.md:2]")
+    assert checked.text == "“outlive its vendor” [E1: docs/needs.md:4] and “grows by 40 GB” [E1: docs/needs.md:2]"
+
+
+# ── words left out ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+POLICY = """We will not, in any case, delete the data of a member. A second sentence stands here.
+A third one follows it. All users (including admins) must rotate their keys every month.
+"""
+RULES = Quotations([Passage("E1", "rules.md", 1, POLICY)], ["E1"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "We will … delete the data",
+        "We will not, in any case … A third one follows",
+        "A second sentence stands … We will not, in any case",
+        "All … must rotate their keys",
+        "All users [of both kinds] must rotate their keys",
+    ],
+)
+def test_pieces_that_are_too_short_too_far_apart_or_out_of_order_are_no_quotation(words: str) -> None:
+    assert [finding.outcome for finding in RULES.check(f"“{words}” [E1: rules.md:1-2]").findings] == ["unverified"]
+
+
+@pytest.mark.parametrize(
+    ("words", "full"),
+    [
+        (
+            "will not, in any case … data of a member",
+            "will not, in any case, delete the data of a member",
+        ),
+        (
+            "delete the data of a member. […] A third one follows it",
+            "delete the data of a member. A second sentence stands here. A third one follows it",
+        ),
+        ("All users [including admins] must rotate their keys", "All users (including admins) must rotate their keys"),
+        ("A third [sic] one follows it", "A third one follows it"),
+    ],
+)
+def test_words_left_out_are_shown(words: str, full: str) -> None:
+    [finding] = RULES.check(f"“{words}” [E1: rules.md:1-2]").findings
+    assert (finding.outcome, finding.full) == (("found", full) if "second" not in full else ("unverified", ""))
+
+
+def test_what_is_left_out_before_and_behind_a_quotation_is_no_omission() -> None:
+    [finding] = RULES.check("“… a second sentence stands here …” [E1: rules.md:1]").findings
+    assert (finding.outcome, finding.full) == ("found", "")
+
+
+# ── spelling ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+MARKED_UP = """The plan is _growing_ ~~slowly~~ **fast**, see [the list](http://a.example/list_of "all").
+
+1. Write the schema.
+2) Move the data.
+- [ ] Tell all.
+
+| Engine | Cost |
+|---|---:|
+| SQLite | 0 EUR |
+
+The \ufb01rst of\ufb01ce of R&amp;D keeps it in snake_case, by
+99. percentile, and cafe\u0301s\u00a0too.
+在第三季度归档
+数据每月增长四十GB，必须比供应商更长寿。
+"""
+SPELLED = Quotations([Passage("E1", "a.md", 1, MARKED_UP)], ["E1"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "The plan is growing slowly fast, see the list",
+        "Write the schema. Move the data. Tell all.",
+        "1. Write the schema. 2) Move the data.",
+        "SQLite | 0 EUR",
+        "SQLite 0 EUR",
+        "The first office of R&D keeps it in snake_case",
+        "in snake_case, by 99. percentile, and cafés too",
+        "数据每月增长四十GB",
+        "季度归档数据每月",
+        "供应商",
+    ],
+)
+def test_the_spelling_of_a_renderer_or_an_editor_does_not_count(words: str) -> None:
+    [finding] = SPELLED.check(f"“{words}” [E1]").findings
+    assert finding.outcome == "found"
+
+
+@pytest.mark.parametrize(
+    "words", ["The plan is grow", "Write the scheme.", "SQLite 1 EUR", "and cafes too", "THE PLAN IS growing"]
+)
+def test_letters_and_digits_do(words: str) -> None:
+    [finding] = SPELLED.check(f"“{words}” [E1]").findings
+    assert finding.outcome == "unverified"
+
+
+# ── places ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("text", "corrected"),
+    [
+        ("“grows by 40 GB” [E1: docs/needs.md:1-9999]", "“grows by 40 GB” [E1: docs/needs.md:2]"),
+        ("“grows by 40 GB” [E2: docs/needs.md:2]", "“grows by 40 GB” [E1: docs/needs.md:2]"),
+        ("“grows by 40 GB” [E1: needs.md:2]", "“grows by 40 GB” [E1: docs/needs.md:2]"),
+    ],
+)
+def test_too_many_lines_another_id_and_half_a_path_are_corrected_beside_a_quotation(text: str, corrected: str) -> None:
+    assert LOOK.check(text).text == corrected
+
+
+@pytest.mark.parametrize(
+    ("text", "corrected"),
+    [
+        ("It grows [E2: docs/needs.md:2].", "It grows [E1: docs/needs.md:2]."),
+        ("It grows [E9: docs/needs.md:2].", "It grows [E1: docs/needs.md:2]."),
+        ("It grows [E1: needs.md:2].", "It grows [E1: docs/needs.md:2]."),
+        ("It grows [E1: ./docs/needs.md, lines 2–4].", "It grows [E1: docs/needs.md:2-4]."),
+        ("It grows [E1: docs/needs.md:4-9999].", "It grows [E1: docs/needs.md:4-5]."),
+        ("It grows [E1: 2-4].", "It grows [E1: docs/needs.md:2-4]."),
+        ("It grows [E1: docs/needs.md:2, 4].", "It grows [E1: docs/needs.md:2] [E1: docs/needs.md:4]."),
+    ],
+)
+def test_a_citation_whose_place_is_not_in_doubt_is_spelled_as_the_page_spells_it(text: str, corrected: str) -> None:
+    checked = LOOK.check(text)
+    assert checked.text == corrected
+    assert checked.no_places == checked.unknown_ids == ()
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["E1: /etc/passwd:1", "E1: docs/needs.md:999", "E2: docs/plan.md:1-10", "E4: docs/a.md:3", "E1: docs/gone.md"],
+)
+def test_a_place_that_nobody_read_is_marked(place: str) -> None:
+    checked = LOOK.check(f"It grows [{place}].")
+    assert checked.text == f"It grows [{place}] [no such place]."
+    assert checked.no_places == (place,)
+
+
+@pytest.mark.parametrize(
+    "text", ["[E1]", "[E1: docs/needs.md]", "[E1: docs/needs.md:2-5]", "[E4: the list]", "[E1, E2]"]
+)
+def test_a_true_citation_stays_as_it_is(text: str) -> None:
+    assert LOOK.check(f"It grows {text}.").text == f"It grows {text}."
+
+
+def test_more_quotations_than_are_looked_up_are_unverified() -> None:
+    text = " ".join(f"“grows by {number} GB a month” [E1]" for number in range(MAX_LOOKED_UP + 40))
+    findings = Quotations(PASSAGES, ["E1"]).check(text).findings
+    assert findings[40].outcome == "found"
+    assert "not looked up" in findings[-1].reason
+
+
+def test_a_text_of_nothing_but_marks_is_read_as_far_as_the_limit_and_said_to_be() -> None:
+    checked = LOOK.check('" ' * (MAX_MARKS + 1))
+    assert checked.too_long
+    assert not LOOK.check("“a” " * 10).too_long
 
 
 def test_passages_of_a_cortex_answer_keep_their_own_places() -> None:

@@ -1,0 +1,1 @@
+"""What a text quotes and cites, and whether that stands in what was read: found, found elsewhere, or `[unverified]`."""

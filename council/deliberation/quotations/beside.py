@@ -1,0 +1,156 @@
+"""Which citation a quotation has: what stands beside it in its sentence. Pure, linear in the text.
+
+A citation belongs to the quotation right before it, and to those before that one in the same sentence; where none follows,
+the one that stands before a quotation is its own, unless it is that of another.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from council.deliberation.quotations.citations import Citation
+from council.deliberation.quotations.marks import Quoted
+
+_NEAR_CHARS = 60  # beside, whatever is quoted; farther off it may be no more than a term in marks
+_MAX_RUN = 16
+_AROUND_CHARS = 300  # of a sentence, before and behind a quotation
+_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+(?=\S)|[。！？]+[”’」』)]*|\n(?=[ \t]*(?:\n|[-+*•|#]|[0-9]{1,3}[.)]\s))")
+_CITED_BEHIND = re.compile(r"\s*\(?(?:see|cf\.|siehe|vgl\.|voir)?\s*\[E[0-9]")
+_ABBREVIATED = re.compile(r"(?<!\w)\w\Z")
+_ALSO = re.compile(r"[\s,;]*(?:and\s+|und\s+|et\s+)?")
+_AROUND_A_BLOCK = " \t\n>(—–-"
+_DIRECTLY = re.compile(r"[\s,;:.()—–-]*(?:(?:see|cf|in|at|from)\b[\s.(]*)?")
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The citations of one quotation. `near`: so near that whatever stands there is quoted. `own`: no other quotation
+    stands between."""
+
+    citations: tuple[Citation, ...] = ()
+    near: bool = False
+    own: bool = True
+
+
+class Layout:
+    """Quotations, citations and ends of sentences of one text."""
+
+    def __init__(self, text: str, quotations: Sequence[Quoted], citations: Sequence[Citation]) -> None:
+        self._text = text
+        self._quotations = quotations
+        self._citations = citations
+        self._starts = [cited.start for cited in citations]
+        self._ends = list(
+            _ends(text, [*((q.start, q.end) for q in quotations if q.kind == "marks"), *_spans(citations)])
+        )
+        self._quotation_starts = [quotation.start for quotation in quotations if quotation.kind == "marks"]
+        self._taken: set[int] = set()  # starts of the citations that a quotation has behind it
+
+    def beside(self) -> Iterator[tuple[Quoted, Beside]]:
+        """Each quotation with its citations. Code has only such as stand directly at it."""
+        behind = [self._behind(quotation) for quotation in self._quotations]
+        for cited in behind:
+            self._taken.update(citation.start for citation in cited.citations if cited.own)
+        for quotation, cited in zip(self._quotations, behind, strict=True):
+            yield quotation, self._of(quotation, cited)
+
+    def _of(self, quotation: Quoted, behind: Beside) -> Beside:
+        inside = self._inside(quotation)
+        if inside:
+            return Beside(inside, near=True)
+        if behind.citations and behind.own:
+            return behind
+        before = self._before(quotation)
+        return before if before.citations else behind
+
+    def _inside(self, quotation: Quoted) -> tuple[Citation, ...]:
+        if quotation.kind in ("code", "fence"):
+            return ()
+        low, high = bisect_left(self._starts, quotation.start), bisect_left(self._starts, quotation.end)
+        return tuple(self._citations[low:high])
+
+    def _behind(self, quotation: Quoted) -> Beside:
+        number = bisect_left(self._starts, quotation.end)
+        if number == len(self._citations) or self._inside(quotation):
+            return Beside()
+        start = self._starts[number]
+        own = self._quotations_between(quotation.end, start) == 0
+        if quotation.kind != "marks":
+            directly = self._directly(quotation, start)
+            return Beside(self._run(number) if directly else (), near=directly)
+        ends = bisect_left(self._ends, quotation.end)
+        if ends < len(self._ends) and self._ends[ends] <= start:
+            return Beside()
+        return Beside(self._run(number), own and start - quotation.end <= _NEAR_CHARS, own)
+
+    def _directly(self, quotation: Quoted, start: int) -> bool:
+        between = self._text[quotation.end : min(start, quotation.end + _NEAR_CHARS)]
+        if start - quotation.end > len(between):
+            return False
+        if quotation.kind == "code":
+            return "\n\n" not in between and _DIRECTLY.fullmatch(between) is not None
+        return not between.strip(_AROUND_A_BLOCK)
+
+    def _before(self, quotation: Quoted) -> Beside:
+        number = bisect_left(self._starts, quotation.start) - 1
+        if number < 0 or self._starts[number] in self._taken:
+            return Beside()
+        cited = self._citations[number]
+        between = self._text[cited.end : min(quotation.start, cited.end + _AROUND_CHARS)]
+        if quotation.start - cited.end > len(between):
+            return Beside()
+        if quotation.kind in ("code", "fence", "block"):
+            words = between.rstrip("\n \t>")
+            introduced = words.endswith(":") and len(words) <= _NEAR_CHARS and not _END.search(words)
+            return Beside((cited,) if introduced else (), near=introduced)
+        ends = bisect_right(self._ends, cited.end)
+        if ends < len(self._ends) and self._ends[ends] <= quotation.start:
+            return Beside()
+        own = self._quotations_between(cited.end, quotation.start) == 0
+        return Beside((cited,), own and len(between) <= _NEAR_CHARS, own)
+
+    def _run(self, number: int) -> tuple[Citation, ...]:
+        """A citation and those that follow it directly."""
+        last = number
+        while last + 1 < min(len(self._citations), number + _MAX_RUN):
+            gap = _ALSO.match(self._text, self._citations[last].end)
+            if gap is None or gap.end() != self._citations[last + 1].start:
+                break
+            last += 1
+        return tuple(self._citations[number : last + 1])
+
+    def _quotations_between(self, start: int, end: int) -> int:
+        return bisect_left(self._quotation_starts, end) - bisect_left(self._quotation_starts, start)
+
+    def sentence(self, quotation: Quoted) -> str:
+        """The text around a quotation, as far as its sentence goes."""
+        ends = bisect_right(self._ends, quotation.start)
+        start = max(self._ends[ends - 1] if ends else 0, quotation.start - _AROUND_CHARS)
+        ends = bisect_left(self._ends, quotation.end)
+        end = min(self._ends[ends] if ends < len(self._ends) else len(self._text), quotation.end + _AROUND_CHARS)
+        return f"{self._text[start : quotation.start]} {self._text[quotation.end : end]}"
+
+
+def _spans(citations: Sequence[Citation]) -> list[tuple[int, int]]:
+    return [(cited.start, cited.end) for cited in citations]
+
+
+def _ends(text: str, masked: Sequence[tuple[int, int]]) -> Iterator[int]:
+    """Where sentences end; what is quoted or cited ends none."""
+    pieces: list[str] = []
+    at = 0
+    for start, end in sorted(masked):
+        if start < at:
+            continue
+        pieces += (text[at:start], "x" * (end - start))
+        at = end
+    bare = "".join([*pieces, text[at:]])
+    for match in _END.finditer(bare):
+        if _CITED_BEHIND.match(text, match.end()) or bare[match.end() : match.end() + 1].islower():
+            continue
+        if match[0][0] == "." and _ABBREVIATED.search(bare, max(0, match.start() - 2), match.start()):
+            continue
+        yield match.end()

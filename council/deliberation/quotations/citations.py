@@ -1,0 +1,85 @@
+"""Citations as they stand in a text: `[E1]`, `[E1: docs/a.md:3-5]`, `[E1: docs/a.md:2, 4]`, `[E1, E2: b.md]`. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+ANY = re.compile(r"\[(E[0-9]{1,4}(?![0-9A-Za-z])[^\[\]\n]{0,600})\](?!\()")
+_NEXT = re.compile(r"\s*[,;&]\s*(?:and\s+)?(?=E[0-9]{1,4}(?![0-9A-Za-z]))|\s+and\s+(?=E[0-9]{1,4}(?![0-9A-Za-z]))")
+_PART = re.compile(r"(?P<id>E[0-9]{1,4})(?:\s*[:,]\s*(?P<rest>.*)|.*)", re.DOTALL)
+_RANGE = r"L?[0-9]{1,7}(?:\s*[-–—]\s*L?[0-9]{1,7})?"
+_LINES = re.compile(rf"(?:(?:lines?|ll?\.?)\s*)?(?P<ranges>{_RANGE}(?:\s*(?:[,;+&]|and)\s*{_RANGE})*)", re.IGNORECASE)
+_WITH_LINES = re.compile(r"(?P<path>[^:#]{1,512}?)\s*(?::|#|,\s*(?=l))\s*(?P<lines>.+)", re.IGNORECASE | re.DOTALL)
+_A_RANGE = re.compile(r"L?(?P<first>[0-9]{1,7})(?:\s*[-–—]\s*L?(?P<last>[0-9]{1,7}))?", re.IGNORECASE)
+_A_PATH = re.compile(r"[^\s/][^/]*\.[A-Za-z0-9]{1,8}|\S*/\S.*")
+
+
+@dataclass(frozen=True)
+class Cited:
+    """One place of a citation: evidence, and a path and lines of it where they are named (`first` 0: the whole)."""
+
+    id: str
+    path: str = ""
+    first: int = 0
+    last: int = 0
+
+    def at(self, id: str, path: str, first: int, last: int) -> Cited:
+        return replace(self, id=id, path=path, first=first, last=last)
+
+    def __str__(self) -> str:
+        if not self.path:
+            return f"[{self.id}]"
+        if not self.first:
+            return f"[{self.id}: {self.path}]"
+        lines = f"{self.first}-{self.last}" if self.last > self.first else str(self.first)
+        return f"[{self.id}: {self.path}:{lines}]"
+
+
+@dataclass(frozen=True)
+class Citation:
+    """A pair of brackets with one or more places in it."""
+
+    start: int
+    end: int
+    text: str
+    places: tuple[Cited, ...]
+
+
+def citations(text: str) -> Iterator[Citation]:
+    """All citations of a text, in order; what is code in it, the caller knows."""
+    for match in ANY.finditer(text):
+        yield Citation(match.start(), match.end(), match[0], tuple(places_in(match[1])))
+
+
+def places_in(inside: str) -> Iterator[Cited]:
+    """The places that the inside of the brackets names."""
+    for part in _NEXT.split(inside):
+        match = _PART.fullmatch(part.strip())
+        if match is not None:
+            yield from _places(match["id"], (match["rest"] or "").strip())
+
+
+def _places(id: str, rest: str) -> Iterator[Cited]:
+    lines = _LINES.fullmatch(rest)
+    if lines is not None:
+        yield from _at_lines(id, "", lines["ranges"])
+        return
+    located = _WITH_LINES.fullmatch(rest)
+    lines = _LINES.fullmatch(located["lines"].strip()) if located else None
+    if located and lines:
+        yield from _at_lines(id, _path(located["path"]), lines["ranges"])
+    else:  # a remark, such as "the second paragraph", names the evidence as a whole
+        path = _path(rest)
+        yield Cited(id, path if _A_PATH.fullmatch(path) else "")
+
+
+def _at_lines(id: str, path: str, ranges: str) -> Iterator[Cited]:
+    for found in _A_RANGE.finditer(ranges):
+        first = int(found["first"])
+        yield Cited(id, path, first, max(first, int(found["last"] or 0)))
+
+
+def _path(text: str) -> str:
+    return text.strip().strip("`").removeprefix("./")

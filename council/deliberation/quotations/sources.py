@@ -1,0 +1,151 @@
+"""What was read, as passages that can be searched; and which citations name a place in one. Pure."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from council.deliberation.quotations.citations import Cited
+from council.deliberation.quotations.spelling import plain_lines
+from council.deliberation.transcript import Evidence
+from council.knowledge.cortex.chunks import is_artifact
+
+ARCHIVE = "session_states/"
+_NUMBERED = re.compile(r"(?m)^[ \t>]*+[0-9]")
+_HIT = re.compile(r"^(?P<path>\S.*):(?P<first>[0-9]+)-[0-9]+ sha256 (?P<sha256>[0-9a-f]{64})(?P<rest>[^\n]*)$")
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A stretch of text that was read: lines from `first_line` of `path` (empty: of no file). `own`: written by the
+    council itself. `sha256` is that of the whole file."""
+
+    id: str
+    path: str
+    first_line: int
+    text: str
+    sha256: str = ""
+    own: bool = False
+
+    @property
+    def last_line(self) -> int:
+        return self.first_line + self.text.rstrip("\n").count("\n")
+
+    @cached_property
+    def plain(self) -> tuple[str, list[int]]:
+        """The text as it is compared, and where each line of the passage begins in it."""
+        return plain_lines(self.text)
+
+    @cached_property
+    def numbered(self) -> tuple[str, list[int]]:
+        """The same with the numbers that lines begin with; the very same where none does."""
+        return plain_lines(self.text, numbers=True) if _NUMBERED.search(self.text) else self.plain
+
+    def line_at(self, starts: Sequence[int], offset: int) -> int:
+        return self.first_line + bisect_right(starts, offset) - 1
+
+
+def passages_of(item: Evidence, own_paths: Iterable[str] = ()) -> list[Passage]:
+    """What a piece of evidence holds. A Cortex answer holds a passage per hit, each with its own place. `own_paths`: files
+    that the council wrote."""
+    if not item.id:
+        return []
+    if item.path:
+        own = (
+            item.path in own_paths or item.path.startswith(ARCHIVE) or (item.first_line == 1 and is_artifact(item.text))
+        )
+        return [Passage(item.id, item.path, item.first_line, item.text, item.sha256, own)]
+    if item.action != "QUERY_CORTEX":
+        return [Passage(item.id, "", 1, item.text)]
+    return list(_hits(item, frozenset(own_paths)))
+
+
+def _hits(item: Evidence, own_paths: frozenset[str]) -> Iterator[Passage]:
+    head: re.Match[str] | None = None
+    lines: list[str] = []
+    for line in [*item.text.split("\n"), ""]:
+        match = _HIT.match(line)
+        if match is None:
+            lines.append(line.removeprefix("    "))
+            continue
+        if head is not None:
+            yield _hit(item.id, head, lines, own_paths)
+        head, lines = match, []
+    if head is not None:
+        yield _hit(item.id, head, lines, own_paths)
+
+
+def _hit(id: str, head: re.Match[str], lines: list[str], own_paths: frozenset[str]) -> Passage:
+    path = head["path"]
+    own = path in own_paths or path.startswith(ARCHIVE) or head["rest"].startswith(" [the council's own artifact")
+    return Passage(id, path, int(head["first"]), "\n".join(lines).rstrip("\n"), head["sha256"], own)
+
+
+# ── places ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Fault = Literal["", "evidence", "place"]
+
+
+class Places:
+    """Which places there are to cite. `issued`: the ids of all evidence."""
+
+    def __init__(self, passages: Iterable[Passage], issued: Iterable[str]) -> None:
+        self._issued = frozenset(issued)
+        self._spans: dict[str, dict[str, list[tuple[int, int]]]] = {}  # path -> id -> lines
+        for passage in passages:
+            if passage.path:
+                spans = self._spans.setdefault(passage.path, {}).setdefault(passage.id, [])
+                spans.append((passage.first_line, passage.last_line))
+
+    @property
+    def issued(self) -> frozenset[str]:
+        return self._issued
+
+    @property
+    def paths(self) -> Iterable[str]:
+        return self._spans.keys()
+
+    def judged(self, cited: Cited) -> tuple[Cited, Fault]:
+        """The citation as it is right, or what is wrong with it where that cannot be told.
+
+        What is not in doubt is corrected: lines without a path, a path without its folders, an id where only another one
+        holds these lines, lines that run on behind the end of what was read.
+        """
+        missing: Fault = "place" if cited.id in self._issued else "evidence"
+        if not cited.path:
+            return self._with_path(cited), "" if cited.id in self._issued else "evidence"
+        path = self._path(cited)
+        if not path:
+            return cited, missing
+        ids = self._spans[path]
+        for id in dict.fromkeys((cited.id, *ids)):
+            lines = _overlap(ids.get(id, ()), cited.first, cited.last)
+            if lines is not None:
+                return cited.at(id, path, *lines), ""
+        return cited, missing
+
+    def _with_path(self, cited: Cited) -> Cited:
+        paths = [path for path, ids in self._spans.items() if cited.id in ids] if cited.first else []
+        if len(paths) == 1 and (lines := _overlap(self._spans[paths[0]][cited.id], cited.first, cited.last)):
+            return cited.at(cited.id, paths[0], *lines)
+        return cited
+
+    def _path(self, cited: Cited) -> str:
+        """The whole path of the one that is cited, empty where there is none or more than one."""
+        if cited.path in self._spans:
+            return cited.path
+        ending = [path for path in self._spans if path.endswith(f"/{cited.path}")]
+        of_id = [path for path in ending if cited.id in self._spans[path]]
+        return (of_id or ending)[0] if len(of_id or ending) == 1 else ""
+
+
+def _overlap(spans: Sequence[tuple[int, int]], first: int, last: int) -> tuple[int, int] | None:
+    """The cited lines as far as they were read; (0, 0) for a citation without lines; None where none was."""
+    if not first:
+        return (0, 0) if spans else None
+    met = [(max(first, low), min(last, high)) for low, high in spans if first <= high and low <= last]
+    return max(met, key=lambda lines: lines[1] - lines[0], default=None)
