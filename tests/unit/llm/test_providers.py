@@ -82,7 +82,7 @@ def test_an_unknown_provider_is_told_with_the_nearest_and_all_there_are(tmp_path
     assert text.startswith(
         "there is no provider 'olama'. Fix: did you mean ollama? there are cassette, gemini, huggingface, "
     )
-    assert "there are gemini" in refusal(tmp_path, "zzzz:x")
+    assert "there are cassette" in refusal(tmp_path, "zzzz:x")
 
 
 def test_a_table_without_an_address_is_no_server(tmp_path: Path) -> None:
