@@ -17,6 +17,7 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -152,6 +153,8 @@ class GeminiModel:
     ) -> Reply:
         """One call, one attempt. Raises ModelError; see `Model`. `on_text` may get pieces of a reply that fails."""
         with self._provider_failures():
+            if self._client is None:  # other calls begin meanwhile
+                await asyncio.to_thread(import_module, "google.genai")
             client = self._open_client()
             request = self._request(messages, system, schema, tools, max_output_tokens, temperature)
         answer = _Answer()
