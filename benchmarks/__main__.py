@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from benchmarks import pickup, resting, startup, throughput, tokens, turns
+from benchmarks import client, pickup, resting, startup, throughput, tokens, turns
 from benchmarks.report import RESULTS, render
 
 
 def main() -> None:
     tables = [
-        table for benchmark in (pickup, startup, turns, resting, throughput, tokens) for table in benchmark.measure()
+        table for benchmark in (pickup, startup, turns, resting, throughput, tokens, client) for table in benchmark.measure()
     ]
     page = render(tables)
     RESULTS.write_text(page)
