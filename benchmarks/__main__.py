@@ -8,7 +8,9 @@ from benchmarks.report import RESULTS, render
 
 def main() -> None:
     tables = [
-        table for benchmark in (pickup, startup, turns, resting, throughput, tokens, client) for table in benchmark.measure()
+        table
+        for benchmark in (pickup, startup, turns, resting, throughput, tokens, client)
+        for table in benchmark.measure()
     ]
     page = render(tables)
     RESULTS.write_text(page)

@@ -54,7 +54,10 @@ def _calls(state: PageState) -> Iterator[Call]:
         for number, result in enumerate(turn.repairs, start=1):
             yield _call(state, f"{step}/repair/{number}", turn.role, "repair", turn.round, result)
     for closing in state.closings:
-        yield _call(state, _closing_step(state, closing.role), closing.role, "closing", 0, closing.result)
+        step = _closing_step(state, closing.role)
+        yield _call(state, step, closing.role, "closing", 0, closing.result)
+        for number, result in enumerate(closing.repairs, start=1):
+            yield _call(state, f"{step}/repair/{number}", closing.role, "closing repair", 0, result)
     if state.settled is not None and state.synthesis is not None:
         role = state.synthesis.role
         for number, result in enumerate(state.settled.repairs, start=1):

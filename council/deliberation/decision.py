@@ -14,9 +14,9 @@ import msgspec
 
 from council.agents.turn import TurnResult
 from council.artifacts.page import Section
-from council.deliberation.names import Names
+from council.deliberation.holders import NO_SUCH_MEMBER, Holders
 from council.deliberation.quotations.lookup import NO_SUCH_EVIDENCE, NO_SUCH_PLACE, UNVERIFIED, Finding, Quotations
-from council.deliberation.quotations.sources import Passage, passages_of
+from council.deliberation.quotations.sources import passages_of
 from council.deliberation.record import DecisionRecord, Settled, read
 from council.deliberation.transcript import Transcript, Turn
 from council.llm.structured import without_thoughts
@@ -44,14 +44,15 @@ class SourcesNow(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Decision:
-    """`answer` and `sections` as the page shows them; `warnings` stand above the text. `untyped` says why there is no
-    typed record, empty when there is one. `stale`: the files that have changed since they were read, by path."""
+    """`answer` and `sections` as the page shows them; `warnings` stand above the text. `untyped` says that there is no
+    typed record, empty when there is one; `how_read` what was done to read the reply."""
 
     answer: str
     sections: tuple[Section, ...] = ()
     findings: tuple[Finding, ...] = ()
     warnings: tuple[str, ...] = ()
     untyped: str = ""
+    how_read: str = ""
     tally: str = ""
 
 
@@ -61,30 +62,71 @@ def files_read(transcript: Transcript) -> list[str]:
     return list(dict.fromkeys(passage.path for passage in passages if passage.path and not passage.own))
 
 
+def look_up(transcript: Transcript, own_paths: Sequence[str] = ()) -> Quotations:
+    """All that the council read, ready to look quotations up in. `own_paths`: files that the council wrote."""
+    passages = [passage for item in transcript.evidence() for passage in passages_of(item, own_paths)]
+    said = [text for turn in transcript.turns() for text in _spoken(turn)]
+    issued = [item.id for item in transcript.evidence() if item.id]
+    return Quotations(passages, issued, [*said, _QUOTE_MARKS.sub(" ", transcript.task)])
+
+
 def decide(
-    reply: TurnResult, settled: Settled | None, transcript: Transcript, sources: SourcesNow | None, names: Names
+    reply: TurnResult, settled: Settled | None, transcript: Transcript, sources: SourcesNow | None, holders: Holders
 ) -> Decision:
     """The decision that a closing reply without failure brought. `settled` None: the run ended before it was read whole;
     `sources` None: before its files were looked at again."""
     files = sources.files if sources else ()
-    own = [file.path for file in files if file.own]
-    passages = [passage for item in transcript.evidence() for passage in passages_of(item, own)]
-    said = [text for turn in transcript.turns() for text in _spoken(turn)]
-    issued = [item.id for item in transcript.evidence() if item.id]
-    look = _Look(Quotations(passages, issued, [*said, _QUOTE_MARKS.sub(" ", transcript.task)]))
+    look = _Look(look_up(transcript, [file.path for file in files if file.own]))
     record = settled.record if settled else read(reply)
     if record is not None:
-        answer, sections = look.at(record.answer), tuple(_sections(record, look, names))
-        untyped = ""
+        answer, sections = look.at(record.answer), tuple(_sections(record, look, holders))
     else:
-        answer, sections = look.at(_prose(reply.text)), ()
-        untyped = (
-            f"its typed record could not be read: {settled.fault}" if settled and settled.fault else "no typed record"
-        )
-    sections = (*sections, *_looked_up(look))
+        answer, sections = look.at(_prose((settled and settled.text) or reply.text)), ()
     return Decision(
-        answer, sections, tuple(look.findings), tuple(_warnings(look, passages, files)), untyped, _tally(look.findings)
+        answer,
+        (*sections, *_looked_up(look)),
+        tuple(look.findings),
+        (*_faults(settled), *_strangers(record, holders), *_warnings(look, files)),
+        "" if record else "no typed record",
+        _how_read(settled),
+        _tally(look.findings),
     )
+
+
+def _faults(settled: Settled | None) -> Iterator[str]:
+    if settled is None:
+        return
+    if settled.fault:
+        turns = _turns(len(settled.repairs))
+        yield f"The decision stands as it was written; its typed record could not be read after {turns}: {settled.fault}."
+    for failure in settled.failed_repairs:
+        yield f"A repair turn of the decision's record failed ({failure.kind}): {failure.message}"
+
+
+def _strangers(record: DecisionRecord | None, holders: Holders) -> Iterator[str]:
+    strange = [part for part in record.dissent if not holders.are_members(part.held_by)] if record else []
+    if strange:
+        what = "dissent is" if len(strange) == 1 else "dissents are"
+        yield f"{len(strange)} {what} ascribed to one who is no member of this council; marked `{NO_SUCH_MEMBER}`."
+
+
+def _how_read(settled: Settled | None) -> str:
+    """What was done to the closing reply, in one sentence, empty where it was read as it came."""
+    if settled is None or settled.fault or settled.repair == "none":
+        return ""
+    if settled.record is None:
+        return "It was read after its thoughts were taken off."
+    how = {
+        "fences": "out of a code fence",
+        "prose": "after the prose around it was taken off",
+        "think": "after its thoughts were taken off",
+        "json_repair": "after its JSON was respelled",
+    }
+    return f"Its record was read {how.get(settled.repair) or f'in {_turns(len(settled.repairs))}'}."
+
+
+def _turns(count: int) -> str:
+    return f"{count} repair turn{'s' if count != 1 else ''}"
 
 
 def _spoken(turn: Turn) -> Iterator[str]:
@@ -99,6 +141,7 @@ class _Look:
 
     def __init__(self, quotations: Quotations) -> None:
         self._quotations = quotations
+        self.passages = quotations.passages
         self.findings: list[Finding] = []
         self.unknown: dict[str, None] = {}
         self.no_places: dict[str, None] = {}
@@ -117,15 +160,14 @@ class _Look:
 
 def _prose(text: str) -> str:
     """A reply as text; what was meant as an object and is none stays readable."""
-    body = without_thoughts(text) or text
-    return f"```json\n{body}\n```" if body.startswith("{") else body
+    body = without_thoughts(text)
+    return f"```json\n{body}\n```" if body.startswith(("{", "[")) else body
 
 
-def _sections(record: DecisionRecord, look: _Look, names: Names) -> Iterator[Section]:
+def _sections(record: DecisionRecord, look: _Look, holders: Holders) -> Iterator[Section]:
     claims = [look.at(_with_evidence(claim.text, claim.evidence)) for claim in record.claims]
     dissent = [
-        look.at(f"{_held_by(part.held_by, names)}: {_with_evidence(part.view, part.evidence)}")
-        for part in record.dissent
+        look.at(f"{holders.shown(part.held_by)}: {_with_evidence(part.view, part.evidence)}") for part in record.dissent
     ]
     yield from _section("Why", claims)
     yield from _section("Dissent", dissent or ["None was put on record."])
@@ -138,20 +180,6 @@ def _sections(record: DecisionRecord, look: _Look, names: Names) -> Iterator[Sec
 def _section(heading: str, items: Sequence[str], *, numbered: bool = False) -> Iterator[Section]:
     if items:
         yield Section(heading, tuple(items), listed="numbers" if numbered else "bullets")
-
-
-def _held_by(name: str, names: Names) -> str:
-    """In one line; a letter with whom it stands for."""
-    line = " ".join(name.split())
-    return (
-        re.sub(
-            rf"\bMember ({'|'.join(names.letters.values())})\b",
-            lambda found: f"{names.role_of(found[1])} ({found[0]})",
-            line,
-        )
-        if names
-        else line
-    )
 
 
 def _with_evidence(text: str, refs: Iterable[str]) -> str:
@@ -228,7 +256,7 @@ def _bare(citations: str) -> str:
     return re.sub(r"[\[\]`]", "", citations)
 
 
-def _warnings(look: _Look, passages: Sequence[Passage], files: Sequence[SourceNow]) -> Iterator[str]:
+def _warnings(look: _Look, files: Sequence[SourceNow]) -> Iterator[str]:
     unverified = sum(finding.outcome == "unverified" for finding in look.findings)
     if unverified:
         what = "quotation stands" if unverified == 1 else "quotations stand"
@@ -243,7 +271,9 @@ def _warnings(look: _Look, passages: Sequence[Passage], files: Sequence[SourceNo
     if look.too_long:
         yield "The decision holds more quotation marks than are looked at; what it quotes after them is not verified."
     for file in files:
-        read_as = {p.sha256: p.id for p in passages if p.path == file.path and p.sha256 and not p.own and not file.own}
+        read_as = {
+            p.sha256: p.id for p in look.passages if p.path == file.path and p.sha256 and not p.own and not file.own
+        }
         old = [id for sha256, id in read_as.items() if sha256 != file.sha256]
         if old and file.error:
             yield f"Stale: `{file.path}` ({', '.join(old)}) cannot be read any more: {file.error}"

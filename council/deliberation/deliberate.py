@@ -20,9 +20,11 @@ from council.agents.turn import Failure, ProviderBusy, TurnResult, take_turn
 from council.budgets import BudgetSpent, Price
 from council.commands.models import ProtocolName
 from council.deliberation.blocks import Block, read_block
+from council.deliberation.decision import look_up
 from council.deliberation.duties import Duty
 from council.deliberation.folding import CONTEXT_SHARE
 from council.deliberation.hearing import Hearing
+from council.deliberation.holders import Holders
 from council.deliberation.names import Names
 from council.deliberation.page import is_extract
 from council.deliberation.prompts import (
@@ -35,7 +37,7 @@ from council.deliberation.prompts import (
 )
 from council.deliberation.protocols import PROTOCOLS
 from council.deliberation.ranking import Ranking, exactly
-from council.deliberation.record import DECISION_SCHEMA, Settled, settle
+from council.deliberation.record import DECISION_SCHEMA, Settled, problems, settle
 from council.deliberation.stance import Stance, only_issued
 from council.deliberation.stopping import Ending, reason_to_end
 from council.deliberation.transcript import STEWARD_INPUT, Closing, Evidence, Transcript, Turn
@@ -521,7 +523,8 @@ class Deliberation:
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _synthesise(self) -> None:
-        """The chair's closing call; where it fails, the next member's. A spent budget would refuse every other one too."""
+        """The chair's closing call; where it fails, or brings nothing to read, the next member's. A spent budget would refuse
+        every other one too."""
         instruction = synthesis_instruction(self.closing_note)
         for chair in self.members:
             name = "synthesis" if chair is self.members[0] else f"synthesis/{chair.role}"
@@ -531,21 +534,28 @@ class Deliberation:
             result = await self._ask(name, chair, messages, info)
             self.closings.append(Closing(chair.role, result))
             self._changed()
-            if result.failure is None:
-                await self._read_record(name, result, chair, messages, info)
-                return
-            if result.failure.kind == "budget":
+            failure = result.failure or await self._read_record(name, result, chair, messages, info)
+            if failure is None or failure.kind == "budget":
                 return
 
     async def _read_record(
         self, name: str, reply: TurnResult, chair: Member, messages: tuple[Message, ...], info: TurnInfo
-    ) -> None:
+    ) -> Failure | None:
         async def ask(number: int, request: tuple[Message, ...]) -> TurnResult:
             return await self._ask(f"{name}/repair/{number}", chair, request, info)
 
-        quotes = is_extract(reply.model)  # and decides nothing that could be typed
-        settled = Settled(None) if quotes else await settle(reply, messages, self.transcript.issued(), ask)
-        self.settled = settled
+        if is_extract(reply.model):  # it quotes, and decides nothing that could be typed
+            self.settled = Settled(None)
+            return None
+        check = problems(look_up(self.transcript), Holders(self.roles, self.names))
+        settled = await settle(reply, messages, check, ask)
+        if settled.failure is None:
+            self.settled = settled
+            return None
+        failed = msgspec.structs.replace(reply, failure=settled.failure)
+        self.closings[-1] = Closing(chair.role, failed, settled.repairs)
+        self._changed()
+        return settled.failure
 
 
 def names_of(protocol: ProtocolName, roles: Sequence[str], run: Run) -> Names:

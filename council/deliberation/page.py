@@ -12,6 +12,7 @@ from council.artifacts.page import Footnote, Page, Request, Round, Speech
 from council.budgets import Price
 from council.commands.models import ProtocolName
 from council.deliberation.decision import Decision, SourcesNow, decide
+from council.deliberation.holders import Holders
 from council.deliberation.names import Names
 from council.deliberation.record import Settled
 from council.deliberation.stances_page import tables
@@ -59,7 +60,8 @@ class PageState:
         """None when there is no closing reply."""
         if self.synthesis is None:
             return None
-        return decide(self.synthesis.result, self.settled, self.transcript, self.sources, self.names)
+        holders = Holders(self.roles, self.names)
+        return decide(self.synthesis.result, self.settled, self.transcript, self.sources, holders)
 
     @property
     def synthesis(self) -> Closing | None:
@@ -73,8 +75,9 @@ class PageState:
     def results(self) -> list[TurnResult]:
         """Of all calls, in order."""
         turns = [result for turn in self.transcript.turns() for result in (turn.result, *turn.repairs)]
+        closings = [result for closing in self.closings for result in (closing.result, *closing.repairs)]
         repairs = self.settled.repairs if self.settled else ()
-        return [*turns, *(closing.result for closing in self.closings), *repairs, *self.beside]
+        return [*turns, *closings, *repairs, *self.beside]
 
 
 def status_of(state: PageState) -> RunStatus:
@@ -91,6 +94,7 @@ def status_of(state: PageState) -> RunStatus:
         or any(result.replaced for result in state.results())
         or _cut_off(state)
         or state.stopped
+        or (state.settled is not None and state.settled.is_faulty)
     )
     return "degraded" if missing else "succeeded"
 
@@ -98,8 +102,7 @@ def status_of(state: PageState) -> RunStatus:
 def tokens_of(state: PageState) -> tuple[int, TokenCount]:
     """Calls made, and their tokens."""
     results = state.results()
-    answered = [result for result in results if result.failure is None]
-    known = [result.usage for result in answered if result.usage is not None]
+    known = [result.usage for result in results if result.usage is not None]
     count = TokenCount(
         input=sum(usage.input_tokens for usage in known),
         output=sum(usage.output_tokens for usage in known),
@@ -208,7 +211,8 @@ def _answer(state: PageState) -> tuple[str, str, str]:
         instead = f", in place of {' and '.join(failed)}, whose closing call failed" if failed else ""
         byline = f"Synthesis by {synthesis.role} ({synthesis.result.model}) of {turns} turns{instead}."
         untyped = f"It stands as it was written: {decision.untyped}." if decision.untyped else ""
-        return "Decision", decision.answer, " ".join(filter(None, (byline, _letters(state), untyped, decision.tally)))
+        parts = (byline, _letters(state), untyped, decision.how_read, decision.tally)
+        return "Decision", decision.answer, " ".join(filter(None, parts))
     if not state.finished:
         return "In progress", "The council is deliberating; this page grows.", ""
     if state.cancelled:

@@ -1,7 +1,8 @@
 """The decision record: what the closing call is asked for as one JSON object, and how its reply is read.
 
-A reply without any such object is the answer in prose, and asks for nothing more; one that holds a damaged object is
-repaired in at most two more turns (`council.llm.structured`). What comes of it is typed; `decision` puts it into words.
+Honest prose is an answer, and asks for nothing more. A reply that holds a damaged object, or nothing to read, is repaired in
+at most two more turns (`council.llm.structured`); what stays without any answer then is a failed call. What comes of it is
+typed; `decision` puts it into words.
 """
 
 from __future__ import annotations
@@ -11,21 +12,31 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from council.agents.turn import TurnResult
+from council.agents.turn import Failure, TurnResult
+from council.deliberation.holders import Holders
+from council.deliberation.quotations.citations import Cited, places_in
+from council.deliberation.quotations.lookup import Quotations
 from council.llm.base import Message
 from council.llm.structured import Check, Problem, Repair, Said, parse, repair_turns, without_thoughts
 
 _MAX_ENTRIES = 40
-_EVIDENCE_ID = re.compile(r"E[0-9]{1,4}")
 # With its place, as in a citation, where the writer knows it.
 _EVIDENCE = r"^E[0-9]{1,4}(:\s*[^\[\]\n:]{1,512}:[0-9]{1,7}(-[0-9]{1,7})?)?$"
-_AN_ATTEMPT = re.compile(r"""["']?\banswer["']?\s*:""")
 
 EvidenceRef = Annotated[str, Field(pattern=_EVIDENCE)]
 EvidenceRefs = Annotated[tuple[EvidenceRef, ...], Field(max_length=_MAX_ENTRIES)]
-Line = Annotated[str, Field(min_length=1, max_length=2_000)]
+
+
+def _says_something(text: str) -> str:
+    if not any(char.isalnum() for char in text):
+        raise ValueError("must say something, and holds no word")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_says_something)]
+Line = Annotated[Text, Field(min_length=1, max_length=2_000)]
 Lines = Annotated[tuple[Line, ...], Field(max_length=_MAX_ENTRIES)]
 
 
@@ -51,7 +62,7 @@ class Dissent(_Part):
 class DecisionRecord(_Part):
     """The council's decision. `confidence` runs from 0 to 1 and is the writer's own word, calibrated by nobody."""
 
-    answer: Annotated[str, Field(min_length=1, max_length=20_000)]
+    answer: Annotated[Text, Field(min_length=1, max_length=20_000)]
     claims: Annotated[tuple[Claim, ...], Field(max_length=_MAX_ENTRIES)]
     dissent: Annotated[tuple[Dissent, ...], Field(max_length=_MAX_ENTRIES)] = ()
     open_questions: Lines = ()
@@ -64,32 +75,47 @@ DECISION_SCHEMA: Mapping[str, Any] = DecisionRecord.model_json_schema()
 
 SHAPE = """\
 {"answer": "…", "claims": [{"text": "…", "evidence": ["E1"]}], \
-"dissent": [{"view": "…", "held_by": "AUDITOR", "evidence": ["E2"]}], "open_questions": ["…"], "next_steps": ["…"], \
+"dissent": [{"view": "…", "held_by": "…", "evidence": ["E2"]}], "open_questions": ["…"], "next_steps": ["…"], \
 "confidence": 0.5, "would_change": ["…"]}"""
 
 
 @dataclass(frozen=True)
 class Settled:
     """What the closing reply came to. `record` is None for prose, and for a record that could not be read: `fault` then
-    says why. `repairs` are the calls that repairing took."""
+    says why, and `text` is the reply to show. `repairs` are the calls that repairing took, `repair` the strongest thing that
+    was done to read it. `failure`: there is nothing to read at all."""
 
     record: DecisionRecord | None
     repair: Repair = "none"
     fault: str = ""
     repairs: tuple[TurnResult, ...] = ()
+    text: str = ""
+    failure: Failure | None = None
+
+    @property
+    def failed_repairs(self) -> tuple[Failure, ...]:
+        return tuple(reply.failure for reply in self.repairs if reply.failure is not None)
+
+    @property
+    def is_faulty(self) -> bool:
+        """Whether something that was to be there is missing."""
+        return bool(self.fault or self.failed_repairs)
 
 
 Ask = Callable[[int, tuple[Message, ...]], Awaitable[TurnResult]]
 
 
-async def settle(reply: TurnResult, messages: Sequence[Message], issued: Iterable[str], ask: Ask) -> Settled:
-    """The record in a closing reply. `messages`: what the reply answers; `issued`: the ids of evidence in this run;
+async def settle(reply: TurnResult, messages: Sequence[Message], check: Check[DecisionRecord], ask: Ask) -> Settled:
+    """The record in a closing reply. `messages`: what the reply answers; `check`: what a type cannot say (`problems`);
     `ask(N, messages)` makes repair call N."""
+    body = without_thoughts(reply.text)
+    thought: Repair = "think" if body != reply.text.strip() else "none"
+    if not body:
+        return Settled(None, thought, failure=Failure("empty", "the reply holds thoughts, and no answer."))
     if not is_attempt(reply.text):
-        return Settled(None)
+        return Settled(None, thought, text=body)
     said = [Said(reply.text, reply.finish == "stop")]
     repairs: list[TurnResult] = []
-    check = _only(frozenset(issued))
 
     async def again(number: int, request: tuple[Message, ...]) -> Said | None:
         result = await ask(number, request)
@@ -101,12 +127,14 @@ async def settle(reply: TurnResult, messages: Sequence[Message], issued: Iterabl
 
     first = parse(reply.text, DecisionRecord, complete=said[0].complete, check=check)
     settled = await repair_turns(first, said[0], messages, DecisionRecord, again, check=check)
-    if settled.value is not None:
-        return Settled(settled.value, settled.repair, "", tuple(repairs))
-    sound = next((record for each in reversed(said) if (record := _unchecked(each)) is not None), None)
-    if sound is not None:  # its only fault is to cite what does not exist, which the page marks
-        return Settled(sound, settled.repair, "", tuple(repairs))
-    return Settled(None, settled.repair, "; ".join(map(str, settled.problems)), tuple(repairs))
+    # A record whose only fault is to cite or name what does not exist is sound: the page marks that.
+    sound = settled.value or next((record for each in reversed(said) if (record := _unchecked(each)) is not None), None)
+    if sound is not None:
+        return Settled(sound, settled.repair, repairs=tuple(repairs))
+    fault = "; ".join(str(problem).rstrip(".") for problem in settled.problems)
+    text = next((without_thoughts(each.text) for each in reversed(said) if has_an_answer(each.text)), "")
+    failure = None if text else Failure("protocol", f"the reply holds no answer that could be read: {fault}.")
+    return Settled(None, settled.repair, fault, tuple(repairs), text, failure)
 
 
 def read(reply: TurnResult) -> DecisionRecord | None:
@@ -114,29 +142,89 @@ def read(reply: TurnResult) -> DecisionRecord | None:
     return _unchecked(Said(reply.text, reply.finish == "stop")) if is_attempt(reply.text) else None
 
 
+# ── what a reply is ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+_KEYS = "|".join(DecisionRecord.model_fields)
+_A_KEY = re.compile(rf"""["']?\b(?:{_KEYS})["']?\s*:""")
+_BEGINS_AS_JSON = re.compile(r"\s*[{\[]\s*(?:[\"'{}\[\]]|\Z)")
+_FENCED = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^\n]*\n?", re.MULTILINE)
+_ANY_KEY = re.compile(r"""[{,\s]["']?[A-Za-z_]{1,40}["']?\s*:""")
+_NO_WORDS = re.compile(r"\b(?:null|true|false|none|undefined|E[0-9]{1,4}|[0-9.]+)\b", re.IGNORECASE)
+_FEW_WORDS = 12  # beside an object: an introduction to it, no answer that shows one
+
+
 def is_attempt(text: str) -> bool:
-    """Whether a reply tries to be a record: prose may hold a brace, too."""
+    """Whether a reply tries to be a record, or is nothing to read: prose may hold braces, and an example in JSON, too."""
     body = without_thoughts(text)
-    return "{" in body and _AN_ATTEMPT.search(body) is not None
+    bare = _FENCED.sub("", body)
+    if _BEGINS_AS_JSON.match(bare) or not has_an_answer(text):
+        return True
+    at = bare.find("{")
+    if at < 0:
+        return False
+    keys = len(set(_A_KEY.findall(bare, at)))
+    return keys >= 2 or (keys == 1 and len(bare[:at].split()) < _FEW_WORDS)
 
 
-def ids_in(refs: Iterable[str]) -> list[str]:
-    return [found[0] for ref in refs if (found := _EVIDENCE_ID.match(ref))]
+def has_an_answer(text: str) -> bool:
+    """Whether a reply, thoughts aside, holds words that a person could read as an answer: not the keys of an object, not ids
+    and numbers in it, not a literal."""
+    bare = _FENCED.sub("", without_thoughts(text)).strip()
+    if _BEGINS_AS_JSON.match(bare):
+        bare = _NO_WORDS.sub(" ", _ANY_KEY.sub(" ", bare))
+    return any(char.isalnum() for char in bare) and bare.lower() not in ("null", "undefined")
 
 
 def _unchecked(said: Said) -> DecisionRecord | None:
     return parse(said.text, DecisionRecord, complete=said.complete).value
 
 
-def _only(issued: frozenset[str]) -> Check[DecisionRecord]:
-    known = ", ".join(sorted(issued, key=lambda id: int(id[1:]))[:_MAX_ENTRIES]) or "none"
+# ── what a type cannot say ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def problems(look: Quotations, holders: Holders) -> Check[DecisionRecord]:
+    """A check that refuses evidence and places that nobody was ever shown, and dissent of one who is no member."""
 
     def check(record: DecisionRecord) -> Iterator[Problem]:
-        refs = {f"claims[{number}]": claim.evidence for number, claim in enumerate(record.claims)}
-        refs |= {f"dissent[{number}]": dissent.evidence for number, dissent in enumerate(record.dissent)}
-        for where, evidence in refs.items():
-            for id in ids_in(evidence):
-                if id not in issued:
-                    yield Problem("schema", f"{id} is no evidence of this task; there is: {known}", f"{where}.evidence")
+        for where, text in _texts(record):
+            checked = look.check(text)
+            yield from (_unknown(id, look, where) for id in checked.unknown_ids)
+            yield from (_nowhere(place, look, where) for place in checked.no_places)
+        for where, refs in _evidence(record):
+            for named in (named for ref in refs for named in places_in(ref)):
+                _, fault = look.places.judged(named)
+                if fault == "evidence":
+                    yield _unknown(named.id, look, where)
+                elif fault:
+                    yield _nowhere(str(named)[1:-1], look, where)
+        for number, dissent in enumerate(record.dissent):
+            if not holders.are_members(dissent.held_by):
+                message = f"names one who is no member of this council; the members are {holders.listed()}"
+                yield Problem("schema", message, f"dissent[{number}].held_by")
 
     return check
+
+
+def _unknown(id: str, look: Quotations, where: str) -> Problem:
+    issued = sorted(look.places.issued, key=lambda id: int(id[1:]))
+    known = ", ".join(issued[:_MAX_ENTRIES]) or "none"
+    return Problem("schema", f"{id} is no evidence of this task; there is: {known}", where)
+
+
+def _nowhere(place: str, look: Quotations, where: str) -> Problem:
+    [named] = [*places_in(place)][:1] or [Cited("E0")]
+    held = look.places.described(named.id)
+    return Problem("schema", f"{place} is no place in what was read; {named.id} is {held}", where)
+
+
+def _texts(record: DecisionRecord) -> Iterator[tuple[str, str]]:
+    yield "answer", record.answer
+    yield from ((f"claims[{number}].text", claim.text) for number, claim in enumerate(record.claims))
+    yield from ((f"dissent[{number}].view", dissent.view) for number, dissent in enumerate(record.dissent))
+    for key in ("open_questions", "next_steps", "would_change"):
+        yield from ((f"{key}[{number}]", text) for number, text in enumerate(getattr(record, key)))
+
+
+def _evidence(record: DecisionRecord) -> Iterator[tuple[str, Iterable[str]]]:
+    yield from ((f"claims[{number}].evidence", claim.evidence) for number, claim in enumerate(record.claims))
+    yield from ((f"dissent[{number}].evidence", dissent.evidence) for number, dissent in enumerate(record.dissent))

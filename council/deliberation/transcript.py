@@ -66,10 +66,12 @@ class Turn(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Closing:
-    """A closing call: of the chair or, where that failed, of the next member."""
+    """A closing call: of the chair or, where that failed, of the next member. `repairs`: the calls that a reply without an
+    answer took."""
 
     role: str
     result: TurnResult
+    repairs: tuple[TurnResult, ...] = ()
 
 
 @dataclass

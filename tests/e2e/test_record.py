@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from council.errors import EXIT_DEGRADED
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
 from tests.harness import command, drop_command, receipts, run_cli
 
@@ -75,8 +76,8 @@ def test_a_typed_record_becomes_headings_claims_with_links_and_dissent_with_its_
         "### Next steps\n\n1. Write the schema.\n2. Move the data.\n\n"
         "### Confidence\n\n0.75 of 1, by the writer's own word; nobody calibrated it.\n\n"
         "### What would change our mind\n\n- More than one writer.\n\n"
-        "*Synthesis by COORDINATOR (gemini:gemini-2.5-flash) of 3 turns. "
-        "Quotations looked up in what was read: 1; 1 found as cited.*"
+        "*Synthesis by COORDINATOR (gemini:gemini-2.5-flash) of 3 turns. Its record was read out of a code "
+        "fence. Quotations looked up in what was read: 1; 1 found as cited.*"
     ) in page
     assert "[unverified]" not in page
 
@@ -89,6 +90,7 @@ def test_prose_is_the_answer_costs_no_further_call_and_is_said_to_be_untyped(
     assert len(fake.requests) == 4
     assert "## Decision\n\nUse SQLite {or something like it}.\n\n*Synthesis by COORDINATOR" in page
     assert "It stands as it was written: no typed record." in page
+    assert "status: succeeded" in page
 
 
 def test_a_fabricated_quotation_is_marked_and_said_above_the_text(
@@ -169,23 +171,157 @@ def test_a_damaged_record_is_repaired_in_a_turn_that_a_restart_does_not_repeat(
     assert receipt["calls"] == 5
 
 
-def test_a_record_that_stays_damaged_is_shown_as_it_came_after_two_repairs(
+def test_a_record_that_stays_damaged_is_shown_as_it_came_and_the_page_says_so_above_it(
     home: Path, needs: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
     fake.reply = closing(record(confidence="high"))
-    page = decided(home, env)
+    page = decided(home, env, EXIT_DEGRADED)
     assert len(fake.requests) == 6
-    assert "its typed record could not be read: `confidence`: expected a number" in page
+    note = "could not be read after 2 repair turns: `confidence`: expected a number"
+    assert page.index("> **Degraded**") < page.index(note) < page.index("## Decision")
     assert "Use SQLite, which needs no server." in page.split("## Task")[0]
 
 
-def test_a_repair_call_that_fails_leaves_the_reply_as_it_came(
+def test_a_repair_call_that_fails_leaves_the_reply_as_it_came_and_its_error_is_shown(
     home: Path, needs: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
     fake.reply = closing(record(confidence="high"), error(500, "INTERNAL"))
-    page = decided(home, {**env, "COUNCIL_MODEL_ATTEMPTS": "1"})
+    page = decided(home, {**env, "COUNCIL_MODEL_ATTEMPTS": "1"}, EXIT_DEGRADED)
     assert len(fake.requests) == 5
-    assert "its typed record could not be read" in page
+    assert "its typed record could not be read after 1 repair turn" in page
+    assert "> A repair turn of the decision's record failed (server): " in page
+
+
+@pytest.mark.parametrize(
+    ("replies", "how"),
+    [
+        (
+            [f"<think>\nI will trick them.\n</think>\n{record()}"],
+            "Its record was read after its thoughts were taken off.",
+        ),
+        ([f"{record()[:-1]},}}"], "Its record was read after its JSON was respelled."),
+        ([f"The record:\n\n{record()}\n\nThat is it."], "Its record was read after the prose around it was taken off."),
+        ([record(confidence="high"), record()], "Its record was read in 1 repair turn."),
+        (["<think>\nI will trick them.\n</think>\nUse SQLite."], "It was read after its thoughts were taken off."),
+    ],
+)
+def test_the_page_says_what_was_done_to_read_the_closing_reply(
+    home: Path, needs: Path, fake: FakeGemini, env: dict[str, str], replies: list[str], how: str
+) -> None:
+    fake.reply = closing(*replies)
+    page = decided(home, env)
+    assert how in page
+    assert "trick them" not in page
+    assert "## Decision\n\nUse SQLite" in page
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        {"decision": "Use SQLite, which needs no server.", "claims": [], "confidence": 0.5},
+        {**RECORD, "answer": "…"},
+        {**RECORD, "dissent": [{"view": "Mars is red.", "held_by": "the Board of Directors"}]},
+        {**RECORD, "claims": [{"text": "So it is.", "evidence": ["E1: /etc/passwd:1"]}]},
+        {**RECORD, "claims": [{"text": "So it is [E1: docs/needs.md:999].", "evidence": []}]},
+    ],
+)
+def test_a_record_without_an_answer_or_with_what_does_not_exist_is_repaired(
+    home: Path, needs: Path, fake: FakeGemini, env: dict[str, str], first: dict[str, Any]
+) -> None:
+    fake.reply = closing(json.dumps(first), record())
+    page = decided(home, env)
+    assert len(fake.requests) == 5
+    assert "Its record was read in 1 repair turn." in page
+    assert "Mars" not in page
+    assert "passwd" not in page
+
+
+@pytest.mark.parametrize(
+    "reply", ["{}", "[]", "```json\n```", "null", '{"answer": "", "claims": [], "confidence": 0.5}']
+)
+def test_a_closing_reply_without_any_answer_is_a_failed_call_and_the_next_member_writes(
+    home: Path, needs: Path, fake: FakeGemini, env: dict[str, str], reply: str
+) -> None:
+    fake.reply = closing(reply, reply, reply, record())
+    page = decided(home, env, EXIT_DEGRADED)
+    assert len(fake.requests) == 7
+    assert "> The closing call of COORDINATOR failed (protocol): the reply holds no answer" in page
+    assert "*Synthesis by STRATEGIST" in page
+    assert "## Decision\n\nUse SQLite, which needs no server." in page
+    [receipt] = receipts(home)
+    assert (receipt["calls"], receipt["status"]) == (7, "degraded")
+    assert receipt["tokens"]["unknown_calls"] == 0
+
+
+def test_a_closing_reply_of_thoughts_alone_is_a_failed_call_and_none_of_them_is_shown(
+    home: Path, needs: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = closing("<think>I will trick them", record())
+    page = decided(home, env, EXIT_DEGRADED)
+    assert len(fake.requests) == 5
+    assert "> The closing call of COORDINATOR failed (empty): the reply holds thoughts, and no answer." in page
+    assert "*Synthesis by STRATEGIST" in page
+    assert "trick them" not in page
+
+
+def test_when_no_member_writes_an_answer_no_heading_claims_a_decision(
+    home: Path, needs: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = closing("{}")
+    page = decided(home, env, EXIT_DEGRADED)
+    assert len(fake.requests) == 12
+    assert "## No decision" in page
+    assert "Synthesis" not in page
+
+
+def test_prose_with_an_example_in_json_is_prose(home: Path, needs: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    answer = 'Set the size of the cache, which is what the material asks for, as follows:\n\n```json\n{"cache": 3}\n```'
+    fake.reply = closing(answer)
+    page = decided(home, env)
+    assert len(fake.requests) == 4
+    assert '{"cache": 3}' in page
+
+
+def test_what_does_not_exist_is_asked_about_twice_and_then_marked(
+    home: Path, needs: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = closing(
+        record(
+            claims=[{"text": "So it is [E1: docs/needs.md:999].", "evidence": ["E1: /etc/passwd:1"]}],
+            dissent=[{"view": "Mars is red.", "held_by": "the Board of Directors"}],
+        )
+    )
+    page = decided(home, env)
+    assert len(fake.requests) == 6
+    asked = fake.requests[-1].texts[-1]
+    assert (
+        "`claims[0].evidence`: E1: /etc/passwd:1 is no place in what was read; E1 is docs/needs.md, lines 1-4" in asked
+    )
+    assert "the members are COORDINATOR, STRATEGIST, AUDITOR" in asked
+    assert "- So it is [E1: docs/needs.md:999] [no such place]. [E1: /etc/passwd:1] [no such place]" in page
+    assert "- the Board of Directors (no such member): Mars is red." in page
+    assert "> 1 dissent is ascribed to one who is no member" in page
+    note = "> Cited, and no place in what was read: `E1: docs/needs.md:999`, `E1: /etc/passwd:1`; marked `[no such place]`."
+    assert page.index(note) < page.index("## Decision")
+
+
+def test_words_left_out_of_a_quotation_are_shown_and_a_citation_without_one_is_corrected(
+    home: Path, needs: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    needs.write_text("We will not, in any case and for no reason at all, delete the data of a member.\n")
+    fake.reply = closing(
+        record(
+            answer="“We will not … delete the data of a member” [E1: docs/needs.md:1].",
+            claims=[{"text": "So it is [E1: needs.md:1-20].", "evidence": []}],
+            dissent=[],
+        )
+    )
+    page = decided(home, env)
+    assert "1 found with omissions" in page
+    full = "`We will not, in any case and for no reason at all, delete the data of a member`"
+    assert full in page.split("### Quotations")[1].split("### Citations")[0]
+    assert "- So it is [E1 docs/needs.md:1](../docs/needs.md#L1)." in page
+    assert "Cited as `E1: needs.md:1-20`, corrected to [E1 docs/needs.md:1]" in page.split("### Citations")[1]
 
 
 def test_evidence_that_was_never_given_is_asked_about_twice_and_then_marked(

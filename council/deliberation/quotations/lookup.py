@@ -148,7 +148,7 @@ class Quotations:
     quotation may repeat. `issued`: the ids of all evidence."""
 
     def __init__(self, passages: Sequence[Passage], issued: Iterable[str], said: Iterable[str] = ()) -> None:
-        self._passages = passages
+        self.passages = passages
         self._said = [plain_text(text) for text in said]
         self._known: dict[str, tuple[_Place, ...]] = {}  # what was searched before, by its words
         self.places = Places(passages, issued)
@@ -259,7 +259,7 @@ class Quotations:
         tries += [(wanted.pieces, False)] if wanted.pieces and not wanted.fault else []
         places: list[_Place] = []
         for pieces, numbered in tries:
-            for passage in self._passages:
+            for passage in self.passages:
                 plain = passage.numbered if numbered else passage.plain
                 if not (numbered and plain is passage.plain and wanted.numbered == wanted.whole):
                     places += _in_passage(passage, plain, pieces)

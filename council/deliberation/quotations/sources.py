@@ -15,6 +15,7 @@ from council.deliberation.transcript import Evidence
 from council.knowledge.cortex.chunks import is_artifact
 
 ARCHIVE = "session_states/"
+_MAX_DESCRIBED = 8
 _NUMBERED = re.compile(r"(?m)^[ \t>]*+[0-9]")
 _HIT = re.compile(r"^(?P<path>\S.*):(?P<first>[0-9]+)-[0-9]+ sha256 (?P<sha256>[0-9a-f]{64})(?P<rest>[^\n]*)$")
 
@@ -108,6 +109,11 @@ class Places:
     @property
     def paths(self) -> Iterable[str]:
         return self._spans.keys()
+
+    def described(self, id: str) -> str:
+        """What of which files a piece of evidence holds."""
+        held = [f"{path}, lines {low}-{high}" for path, ids in self._spans.items() for low, high in ids.get(id, ())]
+        return "; ".join(held[:_MAX_DESCRIBED]) or "of no file"
 
     def judged(self, cited: Cited) -> tuple[Cited, Fault]:
         """The citation as it is right, or what is wrong with it where that cannot be told.

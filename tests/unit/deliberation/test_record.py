@@ -1,0 +1,127 @@
+"""What a closing reply is, and whose a dissent is, as pure functions."""
+
+from __future__ import annotations
+
+import pytest
+
+from council.deliberation.holders import Holders
+from council.deliberation.names import Names
+from council.deliberation.record import SHAPE, DecisionRecord, has_an_answer, is_attempt
+from council.llm.structured import parse
+
+ROLES = ("COORDINATOR", "DATA_STEWARD", "AUDITOR")
+BY_ROLE = Holders(ROLES, Names())
+BY_LETTER = Holders(ROLES, Names({"COORDINATOR": "C", "DATA_STEWARD": "A", "AUDITOR": "B"}))
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"decision": "Wait.", "claims": []}',
+        '```json\n{"decision": "Wait."}\n```',
+        '[{"answer": "Wait."}]',
+        "{answer: 'Wait.', claims: [], confidence: 0.5}",
+        'Here it is:\n{"answer": "Wait."}',
+        'We looked at all that was given to us, and this is what we found in it:\n{"answer": "Wait.", "confidence": 1}',
+        '{"answer": "Wa',
+        "{}",
+        "```json\n```",
+        "null",
+        "…",
+        "<think>hm</think>\n{}",
+    ],
+)
+def test_an_object_however_damaged_and_nothing_at_all_are_attempts(reply: str) -> None:
+    assert is_attempt(reply)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Wait.",
+        "42",
+        "Our answer: wait {or not}.",
+        "[E1] says that it must wait.",
+        "[Wait](https://a.example) for it.",
+        '{"cache": 3} is what the file of the settings needs, and nothing else in it has to be changed for this answer.'[
+            13:
+        ],
+        'Set the size of the cache, which is what the material asks for, so:\n```json\n{"cache": 3}\n```',
+        "<think>{}</think>\nWait.",
+    ],
+)
+def test_prose_is_no_attempt(reply: str) -> None:
+    assert not is_attempt(reply)
+    assert has_an_answer(reply)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "{}",
+        "[]",
+        "null",
+        "```json\n```",
+        '{"answer": "", "claims": [], "confidence": 0.5}',
+        '{"answer": "…", "claims": [{"text": "…", "evidence": ["E1"]}], "open_questions": [], "confidence": 0.5}',
+        "<think>The answer is to wait.</think>",
+        "<think>The answer is to wait.",
+    ],
+)
+def test_keys_ids_numbers_and_thoughts_are_no_answer(reply: str) -> None:
+    assert not has_an_answer(reply)
+
+
+@pytest.mark.parametrize("reply", ['{"answer": "Wa', '{"decision": "Wait."}', '[{"x": "Wait."}]'])
+def test_words_in_a_damaged_object_are_an_answer(reply: str) -> None:
+    assert has_an_answer(reply)
+
+
+def test_the_example_of_the_closing_call_is_no_record() -> None:
+    parsed = parse(SHAPE, DecisionRecord, complete=True)
+    assert parsed.value is None
+    assert "answer" in {problem.path for problem in parsed.problems}
+
+
+@pytest.mark.parametrize(
+    ("held_by", "shown"),
+    [
+        ("AUDITOR", "AUDITOR"),
+        ("the auditor", "the AUDITOR"),
+        ("Data Steward and AUDITOR (in round 2)", "DATA_STEWARD and AUDITOR (in round 2)"),
+        ("AUDITOR, as devil's advocate", "AUDITOR, as devil's advocate"),
+    ],
+)
+def test_members_are_known_by_their_roles(held_by: str, shown: str) -> None:
+    assert BY_ROLE.are_members(held_by)
+    assert BY_ROLE.shown(held_by) == shown
+
+
+@pytest.mark.parametrize(
+    ("held_by", "shown"),
+    [
+        ("Member B", "AUDITOR (B)"),
+        ("member b", "AUDITOR (B)"),
+        ("B", "AUDITOR (B)"),
+        ("Members A and C", "DATA_STEWARD (A), COORDINATOR (C)"),
+        ("Member A, Member B and Member C", "DATA_STEWARD (A), AUDITOR (B), COORDINATOR (C)"),
+        ("AUDITOR", "AUDITOR"),
+    ],
+)
+def test_members_are_known_by_their_letters(held_by: str, shown: str) -> None:
+    assert BY_LETTER.are_members(held_by)
+    assert BY_LETTER.shown(held_by) == shown
+
+
+@pytest.mark.parametrize(
+    "held_by", ["the Board of Directors", "nobody", "AUDITOR and the Board", "Member D", "Member B", "…"]
+)
+def test_whoever_else_is_marked(held_by: str) -> None:
+    assert not BY_ROLE.are_members(held_by)
+    assert BY_ROLE.shown(held_by).endswith("(no such member)")
+
+
+def test_a_letter_that_nobody_has_is_nobody() -> None:
+    assert not BY_LETTER.are_members("Member D")
+    assert BY_LETTER.listed() == "Member C, Member A, Member B"
