@@ -126,6 +126,7 @@ class Engine:
         self._lanes: dict[str, _Lane] = {}
         self._outputs_held: dict[str, str] = {}
         self._running = 0
+        self._woken: list[Run] = []  # they have their lane's turn, and want a slot again
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._stopping = False
         self._last_order = 0
@@ -289,34 +290,43 @@ class Engine:
         self._runs_ledger.put(entry_of_header(run.header, "queued"))
 
     def _pump(self) -> None:
-        """Starts whatever may start, while there are slots: of the heads of the free lanes the one with the highest
-        priority, among equals the one that was admitted first."""
+        """Starts whatever may start, while there are slots: of the heads of the free lanes and the runs that have waited
+        the one with the highest priority, among equals the one that was admitted first."""
         while not self._stopping and self._running < self._slots:
-            heads = (lane.queue[0] for lane in self._lanes.values() if lane.turn is None and lane.queue)
-            run = min(filter(self._may_start, heads), key=_precedence, default=None)
+            heads = [lane.queue[0] for lane in self._lanes.values() if lane.turn is None and lane.queue]
+            run = min([*filter(self._may_start, heads), *self._woken], key=_precedence, default=None)
             if run is None:
                 break
-            lane = self._lanes[run.header.lane]
-            lane.queue.popleft()
-            lane.turn = run
-            if run.header.output_path:
-                self._outputs_held[run.header.output_path] = run.id
+            if run in self._woken:
+                self._woken.remove(run)
+            else:
+                self._give_turn(run)
             self._start(run)
         self._changed.set()
+
+    def _give_turn(self, run: Run) -> None:
+        lane = self._lanes[run.header.lane]
+        lane.queue.popleft()
+        lane.turn = run
+        if run.header.output_path:
+            self._outputs_held[run.header.output_path] = run.id
 
     def _may_start(self, run: Run) -> bool:
         path = run.header.output_path
         return run.id not in self._held and (not path or self._outputs_held.get(path, run.id) == run.id)
 
     def _start(self, run: Run) -> None:
+        """Until the task has begun the run is `queued`, and then `running`."""
+        assert run.task is None, f"run {run.id} is being executed already"
         self._running += 1
+        run.status = "queued"
+        run.waiting_for = ""
         run.task = asyncio.get_running_loop().create_task(self._execute(run), name=run.id)
 
     # ── one run ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _execute(self, run: Run) -> None:
         run.status = "running"
-        run.waiting_for = ""
         try:
             if not run.marked:  # the disk refused it before; without it a crash would pay for every step again
                 self._mark(run)
@@ -515,19 +525,29 @@ class Engine:
         run.journal.rest()
         run.publish("run_waiting", reason=parked.reason, seconds=seconds, error=parked.message)
         loop = asyncio.get_running_loop()
-        self._timers[run.id] = loop.call_later(seconds, self._resume, run)
+        self._timers[run.id] = loop.call_later(seconds, self._wake, run)
 
     def _give_up(self, run: Run, parked: Parked, waited_s: float) -> None:
         error = ErrorRef(
             "max_wait", f"waited {waited_s:.0f} s for {parked.reason}; {parked.message}", parked.fix or "try later"
         )
         run.journal.put(FINISH, self._finish(error), type=Finish)
-        self._start(run)
+        run.status = "queued"
+        self._woken.append(run)
 
-    def _resume(self, run: Run) -> None:
-        self._timers.pop(run.id, None)
+    def _wake(self, run: Run) -> None:
+        """Lets a run that waits go on as soon as there is a slot; once, however often it is asked for."""
+        self._drop_timer(run)
         if run.status == "waiting" and not self._stopping:
-            self._start(run)
+            run.status = "queued"
+            run.waiting_for = ""
+            self._woken.append(run)
+            self._pump()
+
+    def _drop_timer(self, run: Run) -> None:
+        timer = self._timers.pop(run.id, None)
+        if timer is not None:
+            timer.cancel()
 
     # ── from outside ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -536,18 +556,23 @@ class Engine:
         run = self.active.get(run_id)
         if run is None or run.journal.committed is not None or run.journal.recorded(FINISH):
             return False
-        run.cancel_reason = reason
+        told_before, run.cancel_reason = bool(run.cancel_reason), run.cancel_reason or reason
         self._held.pop(run_id, None)
-        if run.task is not None:
+        if run.task is None:
+            self._start_to_end(run)
+        elif run.status == "running" and not told_before:  # NOTE: a task that has not begun would never begin
             run.task.cancel()
-            return True
-        lane = self._lanes[run.header.lane]
-        with contextlib.suppress(ValueError):
-            lane.queue.remove(run)
+        return True
+
+    def _start_to_end(self, run: Run) -> None:
+        """Out of turn and without a slot: a run that is cancelled calls nobody."""
+        self._drop_timer(run)
+        for queue in (self._woken, self._lanes[run.header.lane].queue):
+            with contextlib.suppress(ValueError):
+                queue.remove(run)
         if run.output_path and self._outputs_held.get(run.output_path, run.id) != run.id:
             run.output.step_aside("is being written by another run")
         self._start(run)
-        return True
 
     def resume(self, command: ResumeCommand) -> None:
         """Lets a run go on: one that waits, now; one that failed or was cancelled, at its first unrecorded step. Raises
@@ -556,10 +581,7 @@ class Engine:
         if run is None:
             self._reopen(command)
         elif run.status == "waiting":
-            timer = self._timers.pop(run.id, None)
-            if timer is not None:
-                timer.cancel()
-            self._start(run)
+            self._wake(run)
         else:
             raise not_resumable(
                 run.id, f"is {run.status}", "it goes on by itself; `council status` shows how far it is"
