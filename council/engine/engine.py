@@ -31,7 +31,7 @@ from council.commands.models import (
 )
 from council.engine.commit import Output, roll_forward, stage
 from council.engine.folders import RunFolders
-from council.engine.journal import FINISH, Exhausted, FileJournal, Handback
+from council.engine.journal import FINISH, Exhausted, FileJournal, Handback, committed_in, read_header
 from council.engine.ledger import Ledger, entry_of_header
 from council.engine.outputs import OutputFile, OutputLedger, keep_artifact
 from council.engine.receipts import (
@@ -52,6 +52,7 @@ from council.engine.records import (
     Reopened,
     RunHeader,
     RunStatus,
+    StepDone,
     Waiting,
 )
 from council.engine.runs import Admission, Execution, Finish, Handler, Outcome, Parked, Run
@@ -194,11 +195,12 @@ class Engine:
     def _adopt(self, journal: FileJournal) -> Run:
         header = journal.header
         journal.stopping = lambda: self._stopping
-        path = header.output_path
-        output = OutputFile(self._root, self._written, self._paths.runs, path, header.run_id) if path else None
-        run = Run(journal, self._events, output)
+        run = Run(journal, self._events, self._output(header) if header.output_path else None)
         self.active[run.id] = run
         return run
+
+    def _output(self, header: RunHeader) -> OutputFile:
+        return OutputFile(self._root, self._written, self._paths.runs, header.output_path, header.run_id)
 
     # ── recovery ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -243,20 +245,29 @@ class Engine:
                 return None
             log.error("run %s: %s", marker.name, error)
             self._events.publish("run_damaged", marker.name, error=error.message, fix=error.fix)
-            return self._salvage(path, error)
+            if isinstance(error, StorageFailed):
+                return None
+            try:
+                return self._adopt(self._readable(path, error))
+            except (JournalDamaged, StorageFailed) as again:
+                log.error("run %s is left alone: %s", path.parent.name, again)
+                return None
 
-    def _salvage(self, path: Path, error: JournalDamaged | StorageFailed) -> Run | None:
-        """Ends the run of a damaged journal with what can still be read of it; None when nobody can say what it was."""
-        if not isinstance(error, JournalDamaged):
-            return None
-        try:
-            run = self._adopt(FileJournal.salvage(path))
-        except (JournalDamaged, StorageFailed) as again:
-            log.error("run %s is left alone: %s", path.parent.name, again)
-            return None
-        fix = f"the whole of it is in .council/runs/{run.id}; `council retry {run.id}` does the work again"
-        run.must_end = ErrorRef(error.code, error.message, fix)
-        return run
+    def _readable(self, path: Path, error: JournalDamaged) -> FileJournal:
+        """What a damaged journal still says: that of a run which has its receipt or its commit ends as these say, any other
+        one as failed. Raises JournalDamaged when nobody can say what it was, StorageFailed."""
+        run_id = path.parent.name
+        receipt = self._receipts.read(run_id)
+        if receipt is not None:
+            committed = Committed(receipt.status, (), msgspec.Raw(msgspec.json.encode(receipt)))
+            return FileJournal.sealed_as(path, committed)
+        found = committed_in(path)
+        if found is not None:
+            return FileJournal.sealed_as(path, found)
+        self._output(read_header(path)).keep()
+        fix = f"the whole of it is in .council/runs/{run_id}; `council retry {run_id}` does the work again"
+        finish = self._finish(ErrorRef(error.code, error.message, fix))
+        return FileJournal.salvage(path, StepDone(FINISH, "", msgspec.Raw(msgspec.json.encode(finish))))
 
     # ── lanes and slots ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -362,7 +373,7 @@ class Engine:
         run.publish("run_started", title=run.header.title, attempt=run.journal.attempts, file=run.header.file.name)
         if run.cancel_reason:
             run.journal.put(FINISH, self._finish(cancelled_by=run.cancel_reason), type=Finish)
-        elif error := run.must_end or _other_epoch(run) or self._too_many_attempts(run):
+        elif error := _other_epoch(run) or self._too_many_attempts(run):
             run.journal.put(FINISH, self._finish(error), type=Finish)
         run.journal.closed = run.journal.recorded(FINISH)
         finish = await self._finish_of(run, execution)
@@ -477,7 +488,7 @@ class Engine:
         assert committed is not None
         finals = roll_forward(self._root, committed.files)
         receipt = msgspec.json.decode(committed.receipt, type=Receipt)
-        if receipt.artifact is not None:
+        if receipt.artifact is not None and committed.files:
             receipt = msgspec.structs.replace(receipt, artifact=ArtifactRef(finals[0], committed.files[0].sha256))
         self._receipts.write(receipt)
         run.status = committed.status
@@ -600,8 +611,8 @@ class Engine:
         run_id = command.run
         folder = self._paths.runs / run_id
         receipt = require_reopenable(self._receipts, folder, command)
+        journal = FileJournal.load(self._folders.journal(run_id))  # before anything is changed: it may not verify
         (self._paths.active / run_id).touch()  # from here a crash leaves a run that the next start completes or resumes
-        journal = FileJournal.load(self._folders.journal(run_id))
         if receipt.artifact is not None:
             keep_artifact(self._root, folder, receipt.artifact.path, receipt.artifact.sha256)
         journal.reopen(_reopened(command, journal, timestamp(self._clock.now())))
