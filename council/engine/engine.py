@@ -31,7 +31,7 @@ from council.commands.models import (
 )
 from council.engine.commit import Output, roll_forward, stage
 from council.engine.folders import RunFolders
-from council.engine.journal import FINISH, Exhausted, FileJournal, Handback
+from council.engine.journal import FINISH, Exhausted, FileJournal, Handback, committed_in, read_header
 from council.engine.ledger import Ledger, entry_of_header
 from council.engine.outputs import OutputFile, OutputLedger, keep_artifact
 from council.engine.receipts import (
@@ -52,6 +52,7 @@ from council.engine.records import (
     Reopened,
     RunHeader,
     RunStatus,
+    StepDone,
     Waiting,
 )
 from council.engine.runs import Admission, Execution, Finish, Handler, Outcome, Parked, Run
@@ -126,6 +127,7 @@ class Engine:
         self._lanes: dict[str, _Lane] = {}
         self._outputs_held: dict[str, str] = {}
         self._running = 0
+        self._woken: list[Run] = []  # they have their lane's turn, and want a slot again
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._stopping = False
         self._last_order = 0
@@ -194,11 +196,12 @@ class Engine:
         header = journal.header
         journal.stopping = lambda: self._stopping
         journal.now_ms = lambda: int(self._clock.now().timestamp() * 1000)
-        path = header.output_path
-        output = OutputFile(self._root, self._written, self._paths.runs, path, header.run_id) if path else None
-        run = Run(journal, self._events, output)
+        run = Run(journal, self._events, self._output(header) if header.output_path else None)
         self.active[run.id] = run
         return run
+
+    def _output(self, header: RunHeader) -> OutputFile:
+        return OutputFile(self._root, self._written, self._paths.runs, header.output_path, header.run_id)
 
     # ── recovery ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -243,20 +246,29 @@ class Engine:
                 return None
             log.error("run %s: %s", marker.name, error)
             self._events.publish("run_damaged", marker.name, error=error.message, fix=error.fix)
-            return self._salvage(path, error)
+            if isinstance(error, StorageFailed):
+                return None
+            try:
+                return self._adopt(self._readable(path, error))
+            except (JournalDamaged, StorageFailed) as again:
+                log.error("run %s is left alone: %s", path.parent.name, again)
+                return None
 
-    def _salvage(self, path: Path, error: JournalDamaged | StorageFailed) -> Run | None:
-        """Ends the run of a damaged journal with what can still be read of it; None when nobody can say what it was."""
-        if not isinstance(error, JournalDamaged):
-            return None
-        try:
-            run = self._adopt(FileJournal.salvage(path))
-        except (JournalDamaged, StorageFailed) as again:
-            log.error("run %s is left alone: %s", path.parent.name, again)
-            return None
-        fix = f"the whole of it is in .council/runs/{run.id}; `council retry {run.id}` does the work again"
-        run.must_end = ErrorRef(error.code, error.message, fix)
-        return run
+    def _readable(self, path: Path, error: JournalDamaged) -> FileJournal:
+        """What a damaged journal still says: that of a run which has its receipt or its commit ends as these say, any other
+        one as failed. Raises JournalDamaged when nobody can say what it was, StorageFailed."""
+        run_id = path.parent.name
+        receipt = self._receipts.read(run_id)
+        if receipt is not None:
+            committed = Committed(receipt.status, (), msgspec.Raw(msgspec.json.encode(receipt)))
+            return FileJournal.sealed_as(path, committed)
+        found = committed_in(path)
+        if found is not None:
+            return FileJournal.sealed_as(path, found)
+        self._output(read_header(path)).keep()
+        fix = f"the whole of it is in .council/runs/{run_id}; `council retry {run_id}` does the work again"
+        finish = self._finish(ErrorRef(error.code, error.message, fix))
+        return FileJournal.salvage(path, StepDone(FINISH, "", msgspec.Raw(msgspec.json.encode(finish))))
 
     # ── lanes and slots ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -290,34 +302,43 @@ class Engine:
         self._runs_ledger.put(entry_of_header(run.header, "queued"))
 
     def _pump(self) -> None:
-        """Starts whatever may start, while there are slots: of the heads of the free lanes the one with the highest
-        priority, among equals the one that was admitted first."""
+        """Starts whatever may start, while there are slots: of the heads of the free lanes and the runs that have waited
+        the one with the highest priority, among equals the one that was admitted first."""
         while not self._stopping and self._running < self._slots:
-            heads = (lane.queue[0] for lane in self._lanes.values() if lane.turn is None and lane.queue)
-            run = min(filter(self._may_start, heads), key=_precedence, default=None)
+            heads = [lane.queue[0] for lane in self._lanes.values() if lane.turn is None and lane.queue]
+            run = min([*filter(self._may_start, heads), *self._woken], key=_precedence, default=None)
             if run is None:
                 break
-            lane = self._lanes[run.header.lane]
-            lane.queue.popleft()
-            lane.turn = run
-            if run.header.output_path:
-                self._outputs_held[run.header.output_path] = run.id
+            if run in self._woken:
+                self._woken.remove(run)
+            else:
+                self._give_turn(run)
             self._start(run)
         self._changed.set()
+
+    def _give_turn(self, run: Run) -> None:
+        lane = self._lanes[run.header.lane]
+        lane.queue.popleft()
+        lane.turn = run
+        if run.header.output_path:
+            self._outputs_held[run.header.output_path] = run.id
 
     def _may_start(self, run: Run) -> bool:
         path = run.header.output_path
         return run.id not in self._held and (not path or self._outputs_held.get(path, run.id) == run.id)
 
     def _start(self, run: Run) -> None:
+        """Until the task has begun the run is `queued`, and then `running`."""
+        assert run.task is None, f"run {run.id} is being executed already"
         self._running += 1
+        run.status = "queued"
+        run.waiting_for = ""
         run.task = asyncio.get_running_loop().create_task(self._execute(run), name=run.id)
 
     # ── one run ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _execute(self, run: Run) -> None:
         run.status = "running"
-        run.waiting_for = ""
         try:
             if not run.marked:  # the disk refused it before; without it a crash would pay for every step again
                 self._mark(run)
@@ -353,7 +374,7 @@ class Engine:
         run.publish("run_started", title=run.header.title, attempt=run.journal.attempts, file=run.header.file.name)
         if run.cancel_reason:
             run.journal.put(FINISH, self._finish(cancelled_by=run.cancel_reason), type=Finish)
-        elif error := run.must_end or _other_epoch(run) or self._too_many_attempts(run):
+        elif error := _other_epoch(run) or self._too_many_attempts(run):
             run.journal.put(FINISH, self._finish(error), type=Finish)
         run.journal.closed = run.journal.recorded(FINISH)
         finish = await self._finish_of(run, execution)
@@ -468,7 +489,7 @@ class Engine:
         assert committed is not None
         finals = roll_forward(self._root, committed.files)
         receipt = msgspec.json.decode(committed.receipt, type=Receipt)
-        if receipt.artifact is not None:
+        if receipt.artifact is not None and committed.files:
             receipt = msgspec.structs.replace(receipt, artifact=ArtifactRef(finals[0], committed.files[0].sha256))
         self._receipts.write(receipt)
         run.status = committed.status
@@ -516,19 +537,29 @@ class Engine:
         run.journal.rest()
         run.publish("run_waiting", reason=parked.reason, seconds=seconds, error=parked.message)
         loop = asyncio.get_running_loop()
-        self._timers[run.id] = loop.call_later(seconds, self._resume, run)
+        self._timers[run.id] = loop.call_later(seconds, self._wake, run)
 
     def _give_up(self, run: Run, parked: Parked, waited_s: float) -> None:
         error = ErrorRef(
             "max_wait", f"waited {waited_s:.0f} s for {parked.reason}; {parked.message}", parked.fix or "try later"
         )
         run.journal.put(FINISH, self._finish(error), type=Finish)
-        self._start(run)
+        run.status = "queued"
+        self._woken.append(run)
 
-    def _resume(self, run: Run) -> None:
-        self._timers.pop(run.id, None)
+    def _wake(self, run: Run) -> None:
+        """Lets a run that waits go on as soon as there is a slot; once, however often it is asked for."""
+        self._drop_timer(run)
         if run.status == "waiting" and not self._stopping:
-            self._start(run)
+            run.status = "queued"
+            run.waiting_for = ""
+            self._woken.append(run)
+            self._pump()
+
+    def _drop_timer(self, run: Run) -> None:
+        timer = self._timers.pop(run.id, None)
+        if timer is not None:
+            timer.cancel()
 
     # ── from outside ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -537,18 +568,23 @@ class Engine:
         run = self.active.get(run_id)
         if run is None or run.journal.committed is not None or run.journal.recorded(FINISH):
             return False
-        run.cancel_reason = reason
+        told_before, run.cancel_reason = bool(run.cancel_reason), run.cancel_reason or reason
         self._held.pop(run_id, None)
-        if run.task is not None:
+        if run.task is None:
+            self._start_to_end(run)
+        elif run.status == "running" and not told_before:  # NOTE: a task that has not begun would never begin
             run.task.cancel()
-            return True
-        lane = self._lanes[run.header.lane]
-        with contextlib.suppress(ValueError):
-            lane.queue.remove(run)
+        return True
+
+    def _start_to_end(self, run: Run) -> None:
+        """Out of turn and without a slot: a run that is cancelled calls nobody."""
+        self._drop_timer(run)
+        for queue in (self._woken, self._lanes[run.header.lane].queue):
+            with contextlib.suppress(ValueError):
+                queue.remove(run)
         if run.output_path and self._outputs_held.get(run.output_path, run.id) != run.id:
             run.output.step_aside("is being written by another run")
         self._start(run)
-        return True
 
     def resume(self, command: ResumeCommand) -> None:
         """Lets a run go on: one that waits, now; one that failed or was cancelled, at its first unrecorded step. Raises
@@ -557,10 +593,7 @@ class Engine:
         if run is None:
             self._reopen(command)
         elif run.status == "waiting":
-            timer = self._timers.pop(run.id, None)
-            if timer is not None:
-                timer.cancel()
-            self._start(run)
+            self._wake(run)
         else:
             raise not_resumable(
                 run.id, f"is {run.status}", "it goes on by itself; `council status` shows how far it is"
@@ -579,8 +612,8 @@ class Engine:
         run_id = command.run
         folder = self._paths.runs / run_id
         receipt = require_reopenable(self._receipts, folder, command)
+        journal = FileJournal.load(self._folders.journal(run_id))  # before anything is changed: it may not verify
         (self._paths.active / run_id).touch()  # from here a crash leaves a run that the next start completes or resumes
-        journal = FileJournal.load(self._folders.journal(run_id))
         if receipt.artifact is not None:
             keep_artifact(self._root, folder, receipt.artifact.path, receipt.artifact.sha256)
         journal.reopen(_reopened(command, journal, timestamp(self._clock.now())))

@@ -145,6 +145,7 @@ class FileJournal:
         self.reopened = False
         self.accepts_drift = False
         self.closed = False  # True: only recorded steps answer
+        self.sealed = False  # True: it is damaged, and left as it is
         self.stopping: Callable[[], bool] = lambda: False
         self.now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
         for record in records[1:]:
@@ -193,9 +194,21 @@ class FileJournal:
         return cls(path, read_records(path, data)[0], None)
 
     @classmethod
-    def salvage(cls, path: Path) -> FileJournal:
-        """The journal as far as it verifies, in the place of a damaged one, which becomes `<name>.damaged`. Raises
-        JournalDamaged when not even record 0 verifies, StorageFailed."""
+    def sealed_as(cls, path: Path, committed: Committed) -> FileJournal:
+        """A damaged journal as far as it verifies, of a run that ended as `committed` says. The file stays as it is, and
+        nothing more is written to it. Raises JournalDamaged when not even record 0 verifies, StorageFailed."""
+        try:
+            good = _good_prefix(path, path.read_bytes())
+        except OSError as error:
+            raise _failed(path, error) from error
+        journal = cls(path, read_records(path, good)[0], None)
+        journal.committed, journal.sealed = committed, True
+        return journal
+
+    @classmethod
+    def salvage(cls, path: Path, last: Record) -> FileJournal:
+        """The journal as far as it verifies and then `last`, in the place of a damaged one, which becomes `<name>.damaged`.
+        Raises JournalDamaged when not even record 0 verifies, StorageFailed."""
         try:
             data = path.read_bytes()
             good = _good_prefix(path, data)
@@ -203,7 +216,7 @@ class FileJournal:
                 os.link(path, path.with_name(f"{path.name}.damaged"))
         except OSError as error:
             raise _failed(path, error) from error
-        write_atomic(path, good)
+        write_atomic(path, good + encode_line(last))
         return cls.load(path)
 
     def steps(self) -> list[RecordedStep]:
@@ -344,7 +357,8 @@ class FileJournal:
         self._append(record, sync=True)
 
     def end(self, record: Ended) -> None:
-        self._append(record, sync=False)  # the receipt is the durable sign; this line only saves a look at it
+        if not self.sealed:
+            self._append(record, sync=False)  # the receipt is the durable sign; this line only saves a look at it
 
     def rest(self) -> None:
         """Until the next record the journal holds no descriptor."""
@@ -421,6 +435,35 @@ def read_records(path: Path, data: bytes) -> tuple[list[Record], int, int]:
     return records, position, len(data)
 
 
+def read_header(path: Path) -> RunHeader:
+    """Record 0, also of a journal that is damaged elsewhere. Raises JournalDamaged or StorageFailed."""
+    try:
+        with path.open("rb") as stream:
+            header = decode_line(stream.readline().removesuffix(b"\n"))
+    except OSError as error:
+        raise _failed(path, error) from error
+    if not isinstance(header, RunHeader):
+        raise _headless(path)
+    return header
+
+
+def committed_in(path: Path) -> Committed | None:
+    """The commit that ended the run, looked for line by line: also in a journal that is damaged elsewhere. None when there
+    is none, or the run was reopened after it."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    found = None
+    for line in data.split(b"\n"):
+        record = decode_line(line)
+        if isinstance(record, Committed):
+            found = record
+        elif isinstance(record, Reopened):
+            found = None
+    return found
+
+
 def store_blob(journal: Path, encoded: bytes) -> str:
     """Puts a large result beside its journal, before the record that names it; its name. Raises StorageFailed."""
     digest = sha256_hex(encoded)
@@ -450,10 +493,12 @@ def _good_prefix(path: Path, data: bytes) -> bytes:
     while (end := data.find(b"\n", position)) >= 0 and decode_line(data[position:end]) is not None:
         position = end + 1
     if not position:
-        raise JournalDamaged(
-            f"{path}: record 0 does not verify.", fix="`council repair --set-aside` moves the run away"
-        )
+        raise _headless(path)
     return data[:position]
+
+
+def _headless(path: Path) -> JournalDamaged:
+    return JournalDamaged(f"{path}: record 0 does not verify.", fix="`council repair --set-aside` moves the run away")
 
 
 def _failed(path: Path, error: OSError) -> StorageFailed:

@@ -100,6 +100,13 @@ class OutputFile:
         entry = self._ledger.read(self.path)
         return self.path, entry.sha256s if entry else (), self.beside
 
+    def keep(self) -> None:
+        """What stands there of this run, as `artifact-<n>.md` in its folder. Raises StorageFailed."""
+        for path in (self.wanted, self.beside) if self.wanted else ():
+            entry, here = self._ledger.read(path), self._hash(path)
+            if here and entry is not None and entry.run_id == self._run_id and here in entry.sha256s:
+                keep_artifact(self._root, self._runs / self._run_id, path, here)
+
     def settle(self) -> str | None:
         """Chooses the path by what stands at the wanted one now; the SHA-256 of ours that is to be replaced, if any."""
         if not self.displaced:

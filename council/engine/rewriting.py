@@ -6,13 +6,14 @@ other words are still there: from it a short missing text could be guessed. Iden
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from council.engine.journal import encode_line, read_blob, read_records, store_blob
+from council.engine.journal import decode_line, encode_line, read_blob, read_records, store_blob
 from council.engine.receipts import ArtifactRef, Receipt
 from council.engine.records import (
     FORGOTTEN,
@@ -35,6 +36,7 @@ _KEPT = frozenset({
     "sha256", "sha256s", "command_sha256", "command_hash", "secret", "role", "asked_by", "model", "status", "finish",
     "code", "error_code", "kind", "event", "level", "logger", "action", "before", "price", "t",
 })  # fmt: skip
+_SHA256 = re.compile(rb"\b[0-9a-f]{64}\b")
 _PATHS = frozenset({"output_artifact_path", "output_path", "output"})
 
 
@@ -96,6 +98,29 @@ def changed_records(path: Path, records: Sequence[Record], change: Change) -> li
     assert isinstance(header, RunHeader)
     held = command_held(header, change)
     return [_changed_record(path, record, change, held) for record in records]
+
+
+def changed_readable(lines: Sequence[bytes], change: Change, otherwise: Callable[[bytes], bytes]) -> list[bytes]:
+    """Lines of a file that may be a journal, also of one that is damaged: those that verify as records, changed as in a
+    whole one; all others by `otherwise`, in a journal without hashes. Blobs are files of their own here, and stay."""
+    records = [decode_line(line) for line in lines]
+    if not any(records):
+        return [otherwise(line) for line in lines]
+    headers = [record for record in records if isinstance(record, RunHeader)]
+    held = any(command_held(header, change) for header in headers) or not headers  # then nobody knows what it was
+    return [
+        _SHA256.sub(FORGOTTEN.encode(), otherwise(line)) if record is None else _readable(record, change, held)
+        for line, record in zip(lines, records, strict=True)
+    ]
+
+
+def _readable(record: Record, change: Change, held: bool) -> bytes:
+    if isinstance(record, StepDone):
+        out = msgspec.json.encode(changed(msgspec.json.decode(record.out), change))
+        after: Record = msgspec.structs.replace(record, request="", out=msgspec.Raw(out))
+    else:
+        after = _changed_record(Path(), record, change, held)
+    return encode_line(after).removesuffix(b"\n")
 
 
 def command_held(header: RunHeader, change: Change) -> bool:

@@ -82,7 +82,6 @@ class Run:
         self.state = "EXECUTING_TASK"
         self._output = output
         self.cancel_reason = ""
-        self.must_end: ErrorRef | None = None  # set where the run cannot go on, whatever it was asked
         self.task: asyncio.Task[None] | None = None
         self.waiting_for = ""
         self.marked = False  # True: a restart finds it

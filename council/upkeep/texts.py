@@ -10,11 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from council.engine.journal import decode_line, encode_line
-from council.engine.records import FORGOTTEN, Record
-from council.engine.rewriting import Change, changed
+from council.engine.records import FORGOTTEN
+from council.engine.rewriting import Change, changed, changed_readable
 from council.storage.files import rewrite
 
 _COMMAND_HASH = re.compile(rb"\A(---\n(?:(?!---\n).*\n)*?command_sha256: )[^\n]*")
@@ -23,7 +20,7 @@ _COMMAND_HASH = re.compile(rb"\A(---\n(?:(?!---\n).*\n)*?command_sha256: )[^\n]*
 def changed_file(name: str, data: bytes, change: Change) -> bytes:
     """Any file of ours: `change` applied to the texts in JSON, in lines of JSON, or to plain text."""
     if ".jsonl" in name:
-        return b"\n".join(_changed_line(line, change) for line in data.split(b"\n"))
+        return b"\n".join(changed_readable(data.split(b"\n"), change, lambda line: _changed_line(line, change)))
     if name.endswith(".json"):
         with contextlib.suppress(ValueError):
             indent = 2 if b"\n" in data.strip() else None
@@ -39,10 +36,7 @@ def _changed_line(line: bytes, change: Change) -> bytes:
         return changed_text(line, change)
     if not isinstance(value, dict):
         return changed_text(line, change)
-    if decode_line(line) is None:
-        return _dumped(changed(value, change), None).encode()
-    record = changed(value["r"], change)  # of a journal that was set aside
-    return encode_line(msgspec.convert(record, Record)).removesuffix(b"\n")
+    return _dumped(changed(value, change), None).encode()
 
 
 def changed_text(data: bytes, change: Change) -> bytes:

@@ -319,3 +319,34 @@ def test_it_may_be_killed_at_any_change_to_the_disk(scripted: Path, tmp_path: Pa
         require_true_hashes(home)
         statuses = [receipt["status"] for receipt in receipts(home) if receipt["type"] == "forget"]
         assert statuses == ["succeeded"]
+
+
+def other_deliberation(home: Path, env: dict[str, str]) -> str:
+    """The id of one more run, in which the text is told as well."""
+    drop_command(home, command(TASK, output_artifact_path="artifacts/second.md", session="second"))
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    return str(receipts(home)[-1]["run_id"])
+
+
+@pytest.mark.parametrize("line", [0, 3, -2], ids=["record 0", "a step", "the end"])
+def test_a_damaged_journal_that_holds_the_text_loses_it_and_hinders_nothing(
+    told: Path, env: dict[str, str], line: int
+) -> None:
+    folder = told / ".council" / "runs" / deliberated(told)
+    later = other_deliberation(told, env)
+    lines = (folder / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    lines[line] = lines[line].replace(b'"r"', b'"R"', 1)
+    (folder / "journal.jsonl").write_bytes(b"".join(lines))
+    (folder / "journal.jsonl.damaged").write_bytes(b"".join(lines))  # as an earlier start leaves it
+    shutil.copytree(folder, told / ".council" / "damaged" / folder.name)  # and `repair --set-aside`
+    guessable = re.findall(r'"(?:command_hash|sha256)":"([0-9a-f]{64})"', lines[0].decode())
+    assert len(guessable) == 2
+    done = run_cli("forget", SECRET, "--yes", cwd=told, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert holding(told) == []
+    journals = [path.read_text() for path in (told / ".council").rglob("journal.jsonl*")]
+    assert len(journals) == 7  # the damaged one four times, and three whole ones
+    assert [hash_ for hash_ in guessable for journal in journals if hash_ in journal] == []
+    assert run_cli("replay", "--check", later, cwd=told, env=env).returncode == 0
+    found = json.loads(run_cli("repair", "--dry-run", "--json", cwd=told, env=env).stdout)["findings"]
+    assert [finding["outcome"] for finding in found] == ["left"]  # it is still damaged, and said to be

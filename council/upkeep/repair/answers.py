@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 
 from council.engine.commit import standing
-from council.engine.journal import decode_line
+from council.engine.journal import committed_in
 from council.engine.receipts import MAX_RECEIPT_BYTES, ArtifactRef, IdBinding, Receipt
-from council.engine.records import Committed, Reopened
+from council.engine.records import Committed
 from council.errors import StorageFailed
 from council.ids import sha256_hex
 from council.storage.files import read_limited
@@ -64,23 +64,6 @@ def write_from(site: Site, run_id: str, committed: Committed, what: str) -> Find
     ended_ns = site.end_from_elsewhere(run_id)
     site.answered[run_id], site.ends[run_id] = receipt, ended_ns
     return site.mended(what, "written again from its journal", lambda: site.receipts.rewrite(receipt, ended_ns))
-
-
-def committed_in(journal: Path) -> Committed | None:
-    """The commit that ended the run, looked for line by line: also in a journal that is damaged elsewhere. None when there
-    is none, or the run was reopened after it."""
-    try:
-        data = journal.read_bytes()
-    except OSError:
-        return None
-    found = None
-    for line in data.split(b"\n"):
-        record = decode_line(line)
-        if isinstance(record, Committed):
-            found = record
-        elif isinstance(record, Reopened):
-            found = None
-    return found
 
 
 # ── ids ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
