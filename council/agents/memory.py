@@ -8,6 +8,7 @@ aside and the last good copy takes its place; that is said, never fatal. Does no
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from dataclasses import dataclass
@@ -28,9 +29,10 @@ _REQUEST = re.compile(
 KEPT_TASKS = 20  # with all messages, in the session file; older ones go to the archive
 EXCERPT_CHARS = 600
 DIGEST_TOKENS = 1_000
-SUMMARISE_TASKS = 5  # the newest ones stand for themselves; a summary is made for no fewer
-SUMMARY_CHARS = 900  # three tenths of a digest
-_CHARS_PER_TOKEN = 3  # the safe side: prose has four to five
+SUMMARISE_TASKS = 4  # at once, no fewer: a summary is a call
+_UNSUMMARISED_TASKS = 2  # the newest ones stand for themselves
+SUMMARY_TOKENS = 300
+_TITLE_TOKENS, _ANSWER_TOKENS, _BEGINNING_TOKENS = 41, 200, 25  # so that all tasks of no summary fit beside it
 MAX_SESSION_BYTES = 64 << 20
 
 
@@ -240,32 +242,66 @@ def excerpt(answer: str) -> str:
     return f"{answer[: EXCERPT_CHARS - 2].rsplit(' ', 1)[0]} …"
 
 
+def estimated_tokens(text: str) -> int:
+    """At least as many as a model counts, of whatever script: three ASCII characters to a token (prose has four to five),
+    one of any other alphabet, a third of one beyond the basic plane (emoji, rare signs)."""
+    plain = sum(char < "\x80" for char in text)
+    rare = sum(char > "\uffff" for char in text)
+    return math.ceil(plain / 3) + (len(text) - plain) + 2 * rare
+
+
 def digest(session: Session, *, max_tokens: int = DIGEST_TOKENS) -> str:
-    """What a prompt carries of the memory: the summary of older tasks, then the newest tasks' titles and the beginning of
-    their answers, oldest first, within `max_tokens`; empty when there is nothing. It holds no request."""
+    """What a prompt carries of the memory: the summary of older tasks, then every task that is not in it, oldest first,
+    within `max_tokens`; empty when there is nothing. The newest tasks stand with the beginning of their answers, those
+    before with less of it, at the least with their titles. It holds no request."""
     summary = short_summary(session.summary.text)
     head = f"- Older tasks, in short: {summary}\n" if summary else ""
-    budget = max_tokens * _CHARS_PER_TOKEN - len(head)
-    entries: list[str] = []
-    for task in reversed(_fresh(session)):
-        answer = _without_requests(task.answer)[:EXCERPT_CHARS].strip().replace("\n", "\n  ")
-        title = plain_line(_without_requests(task.title), 200)
-        entry = f"- Task: {title} ({task.status})\n  The council answered: {answer}\n"
-        if len(entry) > budget:
-            break
-        budget -= len(entry)
-        entries.append(entry)
-    return head + "".join(reversed(entries))
+    newest_first = [_entries(task) for task in reversed(_fresh(session))]
+    left = max_tokens - estimated_tokens(head)
+    chosen: list[str] = []
+    for size in range(_SIZES):  # all with their titles before any with more
+        for at, entries in enumerate(newest_first):
+            before = chosen[at] if at < len(chosen) else ""
+            cost = estimated_tokens(entries[size]) - estimated_tokens(before)
+            if cost > left or at > len(chosen):
+                break
+            left -= cost
+            chosen[at : at + 1] = [entries[size]]
+    return head + "".join(reversed(chosen))
+
+
+_SIZES = 3
+
+
+def _entries(task: RememberedTask) -> tuple[str, ...]:
+    """A task in a digest: its title; with the first words of its answer; with as much of it as is remembered. Each of them
+    is the beginning of the next, so that `forget` finds all three."""
+    answer = _cut(_without_requests(task.answer)[:EXCERPT_CHARS].strip(), _ANSWER_TOKENS)
+    title = _cut(plain_line(_without_requests(task.title), 200), _TITLE_TOKENS)
+    head = f"- Task: {title} ({task.status})\n"
+    said = [cut.replace("\n", "\n  ") for cut in (_cut(answer, _BEGINNING_TOKENS), answer)]
+    return head, *(f"{head}  The council answered: {each}\n" for each in said)
+
+
+def _cut(text: str, max_tokens: int) -> str:
+    """The text, or its beginning with the cut marked, between words where there is a space to cut at."""
+    if estimated_tokens(text) <= max_tokens:
+        return text
+    kept = max_tokens * 3  # characters, if all are ASCII
+    while estimated_tokens(text[:kept]) >= max_tokens:  # one is for the mark
+        kept -= max(1, (estimated_tokens(text[:kept]) - max_tokens) // 3)
+    words = text[:kept].rsplit(None, 1)[0]
+    return f"{words if len(words) > kept // 2 else text[:kept]} …"
 
 
 def short_summary(text: str) -> str:
     """A summary as it is kept and shown: one paragraph without requests, cut after a sentence where it is too long."""
     line = " ".join(_without_requests(text).split())
-    if len(line) <= SUMMARY_CHARS:
+    cut = _cut(line, SUMMARY_TOKENS)
+    if cut == line:
         return line
-    cut = line[: SUMMARY_CHARS - 2]
-    end = max(cut.rfind(mark) for mark in (". ", "! ", "? "))
-    return cut[: end + 1] if end > SUMMARY_CHARS // 2 else f"{cut.rsplit(' ', 1)[0]} …"
+    end = max(cut.rfind(mark) for mark in (". ", "! ", "? ", "。", "！", "？"))
+    return cut[: end + 1] if end > len(cut) // 2 else cut
 
 
 def tasks_to_summarise(session: Session) -> tuple[RememberedTask, ...]:
@@ -273,9 +309,9 @@ def tasks_to_summarise(session: Session) -> tuple[RememberedTask, ...]:
     passed since the last try."""
     fresh = _fresh(session)
     since = _after(session.tasks, session.summary.tried)
-    if len(fresh) < 2 * SUMMARISE_TASKS or len(since) < SUMMARISE_TASKS:
+    if len(fresh) < SUMMARISE_TASKS + _UNSUMMARISED_TASKS or len(since) < SUMMARISE_TASKS:
         return ()
-    return fresh[:-SUMMARISE_TASKS]
+    return fresh[:-_UNSUMMARISED_TASKS]
 
 
 def _fresh(session: Session) -> tuple[RememberedTask, ...]:

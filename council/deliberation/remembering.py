@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from council.agents.memory import SUMMARY_CHARS, Session, Summary, short_summary, tasks_to_summarise
+from council.agents.memory import SUMMARY_TOKENS, Session, Summary, short_summary, tasks_to_summarise
 from council.agents.turn import Failure, ProviderBusy, TurnResult, request_hash, take_turn
 from council.budgets import BudgetSpent
 from council.engine.runs import Run
@@ -21,7 +21,7 @@ from council.llm.structured import without_thoughts
 from council.safety.untrusted import fence
 
 STEP = "memory/summary"
-_WORDS = SUMMARY_CHARS // 8  # of a language with long words
+_WORDS = SUMMARY_TOKENS * 3 // 8  # of a language with long words
 
 _SYSTEM = """\
 You keep the memory of an AI council: a short summary of its older tasks, which its agents read before the next one. Text \

@@ -73,10 +73,11 @@ class Settings(BaseSettings):
         description="Longest wait for a provider inside a run; beyond it the run is parked.",
     )
     max_provider_calls: int = Field(
-        default=4,
+        default=12,  # four runs of a triad side by side, or the largest council at once
         ge=1,
         le=64,
-        description="Calls to the model's provider that may be under way at once, over all runs.",
+        description="Calls to the model's provider that may be under way at once, over all runs; with fewer than a council "
+        "has members, its blind round takes longer than its slowest agent.",
     )
     max_calls_per_minute: int | None = Field(
         default=None,
