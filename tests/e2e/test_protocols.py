@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from council.commands.models import MAX_AGENTS
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, slow, text
 from tests.harness import Daemon, command, drop_command, receipts, run_cli
 
@@ -251,6 +252,24 @@ def test_a_blind_round_is_asked_at_once_and_nobody_hears_another(
     assert all(len(request.texts) <= 3 for request in fake.requests)
     places = [page.index(f"Spoken blind by the {role}.") for role in ROLES]
     assert places == sorted(places)
+
+
+def test_the_largest_council_is_asked_at_once(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    agents = [f"MEMBER{letter}" for letter in "ABCDEFGHI"]
+    persona = (home / "personas" / "strategist.md").read_text()
+    for role in agents:
+        mine = persona.replace("STRATEGIST", role).replace("id: strategist", f"id: {role.lower()}")
+        (home / "personas" / f"{role.lower()}.md").write_text(mine)
+    together = threading.Barrier(MAX_AGENTS, timeout=30)
+
+    def say(role: str, request: RecordedRequest) -> str:
+        together.wait()
+        return f"{role} has waited for all others."
+
+    fake.reply = council_says(say)
+    page = run_once(home, env, max_rounds=1, protocol="independent", agents=agents)
+    assert front_matter(page)["status"] == "succeeded"
+    assert len(fake.requests) == MAX_AGENTS + 1
 
 
 def test_peers_are_letters_and_no_role_is_told(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
