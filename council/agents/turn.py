@@ -12,7 +12,8 @@ import msgspec
 
 from council.errors import ModelError
 from council.ids import canonical_json, sha256_hex
-from council.llm.base import Finish, Message, Model, TurnInfo, Usage
+from council.llm.base import Finish, Message, Model, Reply, TurnInfo, Usage
+from council.llm.extraction import without_thoughts
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -24,13 +25,15 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class TurnResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an agent said. Exactly one of `text` (not blank) and `failure` counts."""
+    """What an agent said. Exactly one of `text` (not blank) and `failure` counts. `thoughts`: the reply held thoughts, which
+    are left out here and so everywhere."""
 
     text: str
     model: str
     finish: Finish = "stop"
     usage: Usage | None = None
     failure: Failure | None = None
+    thoughts: bool = False
 
 
 class ProviderBusy(Exception):
@@ -61,7 +64,20 @@ async def take_turn(
         if error.kind in ("rate", "overload") and (error.kind == "rate" or error.retry_after_s is not None):
             raise ProviderBusy(error, error.retry_after_s or _DEFAULT_RATE_WAIT_S) from error
         return TurnResult("", model.name, failure=Failure(error.kind, error.message, error.fix))
-    return TurnResult(reply.text.strip(), reply.model, reply.finish, reply.usage)
+    return _without_thoughts(reply)
+
+
+def _without_thoughts(reply: Reply) -> TurnResult:
+    """What was said, once the model had thought; a reply that holds nothing else is none."""
+    text = without_thoughts(reply.text).strip()
+    thoughts = text != reply.text.strip()
+    failure = None
+    if thoughts and not text:
+        cut = reply.finish == "length"
+        what = "was cut off before its thoughts ended" if cut else "held nothing but thoughts"
+        fix = "raise `max_output_tokens`" if cut else "reword the task or name another model"
+        failure = Failure("length" if cut else "empty", f"the reply of {reply.model} {what}.", fix)
+    return TurnResult(text, reply.model, reply.finish, reply.usage, failure, thoughts)
 
 
 def request_hash(model: str, system: str, messages: Sequence[Message]) -> str:
