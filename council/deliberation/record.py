@@ -62,7 +62,7 @@ class DecisionRecord(_Part):
 
 SHAPE = """\
 {"answer": "…", "claims": [{"text": "…", "evidence": ["E1"]}], \
-"dissent": [{"view": "…", "held_by": "AUDITOR", "evidence": ["E2"]}], "open_questions": ["…"], "next_steps": ["…"], \
+"dissent": [{"view": "…", "held_by": "…", "evidence": ["E2"]}], "open_questions": ["…"], "next_steps": ["…"], \
 "confidence": 0.5, "would_change": ["…"]}"""
 
 
