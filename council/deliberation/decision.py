@@ -13,6 +13,7 @@ import msgspec
 
 from council.agents.turn import TurnResult
 from council.artifacts.page import Section
+from council.deliberation.minority import passed_over
 from council.deliberation.names import Names
 from council.deliberation.quotations import NO_SUCH_EVIDENCE, UNVERIFIED, Finding, Passage, Quotations, passages_of
 from council.deliberation.record import DecisionRecord, Settled, read
@@ -60,9 +61,14 @@ def files_read(transcript: Transcript) -> list[str]:
 
 
 def decide(
-    reply: TurnResult, settled: Settled | None, transcript: Transcript, sources: SourcesNow | None, names: Names
+    reply: TurnResult,
+    settled: Settled | None,
+    transcript: Transcript,
+    sources: SourcesNow | None,
+    names: Names,
+    writer: str,
 ) -> Decision:
-    """The decision that a closing reply without failure brought. `settled` None: the run ended before it was read whole;
+    """The decision that a closing reply of `writer` brought. `settled` None: the run ended before it was read whole;
     `sources` None: before its files were looked at again."""
     files = sources.files if sources else ()
     own = [file.path for file in files if file.own]
@@ -72,7 +78,8 @@ def decide(
     look = _Look(Quotations(passages, issued, [*said, _QUOTE_MARKS.sub(" ", transcript.task)]))
     record = settled.record if settled else read(reply)
     if record is not None:
-        answer, sections = look.at(record.answer), tuple(_sections(record, look, names))
+        left_out = passed_over(record, transcript, writer, names)
+        answer, sections = look.at(record.answer), tuple(_sections(record, look, names, left_out))
         untyped = ""
     else:
         answer, sections = look.at(_prose(reply.text)), ()
@@ -113,12 +120,13 @@ def _prose(text: str) -> str:
     return f"```json\n{body}\n```" if body.startswith("{") else body
 
 
-def _sections(record: DecisionRecord, look: _Look, names: Names) -> Iterator[Section]:
+def _sections(record: DecisionRecord, look: _Look, names: Names, left_out: Iterable[str]) -> Iterator[Section]:
     claims = [look.at(_with_evidence(claim.text, claim.evidence)) for claim in record.claims]
     dissent = [
         look.at(f"{_held_by(part.held_by, names)}: {_with_evidence(part.view, part.evidence)}")
         for part in record.dissent
     ]
+    dissent += [look.at(view) for view in left_out]
     yield from _section("Why", claims)
     yield from _section("Dissent", dissent or ["None was put on record."])
     yield from _section("Open questions", [look.at(item) for item in record.open_questions])
