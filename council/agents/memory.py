@@ -273,14 +273,14 @@ def digest(session: Session, *, max_tokens: int = DIGEST_TOKENS) -> str:
 _SIZES = 3
 
 
-def _entries(task: RememberedTask) -> tuple[str, str, str]:
+def _entries(task: RememberedTask) -> tuple[str, ...]:
     """A task in a digest: its title; with the first words of its answer; with as much of it as is remembered. Each of them
     is the beginning of the next, so that `forget` finds all three."""
     answer = _cut(_without_requests(task.answer)[:EXCERPT_CHARS].strip(), _ANSWER_TOKENS)
     title = _cut(plain_line(_without_requests(task.title), 200), _TITLE_TOKENS)
     head = f"- Task: {title} ({task.status})\n"
     said = [cut.replace("\n", "\n  ") for cut in (_cut(answer, _BEGINNING_TOKENS), answer)]
-    return head, *(f"{head}  The council answered: {each}\n" for each in said)  # type: ignore[return-value]
+    return head, *(f"{head}  The council answered: {each}\n" for each in said)
 
 
 def _cut(text: str, max_tokens: int) -> str:

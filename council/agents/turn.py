@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from council.errors import ModelError
-from council.llm.base import Finish, Message, Model, OnText, Replaced, ToolCall, ToolSpec, TurnInfo, Usage
+from council.llm.base import Finish, Message, Model, OnText, Replaced, Reply, ToolCall, ToolSpec, TurnInfo, Usage
+from council.llm.extraction import without_thoughts
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -25,7 +26,8 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class TurnResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """What an agent said. Exactly one of `text` (not blank) and `failure` counts. `model` is the one that answered;
-    `replaced` are those that were asked before it."""
+    `replaced` are those that were asked before it. `thoughts`: the reply held thoughts, which are left out here and so
+    everywhere."""
 
     text: str
     model: str
@@ -33,6 +35,7 @@ class TurnResult(msgspec.Struct, frozen=True, omit_defaults=True):
     usage: Usage | None = None
     failure: Failure | None = None
     replaced: tuple[Replaced, ...] = ()
+    thoughts: bool = False
 
 
 class ProviderBusy(Exception):
@@ -72,9 +75,21 @@ async def take_turn(
         if error.kind in ("rate", "overload") and (error.kind == "rate" or error.retry_after_s is not None):
             raise ProviderBusy(error, error.retry_after_s or _DEFAULT_RATE_WAIT_S) from error
         return TurnResult("", model.name, failure=Failure(error.kind, error.message, error.fix))
-    text = reply.text.strip()
+    return _said(reply, spell)
+
+
+def _said(reply: Reply, spell: Callable[[ToolCall], str] | None) -> TurnResult:
+    """What was said, once the model had thought; a reply that holds nothing else is none."""
+    text = without_thoughts(reply.text).strip()
+    thoughts = text != reply.text.strip()
     if spell is not None:
         calls = dict.fromkeys(spell(call) for call in reply.tool_calls)
         text = "\n\n".join(part for part in (text, *(call for call in calls if call not in text)) if part)
+    failure = None
+    if thoughts and not text:
+        cut = reply.finish == "length"
+        what = "was cut off before its thoughts ended" if cut else "held nothing but thoughts"
+        fix = "raise `max_output_tokens`" if cut else "reword the task or name another model"
+        failure = Failure("length" if cut else "empty", f"the reply of {reply.model} {what}.", fix)
     finish = "stop" if reply.finish == "tool_calls" else reply.finish
-    return TurnResult(text, reply.model, finish, reply.usage, replaced=reply.replaced)
+    return TurnResult(text, reply.model, finish, reply.usage, failure, reply.replaced, thoughts)

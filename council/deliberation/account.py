@@ -33,7 +33,7 @@ def account_of(state: PageState, max_rounds: int) -> Account:
         reads=tuple(_reads(state)),
         stances=tuple(_stance(turn) for turn in state.transcript.turns() if _takes_a_stance(turn)),
         changes=tuple(
-            MindChanged(flip.role, flip.round, flip.before, flip.after, flip.evidence)
+            MindChanged(flip.role, flip.round, flip.before.position, flip.after.position, flip.evidence)
             for flip in flips(state.transcript)
         ),
         mended=tuple(_mended(state)),

@@ -6,6 +6,7 @@ does not carry the transcript again.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -17,6 +18,7 @@ from council.llm.base import Message
 from council.llm.structured import Check, Parsed, Repair, Said, parse_block, repair_turns
 
 T = TypeVar("T", bound=BaseModel)
+_REQUESTS = re.compile(r"(?:\s*\[ORCHESTRATOR_REQUEST:[^\]\n]*\])*\s*", re.IGNORECASE)  # may stand behind a block
 Ask = Callable[[int, tuple[Message, ...]], Awaitable[TurnResult]]  # repair turn N, as a step
 
 
@@ -37,11 +39,13 @@ async def read_block(
 ) -> Block[T]:
     """The block of a turn, mended with at most two more calls. `required`: also one that is missing is asked for.
 
-    A turn whose block stays unreadable is shown whole. What `ask` raises is raised.
+    Only a block that ends the turn, as it was asked for, is the speaker's own; one amid its prose is quoted. A turn whose
+    block stays unreadable is shown whole. What `ask` raises is raised.
     """
     complete = result.finish == "stop"
     parsed = parse_block(result.text, type, complete=complete, check=check)
-    if not parsed.found and not required:
+    own = parsed.found and _REQUESTS.fullmatch(parsed.after) is not None
+    if not own and not required:
         return Block(None, result.text)
     replies: list[TurnResult] = []
 

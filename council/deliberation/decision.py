@@ -15,6 +15,8 @@ import msgspec
 from council.agents.turn import TurnResult
 from council.artifacts.page import Section
 from council.deliberation.holders import NO_SUCH_MEMBER, Holders
+from council.deliberation.minority import passed_over
+from council.deliberation.names import Names
 from council.deliberation.quotations.lookup import NO_SUCH_EVIDENCE, NO_SUCH_PLACE, UNVERIFIED, Finding, Quotations
 from council.deliberation.quotations.sources import passages_of
 from council.deliberation.record import DecisionRecord, Settled, read
@@ -71,15 +73,22 @@ def look_up(transcript: Transcript, own_paths: Sequence[str] = ()) -> Quotations
 
 
 def decide(
-    reply: TurnResult, settled: Settled | None, transcript: Transcript, sources: SourcesNow | None, holders: Holders
+    reply: TurnResult,
+    settled: Settled | None,
+    transcript: Transcript,
+    sources: SourcesNow | None,
+    holders: Holders,
+    names: Names,
+    writer: str,
 ) -> Decision:
-    """The decision that a closing reply without failure brought. `settled` None: the run ended before it was read whole;
+    """The decision that a closing reply of `writer` brought. `settled` None: the run ended before it was read whole;
     `sources` None: before its files were looked at again."""
     files = sources.files if sources else ()
     look = _Look(look_up(transcript, [file.path for file in files if file.own]))
     record = settled.record if settled else read(reply)
     if record is not None:
-        answer, sections = look.at(record.answer), tuple(_sections(record, look, holders))
+        left_out = passed_over(record, transcript, writer, names)
+        answer, sections = look.at(record.answer), tuple(_sections(record, look, holders, left_out))
     else:
         answer, sections = look.at(_prose((settled and settled.text) or reply.text)), ()
     return Decision(
@@ -164,11 +173,12 @@ def _prose(text: str) -> str:
     return f"```json\n{body}\n```" if body.startswith(("{", "[")) else body
 
 
-def _sections(record: DecisionRecord, look: _Look, holders: Holders) -> Iterator[Section]:
+def _sections(record: DecisionRecord, look: _Look, holders: Holders, left_out: Iterable[str]) -> Iterator[Section]:
     claims = [look.at(_with_evidence(claim.text, claim.evidence)) for claim in record.claims]
     dissent = [
         look.at(f"{holders.shown(part.held_by)}: {_with_evidence(part.view, part.evidence)}") for part in record.dissent
     ]
+    dissent += [look.at(view) for view in left_out]
     yield from _section("Why", claims)
     yield from _section("Dissent", dissent or ["None was put on record."])
     yield from _section("Open questions", [look.at(item) for item in record.open_questions])

@@ -39,7 +39,7 @@ from council.deliberation.protocols import PROTOCOLS
 from council.deliberation.ranking import Ranking, exactly
 from council.deliberation.record import DECISION_SCHEMA, Settled, problems, settle
 from council.deliberation.stance import Stance, only_issued
-from council.deliberation.stopping import Ending, reason_to_end
+from council.deliberation.stopping import Ending, reason_to_end, still_open
 from council.deliberation.transcript import STEWARD_INPUT, Closing, Evidence, Transcript, Turn
 from council.engine.runs import Parked, Run
 from council.errors import CouncilError, InputUnreadable, ToolRefused
@@ -250,13 +250,21 @@ class Deliberation:
         if ended:
             raise _RoundsEnd
 
-    def may_end(self) -> bool:
-        """True when an early stop is asked for and there is a reason for one; `ending` then says which."""
-        if self.ending is None and self._rules.early_stop and (found := reason_to_end(self.transcript, self.roles)):
-            planned = len(self.members) * self.max_rounds
-            self.ending = Ending(*found, calls_saved=planned - len(self.transcript.turns()))
-            self._run.publish("rounds_end", reason=self.ending.sentence)
+    def may_end(self, *, evidence_round_due: bool = False) -> bool:
+        """True when an early stop is asked for, there is a reason for one and a turn to save; `ending` then says which.
+        `evidence_round_due` as in `reason_to_end`."""
+        if self.ending is None and self._rules.early_stop and self._turns_left:
+            found = reason_to_end(self.transcript, self.roles, evidence_round_due=evidence_round_due)
+            if found is not None:
+                self.ending = Ending(*found, calls_saved=self._turns_left)
+                self._run.publish("rounds_end", reason=self.ending.sentence)
         return self.ending is not None
+
+    @property
+    def _turns_left(self) -> int:
+        """Turns that the rounds still hold."""
+        rounds = min(self.max_rounds, 2) if self._rules.protocol == "review" else self.max_rounds
+        return len(self.members) * rounds - len(self.transcript.turns())
 
     def choice(self, purpose: str) -> random.Random:
         """A lot that falls the same way after every restart."""
@@ -264,9 +272,10 @@ class Deliberation:
 
     def _note_ending(self) -> None:
         if self.stopped is not None:
-            self.ending = Ending("budget", self.stopped.reason)
+            self.ending = Ending("budget", self.stopped.reason, self._turns_left)
         elif self.ending is None and self._rules.early_stop:
-            self.ending = Ending("cap", f"all {self.max_rounds} rounds took place")
+            rounds = f"all {self.max_rounds} rounds" if self.max_rounds > 1 else "the one round"
+            self.ending = Ending("cap", "; ".join(filter(None, (f"{rounds} took place", still_open(self.transcript)))))
 
     async def _take_turn(self, member: Member, round_no: int, duty: Duty, keep: Callable[[Turn], None]) -> Turn:
         """`keep` gets the turn as far as it came, also when reading its block was cut off."""

@@ -6,6 +6,7 @@ the agent's last stance is unexplained, and said so.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from council.deliberation.stance import Stance
@@ -18,26 +19,37 @@ class Flip:
 
     role: str
     round: int
-    before: str
-    after: str
+    before: Stance
+    after: Stance
     evidence: tuple[str, ...]
 
 
 def flips(transcript: Transcript) -> list[Flip]:
     """All changes of position in the order in which they were spoken."""
+    return [flip for flip in _moves(transcript) if flip.before.key != flip.after.key]
+
+
+def unexplained(transcript: Transcript) -> set[str]:
+    """Who holds a position by a change that new evidence explains neither then nor since."""
+    roles: set[str] = set()
+    for move in _moves(transcript):
+        if move.evidence:
+            roles.discard(move.role)
+        elif move.before.key != move.after.key:
+            roles.add(move.role)
+    return roles
+
+
+def _moves(transcript: Transcript) -> Iterator[Flip]:
+    """From each stance of an agent to its next one, the same or another."""
     known = {item.id for item in transcript.inputs if item.id}
     last: dict[str, tuple[Stance, frozenset[str]]] = {}  # each agent's last stance, and what was issued by then
-    found: list[Flip] = []
     for entry in transcript.entries:
         if not isinstance(entry, Turn):
             known |= {entry.id} if entry.id else set()
-            continue
-        if entry.stance is None:
-            continue
-        stance = entry.stance
-        if entry.role in last and last[entry.role][0].key != stance.key:
-            before, seen = last[entry.role]
-            new = tuple(name for name in dict.fromkeys(stance.evidence) if name not in seen)
-            found.append(Flip(entry.role, entry.round, before.position, stance.position, new))
-        last[entry.role] = (stance, frozenset(known))
-    return found
+        elif entry.stance is not None:
+            if entry.role in last:
+                before, seen = last[entry.role]
+                new = tuple(name for name in entry.stance.evidence if name not in seen)
+                yield Flip(entry.role, entry.round, before, entry.stance, new)
+            last[entry.role] = (entry.stance, frozenset(known))

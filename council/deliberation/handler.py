@@ -25,7 +25,7 @@ from council.deliberation.account import account_of
 from council.deliberation.decision import SourceNow, SourcesNow, files_read
 from council.deliberation.deliberate import Deliberation, Equipment, Limits, Member, Rules, StartView, enlist
 from council.deliberation.names import Names
-from council.deliberation.page import PageState, build_page, cost_of, is_extract, status_of, tokens_of
+from council.deliberation.page import PageState, build_page, cost_of, is_extract, notes_of, status_of, tokens_of
 from council.deliberation.remembering import Summarised, applied, summarise
 from council.deliberation.transcript import Evidence, Transcript, Turn
 from council.engine.commit import Output
@@ -281,7 +281,7 @@ class Task:
             artifact=artifact,
             outputs=tuple(self._memory_outputs(state) if status in ("succeeded", "degraded") else ()),
             error=finish.error,
-            notes=tuple(build_page(state).notes),
+            notes=tuple(notes_of(state)),
             rounds=len({turn.round for turn in state.transcript.turns()}),
             model=state.model,
             calls=calls,

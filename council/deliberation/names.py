@@ -38,7 +38,41 @@ class Names:
         return next(role for role, drawn in self.letters.items() if drawn == letter)
 
     def text(self, text: str) -> str:
-        """What an agent said, with the roles of its colleagues replaced where it spells them out."""
+        """What an agent said, with the roles of the members replaced where it spells them out, in whatever case and with an
+        article or without. A quotation of some words stays as it was quoted."""
         if not self.letters:
             return text
-        return re.sub(rf"\b(?:{'|'.join(self.letters)})\b", lambda found: self.of(found[0]), text)
+        roles = {_spelled(role).casefold(): role for role in self.letters}
+        spellings = "|".join(_spelling(role) for role in sorted(self.letters, key=len, reverse=True))
+        spelled = re.compile(rf"\b(?:the\s+)?({spellings})\b", re.IGNORECASE)
+
+        def hide(found: re.Match[str]) -> str:
+            return self.of(roles[_spelled(found[1]).casefold()])
+
+        parts = re.split(rf"({_QUOTED})", text)  # every second one is a quotation
+        return "".join(
+            part if at % 2 and len(part.split()) >= _QUOTED_WORDS else spelled.sub(hide, part)
+            for at, part in enumerate(parts)
+        )
+
+    def roles_in(self, text: str, roles: Sequence[str]) -> set[str]:
+        """Whom a text names, by role or letter ("the Auditor", "Members A and C"), in whatever case."""
+        named = {role for role in roles if re.search(rf"(?<!\w){_spelling(role)}(?!\w)", text, re.IGNORECASE)}
+        lists = re.findall(r"\bmembers?\s+((?:[a-z]\b(?:\s*,\s*|\s+and\s+|\s*&\s*)*)+)", text, re.IGNORECASE)
+        letters = set(re.findall(r"\b[a-z]\b", " ".join(lists), re.IGNORECASE))
+        return named | {
+            role for role, letter in self.letters.items() if letter.casefold() in map(str.casefold, letters)
+        }
+
+
+_QUOTED = r"""“[^“”\n]*”|(?<![\w"])"(?=\S)[^"\n]*(?<=\S)"(?!\w)"""
+_QUOTED_WORDS = 3  # fewer are a name between marks
+
+
+def _spelled(role: str) -> str:
+    return re.sub(r"[_\s-]+", " ", role)
+
+
+def _spelling(role: str) -> str:
+    """A role as prose may spell it: RISK_OFFICER, Risk Officer, risk-officer."""
+    return r"[_\s-]+".join(map(re.escape, role.split("_")))

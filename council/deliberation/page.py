@@ -11,11 +11,12 @@ from council.agents.turn import Failure, TurnResult
 from council.artifacts.page import Footnote, Page, Request, Round, Speech
 from council.budgets import Price
 from council.commands.models import ProtocolName
+from council.deliberation.attendance import absences, attendance, failed_closings, listed
 from council.deliberation.decision import Decision, SourcesNow, decide
 from council.deliberation.holders import Holders
 from council.deliberation.names import Names
 from council.deliberation.record import Settled
-from council.deliberation.stances_page import tables
+from council.deliberation.stances_page import tables, unread
 from council.deliberation.stopping import Ending
 from council.deliberation.transcript import STEWARD_INPUT, Closing, Evidence, Transcript, Turn
 from council.engine.receipts import ErrorRef, TokenCount
@@ -61,7 +62,8 @@ class PageState:
         if self.synthesis is None:
             return None
         holders = Holders(self.roles, self.names)
-        return decide(self.synthesis.result, self.settled, self.transcript, self.sources, holders)
+        reply, writer = self.synthesis.result, self.synthesis.role
+        return decide(reply, self.settled, self.transcript, self.sources, holders, self.names, writer)
 
     @property
     def synthesis(self) -> Closing | None:
@@ -89,6 +91,8 @@ def status_of(state: PageState) -> RunStatus:
     missing = (
         any(turn.result.failure is not None for turn in state.transcript.turns())
         or any(not item.ok for item in state.transcript.inputs)
+        or any(unread(state.transcript.turns()))
+        or _unranked(state)
         or state.synthesis is None
         or state.failed_closings
         or any(result.replaced for result in state.results())
@@ -130,11 +134,12 @@ def cost_of_call(state: PageState, result: TurnResult) -> Decimal | None:
 def build_page(state: PageState) -> Page:
     """The page of a run, finished or still growing."""
     status = status_of(state) if state.finished else "in_progress"
+    succeeded = (f"**Succeeded.** {attendance(state.transcript, state.roles)}",) if status == "succeeded" else ()
     heading, answer, byline = _answer(state)
     return Page(
         title=state.header.title,
         front_matter=_front_matter(state, status),
-        notes=tuple(_notes(state, status)),
+        notes=(*succeeded, *notes_of(state)),
         heading=heading,
         answer=answer,
         byline=byline,
@@ -160,6 +165,8 @@ def is_extract(model: str) -> bool:
 def _front_matter(state: PageState, status: str) -> dict[str, str | int | float | bool | tuple[str, ...] | None]:
     calls, tokens = tokens_of(state)
     unknown = bool(tokens.unknown_calls) and not is_extract(state.model)
+    at_least = "at least " if unknown else ""
+    all_unknown = unknown and not tokens.input + tokens.output
     return {
         "id": state.header.run_id,
         "title": state.header.title,
@@ -175,8 +182,8 @@ def _front_matter(state: PageState, status: str) -> dict[str, str | int | float 
         **_own_models(state),
         "command_sha256": state.header.file.sha256,
         "calls": calls,
-        "tokens_in": "unknown" if unknown else tokens.input,
-        "tokens_out": "unknown" if unknown else tokens.output,
+        "tokens_in": "unknown" if all_unknown else f"{at_least}{tokens.input}" if at_least else tokens.input,
+        "tokens_out": "unknown" if all_unknown else f"{at_least}{tokens.output}" if at_least else tokens.output,
         "cost": _shown_cost(state),
         "tags": ("council",),
     }
@@ -201,26 +208,29 @@ def _shown_cost(state: PageState) -> str:
 
 def _answer(state: PageState) -> tuple[str, str, str]:
     """Heading, text, byline. The words decision and synthesis stand only over a real one."""
-    turns = len(state.transcript.turns())
+    answered = sum(turn.result.failure is None for turn in state.transcript.turns())
+    turns = f"{answered} turn{'s' if answered != 1 else ''}"
     synthesis, decision = state.synthesis, state.decision
     if synthesis is not None and decision is not None:
         if is_extract(state.model):
-            byline = f"Extracted offline after {turns} turns; no language model took part."
+            byline = f"Extracted offline after {turns}; no language model took part."
             return "Extract", decision.answer, f"{byline} {decision.tally}".rstrip()
         failed = [role for role, _ in state.failed_closings]
-        instead = f", in place of {' and '.join(failed)}, whose closing call failed" if failed else ""
-        byline = f"Synthesis by {synthesis.role} ({synthesis.result.model}) of {turns} turns{instead}."
+        instead = f", in place of {listed(failed)}" if failed else ""
+        byline = f"Synthesis by {synthesis.role} ({synthesis.result.model}) of {turns}{instead}."
+        if not answered:
+            byline = f"Written by {synthesis.role} ({synthesis.result.model}) alone{instead}: nobody had spoken."
         untyped = f"It stands as it was written: {decision.untyped}." if decision.untyped else ""
         parts = (byline, _letters(state), untyped, decision.how_read, decision.tally)
-        return "Decision", decision.answer, " ".join(filter(None, parts))
+        return "Decision" if answered else "Answer", decision.answer, " ".join(filter(None, parts))
     if not state.finished:
         return "In progress", "The council is deliberating; this page grows.", ""
     if state.cancelled:
         return "Cancelled", "The run was cancelled before the council decided. What was said until then is below.", ""
     if state.error is not None:
         return "No decision", f"The council did not come to a decision. {_fix(state.error.fix)}", ""
-    reasons = " ".join(failure.message for _, failure in state.failed_closings) or "it did not take place"
-    return "No decision", f"The closing call failed: {reasons} The turns below stand for themselves.", ""
+    why = "Nobody could write it, for the reasons above." if state.failed_closings else "Nobody was asked to write it."
+    return "No decision", f"{why} The turns below stand for themselves.", ""
 
 
 def _letters(state: PageState) -> str:
@@ -232,33 +242,31 @@ def _fix(fix: str) -> str:
     return f"To mend it: {fix.rstrip('.')}." if fix else ""
 
 
-def _notes(state: PageState, status: str) -> list[str]:
+def notes_of(state: PageState) -> list[str]:
+    """What is to be known before reading on, empty when all went well."""
+    status = status_of(state) if state.finished else "in_progress"
     notes: list[str] = []
-    failed = [turn for turn in state.transcript.turns() if turn.result.failure is not None]
-    unread = [item for item in state.transcript.inputs if not item.ok]
+    unread_inputs = [item for item in state.transcript.inputs if not item.ok]
     if status == "failed" and state.error is not None:
-        notes.append(f"**Failed** (`{state.error.code}`). {state.error.message}")
+        notes += [f"**Failed** (`{state.error.code}`). {state.error.message}", *_attended(state)]
     elif status in ("degraded", "cancelled"):
         by = f" ({state.cancelled_by})" if state.cancelled_by else ""
-        notes.append(f"**{status.capitalize()}**{by}.")
+        notes.append(" ".join((f"**{status.capitalize()}**{by}.", *_attended(state))))
     if state.stopped:
         notes.append(f"The rounds ended early: {state.stopped}")
-    for turn in failed:
-        assert turn.result.failure is not None
-        notes.append(
-            f"{turn.role} did not answer in round {turn.round} ({turn.result.failure.kind}): {turn.result.failure.message}"
-        )
+    notes += [*absences(state.transcript), *unread(state.transcript.turns())]
+    if _unranked(state):
+        notes.append("No member's ranking could be read: the answers stand unranked.")
     notes += _replacements(state)
-    for role, failure in state.failed_closings:
-        notes.append(f"The closing call of {role} failed ({failure.kind}): {failure.message}")
+    notes += failed_closings(state.failed_closings)
     if state.failed_closings and state.synthesis is not None:
-        notes.append(f"The decision was written by {state.synthesis.role} in its place.")
+        notes.append(f"The decision was written by {state.synthesis.role} instead.")
     if state.finished and _cut_off(state):
         notes.append("A reply reached its token limit and is cut off; raise `max_output_tokens`.")
     cut = [item for item in state.transcript.inputs if "cut to fit" in item.title]
     notes += state.decision.warnings if state.decision else ()
     notes += [f"Not all of an input was read: {item.title}." for item in cut]
-    notes += [f"The input `{item.argument}` could not be read: {item.error}" for item in unread]
+    notes += [f"The input `{item.argument}` could not be read: {item.error}" for item in unread_inputs]
     notes += [state.displaced] if state.displaced else []
     return [*notes, *state.notes]
 
@@ -274,6 +282,17 @@ def _replacements(state: PageState) -> Iterator[str]:
                 yield (
                     f"{who}: {result.model} answered in place of {replaced.model} ({replaced.kind}): {replaced.message}"
                 )
+
+
+def _attended(state: PageState) -> list[str]:
+    sentence = attendance(state.transcript, state.roles)
+    return [sentence] if sentence else []
+
+
+def _unranked(state: PageState) -> bool:
+    """True when all ballots of a review came back and none could be read."""
+    ballots = [turn for turn in state.transcript.turns() if turn.ballot and turn.result.failure is None]
+    return bool(ballots) and not any(turn.ranking for turn in ballots)
 
 
 def _cut_off(state: PageState) -> bool:

@@ -52,11 +52,28 @@ def borda(transcript: Transcript, letters: Sequence[str]) -> list[Count]:
     return sorted(counts, key=lambda count: (-count.points, count.letter))
 
 
-def count_in_words(counts: Sequence[Count]) -> str:
+def ties(counts: Sequence[Count]) -> list[list[Count]]:
+    """Answers with as many points as others."""
+    by_points: dict[int, list[Count]] = {}
+    for count in counts:
+        by_points.setdefault(count.points, []).append(count)
+    return [group for group in by_points.values() if len(group) > 1]
+
+
+def count_in_words(transcript: Transcript, letters: Sequence[str]) -> str:
     """For the chair."""
-    if not any(count.points for count in counts):
+    ballots = [turn for turn in transcript.turns() if turn.ranking]
+    if not ballots:
         return "The members were asked to rank the answers of round 1, and no ranking could be read."
+    counts = borda(transcript, letters)
     listed = ", ".join(f"Member {count.letter} {count.points} points" for count in counts)
+    given = f" over {len(ballots)} ballot{'s' if len(ballots) != 1 else ''}"
+    tied = "".join(f" {_names(group)} are equal." for group in ties(counts))
     return (
-        f"The members ranked the answers of round 1. Borda count: {listed}. A count is no proof: judge by the reasons."
+        f"The members ranked the answers of round 1. Borda count{given}: {listed}.{tied} "
+        "A count is no proof: judge by the reasons."
     )
+
+
+def _names(group: Sequence[Count]) -> str:
+    return "Members " + " and ".join(filter(None, (", ".join(c.letter for c in group[:-1]), group[-1].letter)))

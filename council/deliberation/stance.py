@@ -7,6 +7,7 @@ stop aside, so agents are asked to repeat the words of a position that they shar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Annotated
 
@@ -16,6 +17,8 @@ from council.llm.structured import Check, Problem
 
 MAX_POSITION_CHARS = 400  # a sentence to compare, not the argument for it
 _MAX_EVIDENCE = 32
+_WITH_PLACE = re.compile(r"\[?\s*(E[0-9]{1,4})\s*(?::[^\[\]\n]*)?\]?", re.IGNORECASE)
+_SAYS_NOTHING = frozenset({"position not stated", "not stated", "no position", "n/a", "tbd", "your position"})
 
 
 class Stance(BaseModel):
@@ -32,14 +35,30 @@ class Stance(BaseModel):
     @field_validator("position")
     @classmethod
     def _says_something(cls, value: str) -> str:
-        if not value.strip(" \t\r\n.!\"'"):
-            raise ValueError("must say what you hold, and is blank")
+        if not _has_words(value) or folded(value) in _SAYS_NOTHING:
+            raise ValueError("must say what you hold, in words of your own; this says nothing")
         return value
+
+    @field_validator("would_change")
+    @classmethod
+    def _or_nothing(cls, value: str) -> str:
+        return value if _has_words(value) else ""
+
+    @field_validator("evidence")
+    @classmethod
+    def _ids(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        """Of `E1: path:line`, as it is cited in a text, the id."""
+        ids = ((found[1].upper() if (found := _WITH_PLACE.fullmatch(name.strip())) else name) for name in value)
+        return tuple(dict.fromkeys(ids))
 
     @property
     def key(self) -> str:
         """Equal for positions that are the same."""
         return folded(self.position)
+
+
+def _has_words(text: str) -> bool:
+    return any(char.isalnum() for char in text)
 
 
 def folded(text: str) -> str:

@@ -3,108 +3,185 @@ of a ranking, and why the rounds ended. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from council.agents.turn import Failure
 from council.artifacts.page import Table
+from council.deliberation.attendance import listed
 from council.deliberation.flips import Flip, flips
 from council.deliberation.names import Names
-from council.deliberation.ranking import borda
+from council.deliberation.ranking import borda, ties
 from council.deliberation.stance import Stance
 from council.deliberation.stopping import Ending
-from council.deliberation.transcript import Transcript, Turn
+from council.deliberation.transcript import Held, Transcript, Turn
 
 NOT_STATED = "position not stated"
+_DID_NOT_ANSWER = "did not answer"
+_MENDED = {"fences": "code fence", "prose": "prose around it", "think": "thoughts left out", "json_repair": "spelling"}
 
 
 def tables(transcript: Transcript, roles: Sequence[str], names: Names, ending: Ending | None = None) -> Iterator[Table]:
     """None at all for a task in which nobody stated a position, ranked anything, or stopped early."""
-    stances = [turn for turn in transcript.turns() if not turn.ballot and (turn.stance is not None or turn.fault)]
-    if stances:
-        yield _positions(transcript, roles)
-        yield _rounds(transcript, names)
+    asked = [turn for turn in transcript.turns() if not turn.ballot]
+    if any(turn.stance is not None or turn.fault for turn in asked):
+        one_round = len({turn.round for turn in asked}) == 1
+        lines = tuple(_mendings(asked))
+        yield _positions(transcript, roles, names, lines, alone=one_round)
+        if not one_round:
+            yield _rounds(transcript, names, lines)
     changed = flips(transcript)
     if changed:
         yield Table("Changes of mind", (), (), tuple(_change(flip) for flip in changed))
     ballots = [turn for turn in transcript.turns() if turn.ballot]
-    if ballots:
+    if any(turn.result.failure is None for turn in ballots):
         yield _ranking(transcript, names, ballots)
     if ending is not None:
         yield Table("How the rounds ended", (), (), (_end(ending),))
 
 
-def _positions(transcript: Transcript, roles: Sequence[str]) -> Table:
-    """Each position held last, with all who hold it: the one of most members first, none left out."""
-    last = transcript.last_stances()
-    groups: dict[str, list[tuple[str, Stance]]] = {}
+def _positions(
+    transcript: Transcript, roles: Sequence[str], names: Names, lines: tuple[str, ...], *, alone: bool
+) -> Table:
+    """Each position held last, with all who hold it: the one of most members first, none left out. `alone`: no table of
+    stances follows, for there was one round only."""
+    held = transcript.positions()
+    groups: dict[str, list[tuple[str, Held]]] = {}
     for role in roles:
-        stance = last.get(role)
-        if stance is not None:
-            groups.setdefault(stance.key, []).append((role, stance))
-    rows = [_position(held, transcript) for held in sorted(groups.values(), key=len, reverse=True)]
-    silent = [role for role in roles if last.get(role) is None]
-    rows += [(NOT_STATED, ", ".join(silent), "", "")] if silent else []
-    return Table("Positions", ("Position", "Held by", "Confidence", "Evidence"), tuple(rows))
+        if role in held:
+            groups.setdefault(held[role].stance.key, []).append((role, held[role]))
+    rows = [_position(group, transcript, alone) for group in sorted(groups.values(), key=len, reverse=True)]
+    asked = [turn for turn in transcript.turns() if not turn.ballot]
+    answered = {turn.role for turn in asked if turn.result.failure is None}
+    failed = {turn.role for turn in asked} - answered
+    for words, who in ((NOT_STATED, answered - set(held)), (_DID_NOT_ANSWER, failed)):
+        if who:
+            rows.append((words, ", ".join(role for role in roles if role in who), *[""] * (len(_columns(alone)) - 2)))
+    return Table("Positions", _columns(alone), tuple(rows), lines if alone else ())
 
 
-def _position(held: Sequence[tuple[str, Stance]], transcript: Transcript) -> tuple[str, str, str, str]:
-    cited = dict.fromkeys(name for _, stance in held for name in stance.evidence)
-    return (
-        held[0][1].position,
-        ", ".join(role for role, _ in held),
-        ", ".join(f"{stance.confidence:.2f}" for _, stance in held),
-        _sources(list(cited), transcript),
+def _columns(alone: bool) -> tuple[str, ...]:
+    return ("Position", "Held by", "Confidence", "Evidence", *(["What would change it"] if alone else []))
+
+
+def _position(group: Sequence[tuple[str, Held]], transcript: Transcript, alone: bool) -> tuple[str, ...]:
+    cells = (
+        group[0][1].stance.position,
+        ", ".join(role if held.restated else f"{role} (in round {held.round})" for role, held in group),
+        ", ".join(f"{held.stance.confidence:.2f}" for _, held in group),
+        of_each(group, lambda held: sources(held.stance.evidence, transcript)),
     )
+    return (*cells, of_each(group, lambda held: held.stance.would_change)) if alone else cells
 
 
-def _rounds(transcript: Transcript, names: Names) -> Table:
+def of_each(group: Sequence[tuple[str, Held]], of: Callable[[Held], str]) -> str:
+    """What is the same for all, or what each one has of its own."""
+    by_text: dict[str, list[str]] = {}
+    for role, held in group:
+        by_text.setdefault(of(held), []).append(role)
+    if len(by_text) == 1:
+        return next(iter(by_text))
+    return "; ".join(f"{', '.join(roles)}: {text}" for text, roles in by_text.items() if text)
+
+
+def _rounds(transcript: Transcript, names: Names, lines: tuple[str, ...]) -> Table:
     turns = [turn for turn in transcript.turns() if turn.result.failure is None and not turn.ballot]
-    rows = tuple(_stance(turn, transcript, names) for turn in turns)
+    before: dict[str, Stance] = {}
+    rows = []
+    for turn in turns:
+        rows.append(_stance(turn, before.get(turn.role), transcript, names))
+        before |= {turn.role: turn.stance} if turn.stance else {}
     columns = ("Round", "Agent", "Position", "Confidence", "Evidence", "What would change it")
-    lines = [_mending(turn) for turn in turns if turn.fault or turn.repairs]
-    return Table("Stances, round by round", columns, rows, tuple(lines))
+    return Table("Stances, round by round", columns, tuple(rows), lines)
 
 
-def _stance(turn: Turn, transcript: Transcript, names: Names) -> tuple[str, ...]:
+def _stance(turn: Turn, before: Stance | None, transcript: Transcript, names: Names) -> tuple[str, ...]:
+    """What an agent says as it did before is not written out again."""
     who = _who(turn.role, names) + (", devil's advocate" if turn.advocate else "")
     if turn.stance is None:
         return str(turn.round), who, NOT_STATED, "", "", ""
     stance = turn.stance
-    sources = _sources(stance.evidence, transcript)
-    return str(turn.round), who, stance.position, f"{stance.confidence:.2f}", sources, stance.would_change
+    position, cited, would_change = stance.position, sources(stance.evidence, transcript), stance.would_change
+    if before is not None and before.key == stance.key:
+        position = "as before"
+        cited = "" if before.evidence == stance.evidence else cited
+        would_change = "" if before.would_change == stance.would_change else would_change
+    return str(turn.round), who, position, f"{stance.confidence:.2f}", cited, would_change
 
 
-def _mending(turn: Turn) -> str:
-    what = "ranking" if turn.ballot else "stance"
-    tries = f"{len(turn.repairs)} repair turn{'s' if len(turn.repairs) != 1 else ''}"
-    if turn.fault:
-        return f"{turn.role}, round {turn.round}: the {what} could not be read after {tries}: {turn.fault}"
-    return f"{turn.role}, round {turn.round}: the {what} was mended in {tries}."
+def _mendings(turns: Sequence[Turn]) -> Iterator[str]:
+    """What it took to read the blocks of these turns: a line for all that were read, one for each that was not, unless
+    that is said above the text (`unread`)."""
+    rounds: dict[tuple[str, str], list[str]] = {}  # by how and by whom
+    for turn in turns:
+        if how := _mended(turn):
+            rounds.setdefault((how, turn.role), []).append(str(turn.round))
+    alike: dict[tuple[str, str], list[str]] = {}
+    for (how, role), numbers in rounds.items():
+        alike.setdefault((how, f"round{'s' if len(numbers) > 1 else ''} {listed(numbers)}"), []).append(role)
+    mended = [f"{listed(roles)}, {when} ({how})" for (how, when), roles in alike.items()]
+    if mended:
+        yield f"Mended to be read: {'; '.join(mended)}."
+    for turn in turns:
+        if turn.fault and not _failed_repair(turn):
+            tries = f"{len(turn.repairs)} repair turn{'s' if len(turn.repairs) != 1 else ''}"
+            yield f"{turn.role}, round {turn.round}: the {_what(turn)} could not be read after {tries}: {turn.fault}"
+
+
+def _mended(turn: Turn) -> str:
+    """How a block came to be read, empty for one that was as asked for and for none."""
+    if turn.stance is None and not turn.ranking:
+        return ""
+    if turn.repairs:
+        return f"{len(turn.repairs)} repair turn{'s' if len(turn.repairs) != 1 else ''}"
+    thoughts = [_MENDED["think"]] if turn.result.thoughts else []
+    return ", ".join([*thoughts, *([_MENDED[turn.repair]] if turn.repair in _MENDED else [])])
+
+
+def unread(turns: Sequence[Turn]) -> Iterator[str]:
+    """Blocks that could not be asked for again, with the real error: something that was to be there is missing."""
+    for turn in turns:
+        failure = _failed_repair(turn)
+        if failure is not None:
+            yield (
+                f"The {_what(turn)} of {turn.role} in round {turn.round} could not be read, and asking again failed "
+                f"({failure.kind}): {failure.message}"
+            )
+
+
+def _failed_repair(turn: Turn) -> Failure | None:
+    return next((result.failure for result in turn.repairs if result.failure), None) if turn.fault else None
+
+
+def _what(turn: Turn) -> str:
+    return "ranking" if turn.ballot else "stance"
 
 
 def _change(flip: Flip) -> str:
-    move = f"{flip.role}, round {flip.round}: from “{flip.before}” to “{flip.after}”"
+    move = f"{flip.role}, round {flip.round}: from “{flip.before.position}” to “{flip.after.position}”"
     if flip.evidence:
         return f"{move}, on new evidence: {', '.join(flip.evidence)}."
     return f"{move}. **Unexplained:** it names no evidence that was new to it."
 
 
 def _ranking(transcript: Transcript, names: Names, ballots: Sequence[Turn]) -> Table:
+    """Without a single ballot there is no count to show, and no order."""
     letters = ballots[0].ballot
     role_of = {letter: role for role, letter in names.letters.items()}
-    rows = tuple(
-        (_who(role_of[count.letter], names), str(count.points), str(count.firsts))
-        for count in borda(transcript, letters)
-    )
+    counts = borda(transcript, letters) if any(turn.ranking for turn in ballots) else []
+    rows = tuple((_who(role_of[count.letter], names), str(count.points), str(count.firsts)) for count in counts)
     lines = [
-        f"{turn.role} ranked: {', '.join(role_of[letter] for letter in turn.ranking)}."
-        for turn in ballots
-        if turn.ranking
+        f"Equal, with {group[0].points} point{'s' if group[0].points != 1 else ''} each: "
+        f"{', '.join(role_of[count.letter] for count in group)}."
+        for group in ties(counts)
     ]
-    lines += [f"{turn.role} did not rank." for turn in ballots if not turn.ranking]
-    lines += [_mending(turn) for turn in ballots if turn.fault or turn.repairs]
-    return Table(
-        "Ranking of the answers (Borda count)", ("Answer of", "Points", "First on ballots"), rows, tuple(lines)
-    )
+    for turn in ballots:
+        if turn.ranking:
+            lines.append(f"{turn.role} ranked: {', '.join(role_of[letter] for letter in turn.ranking)}.")
+        elif not turn.fault:
+            lines.append(f"{turn.role} {_DID_NOT_ANSWER}.")
+    lines += _mendings(ballots)
+    columns = ("Answer of", "Points", "First on ballots")
+    return Table("Ranking of the answers (Borda count)", columns, rows, tuple(lines))
 
 
 def _who(role: str, names: Names) -> str:
@@ -112,11 +189,13 @@ def _who(role: str, names: Names) -> str:
 
 
 def _end(ending: Ending) -> str:
-    saved = f" Calls saved: {ending.calls_saved}." if ending.why != "budget" else ""
-    return f"{ending.why.replace('_', ' ')}: {ending.sentence.rstrip('.')}.{saved}"
+    if ending.why == "budget":  # which one stands above the text
+        return f"budget: it was spent. Turns not taken: {ending.calls_saved}."
+    what = f"{ending.why.replace('_', ' ')}: {ending.sentence.rstrip('.')}."
+    return f"{what} Calls saved: {ending.calls_saved}." if ending.why != "cap" else what
 
 
-def _sources(ids: Sequence[str], transcript: Transcript) -> str:
+def sources(ids: Sequence[str], transcript: Transcript) -> str:
     """Evidence as citations that a reader can follow."""
     known = {item.id: item for item in transcript.evidence() if item.id}
     cited = [known[name] for name in ids if name in known]

@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from council.deliberation.flips import unexplained
 from council.deliberation.stance import folded
 from council.deliberation.transcript import Transcript, Turn
 
@@ -15,56 +16,81 @@ Why = Literal["unanimity", "no_new_information", "repeated_turn", "budget", "cap
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """Why the rounds ended, in a word and a sentence; `calls_saved` are turns that did not have to take place."""
+    """Why the rounds ended, in a word and a sentence; `calls_saved` are turns that did not take place."""
 
     why: Why
     sentence: str
     calls_saved: int = 0
 
 
-def reason_to_end(transcript: Transcript, roles: Sequence[str]) -> tuple[Why, str] | None:
-    """Why no further turn is needed, None while one is. Nothing ends before a devil's advocate has spoken."""
+def reason_to_end(
+    transcript: Transcript, roles: Sequence[str], *, evidence_round_due: bool = False
+) -> tuple[Why, str] | None:
+    """Why no further turn is needed, None while one is. Nothing ends before a devil's advocate has spoken.
+    `evidence_round_due`: the next round asks for evidence where positions differ, so that nothing else ends a dispute."""
     turns = transcript.turns()
     if not any(turn.advocate and turn.result.failure is None for turn in turns):
         return None
     if is_unanimous(transcript, roles):
         return "unanimity", f"all {len(roles)} members hold the same position, and each names evidence for it"
-    repeated = _repeated(turns)
-    if repeated is not None:
-        return "repeated_turn", f"{repeated.role} said in round {repeated.round} what it had said before, word for word"
+    if evidence_round_due and disagree(transcript):
+        return None
+    if _all_repeat(turns, roles):
+        who = "every member" if len(roles) > 1 else roles[0]
+        return "repeated_turn", f"in round {turns[-1].round} {who} said what it had said before, word for word"
     if _brought_nothing(transcript, roles):
-        return (
-            "no_new_information",
-            f"round {turns[-1].round} brought no new evidence and moved no position",
-        )
+        what = f"round {turns[-1].round} brought no new evidence and moved no position"
+        return "no_new_information", "; ".join(filter(None, (what, still_open(transcript))))
     return None
 
 
 def agree(transcript: Transcript, roles: Sequence[str]) -> bool:
-    """True when every member stated the same position last."""
+    """True when every member stated the same position in its last turn; one alone agrees with nobody."""
     stances = [transcript.last_stances().get(role) for role in roles]
     stated = [stance for stance in stances if stance is not None]
-    return len(stated) == len(roles) and len({stance.key for stance in stated}) == 1
+    return len(stated) == len(roles) > 1 and len({stance.key for stance in stated}) == 1
+
+
+def disagree(transcript: Transcript) -> bool:
+    """True when two members hold different positions, stated in whichever round."""
+    return _different(transcript) > 1
+
+
+def still_open(transcript: Transcript) -> str:
+    """Words for a dispute that was not settled, empty without one."""
+    return f"{_different(transcript)} positions are still open" if disagree(transcript) else ""
+
+
+def _different(transcript: Transcript) -> int:
+    return len({held.stance.key for held in transcript.positions().values()})
 
 
 def is_unanimous(transcript: Transcript, roles: Sequence[str]) -> bool:
-    """`agree`, and each names evidence."""
+    """`agree`, each names evidence, and nobody came to it by a change that new evidence does not explain: that would be
+    conformity."""
     stances = transcript.last_stances()
-    return agree(transcript, roles) and all(stance is not None and stance.evidence for stance in stances.values())
+    sourced = all(stance is not None and stance.evidence for stance in stances.values())
+    return agree(transcript, roles) and sourced and not unexplained(transcript)
 
 
-def _repeated(turns: Sequence[Turn]) -> Turn | None:
-    """The first turn in which an agent only repeats itself, words, position and evidence."""
+def _all_repeat(turns: Sequence[Turn], roles: Sequence[str]) -> bool:
+    """True after a whole round in which all who answered repeated themselves, words, position and evidence. A turn of
+    nothing but its block repeats no words: it keeps its position, as it was asked to."""
     said: dict[str, set[str]] = {}
+    repeats: dict[str, bool] = {}
+    last_round = max((turn.round for turn in turns), default=0)
     for turn in turns:
         if turn.result.failure is not None:
             continue
+        text = folded(turn.result.text)
         stance = turn.stance
-        text = "\n".join([folded(turn.result.text), stance.key if stance else "", *(stance.evidence if stance else ())])
-        if text in said.setdefault(turn.role, set()):
-            return turn
-        said[turn.role].add(text)
-    return None
+        whole = "\n".join([text, stance.key if stance else "", *(sorted(stance.evidence) if stance else ())])
+        if turn.round == last_round:
+            spoke = stance is None or text != stance.key
+            repeats[turn.role] = spoke and whole in said.get(turn.role, set())
+        said.setdefault(turn.role, set()).add(whole)
+    spoken = {turn.role for turn in turns if turn.round == last_round}
+    return spoken == set(roles) and bool(repeats) and all(repeats.values())
 
 
 def _brought_nothing(transcript: Transcript, roles: Sequence[str]) -> bool:

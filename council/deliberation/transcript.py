@@ -65,6 +65,15 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
+class Held:
+    """A position as an agent stated it last, in `round`; `restated` False: it was asked again since and stated none."""
+
+    stance: Stance
+    round: int
+    restated: bool
+
+
+@dataclass(frozen=True)
 class Closing:
     """A closing call: of the chair or, where that failed, of the next member. `repairs`: the calls that a reply without an
     answer took."""
@@ -96,6 +105,16 @@ class Transcript:
     def last_stances(self) -> dict[str, Stance | None]:
         """By role, what each agent that answered held in its last turn that asks for it; None: not stated."""
         return {turn.role: turn.stance for turn in self.turns() if turn.result.failure is None and not turn.ballot}
+
+    def positions(self) -> dict[str, Held]:
+        """By role, what each agent stated last: a position stays until the agent states another."""
+        held: dict[str, Held] = {}
+        for turn in self.turns():
+            if turn.stance is not None:
+                held[turn.role] = Held(turn.stance, turn.round, restated=True)
+            elif turn.role in held and not turn.ballot:
+                held[turn.role] = Held(held[turn.role].stance, held[turn.role].round, restated=False)
+        return held
 
     def next_id(self) -> str:
         return f"E{sum(bool(item.id) for item in self.evidence()) + 1}"

@@ -55,8 +55,8 @@ def extract_block(reply: str, keys: Collection[str], tag: str = BLOCK_TAG) -> Ex
 
 
 def without_thoughts(reply: str) -> str:
-    """What a reply says once the model has thought: no `<think>` element, and nothing before a `</think>` that was never
-    opened (some servers open it in the prompt)."""
+    """What a reply says once the model has thought: no `<think>` element that begins it or a line of its prose, and nothing
+    before a `</think>` that was never opened (some servers open it in the prompt)."""
     return _without_thoughts(reply)[0]
 
 
@@ -64,8 +64,11 @@ def without_thoughts(reply: str) -> str:
 
 _OPENING = re.compile(rf"[{BLANK}]*<(?:think|thinking|reasoning)>", re.IGNORECASE)
 _CLOSING = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
-# A closing tag inside a text of JSON is followed by more of that text on its line.
-_LONE_CLOSING = re.compile(rf"{_CLOSING.pattern}[ \t]*(?=\r?\n|[{{`]|\Z)", re.IGNORECASE)
+# A closing tag inside a text of JSON is followed by more of that text on its line; one that is quoted is spoken of.
+_LONE_CLOSING = re.compile(rf"(?<![`\"'“‘]){_CLOSING.pattern}[ \t]*(?=\r?\n|[{{`]|\Z)", re.IGNORECASE)
+_BETWEEN = re.compile(
+    rf"^[ \t]*<(think|thinking|reasoning)>.*?</\1>[{BLANK}]*", re.IGNORECASE | re.DOTALL | re.MULTILINE
+)
 
 
 def _without_thoughts(reply: str) -> tuple[str, bool]:
@@ -76,9 +79,24 @@ def _without_thoughts(reply: str) -> tuple[str, bool]:
             return "", True
         at = closing.end()
     body = reply[at:].strip(BLANK)
-    closings = () if body.startswith("{") else tuple(_LONE_CLOSING.finditer(body))
-    rest = body[closings[-1].end() :].strip(BLANK) if closings else body
-    return rest, bool(at or closings)
+    if body.startswith("{"):
+        return body, bool(at)
+    said = _without_elements(body)
+    closings = tuple(_LONE_CLOSING.finditer(said))
+    rest = said[closings[-1].end() :].strip(BLANK) if closings else said
+    return rest, bool(at or closings or said != body)
+
+
+def _without_elements(body: str) -> str:
+    """The body without the thoughts between its paragraphs; what stands in a fence is shown, not thought."""
+    if "</" not in body:
+        return body
+    fences = list(_fences(body))
+
+    def keep(found: re.Match[str]) -> str:
+        return found[0] if any(fence.start < found.start() < fence.end for fence in fences) else ""
+
+    return _BETWEEN.sub(keep, body).strip(BLANK)
 
 
 # ── one object ───────────────────────────────────────────────────────────────────────────────────────────────────────

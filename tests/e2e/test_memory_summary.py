@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -66,8 +67,8 @@ def test_older_tasks_become_one_summary_that_the_next_task_is_told(
     run_task(home, env, 11)
     asked = [request for request in fake.requests if is_summary(request)]
     assert len(asked) == 1
-    assert "Engine 5\n" in asked[0].texts[0]
-    assert "Engine 6\n" not in asked[0].texts[0]
+    assert "Engine 8\n" in asked[0].texts[0]
+    assert "Engine 9\n" not in asked[0].texts[0]
     assert receipts(home)[0]["calls"] == 5
     assert [memory_of(home, role).summary.text for role in ROLES] == [AS_KEPT] * 3
     before = len(fake.requests)
@@ -75,8 +76,8 @@ def test_older_tasks_become_one_summary_that_the_next_task_is_told(
     assert not [request for request in fake.requests[before:] if is_summary(request)]
     told = fake.requests[before].texts[0].split("# The task", 1)[0]
     assert f"- Older tasks, in short: {AS_KEPT}" in told
-    assert "Engine 6 (succeeded)" in told
-    assert "Engine 5 (succeeded)" not in told
+    assert "Engine 9 (succeeded)" in told
+    assert "Engine 8 (succeeded)" not in told
     assert len(told) < DIGEST_TOKENS * 3 + 200
 
 
@@ -99,7 +100,35 @@ def test_a_summary_that_does_not_come_changes_nothing_and_is_said(
     before = len(fake.requests)
     page = run_task(home, env, 12)
     assert not [request for request in fake.requests[before:] if is_summary(request)]  # not again with every task
-    assert "Engine 6 (succeeded)" in fake.requests[before].texts[0]
+    for number in range(1, 11):
+        assert f"Engine {number} (succeeded)" in fake.requests[before].texts[0]
+
+
+def test_every_task_is_in_the_digest_or_in_the_summary_with_a_summary_every_fourth_task(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    answer = "The archive needs an engine that outlives its vendor. " * 11  # as long as what is kept of an answer
+    summarised: list[int] = []
+
+    def reply(request: RecordedRequest) -> FakeReply:
+        if not is_summary(request):
+            return text(answer)
+        held = re.findall(r"(?:engine number |\[)(\d+)", request.texts[0])
+        return text(f"Of {' '.join(f'[{number}]' for number in held)}.")
+
+    fake.reply = reply
+    for number in range(1, 13):
+        before = len(fake.requests)
+        run_task(home, env, number)
+        asked = fake.requests[before:]
+        summarised += [number for request in asked if is_summary(request)]
+        told = asked[0].texts[0].split("# The task", 1)[0]
+        assert len(told) <= DIGEST_TOKENS * 3 + 200
+        for earlier in range(1, number):
+            assert f"engine number {earlier} (succeeded)" in told or f"[{earlier}]" in told
+        if number > 1:
+            assert f"engine number {number - 1} (succeeded)\n  The council answered: {answer[:500]}" in told
+    assert summarised == [7, 11]
 
 
 def test_a_task_that_is_forgotten_takes_the_summary_with_it(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from council.commands.models import MAX_AGENTS
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, slow, text
 from tests.harness import Daemon, command, drop_command, receipts, run_cli
 
@@ -73,6 +74,10 @@ def section(page: str, heading: str) -> str:
     return page.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
 
 
+def dissent_of(page: str) -> str:
+    return page.split("### Dissent\n", 1)[1].split("\n### ", 1)[0]
+
+
 # ── stances ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -81,8 +86,8 @@ def test_a_stance_stands_in_a_table_and_not_in_the_speech(home: Path, fake: Fake
     page = run_once(home, env, max_rounds=1)
     assert len(fake.requests) == 4
     assert "| Buy a disk. | COORDINATOR, STRATEGIST, AUDITOR | 0.80, 0.80, 0.80 | [E1 a.md:1-2](../a.md#L1) |" in page
-    row = "| 1 | STRATEGIST | Buy a disk. | 0.80 | [E1 a.md:1-2](../a.md#L1) | a new measurement |"
-    assert row in section(page, "Stances, round by round")
+    assert "Stances, round by round" not in page  # one round: it would say the same again
+    assert "| a new measurement |" in section(page, "Positions")
     assert "The STRATEGIST has read." in page
     assert "would_change" not in page
     strategist = next(request for request in fake.requests if role_of(request) == "STRATEGIST")
@@ -115,7 +120,7 @@ def test_an_evidence_id_that_was_never_issued_is_asked_for_again(
     assert len(repair.texts) <= 3
     assert len(fake.requests) == 5
     assert "| Wait. | AUDITOR | 0.50 | [E1 a.md:1-2](../a.md#L1) |" in page
-    assert "AUDITOR, round 1: the stance was mended in 1 repair turn." in page
+    assert "- Mended to be read: AUDITOR, round 1 (1 repair turn)." in page
     assert front_matter(page)["calls"] == 5
     assert front_matter(page)["status"] == "succeeded"
 
@@ -169,6 +174,7 @@ def test_a_unanimous_triad_ends_after_its_auditor_and_says_what_it_saved(
     assert front_matter(page)["stopped"] == "unanimity"
     assert front_matter(page)["calls_saved"] == 6
     assert front_matter(page)["status"] == "succeeded"
+    assert "> **Succeeded.** COORDINATOR, STRATEGIST and AUDITOR answered in 1 turn each." in page
     assert "Calls saved: 6." in section(page, "How the rounds ended")
 
 
@@ -194,21 +200,161 @@ def test_agreement_does_not_end_the_rounds_without_evidence_or_before_the_audito
     fake.reply = council_says(say)
     page = run_once(home, env, code=7 if evidence else 0, max_rounds=2, early_stop=True)
     assert len(fake.requests) == 7
-    assert front_matter(page)["stopped"] == ("cap" if evidence else "no_new_information")
+    assert front_matter(page)["stopped"] == "cap"
+    assert front_matter(page)["calls_saved"] == 0
+    assert "all 2 rounds took place" in section(page, "How the rounds ended")
 
 
-def test_a_repeated_turn_ends_the_rounds_once_the_auditor_has_spoken(
-    home: Path, fake: FakeGemini, env: dict[str, str]
+@pytest.mark.parametrize("repeats", [("COORDINATOR",), ROLES], ids=["one", "all"])
+def test_turns_that_are_repeated_end_the_rounds_where_nobody_says_anything_else(
+    home: Path, fake: FakeGemini, env: dict[str, str], repeats: tuple[str, ...]
 ) -> None:
     def say(role: str, request: RecordedRequest) -> str:
-        return "As I said:  buy a disk" if role == "COORDINATOR" else f"{role} in round {round_of(request)}"
+        return "As I said:  buy a disk" if role in repeats else f"{role} in round {round_of(request)}"
 
     fake.reply = council_says(say)
     page = run_once(home, env, max_rounds=3, early_stop=True)
-    assert [role_of(request) for request in fake.requests] == [*ROLES, "COORDINATOR", "COORDINATOR"]
+    assert front_matter(page)["stopped"] == ("repeated_turn" if repeats == ROLES else "cap")
+    assert front_matter(page)["calls_saved"] == (3 if repeats == ROLES else 0)
+    assert len(fake.requests) == (7 if repeats == ROLES else 10)
+    assert ("in round 2 every member said what it had said before" in page) == (repeats == ROLES)
+
+
+def test_a_dispute_in_which_nobody_moves_ends_after_its_evidence_round(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = council_says(lambda role, request: stance(f"The {role[:4].lower()} way.", "E1", words="As ever."))
+    page = run_once(home, env, max_rounds=5, protocol="independent")
+    asked = [round_of(request) for request in fake.requests if "You disagree" in request.texts[-1]]
+    assert asked == [3, 3, 3]
     assert front_matter(page)["stopped"] == "repeated_turn"
-    assert front_matter(page)["calls_saved"] == 5
-    assert "COORDINATOR said in round 2 what it had said before" in page
+    assert front_matter(page)["rounds"] == 3
+    assert front_matter(page)["calls_saved"] == 6
+    assert section(page, "Stances, round by round").count("| as before | 0.80 |  |  |") == 6
+
+
+def test_a_position_that_is_not_stated_again_stays_and_stands_as_dissent_with_its_source(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    def say(role: str, request: RecordedRequest) -> str:
+        words = f"{role} {round_of(request)}"
+        if role == "AUDITOR":
+            return stance("The disk is full in a month.", "E1", words=words) if round_of(request) == 1 else words
+        return stance("The disk is large enough.", confidence=0.97, words=words)
+
+    record = {"answer": "Keep the disk.", "claims": [], "confidence": 0.9}
+    fake.reply = council_says(say, closing=json.dumps(record))
+    page = run_once(home, env, max_rounds=2)
+    positions = section(page, "Positions")
+    assert "| The disk is full in a month. | AUDITOR (in round 1) | 0.80 | [E1 a.md:1-2](../a.md#L1) |" in positions
+    dissent = dissent_of(page)
+    assert "AUDITOR (in round 1), left out by the writer: The disk is full in a month." in dissent
+    assert "[E1 a.md:1-2](../a.md#L1)" in dissent
+    assert "None was put on record" not in page
+
+
+@pytest.mark.parametrize("held_by", ["AUDITOR", "the Auditor", "member {letter}"])
+def test_a_dissent_that_the_writer_names_with_its_source_is_not_added_again(
+    home: Path, fake: FakeGemini, env: dict[str, str], held_by: str
+) -> None:
+    def say(role: str, request: RecordedRequest) -> str:
+        return stance("Full in a month." if role == "AUDITOR" else "Large enough.", "E1", words=f"{role} speaks.")
+
+    def reply(request: RecordedRequest) -> FakeReply:
+        if not is_closing(request):
+            return text(say(role_of(request), request))
+        letter = re.search(r"\*\*Member ([ABC]):\*\*\n<<DATA[^\n]*>>\n[^<]*Full in a month", request.texts[1])
+        assert letter is not None
+        part = {"view": "It fills up.", "held_by": held_by.format(letter=letter[1]), "evidence": ["E1"]}
+        return text(json.dumps({"answer": "Keep it.", "claims": [], "dissent": [part], "confidence": 0.9}))
+
+    fake.reply = reply
+    page = run_once(home, env, max_rounds=1, protocol="independent")
+    assert "It fills up." in dissent_of(page)
+    assert "left out by the writer" not in page
+
+
+def test_who_holds_a_position_is_credited_with_its_own_sources_alone(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = council_says(lambda role, request: stance("Wait.", *(["E1"] if role == "AUDITOR" else [])))
+    page = run_once(home, env, max_rounds=1)
+    cell = "COORDINATOR, STRATEGIST: none named; AUDITOR: [E1 a.md:1-2](../a.md#L1)"
+    assert f"| Wait. | COORDINATOR, STRATEGIST, AUDITOR | 0.80, 0.80, 0.80 | {cell} |" in section(page, "Positions")
+
+
+# ── what a turn is ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_thoughts_reach_nobody_and_no_file(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    def say(role: str, request: RecordedRequest) -> str:
+        if role == "STRATEGIST":
+            return "<think>QUARK one</think>\nWords alone."
+        if role == "AUDITOR":
+            return "<think>QUARK two, and it never stopped"
+        return "<thinking>QUARK three</thinking>\n" + stance(
+            "Wait.", "E1", words="So.\n<think>QUARK four</think>\nYes."
+        )
+
+    fake.reply = council_says(say, closing="<think>QUARK five</think>The decision.")
+    page = run_once(home, env, code=7, max_rounds=2)
+    assert not [path for path in home.rglob("*") if path.is_file() and b"QUARK" in path.read_bytes()]
+    assert all("QUARK" not in json.dumps(request.body) for request in fake.requests)
+    assert "Words alone." in page
+    assert "Mended to be read: COORDINATOR, rounds 1 and 2 (thoughts left out)." in page
+    assert "No answer from AUDITOR in rounds 1 and 2 (empty): " in page
+    assert "held nothing but thoughts" in page
+    assert "The decision." in section(page, "Decision")
+
+
+def test_a_chair_that_only_thinks_is_stood_in_for(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    def reply(request: RecordedRequest) -> FakeReply:
+        if not is_closing(request):
+            return text("Words.")
+        return text("<think>Hm." if role_of(request) == "COORDINATOR" else "Use a second disk.")
+
+    fake.reply = reply
+    page = run_once(home, env, code=7, max_rounds=1)
+    assert "Use a second disk." in section(page, "Decision")
+    assert "The closing call of COORDINATOR failed (empty)" in page
+
+
+def test_a_block_that_is_quoted_amid_the_words_is_nobodys_stance(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    request_line = "[ORCHESTRATOR_REQUEST: READ_FILE(b.md)]"
+    (home / "b.md").write_text("what more there is\n")
+
+    def say(role: str, request: RecordedRequest) -> str:
+        block = stance("Buy a disk.", "E7" if role == "AUDITOR" else "E1", words="I looked.")
+        if role == "COORDINATOR":
+            return f"{block}\n\n{request_line}"
+        return f"It says:\n{block}\nI disagree, and state nothing."
+
+    fake.reply = council_says(say)
+    page = run_once(home, env, max_rounds=1)
+    assert len(fake.requests) == 4
+    assert "| Buy a disk. | COORDINATOR |" in section(page, "Positions")
+    assert "| position not stated | STRATEGIST, AUDITOR |" in section(page, "Positions")
+    assert "Provided `b.md` lines 1-1 of 1 to the council" in page
+
+
+def test_a_repair_turn_that_fails_is_said_above_the_text_with_the_real_error(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    def say(role: str, request: RecordedRequest) -> str | FakeReply:
+        if "cannot be used as it stands" in request.texts[-1]:
+            return error(500, "INTERNAL", message="the machine room is on fire")
+        return stance("Wait.", "E7" if role == "AUDITOR" else "E1")
+
+    fake.reply = council_says(say)
+    page = run_once(home, env, code=7, max_rounds=1)
+    above = page.split("\n## ", 1)[0]
+    assert "The stance of AUDITOR in round 1 could not be read, and asking again failed (server)" in above
+    assert "the machine room is on fire" in above
+    assert front_matter(page)["status"] == "degraded"
+    assert front_matter(page)["tokens_in"] == "at least 48"
+    assert front_matter(page)["calls"] == 5
 
 
 def test_a_contested_task_runs_to_its_cap(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
@@ -251,6 +397,24 @@ def test_a_blind_round_is_asked_at_once_and_nobody_hears_another(
     assert all(len(request.texts) <= 3 for request in fake.requests)
     places = [page.index(f"Spoken blind by the {role}.") for role in ROLES]
     assert places == sorted(places)
+
+
+def test_the_largest_council_is_asked_at_once(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    agents = [f"MEMBER{letter}" for letter in "ABCDEFGHI"]
+    persona = (home / "personas" / "strategist.md").read_text()
+    for role in agents:
+        mine = persona.replace("STRATEGIST", role).replace("id: strategist", f"id: {role.lower()}")
+        (home / "personas" / f"{role.lower()}.md").write_text(mine)
+    together = threading.Barrier(MAX_AGENTS, timeout=30)
+
+    def say(role: str, request: RecordedRequest) -> str:
+        together.wait()
+        return f"{role} has waited for all others."
+
+    fake.reply = council_says(say)
+    page = run_once(home, env, max_rounds=1, protocol="independent", agents=agents)
+    assert front_matter(page)["status"] == "succeeded"
+    assert len(fake.requests) == MAX_AGENTS + 1
 
 
 def test_peers_are_letters_and_no_role_is_told(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
@@ -304,7 +468,7 @@ def test_a_unanimous_independent_council_ends_with_its_devils_advocate(
 
 def test_the_devils_advocate_rotates(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
     fake.reply = council_says(lambda role, request: f"{role} {round_of(request)} {len(request.texts)}")
-    run_once(home, env, max_rounds=6, protocol="independent", early_stop=False)
+    run_once(home, env, max_rounds=4, protocol="independent", early_stop=False)
     advocates = [role_of(request) for request in fake.requests if "the devil's advocate:" in request.texts[-1]]
     assert sorted(advocates) == sorted(ROLES)
 
@@ -363,7 +527,10 @@ def test_an_agent_that_times_out_degrades_the_run_and_the_others_go_on(
     fake.reply = council_says(lambda role, request: slow(30) if role == "STRATEGIST" else f"{role} {round_of(request)}")
     page = run_once(home, {**env, "COUNCIL_REQUEST_TIMEOUT_S": "1"}, code=7, max_rounds=2, protocol="independent")
     assert front_matter(page)["status"] == "degraded"
-    assert "STRATEGIST did not answer in round 1 (timeout)" in page
+    above = page.split("\n## ", 1)[0]
+    assert "Answered: COORDINATOR in 2 turns; STRATEGIST in 0 of 2 turns; AUDITOR in 2 turns." in above
+    assert above.count("timeout") == 1
+    assert "No answer from STRATEGIST in rounds 1 and 2 (timeout): " in above
     assert "COORDINATOR 2" in page
     assert "## Decision" in page
 
@@ -432,7 +599,7 @@ def test_a_budget_spent_in_a_blind_round_still_yields_an_answer(
 
 
 def letters_of(request: RecordedRequest) -> dict[str, str]:
-    """Who stands behind each letter, from the words each one says."""
+    """Who stands behind each letter, by the name backwards that each one says: a role would be hidden."""
     return {
         role: letter
         for letter, role in re.findall(r"\*\*Member ([ABC]):\*\*\n<<DATA[^\n]*>>\nanswer of (\w+)", request.texts[1])
@@ -454,9 +621,9 @@ def test_answers_are_ranked_without_names_and_counted_by_code(
 
     def say(role: str, request: RecordedRequest) -> str:
         if len(request.texts) == 2:
-            return stance(f"The {role.lower()} way.", "E1", words=f"answer of {role.lower()}")
+            return stance(f"The {role.lower()} way.", "E1", words=f"answer of {role.lower()[::-1]}")
         letters = letters_of(request)
-        return ranking([letters[name] for name in ballots[role]])
+        return ranking([letters[name[::-1]] for name in ballots[role]])
 
     fake.reply = council_says(say)
     page = run_once(home, env, protocol="review")
@@ -466,7 +633,7 @@ def test_answers_are_ranked_without_names_and_counted_by_code(
     assert rows == [("STRATEGIST", "5", "2"), ("AUDITOR", "3", "1"), ("COORDINATOR", "1", "0")]
     closing = fake.requests[-1]
     assert role_of(closing) == "COORDINATOR"
-    assert re.search(r"Borda count: Member [ABC] 5 points, Member [ABC] 3 points", closing.texts[-1])
+    assert re.search(r"Borda count over 3 ballots: Member [ABC] 5 points, Member [ABC] 3 points", closing.texts[-1])
     assert "| The auditor way. | AUDITOR |" in page
 
 
@@ -483,7 +650,38 @@ def test_a_ballot_that_misses_an_answer_is_asked_for_again(home: Path, fake: Fak
     assert len(fake.requests) == 9
     counted = section(page, "Ranking of the answers (Borda count)")
     assert re.findall(r"\(Member ([ABC])\) \| (\d) \|", counted) == [("C", "4"), ("B", "3"), ("A", "2")]
-    assert "COORDINATOR, round 2: the ranking was mended in 1 repair turn." in counted
+    assert "Mended to be read: COORDINATOR and AUDITOR, round 2 (1 repair turn)." in counted
+
+
+def test_a_review_in_which_no_ballot_can_be_read_counts_nothing_and_says_so(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = council_says(lambda role, request: f"{role} would rather not.")
+    page = run_once(home, env, code=7, protocol="review")
+    assert front_matter(page)["status"] == "degraded"
+    assert "No member's ranking could be read" in page.split("\n## ", 1)[0]
+    counted = section(page, "Ranking of the answers (Borda count)")
+    assert "Points" not in counted
+    assert counted.count("could not be read after 2 repair turns") == 3
+    assert "no ranking could be read" in fake.requests[-1].texts[-1]
+
+
+def test_ballots_that_a_budget_cut_short_are_counted_for_the_chair_and_ties_are_said(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    def say(role: str, request: RecordedRequest) -> str:
+        return f"{role} answers." if len(request.texts) == 2 else ranking("ABC" if role == "COORDINATOR" else "BAC")
+
+    fake.reply = council_says(say)
+    page = run_once(home, env, code=7, protocol="review", budget={"max_calls": 6})
+    assert (
+        "Borda count over 2 ballots: Member A 3 points, Member B 3 points, Member C 0 points."
+        in (fake.requests[-1].texts[-1])
+    )
+    assert "Members A and B are equal." in fake.requests[-1].texts[-1]
+    assert "Equal, with 3 points each: " in section(page, "Ranking of the answers (Borda count)")
+    assert front_matter(page)["calls_saved"] == 1
+    assert "Turns not taken: 1." in section(page, "How the rounds ended")
 
 
 # ── who takes part ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -549,6 +747,8 @@ def test_when_every_closing_call_fails_nothing_claims_a_synthesis(
     assert [role_of(request) for request in fake.requests if is_closing(request)] == list(ROLES)
     assert front_matter(page)["status"] == "degraded"
     assert "## No decision" in page
+    assert page.count("fake failure 500") == 1
+    assert "The closing calls of COORDINATOR, STRATEGIST and AUDITOR failed (server): " in page
     assert "Synthesis" not in page
     assert "## Decision" not in page
     [receipt] = receipts(home)

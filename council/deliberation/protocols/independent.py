@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from council.deliberation.duties import answer_blind, criticise, settle_by_evidence, speak_for_the_other_side
-from council.deliberation.stopping import agree
+from council.deliberation.stopping import disagree
 
 if TYPE_CHECKING:
     from council.deliberation.deliberate import Deliberation, Member
@@ -24,13 +24,13 @@ async def deliberate(council: Deliberation) -> None:
     critiqued = False  # the round before was a critique
     for round_no in range(2, council.max_rounds + 1):
         council.open_round(round_no, members)
-        if critiqued and not agree(council.transcript, council.roles):
+        if critiqued and disagree(council.transcript):
             await _evidence_round(council, round_no)
             critiqued = False
         else:
             await _critique_round(council, round_no, members[(first + critiques) % len(members)])
             critiqued, critiques = True, critiques + 1
-        if council.may_end():
+        if council.may_end(evidence_round_due=critiqued):
             return
 
 
@@ -38,7 +38,7 @@ async def _critique_round(council: Deliberation, round_no: int, advocate: Member
     """The devil's advocate, then all others at once, unless nothing is left to say after him."""
     duty = speak_for_the_other_side(advocate.role, round_no, council.max_rounds, council.names)
     await council.speak(advocate, round_no, duty)
-    if council.may_end():
+    if council.may_end(evidence_round_due=True):
         return
     others = [member for member in council.members if member is not advocate]
     await council.speak_at_once(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from council.deliberation.duties import answer_blind, rank
-from council.deliberation.ranking import borda, count_in_words
+from council.deliberation.ranking import count_in_words
 
 if TYPE_CHECKING:
     from council.deliberation.deliberate import Deliberation
@@ -22,5 +22,7 @@ async def deliberate(council: Deliberation) -> None:
         return
     letters = tuple(sorted(council.names.letters[role] for role in answered))
     council.open_round(2, council.members)
-    await council.speak_at_once(council.members, 2, lambda member: rank(member.role, letters))
-    council.closing_note = count_in_words(borda(council.transcript, letters))
+    try:
+        await council.speak_at_once(council.members, 2, lambda member: rank(member.role, letters))
+    finally:  # a budget that is spent amid the ranking leaves the ballots that there are
+        council.closing_note = count_in_words(council.transcript, letters)

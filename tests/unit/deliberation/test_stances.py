@@ -50,13 +50,17 @@ def block(**keys: object) -> str:
     [
         {"position": " . "},
         {"position": ""},
+        {"position": "…"},
+        {"position": "?"},
+        {"position": "Position not stated."},
         {"position": "x" * 401},
         {"confidence": 1.01},
         {"confidence": "0.5"},
         {"confidence": True},
         {"evidence": "E1"},
         {"evidence": ["E2"]},
-        {"evidence": ["[E1: a.md:1]"]},
+        {"evidence": ["E2: a.md:1"]},
+        {"evidence": ["a.md:1"]},
         {"mood": "good"},
     ],
     ids=str,
@@ -66,6 +70,13 @@ def test_a_stance_that_does_not_fit_is_a_problem_and_no_stance(keys: dict[str, o
     assert parsed.found
     assert parsed.value is None
     assert parsed.problems
+
+
+@pytest.mark.parametrize("name", ["E1", "e1", "E1: a.md:2", "[E1: docs/a.md:2-9]", "[E1]", " E1 "])
+def test_evidence_may_be_named_as_it_is_cited(name: str) -> None:
+    parsed = parse_block(block(evidence=[name, "E1"]), Stance, complete=True, check=only_issued(["E1"]))
+    assert parsed.value is not None
+    assert parsed.value.evidence == ("E1",)
 
 
 def test_the_words_of_a_turn_are_never_taken_for_a_stance() -> None:
@@ -102,7 +113,7 @@ def test_a_turn_without_a_stance_is_no_change_of_mind() -> None:
         turn("A_ROLE", 1, stance("Yes")), turn("A_ROLE", 2), evidence("E2", 2), turn("A_ROLE", 3, stance("No", "E2"))
     )
     [flip] = flips(said)
-    assert (flip.round, flip.before, flip.after, flip.evidence) == (3, "Yes", "No", ("E2",))
+    assert (flip.round, flip.before.position, flip.after.position, flip.evidence) == (3, "Yes", "No", ("E2",))
 
 
 # ── ends ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -141,16 +152,57 @@ def test_a_round_without_news_ends_the_rounds_and_one_with_news_does_not() -> No
     assert reason_to_end(asked, ROLES) is None
 
 
-def test_a_repeated_turn_is_the_same_agents_with_the_same_stance() -> None:
-    auditor = turn("AUDITOR", 1)
-    same = transcript(auditor, turn("A_ROLE", 1, words="Buy a disk"), turn("A_ROLE", 2, words="buy  a disk."))
-    assert reason_to_end(same, ROLES)[0] == "repeated_turn"  # type: ignore[index]
-    others = transcript(auditor, turn("A_ROLE", 1, words="Buy"), turn("B_ROLE", 1, words="Buy"))
-    assert reason_to_end(others, ROLES) is None
-    moved = transcript(
-        auditor, turn("A_ROLE", 1, stance("Yes"), words="Buy"), turn("A_ROLE", 2, stance("No"), words="Buy")
-    )
+def test_repeated_turns_end_the_rounds_only_where_everybody_repeats_itself() -> None:
+    first = [turn(role, 1, words="Buy a disk") for role in ROLES]
+    again = [turn(role, 2, words="buy  a disk.") for role in ROLES]
+    assert reason_to_end(transcript(*first, *again), ROLES)[0] == "repeated_turn"  # type: ignore[index]
+    assert reason_to_end(transcript(*first, *again[:2]), ROLES) is None
+    assert reason_to_end(transcript(*first, *again[:2], turn("AUDITOR", 2, words="Wait")), ROLES) is None
+    failed = transcript(*first, *again[1:], turn("A_ROLE", 2, fails=True))
+    assert reason_to_end(failed, ROLES)[0] == "repeated_turn"  # type: ignore[index]
+    yes, no = stance("Yes"), stance("No")
+    moved = transcript(*a_round(1, yes, yes, yes, words="Buy"), *a_round(2, yes, yes, no, words="Buy"))
     assert reason_to_end(moved, ROLES) is None
+
+
+def test_turns_of_nothing_but_a_kept_position_are_no_repeated_turns() -> None:
+    held = [stance("Yes", "E1"), stance("No", "E1"), stance("Perhaps", "E1")]
+    kept = [
+        turn(role, number, each, each.position) for number in (1, 2) for role, each in zip(ROLES, held, strict=True)
+    ]
+    assert reason_to_end(transcript(*kept, evidence("E2", 2)), ROLES) is None
+
+
+def test_a_dispute_is_not_over_before_its_evidence_round() -> None:
+    held = [stance("Yes", "E1"), stance("No", "E1"), stance("No", "E1")]
+    said = transcript(*a_round(1, *held, words="Same."), *a_round(2, *held, words="Same."))
+    assert reason_to_end(said, ROLES, evidence_round_due=True) is None
+    assert reason_to_end(said, ROLES) is not None
+    yes = stance("Yes", "E1")
+    agreed = transcript(*a_round(1, yes, yes, yes))
+    assert reason_to_end(agreed, ROLES, evidence_round_due=True)[0] == "unanimity"  # type: ignore[index]
+
+
+def test_a_unanimity_that_an_unexplained_change_brought_ends_nothing() -> None:
+    yes, no = stance("Yes", "E1"), stance("No", "E1")
+    gave_in = [*a_round(1, yes, yes, no), *a_round(2, yes, yes, yes)]
+    assert reason_to_end(transcript(*gave_in), ROLES) is None
+    by_evidence = [*a_round(1, yes, yes, no), evidence("E2", 1), *a_round(2, yes, yes, stance("Yes", "E2"))]
+    assert reason_to_end(transcript(*by_evidence), ROLES)[0] == "unanimity"  # type: ignore[index]
+    later = [*gave_in, evidence("E2", 2), *a_round(3, yes, yes, stance("Yes", "E2"))]
+    assert reason_to_end(transcript(*later), ROLES)[0] == "unanimity"  # type: ignore[index]
+
+
+def test_one_member_alone_is_no_unanimity() -> None:
+    alone = transcript(turn("AUDITOR", 1, stance("Yes", "E1")))
+    assert reason_to_end(alone, ("AUDITOR",)) is None
+
+
+def test_a_position_stays_with_its_round_until_another_is_stated() -> None:
+    yes, no = stance("Yes", "E1"), stance("No", "E1")
+    said = transcript(*a_round(1, yes, no, None), *a_round(2, None, yes, None), turn("B_ROLE", 3, fails=True))
+    held = {role: (each.stance.position, each.round, each.restated) for role, each in said.positions().items()}
+    assert held == {"A_ROLE": ("Yes", 1, False), "B_ROLE": ("Yes", 2, False)}
 
 
 def test_members_agree_when_all_stated_the_same_last() -> None:
@@ -164,10 +216,23 @@ def test_members_agree_when_all_stated_the_same_last() -> None:
 
 def test_a_colleagues_role_is_hidden_where_it_is_spelled_out() -> None:
     names = Names({"AUDITOR": "B", "A_ROLE": "A"})
-    assert names.text("As the AUDITOR and A_ROLE: the auditor's AUDITORIUM.") == (
-        "As the Member B and Member A: the auditor's AUDITORIUM."
+    assert names.text("As the AUDITOR and A_ROLE: an AUDITORIUM.") == "As Member B and Member A: an AUDITORIUM."
+    assert names.text("I, the Auditor of this council, and a role.") == "I, Member B of this council, and Member A."
+    assert names.text('a.md says “the auditor must sign” to the "Auditor".') == (
+        'a.md says “the auditor must sign” to the "Member B".'
     )
+    assert names.text('A 5" disk, says the auditor, of 3" width') == 'A 5" disk, says Member B, of 3" width'
     assert Names().text("AUDITOR") == "AUDITOR"
+
+
+def test_whom_a_text_names_is_read_from_roles_and_letters() -> None:
+    names = Names({"AUDITOR": "B", "A_ROLE": "A", "B_ROLE": "C"})
+    roles = list(names.letters)
+    assert names.roles_in("member b", roles) == {"AUDITOR"}
+    assert names.roles_in("Members A and C", roles) == {"A_ROLE", "B_ROLE"}
+    assert names.roles_in("the Auditor; a-role", roles) == {"AUDITOR", "A_ROLE"}
+    assert names.roles_in("a board member and an Auditorium", roles) == set()
+    assert Names().roles_in("Member B", roles) == set()
 
 
 def test_borda_gives_a_point_for_each_answer_ranked_below_and_settles_a_tie_by_letter() -> None:

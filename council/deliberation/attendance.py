@@ -1,0 +1,58 @@
+"""Who answered how often, and who did not and why, in as few lines as say it all. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from council.agents.turn import Failure
+from council.deliberation.transcript import Transcript
+
+
+def attendance(transcript: Transcript, roles: Sequence[str]) -> str:
+    """One sentence for all members, empty before anybody was asked."""
+    counts: dict[str, tuple[int, int]] = {}  # answered, asked
+    for turn in transcript.turns():
+        answered, asked = counts.get(turn.role, (0, 0))
+        counts[turn.role] = answered + (turn.result.failure is None), asked + 1
+    if not counts:
+        return ""
+    of_each = {role: counts.get(role, (0, 0)) for role in roles}
+    different = set(of_each.values())
+    if len(different) == 1:
+        answered, asked = different.pop()
+        each = " each" if len(roles) > 1 else ""
+        return f"{listed(roles)} answered in {_turns(answered, asked)}{each}."
+    return f"Answered: {'; '.join(f'{role} in {_turns(*count)}' for role, count in of_each.items())}."
+
+
+def _turns(answered: int, asked: int) -> str:
+    if answered < asked:
+        return f"{answered} of {asked} turn{'s' if asked != 1 else ''}"
+    return f"{answered} turn{'s' if answered != 1 else ''}" if answered else "no turn"
+
+
+def absences(transcript: Transcript) -> Iterator[str]:
+    """Failed turns with the real error, those of one reason together."""
+    by_failure: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for turn in transcript.turns():
+        failure = turn.result.failure
+        if failure is not None:
+            who = by_failure.setdefault((failure.kind, failure.message), {})
+            who.setdefault(turn.role, []).append(str(turn.round))
+    for (kind, message), who in by_failure.items():
+        times = [f"{role} in round{'s' if len(rounds) > 1 else ''} {listed(rounds)}" for role, rounds in who.items()]
+        yield f"No answer from {'; '.join(times)} ({kind}): {message}"
+
+
+def failed_closings(failed: Iterable[tuple[str, Failure]]) -> Iterator[str]:
+    """Failed closing calls with the real error, those of one reason together."""
+    by_failure: dict[tuple[str, str], list[str]] = {}
+    for role, failure in failed:
+        by_failure.setdefault((failure.kind, failure.message), []).append(role)
+    for (kind, message), roles in by_failure.items():
+        yield f"The closing call{'s' if len(roles) > 1 else ''} of {listed(roles)} failed ({kind}): {message}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """`A, B and C`."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
