@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from council.agents.memory import Memory
-from council.budgets import Budget, BudgetedModel, Calibration, DayLogs, Price, Prices, SpendLog
+from council.budgets import Budget, BudgetedModel, Calibration, DayLogs, Price, Prices, SpendLog, TimedModel
 from council.budgets import Limits as Budgeted
 from council.commands.models import BudgetConfig, ForgetCommand, MemoryCommand, RunCommand, canonical_hash, dump
 from council.deliberation.deliberate import Limits
@@ -29,7 +29,7 @@ from council.knowledge.tools import list_files, query_cortex, read_file
 from council.llm.base import Model
 from council.llm.fallback import FallbackModel
 from council.llm.json_mode import JsonModeModel
-from council.llm.limits import Bucket
+from council.llm.limits import Bucket, KeptPauses
 from council.llm.pool import ModelPool
 from council.llm.retry import RetryingModel
 from council.redaction import Redactor
@@ -74,9 +74,10 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
     home.ensure_runtime()
     ledger = build_ledger(home)
     receipts = build_receipts(home, ledger)
+    pauses = KeptPauses(home.runtime / "pauses", clock)
     models = ModelPool(
         lambda spelling: JsonModeModel(build_model(home, settings, keys, spelling)),
-        lambda: build_bucket(settings, clock),
+        partial(build_bucket, settings, clock, pauses),
     )
     model = models.get(settings.model)
     spending = Spending(home, settings, models, events, clock)
@@ -119,6 +120,12 @@ def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Ma
         storage_retry_s=settings.storage_retry_s,
         run_secret=bytes.fromhex(environ[TEST_RUN_SECRET]) if TEST_RUN_SECRET in environ else None,
     )
+
+    def ask_again() -> None:
+        pauses.lift()
+        models.lift_pauses()
+
+    engine.before_asking_again = ask_again
     return App(
         home,
         settings,
@@ -177,7 +184,9 @@ class Spending:
         self._events = events
         self._clock = clock
         self._calibration = Calibration(home.runtime / "calibration.json")
-        self._day = Budgeted(settings.day_max_calls, settings.day_max_tokens, settings.day_max_usd)
+        self._day = Budgeted(
+            settings.day_max_calls, settings.day_max_tokens, settings.day_max_usd, settings.day_max_seconds
+        )
         self._prices: dict[str, Price | None] = {}
         self.days = DayLogs(home.runtime / "spend", clock)
 
@@ -222,14 +231,16 @@ class Spending:
 
         @cache
         def one(spelling: str) -> Model:
-            model = self._pool.get(spelling)
-            budget.require_price(model.name)
             output_tokens = self._settings.max_output_tokens
-            asking = BudgetedModel(model, budget, self._calibration, max_output_tokens=output_tokens)
-            return with_retry(asking, self._settings, self._events)
+
+            def asking(model: Model) -> Model:
+                budget.require_price(model.name)
+                return BudgetedModel(model, budget, self._calibration, max_output_tokens=output_tokens)
+
+            return with_retry(self._pool.get(spelling, asking), self._settings, self._events)
 
         def models(chain: tuple[str, ...]) -> Model:
-            return FallbackModel([one(spelling) for spelling in chain])
+            return TimedModel(FallbackModel([one(spelling) for spelling in chain]), budget)
 
         return models
 
@@ -266,13 +277,15 @@ def build_ledger(home: Home) -> Ledger:
     return ledger
 
 
-def build_bucket(settings: Settings, clock: Clock) -> Bucket:
+def build_bucket(settings: Settings, clock: Clock, pauses: KeptPauses, provider: str) -> Bucket:
     """One for all runs: they share the provider."""
     return Bucket(
         clock,
         max_concurrent=settings.max_provider_calls,
         max_per_minute=settings.max_calls_per_minute,
         max_pause_s=settings.max_inline_wait_s,
+        pause_s=pauses.left_s(provider),
+        on_pause=partial(pauses.note, provider),
     )
 
 
