@@ -8,12 +8,12 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from council.agents.memory import Memory
-from council.budgets import Budget, BudgetedModel, Calibration, DayLogs, Price, Prices, SpendLog
+from council.budgets import Budget, BudgetedModel, Calibration, DayLogs, Price, Prices, SpendLog, TimedModel
 from council.budgets import Limits as Budgeted
 from council.commands.models import BudgetConfig, ForgetCommand, MemoryCommand, RunCommand, canonical_hash, dump
 from council.deliberation.deliberate import Limits
@@ -32,7 +32,7 @@ from council.knowledge.tools import list_files, query_cortex, read_file
 from council.llm.base import Model
 from council.llm.fallback import FallbackModel
 from council.llm.json_mode import JsonModeModel
-from council.llm.limits import Bucket
+from council.llm.limits import Bucket, KeptPauses
 from council.llm.pool import ModelPool
 from council.llm.providers import Provider, Setup, build, find_provider
 from council.llm.replay import ReplayModel
@@ -106,7 +106,8 @@ def build_app(
             cassettes[spelling] = model
         return JsonModeModel(model)
 
-    models = ModelPool(make, lambda: build_bucket(settings, clock))
+    pauses = KeptPauses(home.runtime / "pauses", clock)
+    models = ModelPool(make, partial(build_bucket, settings, clock, pauses))
     model = models.get(settings.model)
     cassette = cassettes.get(settings.model)
     if cassette is not None:  # what failed after its retries fails at once
@@ -153,6 +154,12 @@ def build_app(
         storage_retry_s=settings.storage_retry_s,
         run_secret=_run_secret(cassette, environ),
     )
+
+    def ask_again() -> None:
+        pauses.lift()
+        models.lift_pauses()
+
+    engine.before_asking_again = ask_again
     return App(
         home,
         settings,
@@ -261,7 +268,9 @@ class Spending:
         self._events = events
         self._clock = clock
         self._calibration = Calibration(home.runtime / "calibration.json")
-        self._day = Budgeted(settings.day_max_calls, settings.day_max_tokens, settings.day_max_usd)
+        self._day = Budgeted(
+            settings.day_max_calls, settings.day_max_tokens, settings.day_max_usd, settings.day_max_seconds
+        )
         self._prices: dict[str, Price | None] = {}
         self.days = DayLogs(home.runtime / "spend", clock)
 
@@ -310,14 +319,16 @@ class Spending:
 
         @cache
         def one(spelling: str) -> Model:
-            model = self._pool.get(spelling)
-            budget.require_price(model.name)
             output_tokens = output_limit(self._settings, spelling)
-            asking = BudgetedModel(model, budget, self._calibration, max_output_tokens=output_tokens)
-            return with_retry(asking, self._settings, self._events, run)
+
+            def asking(model: Model) -> Model:
+                budget.require_price(model.name)
+                return BudgetedModel(model, budget, self._calibration, max_output_tokens=output_tokens)
+
+            return with_retry(self._pool.get(spelling, asking), self._settings, self._events, run)
 
         def models(chain: tuple[str, ...]) -> Model:
-            model = FallbackModel([one(spelling) for spelling in chain])
+            model = TimedModel(FallbackModel([one(spelling) for spelling in chain]), budget)
             return model if self._tracing is None else self._tracing.model(run.id, model)
 
         return models
@@ -361,13 +372,15 @@ def build_ledger(home: Home) -> Ledger:
     return ledger
 
 
-def build_bucket(settings: Settings, clock: Clock) -> Bucket:
+def build_bucket(settings: Settings, clock: Clock, pauses: KeptPauses, provider: str) -> Bucket:
     """One for all runs: they share the provider."""
     return Bucket(
         clock,
         max_concurrent=settings.max_provider_calls,
         max_per_minute=settings.max_calls_per_minute,
         max_pause_s=settings.max_inline_wait_s,
+        pause_s=pauses.left_s(provider),
+        on_pause=partial(pauses.note, provider),
     )
 
 

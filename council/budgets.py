@@ -4,14 +4,21 @@ A call's worst case is reserved before it is made and settled after it, in a log
 without a settlement was a call in flight, and is charged in full. The cost of the closing call is set aside at the
 start, so that a crossed budget still yields an answer. An unknown price is unknown, never zero.
 
+Seconds are those in which a run waits for its models: calls, their place in the provider's queue, the pauses between
+attempts. Calls at the same time count once; a time for which the run is parked does not count.
+
 Wraps a Model; neither the engine nor the models know of budgets.
 """
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import logging
 import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -23,6 +30,8 @@ from council.errors import ConfigError, CouncilError, ModelError, StorageFailed
 from council.ids import Clock
 from council.llm.base import Asked, Message, Model, ModelAround, Reply, Usage
 
+log = logging.getLogger(__name__)
+
 _MTOK = 1_000_000
 _MILLION = Decimal(_MTOK)
 _FIRST_CHARS_PER_TOKEN = 3.0  # the safe side before anything is measured: prose has four to five, code three
@@ -31,6 +40,7 @@ _MARGIN = 1.15  # estimates are a little high: a reservation that is too small w
 _DEFAULT_OUTPUT_TOKENS = 8192
 CLOSING = "synthesis"
 _SELLERS = {"gemini": "google", "openai": "openai", "openrouter": "openrouter"}  # as the price table calls them
+_LEAST_SECONDS = 1e-6  # a call takes time, and nobody knows how much: there must be some left
 # The provider refused before it worked: the call counts, its tokens do not. Any other failure may have been billed.
 _UNBILLED = frozenset({"auth", "billing", "not_found", "request", "rate", "overload", "server"})
 
@@ -38,20 +48,46 @@ Meter = Literal["calls", "tokens", "usd", "seconds"]
 
 
 class BudgetSpent(CouncilError):
-    """The next call would cross a limit. `scope` is `command` or `day`; `meter` says which."""
+    """The next call would cross a limit. `meter` says which; `tomorrow` is True when the call fits into the budget of a new
+    day, and False when it never will, or when it is the command's own budget."""
 
     code = "budget"
     http_status = 402
 
-    def __init__(self, scope: Literal["command", "day"], meter: Meter, limit: float, spent: float) -> None:
-        shown = {"calls": f"{limit:.0f} calls", "tokens": f"{limit:.0f} tokens", "usd": f"{limit:g} USD"}
-        limit_text = shown.get(meter, f"{limit:g} s")
+    def __init__(
+        self,
+        scope: Literal["command", "day"],
+        meter: Meter,
+        limit: float,
+        spent: float,
+        *,
+        needs: float = 0.0,
+        kept: float = 0.0,
+    ) -> None:
+        """`needs` is what the call may come to, `kept` what is set aside for the closing call."""
+        fits = needs + kept <= limit + _ROUNDING
+        closing = f", {_shown(meter, kept)} kept for the closing call" if kept else ""
+        if fits:
+            why = f"does not allow another call ({_shown(meter, spent)} spent or reserved{closing})"
+        else:
+            why = f"is less than this call may need ({_shown(meter, needs)}{closing})"
+        least = "" if fits else f" to {_shown(meter, needs + kept)} or more"
+        setting = f"the setting day_max_{meter}" if scope == "day" else f"max_{meter} in the command's config.budget"
+        tomorrow = ", or wait for the next day (UTC)" if scope == "day" and fits else ""
         super().__init__(
-            f"the {scope}'s budget of {limit_text} does not allow another call ({spent:g} spent or reserved).",
-            fix=f"raise max_{meter} for the {scope}" + (", or wait for the next day (UTC)" if scope == "day" else ""),
+            f"the {scope}'s budget of {_shown(meter, limit)} {_UNITS[meter]} {why}.",
+            fix=f"raise {setting}{least}{tomorrow}",
         )
-        self.scope = scope
         self.meter = meter
+        self.tomorrow = scope == "day" and fits
+
+
+_UNITS: dict[Meter, str] = {"calls": "calls", "tokens": "tokens", "usd": "USD", "seconds": "s"}
+_ROUNDING = 1e-9  # of sums of dollars
+
+
+def _shown(meter: Meter, amount: float) -> str:
+    return f"{amount:.0f}" if meter in ("calls", "tokens") else f"{amount:.4g}"
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -150,6 +186,7 @@ class Reserved(msgspec.Struct, frozen=True, tag="begin", tag_field="t", omit_def
     tokens: int
     usd: float | None = 0.0
     run_id: str = ""
+    closing: bool = False
 
 
 class Settled(msgspec.Struct, frozen=True, tag="end", tag_field="t", omit_defaults=True):
@@ -162,18 +199,39 @@ class Settled(msgspec.Struct, frozen=True, tag="end", tag_field="t", omit_defaul
     run_id: str = ""
 
 
+class NotMade(msgspec.Struct, frozen=True, tag="void", tag_field="t", omit_defaults=True):
+    """The call of that name was never made: its reservation counts for nothing."""
+
+    call: str
+    run_id: str = ""
+
+
+Entry = Reserved | Settled | NotMade
+
+
 @dataclass(frozen=True)
 class Totals:
-    """Spent and reserved together. `usd` is None as soon as one call's price is unknown."""
+    """Spent and reserved together. `priced_usd` is what the calls of known price cost; `unpriced` counts the others."""
 
     calls: int = 0
     tokens: int = 0
-    usd: float | None = 0.0
+    priced_usd: float = 0.0
     seconds: float = 0.0
+    unpriced: int = 0
+
+    @property
+    def usd(self) -> float | None:
+        """None as soon as one call's price is unknown."""
+        return None if self.unpriced else self.priced_usd
 
     def __add__(self, other: Totals) -> Totals:
-        usd = None if self.usd is None or other.usd is None else self.usd + other.usd
-        return Totals(self.calls + other.calls, self.tokens + other.tokens, usd, self.seconds + other.seconds)
+        return Totals(
+            self.calls + other.calls,
+            self.tokens + other.tokens,
+            self.priced_usd + other.priced_usd,
+            self.seconds + other.seconds,
+            self.unpriced + other.unpriced,
+        )
 
 
 class SpendLog:
@@ -189,15 +247,30 @@ class SpendLog:
         if path.exists():
             for line in path.read_bytes().split(b"\n"):
                 self._load(line)
+        self._cut_off = [entry for entry in self._open.values() if entry.closing]
 
-    def append(self, entry: Reserved | Settled) -> None:
+    def take_over_closing(self) -> Reserved | None:
+        """The reservation of a closing call that was in flight when an earlier process died, once."""
+        return self._cut_off.pop() if self._cut_off else None
+
+    def withdraw(self, entry: Reserved) -> None:
+        """The call was not made. Where that cannot be noted, it counts again after a restart: on the safe side."""
+        self._open.pop((entry.run_id, entry.call), None)
+        try:
+            self.append(NotMade(entry.call, entry.run_id))
+        except StorageFailed as error:
+            log.warning("a reservation that came to nothing stands: %s", error)
+
+    def append(self, entry: Entry) -> None:
         """Raises StorageFailed."""
         try:
             if not self._path.parent.exists():
                 self._path.parent.mkdir(parents=True)
             fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            line = b"\n" + msgspec.json.encode(entry)  # newline first: a torn line spoils only itself
             try:
-                os.write(fd, b"\n" + msgspec.json.encode(entry))  # newline first: a torn line spoils only itself
+                if os.write(fd, line) != len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             finally:
                 os.close(fd)
         except OSError as error:
@@ -210,22 +283,24 @@ class SpendLog:
         """Costs as much as there are calls in flight, however many were made."""
         return sum((_totals_of(entry) for entry in self._open.values()), self._settled)
 
-    def _note(self, entry: Reserved | Settled) -> None:
+    def _note(self, entry: Entry) -> None:
         if isinstance(entry, Reserved):
             self._open[(entry.run_id, entry.call)] = entry
-        else:
-            self._open.pop((entry.run_id, entry.call), None)
+            return
+        self._open.pop((entry.run_id, entry.call), None)
+        if isinstance(entry, Settled):
             self._settled += _totals_of(entry)
 
     def _load(self, line: bytes) -> None:
         try:
-            self._note(msgspec.json.decode(line, type=Reserved | Settled))
+            self._note(msgspec.json.decode(line, type=Entry))
         except msgspec.MsgspecError:
             return  # empty, or torn by a power cut
 
 
 def _totals_of(entry: Reserved | Settled) -> Totals:
-    return Totals(1, entry.tokens, entry.usd, entry.seconds if isinstance(entry, Settled) else 0.0)
+    seconds = entry.seconds if isinstance(entry, Settled) else 0.0
+    return Totals(1, entry.tokens, entry.usd or 0.0, seconds, unpriced=int(entry.usd is None))
 
 
 class DayLogs:
@@ -288,6 +363,45 @@ class Calibration:
         write_atomic(self._path, msgspec.json.encode(self._chars_per_token), sync=False)
 
 
+# ── how long a run waits for its models ──────────────────────────────────────────────────────────────────────────────
+
+
+class Stopwatch:
+    """The time in which somebody waits, however many do at once."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._waiting = 0
+        self._since_s = 0.0
+        self._untold_s = 0.0
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        self._count()
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._count()
+            self._waiting -= 1
+
+    def untold_s(self) -> float:
+        """What has passed since `tell`, in seconds."""
+        self._count()
+        return self._untold_s
+
+    def tell(self) -> float:
+        """As `untold_s`, and begins anew."""
+        told, self._untold_s = self.untold_s(), 0.0
+        return told
+
+    def _count(self) -> None:
+        now_s = self._clock.monotonic_s()
+        if self._waiting:
+            self._untold_s += now_s - self._since_s
+        self._since_s = now_s
+
+
 # ── the model that asks first ────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -305,6 +419,10 @@ class Budget:
     chair: str
     clock: Clock
     closing: Reserved | None = None
+    closing_begun: bool = False
+
+    def __post_init__(self) -> None:
+        self.watch = Stopwatch(self.clock)
 
     def require_price(self, model: str) -> None:
         """Raises ConfigError when a limit in dollars is set and the price is not known: nothing could hold it."""
@@ -326,41 +444,68 @@ class Budget:
             self.closing = Reserved(CLOSING, input_tokens + output_tokens, usd)
 
     def reserve(self, model: str, input_tokens: int, output_tokens: int, *, closing: bool) -> Reserved:
-        """Raises BudgetSpent when the call's worst case does not fit beside what is spent and set aside."""
+        """Raises BudgetSpent when the call's worst case does not fit beside what is spent and set aside, StorageFailed.
+
+        A closing call that a kill cut off was allowed, and is made again for the same reservation.
+        """
+        cut_off = self.command_log.take_over_closing() if closing else None
+        if cut_off is not None:
+            self.closing_begun = True
+            return cut_off
         usd = self.usd(model, Usage(input_tokens, output_tokens))
-        entry = Reserved(secrets.token_hex(4), input_tokens + output_tokens, usd)
-        aside = None if closing else self.closing
-        self._require("command", self.command, self.command_log.totals(), entry, aside)
-        self._require("day", self.day, self.day_log().totals(), entry, aside)
-        self._note(entry)
+        entry = Reserved(secrets.token_hex(4), input_tokens + output_tokens, usd, closing=closing)
+        self._require("command", self.command, self.command_log.totals(), entry)
+        self._require("day", self.day, self.day_log().totals(), entry)
+        self._note_reserved(entry)
+        self.closing_begun = self.closing_begun or closing
         return entry
 
-    def settle(self, model: str, entry: Reserved, usage: Usage | None, seconds: float) -> None:
-        """`usage` None: the provider did not count, and the reservation stands as the price of the call."""
+    def settle(self, model: str, entry: Reserved, usage: Usage | None) -> None:
+        """`usage` None: the provider did not count, and the reservation stands as the price of the call. It stands, too,
+        where the settlement cannot be written: nobody's reply is worth less for it."""
         tokens = usage.input_tokens + usage.output_tokens if usage is not None else entry.tokens
         usd = self.usd(model, usage) if usage is not None else entry.usd
-        self._note(Settled(entry.call, tokens, usd, round(seconds, 6)))
+        settled = Settled(entry.call, tokens, usd, round(self.watch.tell(), 6))
+        try:
+            self.command_log.append(settled)
+            self.day_log().append(msgspec.structs.replace(settled, run_id=self.run_id))
+        except StorageFailed as error:
+            log.warning("a call of run %s is charged as it was reserved: %s", self.run_id, error)
 
-    def _note(self, entry: Reserved | Settled) -> None:
+    def seconds_left(self) -> float | None:
+        """Of the command's; None: without end."""
+        limit = self.command.max_seconds
+        return None if limit is None else limit - self._seconds_spent()
+
+    def out_of_time(self) -> BudgetSpent:
+        return BudgetSpent("command", "seconds", self.command.max_seconds or 0.0, self._seconds_spent())
+
+    def _seconds_spent(self) -> float:
+        return self.command_log.totals().seconds + self.watch.untold_s()
+
+    def _note_reserved(self, entry: Reserved) -> None:
         self.command_log.append(entry)
-        self.day_log().append(msgspec.structs.replace(entry, run_id=self.run_id))
+        try:
+            self.day_log().append(msgspec.structs.replace(entry, run_id=self.run_id))
+        except StorageFailed:
+            self.command_log.withdraw(entry)
+            raise
 
-    def _require(
-        self, scope: Literal["command", "day"], limits: Limits, spent: Totals, entry: Reserved, aside: Reserved | None
-    ) -> None:
-        calls = spent.calls + (1 if aside is not None else 0)
-        tokens = spent.tokens + (aside.tokens if aside is not None else 0)
-        usd = (spent.usd or 0.0) + ((aside.usd or 0.0) if aside is not None else 0.0)
-        needs: list[tuple[Meter, float | None, float, float]] = [
-            ("calls", limits.max_calls, calls, 1),
-            ("tokens", limits.max_tokens, tokens, entry.tokens),
-            ("usd", limits.max_usd, usd, entry.usd or 0.0),
-            ("seconds", limits.max_seconds, spent.seconds, 0.0),
+    def _require(self, scope: Literal["command", "day"], limits: Limits, spent: Totals, entry: Reserved) -> None:
+        """What is set aside for the closing call is kept from all others until that is begun; and it is made however long
+        the others took."""
+        aside = None if entry.closing or self.closing_begun else self.closing
+        seconds = spent.seconds + self.watch.untold_s()
+        is_first_closing = entry.closing and not self.closing_begun
+        needs: list[tuple[Meter, float | None, float, float, float]] = [
+            ("calls", limits.max_calls, spent.calls, 1, 1 if aside else 0),
+            ("tokens", limits.max_tokens, spent.tokens, entry.tokens, aside.tokens if aside else 0),
+            ("usd", limits.max_usd, spent.priced_usd, entry.usd or 0.0, (aside.usd or 0.0) if aside else 0.0),
+            ("seconds", None if is_first_closing else limits.max_seconds, seconds, _LEAST_SECONDS, 0.0),
         ]
-        for meter, limit, used, more in needs:
-            crossed = limit is not None and (used >= limit if meter == "seconds" else used + more > limit + 1e-9)
-            if limit is not None and crossed:
-                raise BudgetSpent(scope, meter, limit, used)
+        for meter, limit, used, more, kept in needs:
+            if limit is not None and used + more + kept > limit + _ROUNDING:
+                raise BudgetSpent(scope, meter, limit, used, needs=more, kept=kept)
 
 
 class BudgetedModel(ModelAround):
@@ -385,16 +530,38 @@ class BudgetedModel(ModelAround):
         ):  # the closing call reads everything that was said: as much as the first call, and twice its input
             budget.set_aside(2 * input_tokens, output_tokens)
         entry = budget.reserve(self.name, input_tokens, output_tokens, closing=closing)
-        began_s = budget.clock.monotonic_s()
         usage: Usage | None = None
-        try:
-            reply = await self._inner.generate(messages, **asked)
-            usage = reply.usage
-            if usage is not None:
-                self._calibration.learn(self.name, chars, usage.input_tokens)
-            return reply
-        except ModelError as error:
-            usage = Usage() if error.kind in _UNBILLED else None
-            raise
-        finally:
-            budget.settle(self.name, entry, usage, budget.clock.monotonic_s() - began_s)
+        with budget.watch.running():
+            try:
+                reply = await self._inner.generate(messages, **asked)
+                usage = reply.usage
+                if usage is not None:
+                    self._calibration.learn(self.name, chars, usage.input_tokens)
+                return reply
+            except ModelError as error:
+                usage = Usage() if error.kind in _UNBILLED else None
+                raise
+            finally:
+                budget.settle(self.name, entry, usage)
+
+
+class TimedModel(ModelAround):
+    """A Model whose calls, with all that they wait for, count as the run's seconds, and end when those are spent: all but
+    the closing call, which is made then."""
+
+    def __init__(self, inner: Model, budget: Budget) -> None:
+        super().__init__(inner)
+        self._budget = budget
+
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
+        """As `Model.generate`. Raises BudgetSpent, for a call under way too."""
+        info, budget = asked.get("info"), self._budget
+        closing = info is not None and info.purpose == CLOSING
+        with budget.watch.running():
+            try:
+                async with asyncio.timeout(None if closing else budget.seconds_left()) as limit:
+                    return await self._inner.generate(messages, **asked)
+            except TimeoutError:
+                if limit.expired():
+                    raise budget.out_of_time() from None
+                raise

@@ -14,6 +14,7 @@ or `event turn_started {"role":"AUDITOR"…}`. COUNCIL_TEST_FAULT says what happ
     place-after:1:.taken:A:B     renames it after that
     fail:fsync:3:EIO             the 3rd fsync or fdatasync fails with EIO
     fail:fsync:3:EIO:20          and so do the 19 after it
+    fail-at:2:ENOSPC:"end"       what the 2nd line that holds `"end"` tells of fails
 
     COUNCIL_TEST_FAULT_LOG=file  gets the trace
     COUNCIL_TEST_CALLS=file      gets lines for each call of a scripted model: `begin`, then `end` or `refused`, and of each
@@ -75,7 +76,8 @@ class Faults:
 
     def __init__(self, spec: str, log: str) -> None:
         self._kind, _, rest = spec.partition(":")
-        self._arguments = rest.split(":", 2 if self._kind == "kill-in" else -1)  # the text of a line may hold colons
+        text_last = self._kind in ("kill-in", "fail-at")  # the text of a line may hold colons
+        self._arguments = rest.split(":", 2 if text_last else -1)
         self._killer = Killer() if self._kind == "kill-in" else None
         self._changes = 0
         self._matches = 0
@@ -109,15 +111,17 @@ class Faults:
         line = line[:_LINE_CHARS].replace("\n", " ")
         if self._log >= 0:
             _real["write"](self._log, f"{self._changes} {line}\n".encode("utf-8", "backslashreplace"))
-        if self._kind not in ("kill-at", "kill-in", "place-before", "place-after"):
+        if self._kind not in ("kill-at", "kill-in", "fail-at", "place-before", "place-after"):
             return False
-        text = self._arguments[2] if self._kind == "kill-in" else self._arguments[1]
+        text = self._arguments[2] if self._kind in ("kill-in", "fail-at") else self._arguments[1]
         self._matches += text in line
         found = text in line and self._matches == int(self._arguments[0])
         if found and self._killer is not None:
             self._killer.kill_in(int(self._arguments[1]) / 1_000_000)
         if found and self._kind == "kill-at":
             self._die()
+        if found and self._kind == "fail-at":
+            self._raise(self._arguments[1])
         return found
 
     def _kill_at(self, kind: str) -> None:
@@ -139,8 +143,12 @@ class Faults:
         self._failures += 1
         first, times = int(self._arguments[1]), int(self._arguments[3]) if len(self._arguments) > 3 else 1
         if first <= self._failures < first + times:
-            number = getattr(errno, self._arguments[2])
-            raise OSError(number, os.strerror(number))
+            self._raise(self._arguments[2])
+
+    @staticmethod
+    def _raise(name: str) -> None:
+        number = getattr(errno, name)
+        raise OSError(number, os.strerror(number))
 
 
 def _shown(argument: Any) -> str:

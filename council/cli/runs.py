@@ -8,6 +8,7 @@ import os
 import re
 import time
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ import typer
 
 from council.cli.context import CliState, state
 from council.errors import CommandInvalid, RunNotFound, WaitTimeout
+from council.ids import timestamp
 from council.storage.files import FileLock
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from council.settings import Home
 
 _RECENT = 10
+_UNFINISHED = 100  # shown of those that no daemon works on: each is a journal to read
 _POLL_S = 0.05
 _NOTE_BYTES = 1 << 20
 _SEARCHED = 1_000
@@ -148,11 +151,39 @@ def status_view(home: Home) -> dict[str, Any]:
             view.update(state=current["state"], runs=current["runs"], model=current["model"])
         except (OSError, ValueError, KeyError):
             view["state"] = "STARTING"
+    else:
+        view["runs"], view["unfinished"] = unfinished(home)
     view["waiting_files"] = _waiting_files(home, view["runs"])
     view["recent"] = [
         _brief(entry) for entry in _ledger_rows(home, lambda ledger: ledger.newest(_RECENT, ended_only=True))
     ]
     return view
+
+
+def unfinished(home: Home) -> tuple[list[dict[str, Any]], int]:
+    """What the next start goes on with, from the journals: the first of them, and how many there are."""
+    try:
+        names = sorted(os.listdir(home.runtime / "active"))  # by their times
+    except FileNotFoundError:
+        return [], 0
+    return [_unfinished(home, name) for name in names[:_UNFINISHED]], len(names)
+
+
+def _unfinished(home: Home, run_id: str) -> dict[str, Any]:
+    from council.engine.journal import JOURNAL, FileJournal
+    from council.errors import JournalDamaged, StorageFailed
+
+    try:
+        journal = FileJournal.read(home.runs / run_id / JOURNAL)
+    except (JournalDamaged, StorageFailed) as error:
+        return {"run_id": run_id, "status": "queued", "title": error.message, "file": ""}
+    header = journal.header
+    run = {"run_id": run_id, "status": "queued", "title": header.title, "file": header.file.name, "lane": header.lane}
+    if not journal.waits:
+        return run
+    wait = journal.waits[-1]
+    until = timestamp(datetime.fromisoformat(wait.since) + timedelta(seconds=wait.seconds))
+    return {**run, "status": "waiting", "waiting_for": wait.reason, "until": until, "error": wait.error}
 
 
 def _waiting_files(home: Home, runs: list[dict[str, Any]]) -> list[str]:
@@ -218,6 +249,10 @@ def _status_text(view: dict[str, Any]) -> str:
         speaker = f", {run['role']}" if run.get("role") else ""
         waits = f" for {run['waiting_for']}" if run.get("waiting_for") else ""
         lines.append(f"  {run['run_id']}  {run['status']}{waits}{progress}{speaker}: {run['title']}")
+        if run["status"] == "waiting" and run.get("error"):
+            lines.append(f"    until {run['until']}, or `council resume {run['run_id']}`: {run['error']}")
+    if view.get("unfinished", 0) > len(view["runs"]):
+        lines.append(f"  … and {view['unfinished'] - len(view['runs'])} more that have not ended")
     if view["waiting_files"]:
         lines.append(f"inbox   {', '.join(view['waiting_files'][:_RECENT])}")
     if view["recent"]:

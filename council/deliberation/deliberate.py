@@ -41,7 +41,7 @@ from council.deliberation.record import DECISION_SCHEMA, Settled, problems, sett
 from council.deliberation.stance import Stance, only_issued
 from council.deliberation.stopping import Ending, reason_to_end, still_open
 from council.deliberation.transcript import STEWARD_INPUT, Closing, Evidence, Transcript, Turn
-from council.engine.runs import Parked, Run
+from council.engine.runs import PROVIDER, Parked, Run
 from council.errors import CouncilError, InputUnreadable, ToolRefused
 from council.ids import sha256_hex
 from council.knowledge.library import split_range
@@ -343,7 +343,7 @@ class Deliberation:
         try:
             return await self._run.step(name, call, type=TurnResult, request=asked)
         except ProviderBusy as busy:
-            raise Parked("provider", busy.seconds, busy.error) from busy
+            raise Parked(PROVIDER, busy.seconds, busy.error) from busy
         except BudgetSpent as spent:
             return self._out_of_budget(name, member, info, spent)
 
@@ -394,8 +394,9 @@ class Deliberation:
                 raise _RoundsEnd
 
     def _out_of_budget(self, name: str, member: Member, info: TurnInfo, spent: BudgetSpent) -> TurnResult:
-        """A spent day parks the run; a spent command ends the rounds, and the closing call is what was set aside for."""
-        if spent.scope == "day":
+        """A spent day parks the run, if another day is of any use; a spent command ends the rounds, and the closing call is
+        what was set aside for."""
+        if spent.tomorrow:
             raise Parked("budget", self._equipment.seconds_to_midnight(), spent) from spent
         if info.purpose != "turn":
             failure = Failure("budget", spent.message, spent.fix)

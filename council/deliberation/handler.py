@@ -9,6 +9,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -29,9 +30,9 @@ from council.deliberation.page import PageState, build_page, cost_of, is_extract
 from council.deliberation.remembering import Summarised, applied, summarise
 from council.deliberation.transcript import Evidence, Transcript, Turn
 from council.engine.commit import Output
-from council.engine.runs import Admission, Finish, Outcome, Run
+from council.engine.runs import PROVIDER, Admission, Finish, Outcome, Parked, Run
 from council.errors import CommandInvalid, ConfigError, Drift, PathRefused, PersonaError, StorageFailed
-from council.ids import Clock, slugify
+from council.ids import Clock, slugify, timestamp
 from council.knowledge.cortex.chunks import is_artifact
 from council.llm.base import Model
 from council.safety.untrusted import plain_line
@@ -43,6 +44,8 @@ log = logging.getLogger(__name__)
 TRIAD = ("COORDINATOR", "STRATEGIST", "AUDITOR")
 _LIVE_INTERVAL_S = 1.0  # an editor that follows the file needs no more
 _TITLE_CHARS = 120
+_MAX_SHOWN_S = 366 * 86_400.0  # a provider may ask for any time; then the run ends
+_REASONS = {PROVIDER: "its provider", "budget": "the next day's budget"}
 _DRIFTED = "Resumed with accepted drift: later turns may come from another model, persona or prompt than earlier ones."
 _SENTENCE = re.compile(r".{12,}?[.?!:](?=\s)")  # shorter ones are "Hello." or "Task:"
 
@@ -200,14 +203,28 @@ class Task:
         self._summarised: Summarised | None = None
         self._shown_at = -_LIVE_INTERVAL_S
         self._growing: asyncio.TimerHandle | None = None
+        self._waits = ""
 
     async def work(self) -> None:
         """Reads personas and memory once, then deliberates."""
         try:
             await self._work()
+        except Parked as parked:
+            self._waits = self._wait_as_said(parked)
+            raise
         finally:
             if self._growing is not None:
                 self._growing.cancel()
+            if self._waits:
+                self._show()
+
+    def _wait_as_said(self, parked: Parked) -> str:
+        until = timestamp(self._setup.clock.now() + timedelta(seconds=min(parked.seconds, _MAX_SHOWN_S)))
+        reason = _REASONS.get(parked.reason, parked.reason)
+        return (
+            f"The council waits for {reason}: {parked.message} It goes on by itself at {until}, "
+            f"or when told to: `council resume {self._run.id}`."
+        )
 
     async def _work(self) -> None:
         self._start = await self._run.step("start", self._read_start, type=StartView)
@@ -331,6 +348,7 @@ class Task:
             notes=(*self._start.notes, *self._later_notes()),
             prices=self._start.prices,
             stopped=task.stopped.reason if task and task.stopped else "",
+            waits=self._waits,
             error=finish.error if finish else None,
             cancelled=bool(finish and finish.cancelled),
             cancelled_by=finish.cancelled_by if finish else "",

@@ -29,10 +29,10 @@ MODES = {"offline": "offline-extractive", "scripted": "scripted", "cassette": "r
 
 @dataclass(frozen=True)
 class PageState:
-    """Everything a page is made of. `finished` is empty while the run goes on; `displaced` says why the page is not where
-    it was wanted; `models` are the agents' by role, `prices` those of all models by name; `sources` are the files that
-    were read, looked at again; `speaking`: role, round and text so far of those who speak just now; `beside` are calls
-    beside turns and synthesis."""
+    """Everything a page is made of. `finished` is empty while the run goes on; `waits` says what for, if it does not just
+    now; `displaced` says why the page is not where it was wanted; `models` are the agents' by role, `prices` those of all
+    models by name; `sources` are the files that were read, looked at again; `speaking`: role, round and text so far of
+    those who speak just now; `beside` are calls beside turns and synthesis."""
 
     header: RunHeader
     transcript: Transcript
@@ -46,6 +46,7 @@ class PageState:
     models: Mapping[str, str] = field(default_factory=dict)
     prices: Mapping[str, Price | None] = field(default_factory=dict)
     stopped: str = ""
+    waits: str = ""
     error: ErrorRef | None = None
     cancelled: bool = False
     cancelled_by: str = ""
@@ -224,7 +225,7 @@ def _answer(state: PageState) -> tuple[str, str, str]:
         parts = (byline, _letters(state), untyped, decision.how_read, decision.tally)
         return "Decision" if answered else "Answer", decision.answer, " ".join(filter(None, parts))
     if not state.finished:
-        return "In progress", "The council is deliberating; this page grows.", ""
+        return "In progress", state.waits or "The council is deliberating; this page grows.", ""
     if state.cancelled:
         return "Cancelled", "The run was cancelled before the council decided. What was said until then is below.", ""
     if state.error is not None:

@@ -15,6 +15,7 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -55,7 +56,7 @@ from council.engine.records import (
     StepDone,
     Waiting,
 )
-from council.engine.runs import Admission, Execution, Finish, Handler, Outcome, Parked, Run
+from council.engine.runs import PROVIDER, Admission, Execution, Finish, Handler, Outcome, Parked, Run
 from council.errors import CouncilError, Drift, JournalDamaged, PathRefused, StorageFailed
 from council.events import Events
 from council.ids import Clock, new_run_id, timestamp
@@ -65,6 +66,7 @@ from council.storage.paths import ConfinedRoot
 log = logging.getLogger(__name__)
 
 _SECRET_BYTES = 32
+MAX_WAIT = "max_wait"  # how a run ends that waited too long
 
 
 @dataclass
@@ -136,6 +138,7 @@ class Engine:
         self._holds = False
         self._held: dict[str, Run] = {}
         self.on_ended: Callable[[Run, RunStatus], None] = lambda run, status: None
+        self.before_asking_again: Callable[[], None] = lambda: None
         paths.make()
 
     # ── admission ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -525,23 +528,34 @@ class Engine:
     # ── waiting ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _park(self, run: Run, parked: Parked) -> None:
-        waited_s = sum(record.seconds for record in run.journal.waits)
         seconds = max(1.0, parked.seconds)
         if parked.reason != "storage":
+            waited_s = self._waited_s(run)
             if waited_s + seconds > self._max_wait_s:
-                self._give_up(run, parked, waited_s)
+                self._give_up(run, parked, waited_s, seconds)
                 return
             run.journal.wait(Waiting(parked.reason, timestamp(self._clock.now()), seconds, parked.message))
         run.status = "waiting"
         run.waiting_for = parked.reason
         run.journal.rest()
-        run.publish("run_waiting", reason=parked.reason, seconds=seconds, error=parked.message)
+        until = timestamp(self._clock.now() + timedelta(seconds=seconds))
+        run.publish("run_waiting", reason=parked.reason, seconds=seconds, until=until, error=parked.message)
         loop = asyncio.get_running_loop()
         self._timers[run.id] = loop.call_later(seconds, self._wake, run)
 
-    def _give_up(self, run: Run, parked: Parked, waited_s: float) -> None:
+    def _waited_s(self, run: Run) -> float:
+        """By the clock, since the run first waited for what it has not got yet; however often it asked meanwhile."""
+        if not run.journal.waits:
+            return 0.0
+        since = datetime.fromisoformat(run.journal.waits[0].since)
+        return max(0.0, (self._clock.now() - since).total_seconds())
+
+    def _give_up(self, run: Run, parked: Parked, waited_s: float, seconds: float) -> None:
         error = ErrorRef(
-            "max_wait", f"waited {waited_s:.0f} s for {parked.reason}; {parked.message}", parked.fix or "try later"
+            MAX_WAIT,
+            f"waited {waited_s:.0f} s for {parked.reason}, and {seconds:.0f} s more would be longer than max_wait_s "
+            f"({self._max_wait_s:.0f} s) allows; {parked.message}",
+            f"`council resume {run.id}` asks again; the setting `max_wait_s` says how long a run may wait",
         )
         run.journal.put(FINISH, self._finish(error), type=Finish)
         run.status = "queued"
@@ -587,12 +601,15 @@ class Engine:
         self._start(run)
 
     def resume(self, command: ResumeCommand) -> None:
-        """Lets a run go on: one that waits, now; one that failed or was cancelled, at its first unrecorded step. Raises
-        CommandInvalid when it cannot, JournalDamaged or StorageFailed when its journal does not allow it."""
+        """Lets a run go on: one that waits, now, and asks again whom it waits for; one that failed or was cancelled, at its
+        first unrecorded step. Raises CommandInvalid when it cannot, JournalDamaged or StorageFailed when its journal does
+        not allow it."""
         run = self.active.get(command.run)
         if run is None:
             self._reopen(command)
-        elif run.status == "waiting":
+        elif run.is_waiting:
+            if run.journal.waits and run.journal.waits[-1].reason == PROVIDER:
+                self.before_asking_again()
             self._wake(run)
         else:
             raise not_resumable(
@@ -612,6 +629,8 @@ class Engine:
         run_id = command.run
         folder = self._paths.runs / run_id
         receipt = require_reopenable(self._receipts, folder, command)
+        if receipt.error is not None and receipt.error.code == MAX_WAIT:
+            self.before_asking_again()
         journal = FileJournal.load(self._folders.journal(run_id))  # before anything is changed: it may not verify
         (self._paths.active / run_id).touch()  # from here a crash leaves a run that the next start completes or resumes
         if receipt.artifact is not None:

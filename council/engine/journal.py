@@ -138,7 +138,7 @@ class FileJournal:
         self._unsaved: dict[str, tuple[str, Any]] = {}  # request and answer of a step that the disk would not take
         self.committed: Committed | None = None
         self.ended: Ended | None = None
-        self.waits: list[Waiting] = []
+        self.waits: list[Waiting] = []  # since the last step
         self.attempts = 0
         self.fruitless_attempts = 0  # the last ones in a row that recorded nothing, the present one included
         self.retries = 0
@@ -379,6 +379,7 @@ class FileJournal:
             self.fruitless_attempts = 0
         if isinstance(record, StepDone):
             self._steps[record.name] = record
+            self.waits.clear()
         elif isinstance(record, StepBegun):
             self.attempts += record.name == ATTEMPT
             self.fruitless_attempts += record.name == ATTEMPT

@@ -22,6 +22,9 @@ from council.events import Events
 T = TypeVar("T")
 
 
+PROVIDER = "provider"  # what a run waits for whose provider asked for a pause
+
+
 class Parked(CouncilError):
     """The run cannot go on now but can later: it waits, keeps its lane's turn, and frees its slot."""
 
@@ -97,6 +100,11 @@ class Run:
     def output_path(self) -> str:
         """Where the artifact goes, as far as is known now; empty when the run leaves none."""
         return self._output.path if self._output is not None else ""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Also where an earlier process noted the wait, and this one has not asked again yet."""
+        return self.status == "waiting" or (self.status == "queued" and bool(self.journal.waits))
 
     def publish(self, kind: str, **data: Any) -> None:
         self._events.publish(kind, self.id, **data)

@@ -6,16 +6,68 @@ When the provider says Retry-After to one call, every call waits: it was the pro
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Unpack
 
-from council.errors import ModelError
+import msgspec
+
+from council.errors import ModelError, StorageFailed
 from council.ids import Clock
 from council.llm.base import Asked, Message, Model, ModelAround, Reply
+from council.storage.files import write_atomic
+
+log = logging.getLogger(__name__)
 
 _MINUTE_S = 60.0
 Sleep = Callable[[float], Awaitable[None]]
+
+
+class _Pause(msgspec.Struct, frozen=True):
+    until: datetime
+    seconds: float
+
+
+class KeptPauses:
+    """The long pauses that providers asked for, one small file each: a restart does not ask again before the time."""
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        self._folder = folder
+        self._clock = clock
+
+    def left_s(self, provider: str) -> float:
+        """Never more than the provider asked for, whatever became of the clock; 0 when there is nothing to wait for."""
+        try:
+            pause = msgspec.json.decode((self._folder / provider).read_bytes(), type=_Pause)
+            left_s = (pause.until - self._clock.now()).total_seconds()
+        except FileNotFoundError:
+            return 0.0
+        except (OSError, msgspec.MsgspecError, TypeError) as error:  # then the provider says it again
+            log.warning("the pause that %s asked for cannot be read (%s)", provider, type(error).__name__)
+            return 0.0
+        return max(0.0, min(left_s, pause.seconds))
+
+    def note(self, provider: str, seconds: float) -> None:
+        """Where that cannot be written, only a restart would ask too soon."""
+        try:
+            self._folder.mkdir(exist_ok=True)
+            pause = _Pause(self._clock.now() + timedelta(seconds=seconds), seconds)
+            write_atomic(self._folder / provider, msgspec.json.encode(pause), sync=False)
+        except (OSError, OverflowError, StorageFailed) as error:
+            log.warning("the pause that %s asked for is not kept: %s", provider, error)
+
+    def lift(self) -> None:
+        """All of them. Raises StorageFailed."""
+        try:
+            for path in sorted(self._folder.glob("*")):
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            raise StorageFailed(
+                f"cannot remove a pause ({error.strerror}).", fix="give this user access to .council/pauses"
+            ) from error
 
 
 class Bucket:
@@ -28,21 +80,32 @@ class Bucket:
         max_concurrent: int,
         max_per_minute: int | None,
         max_pause_s: float,
+        pause_s: float = 0.0,
+        on_pause: Callable[[float], None] = lambda seconds: None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         """A pause longer than `max_pause_s` is not waited for here: the call that meets it is refused with `rate`, so
-        that its run can be parked."""
+        that its run can be parked. `pause_s` is one that is under way; `on_pause` is told of each such long one."""
         self._clock = clock
         self._slots = asyncio.Semaphore(max_concurrent)
         self._max_per_minute = max_per_minute
         self._max_pause_s = max_pause_s
         self._sleep = sleep
         self._started: deque[float] = deque(maxlen=max_per_minute)
-        self._not_before_s = 0.0
+        self._not_before_s = clock.monotonic_s() + pause_s
+        self._on_pause = on_pause
 
     def pause(self, seconds: float) -> None:
         """No call before that: a provider asked for it."""
-        self._not_before_s = max(self._not_before_s, self._clock.monotonic_s() + seconds)
+        until_s = self._clock.monotonic_s() + seconds
+        if until_s > self._not_before_s:
+            self._not_before_s = until_s
+            if seconds > self._max_pause_s:
+                self._on_pause(seconds)
+
+    def lift(self) -> None:
+        """Ends a pause before its time."""
+        self._not_before_s = 0.0
 
     async def __aenter__(self) -> None:
         await self._slots.acquire()

@@ -12,26 +12,33 @@ MAX_MODELS = 64  # in one process: a council has a handful
 
 
 class ModelPool:
-    """`make` builds a model from its spelling and raises ConfigError; `bucket` makes the bucket of one provider."""
+    """`make` builds a model from its spelling and raises ConfigError; `bucket` makes that of a provider."""
 
-    def __init__(self, make: Callable[[str], Model], bucket: Callable[[], Bucket]) -> None:
+    def __init__(self, make: Callable[[str], Model], bucket: Callable[[str], Bucket]) -> None:
         self._make = make
         self._bucket = bucket
         self._models: dict[str, Model] = {}
         self._buckets: dict[str, Bucket] = {}
 
-    def get(self, spelling: str) -> Model:
-        """Raises ConfigError: no such provider, no key, or more than MAX_MODELS of them."""
+    def get(self, spelling: str, around: Callable[[Model], Model] = lambda model: model) -> Model:
+        """The model, in its provider's bucket; `around` is put around it where its turn there has come: what is done there
+        is done for calls that are made. Raises ConfigError: no such provider, no key, or more than MAX_MODELS of them."""
         if spelling not in self._models:
             if len(self._models) >= MAX_MODELS:
                 raise ConfigError(
                     f"{spelling} would be model {MAX_MODELS + 1} of this process.",
                     fix="restart the daemon, or name fewer",
                 )
-            provider = spelling.partition(":")[0]
-            bucket = self._buckets.setdefault(provider, self._bucket())
-            self._models[spelling] = LimitedModel(self._make(spelling), bucket)
-        return self._models[spelling]
+            self._models[spelling] = self._make(spelling)
+        provider = spelling.partition(":")[0]
+        if provider not in self._buckets:
+            self._buckets[provider] = self._bucket(provider)
+        return LimitedModel(around(self._models[spelling]), self._buckets[provider])
+
+    def lift_pauses(self) -> None:
+        """The next call asks its provider, whatever that said before."""
+        for bucket in self._buckets.values():
+            bucket.lift()
 
     async def aclose(self) -> None:
         for model in self._models.values():

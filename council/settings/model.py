@@ -205,6 +205,13 @@ class Settings(BaseSettings):
     day_max_usd: float | None = Field(
         default=None, ge=0.01, le=1_000_000, description="US dollars of a day (UTC), all runs together.", examples=[5.0]
     )
+    day_max_seconds: float | None = Field(
+        default=None,
+        ge=1,
+        le=10**9,
+        description="Seconds of a day (UTC) in which runs wait for their models, all runs together.",
+        examples=[7200],
+    )
     prices: dict[str, PriceSetting] = Field(
         default={},
         description="Prices that the bundled table lacks or has wrong, by model: input, output, cached (USD per million tokens).",

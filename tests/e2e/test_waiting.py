@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections import Counter
 from pathlib import Path
@@ -147,3 +148,156 @@ def test_runs_that_have_waited_take_a_slot_each_as_all_do(quick: Path) -> None:
             most = max(most, len(at_work))
     assert most == 2
     assert Counter(receipt["status"] for receipt in ended(quick)) == {"succeeded": len(lanes)}
+
+
+# ── how long, and what is asked meanwhile ────────────────────────────────────────────────────────────────────────────
+
+FOR_LONG = BUSY.replace('"}}', '", retry_after_s: 70000}}').replace("error:", "times: 0, error:")
+
+
+def once(home: Path, **extra: str) -> int:
+    env = {**noting(home), **extra}
+    return run_cli("run", "--once", cwd=home, env=env, module=FAULTY).returncode
+
+
+@pytest.fixture
+def parked(quick: Path) -> Path:
+    """A home without a daemon, where a run waits for some 19 hours."""
+    (quick / "script.yaml").write_text(FOR_LONG)
+    drop_command(quick, command())
+    assert once(quick) == 75
+    return quick
+
+
+def run_of(home: Path) -> str:
+    [folder] = (home / ".council" / "runs").glob("2*")
+    return folder.name
+
+
+def test_restarts_neither_use_up_a_wait_nor_ask_the_provider_again(parked: Path) -> None:
+    for _ in range(3):
+        assert once(parked) == 75
+    assert calls(parked) == {"turn COORDINATOR": 1, "turn STRATEGIST": 1}
+    assert ended(parked) == []
+
+
+def test_another_run_respects_the_pause_after_a_restart_too(parked: Path) -> None:
+    drop_command(parked, in_lane("other"), "other.json")
+    assert once(parked) == 75
+    assert calls(parked) == {"turn COORDINATOR": 1, "turn STRATEGIST": 1}
+
+
+def test_a_wait_is_over_when_its_time_is_by_the_clock_however_often_it_was_begun_anew(
+    parked: Path, tmp_path: Path
+) -> None:
+    clock = tmp_path / "clock"
+    for hours, code in (
+        (19.2, 75),
+        (28, 75),
+        (47.5, 1),
+    ):  # of 48 that a run may wait; it is asked to wait 19.4 each time
+        clock.write_text(str(hours * 3600))
+        assert once(parked, COUNCIL_TEST_CLOCK=str(clock)) == code
+    assert calls(parked)["turn STRATEGIST"] == 3  # the pauses were over at 19.4 and 47.4 hours
+    [receipt] = ended(parked)
+    assert receipt["error"]["code"] == "max_wait"
+    assert "waited 1710" in receipt["error"]["message"]  # 47.5 hours are 171,000 s
+    page = (parked / "artifacts" / "out.md").read_text()
+    assert f"council resume {receipt['run_id']}` asks again" in page
+
+
+def test_a_clock_that_is_set_back_makes_no_pause_longer(parked: Path, tmp_path: Path) -> None:
+    (tmp_path / "clock").write_text(str(-30 * 86_400))
+    done = run_cli(
+        "run",
+        "--once",
+        cwd=parked,
+        env={**noting(parked), "COUNCIL_TEST_CLOCK": str(tmp_path / "clock")},
+        module=FAULTY,
+    )
+    assert done.returncode == 75
+    [waiting] = [json.loads(line) for line in done.stdout.splitlines() if '"run_waiting"' in line]
+    assert 69_000 < waiting["seconds"] <= 70_000
+
+
+@pytest.mark.parametrize("with_daemon", [True, False], ids=["daemon", "no daemon"])
+def test_a_run_that_is_told_to_go_on_asks_its_provider_again(parked: Path, with_daemon: bool) -> None:
+    run_id = run_of(parked)
+    for times in (2, 3):
+        told(parked, run_id, with_daemon)
+        assert calls(parked)["turn STRATEGIST"] == times
+    (parked / "script.yaml").write_text('default: {text: "So be it."}\n')
+    told(parked, run_id, with_daemon)
+    [receipt] = ended(parked)
+    assert (receipt["status"], calls(parked)["turn COORDINATOR"]) == ("succeeded", 1)
+
+
+def told(home: Path, run_id: str, with_daemon: bool) -> None:
+    """`council resume`, with a daemon that then runs or before one."""
+    order = {"type": "resume", "run": run_id}
+    if not with_daemon:
+        assert run_cli("resume", run_id, cwd=home).returncode == 0
+        once(home)
+        return
+    with Daemon(home, env=noting(home), module=FAULTY) as daemon:
+        daemon.wait("run_waiting")
+        drop_command(home, order, "resume.json")
+        daemon.wait("control")
+        wait_until(lambda: ended(home) or len(events(daemon, "run_waiting")) > 1, "the run waits again, or has ended")
+        assert daemon.stop() == 0
+
+
+def events(daemon: Daemon, kind: str) -> list[dict[str, Any]]:
+    return [event for event in daemon.events if event["event"] == kind]
+
+
+def test_a_run_that_waited_too_long_asks_again_when_it_is_resumed(parked: Path, tmp_path: Path) -> None:
+    (tmp_path / "clock").write_text(str(40 * 3600))
+    assert once(parked, COUNCIL_TEST_CLOCK=str(tmp_path / "clock")) == 1
+    run_id = run_of(parked)
+    assert run_cli("resume", run_id, cwd=parked).returncode == 0
+    (parked / "script.yaml").write_text('default: {text: "So be it."}\n')
+    assert once(parked) == 0
+    assert [receipt["status"] for receipt in ended(parked)] == ["succeeded"]
+
+
+# ── what is said of it ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_a_run_waits_for_is_said_without_a_daemon_and_on_its_page(parked: Path) -> None:
+    run_id = run_of(parked)
+    view = json.loads(run_cli("status", "--json", cwd=parked).stdout)
+    assert (view["state"], view["unfinished"], view["waiting_files"]) == ("STOPPED", 1, [])
+    [run] = view["runs"]
+    assert (run["run_id"], run["status"], run["waiting_for"]) == (run_id, "waiting", "provider")
+    assert "come back later" in run["error"]
+    human = run_cli("status", cwd=parked).stdout
+    assert f"{run_id}  waiting for provider: Choose a storage engine for the archive" in human
+    assert f"until {run['until']}, or `council resume {run_id}`: scripted:script: come back later" in human
+    page = (parked / "artifacts" / "out.md").read_text()
+    assert "The council waits for its provider: scripted:script: come back later" in page
+    assert "This page grows" not in page
+
+
+def test_a_daemon_says_until_when_a_run_waits(parked: Path) -> None:
+    with Daemon(parked, env=noting(parked), module=FAULTY) as daemon:
+        until = daemon.wait("run_waiting")["until"]
+        wait_until(lambda: "until" in run_cli("status", cwd=parked).stdout, "the wait is shown")
+        human = run_cli("status", cwd=parked).stdout
+        assert f"until {until}, or `council resume {run_of(parked)}`: the provider asked to wait" in human
+        assert daemon.stop() == 0
+
+
+def test_a_queue_that_no_daemon_works_on_is_shown(quick: Path) -> None:
+    (quick / "script.yaml").write_text('default: {text: "So be it.", delay_s: 30}\n')
+    for name in ("first", "second"):
+        drop_command(quick, command(f"The {name} task."), f"{name}.json")
+    with Daemon(quick, env=noting(quick), module=FAULTY) as daemon:
+        daemon.wait("turn_started")
+        daemon.wait("run_queued", count=2)
+        daemon.kill()
+    runs = json.loads(run_cli("status", "--json", cwd=quick).stdout)["runs"]
+    assert [(run["status"], run["title"]) for run in runs] == [
+        ("queued", "The first task"),
+        ("queued", "The second task"),
+    ]

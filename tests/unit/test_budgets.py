@@ -20,6 +20,7 @@ from council.budgets import (
     Reserved,
     Settled,
     SpendLog,
+    Stopwatch,
     Totals,
 )
 from council.errors import ConfigError, ModelError
@@ -121,7 +122,7 @@ async def test_a_call_that_the_provider_refused_counts_without_tokens_and_one_th
 
 def test_a_reservation_that_a_kill_left_open_is_charged_in_full(tmp_path: Path) -> None:
     limits = budget(tmp_path)
-    limits.settle("m", limits.reserve("m", 100, 100, closing=False), Usage(10, 10), 0.5)
+    limits.settle("m", limits.reserve("m", 100, 100, closing=False), Usage(10, 10))
     limits.reserve("m", 300, 100, closing=False)
     again = SpendLog(tmp_path / "run1.jsonl").totals()
     assert (again.calls, again.tokens) == (2, 420)
@@ -129,7 +130,7 @@ def test_a_reservation_that_a_kill_left_open_is_charged_in_full(tmp_path: Path) 
 
 def test_a_torn_line_spoils_only_itself(tmp_path: Path) -> None:
     limits = budget(tmp_path)
-    limits.settle("m", limits.reserve("m", 100, 100, closing=False), Usage(10, 10), 0.5)
+    limits.settle("m", limits.reserve("m", 100, 100, closing=False), Usage(10, 10))
     path = tmp_path / "run1.jsonl"
     path.write_bytes(path.read_bytes()[:-5])  # the settlement is torn: the reservation stands
     log = SpendLog(path)
@@ -146,7 +147,49 @@ async def test_a_spent_day_stops_every_run_of_the_day(tmp_path: Path) -> None:
     other.day_log = first.day_log
     with pytest.raises(BudgetSpent) as caught:
         await ask(model(tmp_path, Provider(Usage(1, 1)), other))
-    assert caught.value.scope == "day"
+    assert caught.value.tomorrow
+
+
+class HeldClock(SystemClock):
+    """Time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def monotonic_s(self) -> float:
+        return self.seconds
+
+
+def test_calls_at_the_same_time_count_once(tmp_path: Path) -> None:
+    watch = Stopwatch(clock := HeldClock())
+    with watch.running():
+        clock.seconds += 1
+        with watch.running():
+            clock.seconds += 2
+            assert watch.tell() == 3
+        clock.seconds += 4
+    clock.seconds += 100
+    with watch.running():
+        clock.seconds += 5
+    assert (watch.tell(), watch.tell()) == (9, 0)
+
+
+def test_a_reservation_that_was_withdrawn_counts_for_nothing_after_a_restart_either(tmp_path: Path) -> None:
+    log = SpendLog(tmp_path / "day.jsonl")
+    entry = Reserved("call", 100, 0.5, run_id="run1")
+    log.append(entry)
+    log.withdraw(entry)
+    assert SpendLog(tmp_path / "day.jsonl").totals() == log.totals() == Totals()
+
+
+def test_what_is_set_aside_for_the_closing_call_is_free_once_that_was_made(tmp_path: Path) -> None:
+    limits = budget(tmp_path, Limits(max_calls=3))
+    limits.set_aside(1, 1)
+    limits.settle("m", limits.reserve("m", 1, 1, closing=True), Usage(1, 1))
+    limits.reserve("m", 1, 1, closing=False)
+    limits.reserve("m", 1, 1, closing=False)
+    with pytest.raises(BudgetSpent):
+        limits.reserve("m", 1, 1, closing=False)
 
 
 def test_the_calibration_comes_near_what_the_provider_counts_and_is_kept(tmp_path: Path) -> None:
@@ -176,9 +219,10 @@ def test_totals_are_the_same_after_a_restart_and_count_an_unsettled_call_in_full
     log.append(Settled("call0", 40, 0.25, 1.5, run_id="run1"))
     log.append(Settled("call1", 60, None, 0.5, run_id="run1"))
     for known in (log, SpendLog(tmp_path / "day.jsonl")):
-        assert known.totals() == Totals(calls=3, tokens=200, usd=None, seconds=2.0)
+        assert known.totals() == Totals(calls=3, tokens=200, priced_usd=0.75, seconds=2.0, unpriced=1)
+        assert known.totals().usd is None
     log.append(Settled("call2", 10, 0.0, 1.0, run_id="run1"))
-    assert SpendLog(tmp_path / "day.jsonl").totals() == log.totals() == Totals(3, 110, None, 3.0)
+    assert SpendLog(tmp_path / "day.jsonl").totals() == log.totals() == Totals(3, 110, 0.25, 3.0, unpriced=1)
 
 
 def test_a_thousand_logs_hold_no_descriptor(tmp_path: Path) -> None:
