@@ -67,15 +67,23 @@ class App:
         self.spending.close()
 
 
-def build_app(home: Home, settings: Settings, keys: ProviderKeys, *, environ: Mapping[str, str] | None = None) -> App:
-    """Raises ConfigError: the model cannot be had (no key, unknown name, unreadable script)."""
+def build_app(
+    home: Home,
+    settings: Settings,
+    keys: ProviderKeys,
+    *,
+    environ: Mapping[str, str] | None = None,
+    around: Callable[[Model], Model] = lambda model: model,
+) -> App:
+    """Raises ConfigError: the model cannot be had (no key, unknown name, unreadable script). `around` is put around each
+    provider's model, inside everything that is the house's own: it sees every call that is made."""
     environ = os.environ if environ is None else environ
     events, clock = Events(), SystemClock()
     home.ensure_runtime()
     ledger = build_ledger(home)
     receipts = build_receipts(home, ledger)
     models = ModelPool(
-        lambda spelling: JsonModeModel(build_model(home, settings, keys, spelling)),
+        lambda spelling: around(JsonModeModel(build_model(home, settings, keys, spelling))),
         lambda: build_bucket(settings, clock),
     )
     model = models.get(settings.model)

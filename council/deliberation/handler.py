@@ -183,6 +183,11 @@ class Task:
         self._shown_at = -_LIVE_INTERVAL_S
         self._growing: asyncio.TimerHandle | None = None
 
+    @property
+    def deliberation(self) -> Deliberation | None:
+        """What was said and decided so far; None before it began."""
+        return self._deliberation
+
     async def work(self) -> None:
         """Reads personas and memory once, then deliberates."""
         try:
