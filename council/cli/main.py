@@ -18,6 +18,7 @@ from council.cli import (
     cortex,
     daemon,
     doctor,
+    evaluate,
     logs,
     memory,
     repair,
@@ -78,6 +79,7 @@ app.command(rich_help_panel=LOOK)(runs.show)
 app.command(rich_help_panel=LOOK)(reports.replay)
 app.command(rich_help_panel=LOOK)(reports.diff)
 app.command(rich_help_panel=LOOK)(logs.logs)
+app.command("eval", rich_help_panel=LOOK)(evaluate.evaluate)
 app.add_typer(agents.app, name="agents", rich_help_panel=KNOW)
 app.add_typer(memory.app, name="memory", rich_help_panel=KNOW)
 app.command(rich_help_panel=KNOW)(memory.forget)

@@ -23,7 +23,9 @@ from council.storage.files import as_storage_failed
 BALLOT = "BALLOT"  # the role of a call that answers a question by itself; its `round` is the number of the ballot
 READER = "READER"  # the role of a call that asks again for the council's answer
 _CHARS_PER_TOKEN = 4  # of prose; only for what no provider counted
-_REFUSED = frozenset({"auth", "billing", "not_found", "request", "rate", "overload", "server"})  # not worked on, not billed
+_REFUSED = frozenset(
+    {"auth", "billing", "not_found", "request", "rate", "overload", "server"}
+)  # not worked on, not billed
 
 Arm = Literal["ballot", "council"]
 

@@ -56,7 +56,9 @@ class _Entry(BaseModel):
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     question: Annotated[str, Field(min_length=1, max_length=_MAX_QUESTION_CHARS)]
-    choices: Annotated[dict[str, Annotated[str, Field(min_length=1, max_length=MAX_POSITION_CHARS)]] | None, Field()] = None
+    choices: Annotated[
+        dict[str, Annotated[str, Field(min_length=1, max_length=MAX_POSITION_CHARS)]] | None, Field()
+    ] = None
     answer: str | None = None
     accept: Annotated[list[str | int | float] | None, Field(min_length=1, max_length=50)] = None
     match: Match = "text"
@@ -90,6 +92,11 @@ class Question:
     def task(self) -> str:
         """The question in words, the same for every arm. Names no right answer and no id, which may hint at one."""
         return "\n\n".join([self.text.strip(), *self._form(), f"(Reference: {self.ref})"])
+
+    @cached_property
+    def asked(self) -> str:
+        """A hash of what is asked and of the names of its documents; labels are no part of it."""
+        return sha256_hex("\n".join([self.task, *self.documents]))
 
     def _form(self) -> Iterator[str]:
         if self.choices:
@@ -136,7 +143,10 @@ _FORM = (
 
 def spellings_of(label: str, text: str) -> set[str]:
     marked = (label, f"({label})", f"{label})", f"{label}:")
-    return {folded(each) for each in (text.strip(_ORNAMENTS), *marked, *(f"{mark} {text}" for mark in (*marked, f"{label}.")))}
+    return {
+        folded(each)
+        for each in (text.strip(_ORNAMENTS), *marked, *(f"{mark} {text}" for mark in (*marked, f"{label}.")))
+    }
 
 
 def as_number(text: str) -> Decimal | None:
@@ -234,7 +244,9 @@ class _Placed:
         choices = self.value.get("choices")
         for label in choices if isinstance(choices, dict) else ():
             if not isinstance(label, str):
-                yield self.said(f"has the label {label!r}, which YAML does not read as text: put it into quotes", "choices")
+                yield self.said(
+                    f"has the label {label!r}, which YAML does not read as text: put it into quotes", "choices"
+                )
         answer = self.value.get("answer")
         if answer is not None and not isinstance(answer, str):
             yield self.said(f"is {answer!r}, which YAML does not read as text: put it into quotes", "answer")
@@ -278,7 +290,9 @@ class _Placed:
         for label, text in choices.items():
             for spelling in spellings_of(label, text):
                 if seen.setdefault(spelling, label) != label:
-                    yield self.said(f"cannot be told apart: {spelling[:40]!r} names both {seen[spelling]} and {label}", "choices")
+                    yield self.said(
+                        f"cannot be told apart: {spelling[:40]!r} names both {seen[spelling]} and {label}", "choices"
+                    )
 
     def _accept_faults(self, entry: _Entry, accept: list[str | int | float]) -> Iterator[str]:
         if entry.answer is not None:
