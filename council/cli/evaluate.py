@@ -105,14 +105,22 @@ async def _answered(session: Session, service: Service) -> Stopped:
 
     from council.evaluation.evaluate import Stopped
 
-    serving = asyncio.ensure_future(service.run())
-    asking = asyncio.ensure_future(_once_served(session))
+    locked = asyncio.Event()  # nothing is asked before: another process may be at work in that home
+
+    async def ask() -> Stopped:
+        await locked.wait()
+        return await session.answer(_Progress(session))
 
     def on_event(event: Event) -> None:
-        if event.kind == "stopping":
+        if event.kind == "daemon_started":
+            locked.set()
+        elif event.kind == "stopping" and not asking.done():
+            typer.echo("Stopping: what is under way ends first; again to stop at once.", err=True)
             asking.cancel()
 
     session.app.events.subscribe(on_event)
+    asking = asyncio.ensure_future(ask())
+    serving = asyncio.ensure_future(service.run())
     try:
         await asyncio.wait({serving, asking}, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -125,26 +133,11 @@ async def _answered(session: Session, service: Service) -> Stopped:
     return asking.result()
 
 
-async def _once_served(session: Session) -> Stopped:
-    """Nothing is asked before the home is locked: another process may be at work in it."""
-    import asyncio
-
-    started = asyncio.Event()
-
-    def on_event(event: Event) -> None:
-        if event.kind == "daemon_started":
-            started.set()
-
-    session.app.events.subscribe(on_event)
-    await started.wait()
-    return await session.answer(_Progress(session))
-
-
 def _tell(event: Event) -> None:
     """What a person who waits wants to know of the runs, on stderr."""
     from council.daemon.terminal import event_line
 
-    if event.kind in ("model_retry", "run_waiting", "stopping"):
+    if event.kind in ("model_retry", "run_waiting"):
         typer.echo(event_line(event.kind, event.data, event.run_id).strip(), err=True)
 
 

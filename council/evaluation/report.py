@@ -248,7 +248,7 @@ def as_markdown(report: Report) -> str:
 def _setup(report: Report) -> Iterator[str]:
     yield f"- evaluation: {report.id}, in `{report.place}`; the runs are in its `home/`"
     yield f"- model: {_cell(report.model)}" + (
-        f" (answered: {_cell(', '.join(report.models), 300)})" if list(report.models) != [report.model] else ""
+        f" (answered: {_cell(', '.join(report.models), 300)})" if set(report.models) - {report.model} else ""
     )
     yield f"- council: protocol {report.protocol}, at most {report.max_rounds} rounds"
     yield f"- questions: {len(report.rows)} of {report.asked}" + (f", split {report.split}" if report.split else "")
@@ -260,9 +260,7 @@ def _cost_rows(found: Figures) -> Iterator[tuple[str, ...]]:
     def cells(name: str, digits: int) -> tuple[str, ...]:
         figures = [getattr(found.arms[arm], name) for arm in ARMS]
         return tuple(
-            "unknown"
-            if each.value is None
-            else f"{each.value:,.{digits}f} [{each.low:,.{digits}f}, {each.high:,.{digits}f}]"
+            "-" if each.value is None else f"{each.value:,.{digits}f} [{each.low:,.{digits}f}, {each.high:,.{digits}f}]"
             for each in figures
         )
 

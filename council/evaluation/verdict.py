@@ -34,7 +34,7 @@ def verdict(found: Figures) -> Verdict:
     tokens = found.vote_to_council_tokens
     if d.value is None or d.low is None or d.high is None or tokens is None:
         return Verdict("not_enough_questions", "Not enough questions to tell: none was answered by all arms.")
-    if abs(tokens - 1) > TOLERANCE:
+    if abs(tokens - 1) > TOLERANCE + 1e-9:  # 1.1 - 1 is more than 0.1
         return Verdict(
             "unequal_budgets",
             f"No verdict: the vote spent {tokens:.0%} of the council's tokens, and only equal budgets compare.",
