@@ -90,9 +90,11 @@ def build_app(
     *,
     environ: Mapping[str, str] | None = None,
     telemetry: Telemetry | None = None,
+    around: Callable[[Model], Model] = lambda model: model,
 ) -> App:
     """Raises ConfigError: the model cannot be had (no key, unknown name, unreadable script). `telemetry` is closed with
-    the app."""
+    the app. `around` is put around each provider's model, inside everything that is the house's own: it sees every call
+    that is made."""
     environ = os.environ if environ is None else environ
     events, clock = Events(), SystemClock()
     home.ensure_runtime()
@@ -104,7 +106,7 @@ def build_app(
         model = build_model(home, settings, keys, spelling)
         if isinstance(model, ReplayModel):
             cassettes[spelling] = model
-        return JsonModeModel(model)
+        return around(JsonModeModel(model))
 
     pauses = KeptPauses(home.runtime / "pauses", clock)
     models = ModelPool(make, partial(build_bucket, settings, clock, pauses))

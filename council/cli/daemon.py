@@ -48,7 +48,7 @@ def serve(
 
     if not quiet:
         _show_events(app)
-    with _logging_to_file(app):
+    with logging_to_file(app):
         return asyncio.run(Service(app, once=once, only=only, timeout_s=timeout_s).run())
 
 
@@ -65,7 +65,7 @@ def built(cli: CliState) -> App:
 
 
 @contextlib.contextmanager
-def _logging_to_file(app: App) -> Iterator[None]:
+def logging_to_file(app: App) -> Iterator[None]:
     """Events and log records go to `.council/logs/`; a folder that cannot be written stops nothing."""
     from council.logs import LogFile
 

@@ -19,6 +19,7 @@ from council.cli import (
     cortex,
     daemon,
     doctor,
+    evaluate,
     explain,
     logs,
     memory,
@@ -86,6 +87,7 @@ app.command(rich_help_panel=LOOK)(reports.diff)
 app.command(rich_help_panel=LOOK)(stats.stats)
 app.command(rich_help_panel=LOOK)(cassette.cassette)
 app.command(rich_help_panel=LOOK)(logs.logs)
+app.command("eval", rich_help_panel=LOOK)(evaluate.evaluate)
 app.add_typer(agents.app, name="agents", rich_help_panel=KNOW)
 app.add_typer(memory.app, name="memory", rich_help_panel=KNOW)
 app.command(rich_help_panel=KNOW)(memory.forget)

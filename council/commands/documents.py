@@ -75,9 +75,9 @@ def decode(data: bytes) -> str:
         raise unparsable("the file is UTF-16", "save it as UTF-8", 1, 1)
     data = data.removeprefix(b"\xef\xbb\xbf")
     if not data.strip():
-        raise unparsable("the file is empty", "write the command into it, or remove it", 1, 1)
+        raise unparsable("the file is empty", "write into it, or remove it", 1, 1)
     if b"\0" in data:
-        raise unparsable("the file is binary (it holds a NUL byte)", "a command is a text file", 1, 1)
+        raise unparsable("the file is binary (it holds a NUL byte)", "write a text file", 1, 1)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -122,7 +122,7 @@ def _read_json(text: str) -> Document:
     try:
         value = json.loads(text, object_pairs_hook=partial(_unique, text), parse_constant=partial(_no_constant, text))
     except RecursionError:
-        raise invalid([Problem("is nested too deeply", "a command is at most three levels deep")]) from None
+        raise invalid([Problem("is nested too deeply", "three levels are enough")]) from None
     except json.JSONDecodeError as error:
         message = f"not JSON: {error.msg[:1].lower()}{error.msg[1:]}"
         raise unparsable(message, _json_fix(text, error), error.lineno, error.colno) from None
@@ -216,7 +216,7 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):  # aliases can make a small file huge, and a command needs none
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.composer.ComposerError(None, None, "an alias (*name) is not allowed in a command", mark)
+            raise yaml.composer.ComposerError(None, None, "an alias (*name) is not allowed", mark)
         return super().compose_node(parent, index)
 
 
@@ -251,7 +251,7 @@ def _read_yaml(text: str, lines_before: int) -> Document:
         fix = "indent with spaces, put text with : or # into quotes"
         raise unparsable(f"not YAML: {problem}", fix, line, column) from None
     except RecursionError:
-        raise invalid([Problem("is nested too deeply", "a command is at most three levels deep")]) from None
+        raise invalid([Problem("is nested too deeply", "three levels are enough")]) from None
     except (ValueError, LookupError, AttributeError, TypeError):  # PyYAML's constructors trust the text of a tag
         place = _locate_yaml(node, (), lines_before)
         raise invalid(

@@ -85,6 +85,11 @@ class Service:
             await app.aclose()
             self._lock.release()
 
+    def stop(self) -> None:
+        """As SIGTERM does: the turns under way end first, then `run` returns. Nothing happens when it stops already."""
+        if not self._signalled:
+            self._on_signal(signal.SIGTERM)
+
     async def _serve(self) -> int:
         app = self._app
         state = StateFile(app.home, app.engine, app.events, app.clock, model=app.model.name)

@@ -205,6 +205,11 @@ class Task:
         self._growing: asyncio.TimerHandle | None = None
         self._waits = ""
 
+    @property
+    def deliberation(self) -> Deliberation | None:
+        """What was said and decided so far; None before it began."""
+        return self._deliberation
+
     async def work(self) -> None:
         """Reads personas and memory once, then deliberates."""
         try:

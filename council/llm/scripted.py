@@ -5,6 +5,7 @@
     replies:
       - role: STRATEGIST        # role, round and purpose are optional; those given must equal the request's
         round: 2
+        task: "by Friday?"      # optional, too: words that the task must hold
         purpose: turn           # turn, synthesis or other
         text: "I would ship on Friday."
         usage: {input_tokens: 120, output_tokens: 9}
@@ -87,11 +88,15 @@ class ScriptedReply(ScriptedAnswer):
     role: str | None = None
     round: Annotated[int, Field(ge=0)] | None = None
     purpose: Literal["turn", "synthesis", "other"] | None = None
+    task: Annotated[str, Field(min_length=1)] | None = None
     times: Annotated[int, Field(ge=0)] = 1
 
     def fits(self, info: TurnInfo) -> bool:
         return (
-            self.role in (None, info.role) and self.round in (None, info.round) and self.purpose in (None, info.purpose)
+            self.role in (None, info.role)
+            and self.round in (None, info.round)
+            and self.purpose in (None, info.purpose)
+            and (self.task is None or self.task in info.task)
         )
 
 

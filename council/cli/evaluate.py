@@ -1,0 +1,190 @@
+"""`council eval`: golden questions, answered by one call, by a vote and by the council at an equal budget."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from council.cli.context import CliState, state
+from council.errors import EXIT_DEGRADED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from council.daemon.service import Service
+    from council.evaluation.evaluate import Stopped
+    from council.evaluation.grading import Answered
+    from council.evaluation.report import Report
+    from council.evaluation.session import Session, Wanted
+    from council.events import Event
+
+_EXAMPLE = Path(__file__).parents[1] / "resources" / "evaluation"
+_DEMO_DOCUMENTS = Path(__file__).parents[1] / "resources" / "demo" / "docs"
+_EXITS = {"": EXIT_OK, "budget": EXIT_DEGRADED, "failed": EXIT_FAILED, "interrupted": EXIT_INTERRUPTED}
+
+
+class Protocol(StrEnum):
+    """How the council deliberates; see docs/protocols.md."""
+
+    independent = "independent"
+    triad = "triad"
+    review = "review"
+
+
+def evaluate(
+    ctx: typer.Context,
+    folder: Annotated[Path, typer.Argument(help="The folder with questions.yaml or .jsonl and their documents.")],
+    init: Annotated[bool, typer.Option("--init", help="Make the folder, with an example; ask nothing.")] = False,
+    model: Annotated[str | None, typer.Option(help="As for `council run`.")] = None,
+    protocol: Annotated[Protocol, typer.Option(help="How the council deliberates.")] = Protocol.independent,
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="How many rounds at most.")] = 3,
+    split: Annotated[str | None, typer.Option(help="Only the questions of this split; else all.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many questions, drawn by lot.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the order by lot and of the bootstrap.")] = 0,
+    resamples: Annotated[int, typer.Option(min=100, max=100_000, help="Draws of the bootstrap.")] = 2_000,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens of the whole evaluation.")] = None,
+    max_usd: Annotated[float | None, typer.Option(min=0.000001, help="US dollars of the whole evaluation.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the last evaluation of this folder.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Also write the report there, as Markdown.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Measure on golden questions whether the council is worth it: single answer, vote and council at an equal budget."""
+    if init:
+        _init(folder)
+        return
+    import asyncio
+
+    cli = state(ctx)
+    cli.flags = {"model": model}
+    if out is not None and not out.parent.is_dir():
+        raise UsageError(f"{out.parent} is no folder.", fix="name a file in a folder that exists")
+    from council.evaluation.session import Wanted
+
+    wanted = Wanted(
+        folder,
+        protocol.value,
+        rounds,
+        split,
+        limit,
+        seed,
+        resamples,
+        max_tokens,
+        max_usd,
+        resume,
+    )
+    report, redact = asyncio.run(_evaluated(cli, wanted))
+    _print(report, redact, out, as_json)
+    raise typer.Exit(_EXITS[report.stopped.why])
+
+
+async def _evaluated(cli: CliState, wanted: Wanted) -> tuple[Report, Callable[[str], str]]:
+    """The report, of what there is when it was interrupted, and what takes secrets out of it."""
+    from council.cli.daemon import logging_to_file
+    from council.daemon.service import Service
+    from council.evaluation.session import open_session
+    from council.logs import configure
+
+    settings = cli.settings().settings
+    session = open_session(cli.home(), settings, cli.keys(), cli.environ, wanted)
+    app = session.app
+    configure("error", settings.log_format, app.redactor)
+    app.events.subscribe(_tell)
+    with logging_to_file(app):
+        stopped = await _answered(session, Service(app, once=False))
+    session.close()
+    return session.report(stopped), app.redactor.redact
+
+
+async def _answered(session: Session, service: Service) -> Stopped:
+    """Answers all questions while the daemon serves the evaluation's home; how it ended."""
+    import asyncio
+
+    from council.evaluation.evaluate import Stopped
+
+    locked = asyncio.Event()  # nothing is asked before: another process may be at work in that home
+
+    async def ask() -> Stopped:
+        await locked.wait()
+        return await session.answer(_Progress(session))
+
+    def on_event(event: Event) -> None:
+        if event.kind == "daemon_started":
+            locked.set()
+        elif event.kind == "stopping" and not asking.done():
+            typer.echo("Stopping: what is under way ends first; again to stop at once.", err=True)
+            asking.cancel()
+
+    session.app.events.subscribe(on_event)
+    asking = asyncio.ensure_future(ask())
+    serving = asyncio.ensure_future(service.run())
+    try:
+        await asyncio.wait({serving, asking}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        service.stop()
+        asking.cancel()
+        await asyncio.wait({serving, asking})
+    serving.result()
+    if asking.cancelled():
+        return Stopped("interrupted", "What was under way is asked again with --resume.", "go on with --resume")
+    return asking.result()
+
+
+def _tell(event: Event) -> None:
+    """What a person who waits wants to know of the runs, on stderr."""
+    from council.daemon.terminal import event_line
+
+    if event.kind in ("model_retry", "run_waiting"):
+        typer.echo(event_line(event.kind, event.data, event.run_id).strip(), err=True)
+
+
+class _Progress:
+    """A line for each question that all arms answered, on stderr."""
+
+    def __init__(self, session: Session) -> None:
+        self._total = len(session.questions)
+        self._count = 0
+
+    def __call__(self, answered: Answered) -> None:
+        from council.evaluation.grading import row_of
+
+        self._count += 1
+        row = row_of(answered)
+        marks = {
+            arm: "right" if marked.right else "wrong" if marked.readable else "unreadable"
+            for arm, marked in row.arms.items()
+        }
+        told = f"single {marks['single']}, vote of {len(answered.ballots)} {marks['vote']}, council {marks['council']}"
+        typer.echo(f"[{self._count}/{self._total}] {row.id}: {told}", err=True)
+
+
+def _print(report: Report, redact: Callable[[str], str], out: Path | None, as_json: bool) -> None:
+    from council.evaluation import report as rendered
+    from council.storage.files import write_atomic
+
+    if out is not None:
+        write_atomic(out, redact(rendered.as_markdown(report)).encode(), mode=0o644)
+    if as_json:
+        typer.echo(redact(json.dumps(rendered.as_json(report), ensure_ascii=False)))
+        return
+    typer.echo(redact(rendered.as_text(report)))
+    if report.stopped.fix:
+        typer.echo(f"Fix: {redact(report.stopped.fix)}", err=True)
+
+
+def _init(folder: Path) -> None:
+    """An example: three documents that disagree here and there, and questions about them. Overwrites nothing."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder} is there already.", fix="name a new folder")
+    try:
+        shutil.copytree(_EXAMPLE, folder, dirs_exist_ok=True)
+        shutil.copytree(_DEMO_DOCUMENTS, folder / "docs")
+    except OSError as error:
+        raise ConfigError(
+            f"cannot make {folder}: {error.strerror or error}.", fix="name a folder that can be made"
+        ) from None
+    typer.echo(f"{folder} holds an example: questions.yaml, and docs/ that it asks about.")
+    typer.echo(f"Next, in a home: `council eval {folder} --limit 5`")

@@ -1,0 +1,252 @@
+"""A question before the council: a real run in the evaluation's own home, begun by a drop as every run is.
+
+The run's journal then tells what members held round by round and what was decided. An answer that does not have the form
+that the question asks for is asked for again, as a single one's is: at most twice, and never found by searching.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from council.app import App
+from council.commands.models import ProtocolName
+from council.deliberation.deliberate import CouncilSilent, Deliberation
+from council.deliberation.handler import Task
+from council.deliberation.prompts import Fencer, context_message
+from council.deliberation.transcript import Turn
+from council.engine.journal import JOURNAL, Exhausted, FileJournal
+from council.engine.outputs import PlacedOutput
+from council.engine.receipts import Receipt
+from council.engine.runs import Run
+from council.errors import CouncilError, ModelError
+from council.evaluation.ballots import NO_ANSWER, SAID_CHARS, SYSTEM, Answer, Ballot, ballot_of, fits
+from council.evaluation.meter import READER
+from council.evaluation.questions import Question
+from council.events import Event, Events
+from council.ids import sha256_hex
+from council.llm.base import Message, Model, TurnInfo
+from council.llm.structured import Parsed, Problem, Said, repair_turns
+from council.storage.drop import drop
+
+DOCUMENTS = "documents"  # the folder of the evaluation's home that holds what questions name
+_NO_FORM = Problem("schema", "the decision's answer has not the form that the task asks for", "answer")
+_RESTATE = """\
+Above stands a question that a council deliberated on, and below its decision. Say as one JSON object what the decision \
+answers, and nothing else: {"answer": "…", "confidence": 0.5}. answer: the decision's answer in the form that the task asks \
+for; not your own. confidence: the decision's own, from 0 to 1."""
+
+
+class CouncilFailed(CouncilError):
+    """A run that brought no answer for a reason that is not the question's: the evaluation stops, and can go on."""
+
+    code = "council_failed"
+
+
+class Held(msgspec.Struct, frozen=True):
+    """Where a member stood after a round. `answer` is as `Question.read` gives it, empty for what it cannot read."""
+
+    role: str
+    round: int
+    answer: str
+    confidence: float
+
+
+class Decided(msgspec.Struct, frozen=True):
+    """What the council made of a question. `restated`: its answer had to be asked for again. `stopped`: why its rounds
+    ended early."""
+
+    run_id: str
+    status: Literal["succeeded", "degraded", "failed"]
+    answer: Ballot
+    held: tuple[Held, ...] = ()
+    rounds: int = 0
+    restated: bool = False
+    stopped: str = ""
+
+
+class Deliberations:
+    """The council of one evaluation. Made before the home is served, so that no end of a run is missed."""
+
+    def __init__(self, app: App, protocol: ProtocolName, max_rounds: int, model: Model) -> None:
+        """`model` is asked again where a decision has not the form of an answer."""
+        self._app = app
+        self._protocol = protocol
+        self._max_rounds = max_rounds
+        self._model = model
+        self._ended: dict[str, asyncio.Future[str]] = {}
+        self.out_of_budget: Callable[[str], None] = lambda why: None
+        app.events.subscribe(self._on_event)
+
+    async def decide(self, question: Question) -> Decided:
+        """Raises CouncilFailed, and ModelError from a repair turn."""
+        receipt = self._answered(question) or await self._deliberated(question)
+        told = await self._told(receipt)
+        if receipt.status not in ("succeeded", "degraded"):
+            return _without_answer(receipt, told.deliberation)
+        answer, restated = await self._read(question, told)
+        ending = told.deliberation.ending
+        return Decided(
+            receipt.run_id,
+            "succeeded" if receipt.status == "succeeded" else "degraded",
+            answer,
+            tuple(held_in(question, told.deliberation.transcript.turns())),
+            receipt.rounds,
+            restated,
+            ending.why if ending else "",
+        )
+
+    async def material(self, decided: Decided) -> Message:
+        """What the members read first: the task and its documents. Raises CouncilFailed."""
+        receipt = self._app.receipts.read(decided.run_id)
+        if receipt is None:
+            raise CouncilFailed(f"the receipt of run {decided.run_id} is gone.", fix="begin a new evaluation")
+        return (await self._told(receipt)).material
+
+    # ── the run ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _answered(self, question: Question) -> Receipt | None:
+        """The receipt of a run that an earlier process began and that ended well, or as ours do."""
+        bound = self._app.receipts.bound(question.ref)
+        receipt = self._app.receipts.read(bound.run_id) if bound is not None else None
+        return receipt if receipt is not None and receipt.status in ("succeeded", "degraded") else None
+
+    async def _deliberated(self, question: Question) -> Receipt:
+        name = f"{question.ref}.json"
+        ended = self._end_of(name)
+        if not (self._app.home.commands / name).exists():  # else an earlier process dropped it, and its run goes on
+            drop(self._app.home.commands, name, json.dumps(self._command(question)).encode())
+        run_id = await ended
+        receipt = self._app.receipts.read(run_id)
+        if receipt is None:
+            raise CouncilFailed(f"{question.id}: run {run_id} left no receipt.", fix="go on with --resume")
+        return receipt
+
+    def _command(self, question: Question) -> dict[str, Any]:
+        return {
+            "id": question.ref,
+            "session": question.ref,  # a lane of its own: nobody remembers another question
+            "task_description": question.task,
+            "input_artifacts": [f"{DOCUMENTS}/{path}" for path in question.documents],
+            "output_artifact_path": f"artifacts/{question.ref}.md",
+            "config": {"protocol": self._protocol, "max_rounds": self._max_rounds},
+        }
+
+    def _end_of(self, name: str) -> asyncio.Future[str]:
+        return self._ended.setdefault(name, asyncio.get_running_loop().create_future())
+
+    def _on_event(self, event: Event) -> None:
+        if event.kind in ("run_ended", "command_answered"):
+            self._settle(event.data["file"], event.run_id, None)
+        elif event.kind == "command_refused":
+            error = CouncilFailed(f"{event.data['file']}: {event.data['error']}", fix=event.data["fix"])
+            self._settle(event.data["file"], "", error)
+        elif event.kind == "run_waiting" and event.data["reason"] == "budget":
+            self.out_of_budget(event.data["error"])
+
+    def _settle(self, name: str, run_id: str, error: CouncilError | None) -> None:
+        ended = self._end_of(name)
+        if ended.done():
+            return
+        if error is not None:
+            ended.set_exception(error)
+        else:
+            ended.set_result(run_id)
+
+    # ── what it brought ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _told(self, receipt: Receipt) -> _Told:
+        """The deliberation of an ended run, read again from its journal; no model is asked."""
+        journal = FileJournal.read(self._app.home.runs / receipt.run_id / JOURNAL)
+        journal.closed = True
+        header = journal.header
+        run = Run(journal, Events(), PlacedOutput(header.output_path, header.output_path, ""))
+        task = self._app.handlers[header.type].begin(run)
+        assert isinstance(task, Task)
+        try:
+            await task.work()
+        except Exhausted:
+            pass  # it ended before this step
+        except CouncilError as error:
+            if receipt.error is None or receipt.error.code != error.code:
+                raise
+        if task.deliberation is None:  # it did not even begin
+            reason = f"{receipt.error.code}: {receipt.error.message}" if receipt.error else receipt.status
+            raise CouncilFailed(f"run {receipt.run_id} brought no answer: {reason}", fix=_fix_of(receipt))
+        return _Told(task.deliberation, bytes.fromhex(header.secret))
+
+    async def _read(self, question: Question, told: _Told) -> tuple[Ballot, bool]:
+        """The answer of the decision, and whether it had to be asked for again."""
+        closings = told.deliberation.closings
+        closing = next((each.result for each in closings if each.result.failure is None), None)
+        if closing is None:
+            failures = [each.result.failure.message for each in closings if each.result.failure]
+            return Ballot(fault="; ".join(failures) or "nobody wrote a decision"), False
+        record = told.deliberation.settled.record if told.deliberation.settled is not None else None
+        answer = question.read(record.answer) if record is not None else None
+        if record is not None and answer is not None:
+            return Ballot(answer, record.confidence, record.answer[:SAID_CHARS]), False
+        return await self._restated(question, told, closing.text), True
+
+    async def _restated(self, question: Question, told: _Told, closing: str) -> Ballot:
+        info = TurnInfo(READER, "other", 0, 0, question.task)
+        messages = (told.material, Message("user", _RESTATE))
+        check = fits(question)
+
+        async def ask(turn: int, request: tuple[Message, ...]) -> Said:
+            reply = await self._model.generate(request, system=SYSTEM, schema=Answer.model_json_schema(), info=info)
+            return Said(reply.text, reply.finish == "stop")
+
+        first: Parsed[Answer] = Parsed(None, "none", (_NO_FORM,))
+        try:
+            settled = await repair_turns(first, Said(closing, True), messages, Answer, ask, check=check)
+        except ModelError as error:
+            if error.kind not in NO_ANSWER:
+                raise
+            return Ballot(said=closing[:SAID_CHARS], fault=f"{error.kind}: {error.message}")
+        if settled.value is None:
+            return Ballot(said=closing[:SAID_CHARS], fault="; ".join(map(str, settled.problems)))
+        return ballot_of(question, settled.value, len(settled.attempts) - 1)
+
+
+@dataclass(frozen=True)
+class _Told:
+    """A deliberation and the secret of its run."""
+
+    deliberation: Deliberation
+    secret: bytes
+
+    @property
+    def material(self) -> Message:
+        """The first message of every member in a lane without a memory."""
+        fencer = Fencer(self.secret)
+        transcript = self.deliberation.transcript
+        return context_message("", fencer.task(transcript.task, sha256_hex(transcript.task)), transcript.inputs, fencer)
+
+
+def held_in(question: Question, turns: Sequence[Turn]) -> Iterator[Held]:
+    """The positions that were stated, in the order in which they were."""
+    for turn in turns:
+        if turn.stance is not None:
+            answer = question.read(turn.stance.position) or ""
+            yield Held(turn.role, turn.round, answer, turn.stance.confidence)
+
+
+def _without_answer(receipt: Receipt, deliberation: Deliberation) -> Decided:
+    """A council that said nothing because of what it was asked gives no answer. Raises CouncilFailed for any other end."""
+    failures = [turn.result.failure for turn in deliberation.transcript.turns()]
+    kinds = {failure.kind for failure in failures if failure is not None}
+    error = receipt.error
+    if error is None or error.code != CouncilSilent.code or not kinds <= NO_ANSWER:
+        told = f"{error.code}: {error.message}" if error is not None else receipt.status
+        raise CouncilFailed(f"run {receipt.run_id} brought no answer: {told}", fix=_fix_of(receipt))
+    return Decided(receipt.run_id, "failed", Ballot(fault=error.message))
+
+
+def _fix_of(receipt: Receipt) -> str:
+    return "; ".join(part for part in (receipt.error.fix if receipt.error else "", "then go on with --resume") if part)

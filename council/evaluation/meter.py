@@ -1,0 +1,177 @@
+"""What an evaluation's calls cost, arm by arm, at the seam to the provider; and the limits that all of them share.
+
+Every call of an evaluation is seen here, those of the council's real runs too: which question and arm it belongs to
+follows from its `TurnInfo`. A provider that does not count its tokens gets them estimated, the same way for all arms.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, Unpack
+
+import msgspec
+
+from council.budgets import Budget, BudgetedModel, BudgetSpent, Calibration, Price
+from council.errors import ModelError
+from council.ids import Clock
+from council.llm.base import Asked, Message, Model, ModelAround, Reply, TurnInfo, Usage
+from council.storage.files import as_storage_failed
+
+BALLOT = "BALLOT"  # the role of a call that answers a question by itself; its `round` is the number of the ballot
+READER = "READER"  # the role of a call that asks again for the council's answer
+_CHARS_PER_TOKEN = 4  # of prose; only for what no provider counted
+_REFUSED = frozenset(
+    {"auth", "billing", "not_found", "request", "rate", "overload", "server"}
+)  # not worked on, not billed
+
+Arm = Literal["ballot", "council"]
+
+
+class EvaluationSpent(BudgetSpent):
+    """The evaluation's own limit. Its scope is `day`, so that a council's run is parked and can go on with a higher one,
+    instead of ending with what it has."""
+
+    def __init__(self, spent: BudgetSpent) -> None:
+        super().__init__("day", spent.meter, 0, 0)
+        self.message = spent.message.replace("the command's budget", "the evaluation's budget")
+        self.fix = f"go on with --resume and a higher --max-{spent.meter}"
+        self.args = (self.message,)
+
+
+class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One call. `number` is that of the ballot, 0 for the council. `usd` None: the price is not known. `estimated`: nobody
+    counted the tokens. `failed`: the kind of its error."""
+
+    question: str
+    arm: Arm
+    number: int
+    tokens: int
+    usd: float | None
+    seconds: float
+    model: str = ""
+    estimated: bool = False
+    failed: str = ""
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """A sum of calls. `seconds` are those in which calls were under way, one after the other or not."""
+
+    calls: int = 0
+    tokens: int = 0
+    usd: float | None = 0.0
+    seconds: float = 0.0
+    estimated: int = 0
+
+    def __add__(self, other: Spent) -> Spent:
+        usd = None if self.usd is None or other.usd is None else self.usd + other.usd
+        return Spent(
+            self.calls + other.calls,
+            self.tokens + other.tokens,
+            usd,
+            self.seconds + other.seconds,
+            self.estimated + other.estimated,
+        )
+
+
+class Meter:
+    """All measured calls, in memory and in an append-only file that survives a kill (unsynced: a power cut may cost the
+    last ones)."""
+
+    def __init__(self, path: Path, refs: Mapping[str, str]) -> None:
+        """`refs`: the questions' refs by their task, which is how a call says what it is about."""
+        self._path = path
+        self._refs = refs
+        self._spent: defaultdict[tuple[str, Arm, int], Spent] = defaultdict(Spent)
+        self.models: set[str] = set()
+        if path.exists():
+            for line in path.read_bytes().split(b"\n"):
+                self._load(line)
+
+    def ballot(self, ref: str, number: int) -> Spent:
+        return self._spent.get((ref, "ballot", number), Spent())
+
+    def ballots(self, ref: str, count: int) -> Spent:
+        """Of the ballots 1 to `count`."""
+        return sum((self.ballot(ref, number) for number in range(1, count + 1)), Spent())
+
+    def council(self, ref: str) -> Spent:
+        return self._spent.get((ref, "council", 0), Spent())
+
+    def everything(self) -> Spent:
+        return sum(self._spent.values(), Spent())
+
+    def note(self, info: TurnInfo | None, call: Measured) -> None:
+        """Raises StorageFailed."""
+        task, role, number = (info.task, info.role, info.round) if info is not None else ("", "", 0)
+        arm: Arm = "ballot" if role == BALLOT else "council"
+        ref = self._refs.get(task, "")
+        placed = msgspec.structs.replace(call, question=ref, arm=arm, number=number if arm == "ballot" else 0)
+        with as_storage_failed(f"Cannot write {self._path}"):
+            fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(fd, b"\n" + msgspec.json.encode(placed))  # newline first: a torn line spoils only itself
+            finally:
+                os.close(fd)
+        self._add(placed)
+
+    def _add(self, call: Measured) -> None:
+        key = (call.question, call.arm, call.number)
+        self._spent[key] += Spent(1, call.tokens, call.usd, call.seconds, int(call.estimated))
+        if not call.failed:
+            self.models.add(call.model)
+
+    def _load(self, line: bytes) -> None:
+        try:
+            self._add(msgspec.json.decode(line, type=Measured))
+        except msgspec.MsgspecError:
+            return  # empty, or torn by a power cut
+
+
+class MeteredModel(ModelAround):
+    """A model whose calls are allowed by the evaluation's budget before they are made, and measured after."""
+
+    def __init__(
+        self, inner: Model, budget: Budget, calibration: Calibration, meter: Meter, *, max_output_tokens: int
+    ) -> None:
+        super().__init__(BudgetedModel(inner, budget, calibration, max_output_tokens=max_output_tokens))
+        self._clock: Clock = budget.clock
+        self._price_of: Callable[[str], Price | None] = budget.price_of
+        self._meter = meter
+
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
+        """Raises EvaluationSpent before a call that could cross the evaluation's limit."""
+        began_s = self._clock.monotonic_s()
+        try:
+            reply = await self._inner.generate(messages, **asked)
+        except BudgetSpent as spent:
+            raise EvaluationSpent(spent) if spent.scope == "command" else spent from None
+        except ModelError as error:
+            usage = Usage() if error.kind in _REFUSED else _estimated(messages, asked, "")
+            self._note(asked, usage, began_s, estimated=bool(usage.input_tokens), failed=error.kind)
+            raise
+        usage = reply.usage or _estimated(messages, asked, reply.text)
+        self._note(asked, usage, began_s, estimated=reply.usage is None, failed="")
+        return reply
+
+    def _note(self, asked: Asked, usage: Usage, began_s: float, *, estimated: bool, failed: str) -> None:
+        price = self._price_of(self.name)
+        call = Measured(
+            question="",
+            arm="council",
+            number=0,
+            tokens=usage.input_tokens + usage.output_tokens,
+            usd=float(price.cost(usage)) if price is not None else None,
+            seconds=round(self._clock.monotonic_s() - began_s, 6),
+            model=self.name,
+            estimated=estimated,
+            failed=failed,
+        )
+        self._meter.note(asked.get("info"), call)
+
+
+def _estimated(messages: Sequence[Message], asked: Asked, said: str) -> Usage:
+    chars = len(asked["system"]) + sum(len(message.text) for message in messages)
+    return Usage(chars // _CHARS_PER_TOKEN + 1, len(said) // _CHARS_PER_TOKEN)

@@ -1,0 +1,365 @@
+"""Golden questions: what a folder asks, and which answers count as right. See docs/evaluation.md for the format.
+
+A folder holds `questions*.yaml` or `questions*.jsonl` and the documents that they name. Everything in it is checked
+before the first call; each mistake is told with its file, line and field.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from council.commands.documents import Document, Problem, read_document
+from council.deliberation.stance import MAX_POSITION_CHARS, folded
+from council.errors import EXIT_USAGE, CommandInvalid, CouncilError, PathRefused, StorageFailed
+from council.ids import sha256_hex
+from council.knowledge.library import Library
+from council.safety.untrusted import plain_line
+from council.storage.files import read_limited
+
+MAX_QUESTIONS = 2_000
+MAX_FILES = 20
+MAX_JSONL_BYTES = 16 << 20
+MAX_YAML_BYTES = 1 << 20  # PyYAML reads some 100 KB a second
+_MAX_QUESTION_CHARS = 20_000
+_MAX_DOCUMENTS = 16
+_MAX_PROBLEMS = 20  # told at once
+_NAME = re.compile(r"questions[^/]*\.(?:ya?ml|jsonl)", re.IGNORECASE)
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,15}")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,30})(?:\.[0-9]{1,30})?")
+_ORNAMENTS = " \t\r\n\"'`*“”"  # around an answer, never a part of it
+
+Match = Literal["text", "exact", "number"]
+
+
+class QuestionsInvalid(CouncilError):
+    """A folder whose questions cannot be asked as they stand."""
+
+    code = "questions_invalid"
+    exit_code = EXIT_USAGE
+    http_status = 422
+
+
+class _Entry(BaseModel):
+    """A question as a file spells it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+    question: Annotated[str, Field(min_length=1, max_length=_MAX_QUESTION_CHARS)]
+    choices: Annotated[
+        dict[str, Annotated[str, Field(min_length=1, max_length=MAX_POSITION_CHARS)]] | None, Field()
+    ] = None
+    answer: str | None = None
+    accept: Annotated[list[str | int | float] | None, Field(min_length=1, max_length=50)] = None
+    match: Match = "text"
+    tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    documents: Annotated[list[str], Field(max_length=_MAX_DOCUMENTS)] = []
+    split: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")] = "test"
+    why: Annotated[str, Field(max_length=4_000)] = ""
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question. With `choices` (label to text) the answer is a label, `right` the one that is; without, what is
+    compared as `match` says with every text in `right`. `why` is for people: no model is shown it, nor `right`."""
+
+    id: str
+    text: str
+    right: tuple[str, ...]
+    choices: dict[str, str] = field(default_factory=dict)
+    match: Match = "text"
+    tolerance: Decimal = Decimal(0)
+    documents: tuple[str, ...] = ()
+    split: str = "test"
+    why: str = ""
+
+    @cached_property
+    def ref(self) -> str:
+        """A name for files and lanes that says nothing of the question."""
+        return f"q-{sha256_hex(self.id)[:12]}"
+
+    @cached_property
+    def task(self) -> str:
+        """The question in words, the same for every arm. Names no right answer and no id, which may hint at one."""
+        return "\n\n".join([self.text.strip(), *self._form(), f"(Reference: {self.ref})"])
+
+    @cached_property
+    def asked(self) -> str:
+        """A hash of what is asked and of the names of its documents; labels are no part of it."""
+        return sha256_hex("\n".join([self.task, *self.documents]))
+
+    def _form(self) -> Iterator[str]:
+        if self.choices:
+            yield "Choices:\n" + "\n".join(f"{label}: {' '.join(text.split())}" for label, text in self.choices.items())
+            yield _FORM.format(what="the label of one choice, and nothing else")
+        elif self.match == "number":
+            yield _FORM.format(what="one number in digits, without a unit and without words")
+        else:
+            yield _FORM.format(what="the answer in as few words as can be, without a sentence around it")
+
+    def read(self, said: str) -> str | None:
+        """What an answer comes to, in the one spelling that is compared and counted; None when it is none. Nothing is looked
+        for in the words around: the whole of `said` is the answer."""
+        bare = said.strip(_ORNAMENTS)
+        if self.choices:
+            return self._spellings.get(folded(bare))
+        if self.match == "number":
+            number = as_number(bare)
+            return None if number is None else format(number.normalize(), "f")
+        return (bare if self.match == "exact" else folded(bare)) or None
+
+    def is_right(self, answer: str | None) -> bool:
+        """Whether an answer (as `read` gives it) is the right one."""
+        if answer is None:
+            return False
+        if self.match == "number" and not self.choices:
+            return any(abs(Decimal(answer) - Decimal(right)) <= self.tolerance for right in self.right)
+        return answer in self.right
+
+    @cached_property
+    def _spellings(self) -> dict[str, str]:
+        """Every whole text that names a choice: its label, its words, or both."""
+        known: dict[str, str] = {}
+        for label, text in self.choices.items():
+            known.update(dict.fromkeys(spellings_of(label, text), label))
+        return known
+
+
+_FORM = (
+    "Your answer is {what}: as `position` of a stance, and as `answer` of a decision or of a reply in JSON. Reasons belong "
+    "elsewhere. State as `confidence`, from 0 to 1, how probable it is that this answer is right."
+)
+
+
+def spellings_of(label: str, text: str) -> set[str]:
+    marked = (label, f"({label})", f"{label})", f"{label}:")
+    return {
+        folded(each)
+        for each in (text.strip(_ORNAMENTS), *marked, *(f"{mark} {text}" for mark in (*marked, f"{label}.")))
+    }
+
+
+def as_number(text: str) -> Decimal | None:
+    """`1,250.5` as a number; None for what is not one number alone."""
+    bare = text.strip().rstrip(".")
+    return Decimal(bare.replace(",", "")) if _NUMBER.fullmatch(bare) else None
+
+
+# ── a folder ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def load_folder(folder: Path, library: Library) -> list[Question]:
+    """All questions of a folder, in the order of its files. `library` reads its documents. Raises QuestionsInvalid with
+    every problem found (the first twenty)."""
+    problems: list[str] = []
+    found: dict[str, Question] = {}
+    for path in _files(folder):
+        for entry in _entries(path, problems):
+            question = entry.question(problems)
+            if question is None:
+                continue
+            problems += entry.documents_that_fail(question, library)
+            if question.id in found:
+                problems.append(entry.said(f"is {question.id!r}, which another question has, too", "id"))
+            found[question.id] = question
+        if len(found) > MAX_QUESTIONS:
+            raise _invalid([f"{path.name}: there are more than {MAX_QUESTIONS} questions"])
+    if not found and not problems:
+        problems.append(f"{folder} holds no question")
+    if problems:
+        raise _invalid(problems)
+    return list(found.values())
+
+
+def _files(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise QuestionsInvalid(f"{folder} is no folder.", fix="`council eval --init FOLDER` makes one with an example")
+    found = sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
+    if not found:
+        raise QuestionsInvalid(
+            f"{folder} holds no questions.yaml and no questions.jsonl.",
+            fix="`council eval --init FOLDER` makes a folder with an example",
+        )
+    if len(found) > MAX_FILES:
+        raise _invalid([f"{folder} holds {len(found)} files of questions; at most {MAX_FILES} are read"])
+    return found
+
+
+def _invalid(problems: Sequence[str]) -> QuestionsInvalid:
+    shown = problems[:_MAX_PROBLEMS]
+    left = len(problems) - len(shown)
+    told = "\n  ".join([*shown, *([f"and {left} more"] if left else [])])
+    return QuestionsInvalid(
+        told if len(problems) == 1 else f"{len(problems)} problems:\n  {told}",
+        fix="mend the file; docs/evaluation.md has the format",
+        problems=list(problems),
+    )
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """An entry that knows its place: `value` lies at `loc` of a document whose first line is `first_line` of the file."""
+
+    file: str
+    value: Any
+    document: Document
+    loc: tuple[int | str, ...]
+    first_line: int = 1
+
+    def said(self, message: str, *within: int | str) -> str:
+        line, column = self.document.locate((*self.loc, *within))
+        line = None if line is None else line + self.first_line - 1
+        name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in within).removeprefix(".")
+        return f"{self.file}: {Problem(message, '', plain_line(name, 100), line, column)}"
+
+    def question(self, problems: list[str]) -> Question | None:
+        """None with its problems noted."""
+        if not isinstance(self.value, dict):
+            problems.append(self.said("a question is an object with the keys id, question and answer or accept"))
+            return None
+        if mistyped := list(self._labels_that_are_no_text()):
+            problems += mistyped
+            return None
+        try:
+            entry = _Entry.model_validate(self.value)
+        except ValidationError as error:
+            problems += [self._problem(detail) for detail in error.errors(include_url=False)]
+            return None
+        faults = list(self._faults(entry))
+        problems += faults
+        return None if faults else _question(entry)
+
+    def _labels_that_are_no_text(self) -> Iterator[str]:
+        """YAML reads `yes`, `no` and `1` as something else, and says so in words that help nobody."""
+        choices = self.value.get("choices")
+        for label in choices if isinstance(choices, dict) else ():
+            if not isinstance(label, str):
+                yield self.said(
+                    f"has the label {label!r}, which YAML does not read as text: put it into quotes", "choices"
+                )
+        answer = self.value.get("answer")
+        if answer is not None and not isinstance(answer, str):
+            yield self.said(f"is {answer!r}, which YAML does not read as text: put it into quotes", "answer")
+
+    def _problem(self, detail: ErrorDetails) -> str:
+        loc = tuple(part for part in detail["loc"] if part not in ("str", "int", "float", "[key]"))
+        if detail["type"] == "missing":
+            return self.said(f"`{loc[-1]}` is missing", *loc[:-1])
+        if detail["type"] == "extra_forbidden":
+            near = difflib.get_close_matches(str(loc[-1]), list(_Entry.model_fields), n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(_Entry.model_fields)}"
+            return self.said(f"is not a known key; {hint}", *loc)
+        message = detail["msg"]
+        return self.said(f"does not fit: {message[:1].lower()}{message[1:]}", *loc)
+
+    def _faults(self, entry: _Entry) -> Iterator[str]:
+        """What a type cannot say."""
+        if not entry.question.strip():
+            yield self.said("is blank", "question")
+        if (entry.choices is None) == (entry.accept is None):
+            yield self.said("has either `choices` with an `answer`, or `accept`")
+        elif entry.choices is not None:
+            yield from self._choice_faults(entry, entry.choices)
+        elif entry.accept is not None:
+            yield from self._accept_faults(entry, entry.accept)
+
+    def _choice_faults(self, entry: _Entry, choices: dict[str, str]) -> Iterator[str]:
+        labels = ", ".join(choices)
+        if not 2 <= len(choices) <= 26:
+            yield self.said(f"has {len(choices)} choices; from 2 to 26 can be", "choices")
+        for label in choices:
+            if not _LABEL.fullmatch(label):
+                yield self.said(f"has the label {label[:40]!r}; a label is a short word such as A", "choices")
+        if entry.answer is None:
+            yield self.said("`answer` is missing: the label of the right choice")
+        elif entry.answer not in choices:
+            yield self.said(f"is {entry.answer[:40]!r}, which is none of the labels {labels}", "answer")
+        if entry.match != "text" or entry.tolerance:
+            yield self.said("goes with `accept`, not with `choices`", "match" if entry.match != "text" else "tolerance")
+        seen: dict[str, str] = {}
+        for label, text in choices.items():
+            for spelling in spellings_of(label, text):
+                if seen.setdefault(spelling, label) != label:
+                    yield self.said(
+                        f"cannot be told apart: {spelling[:40]!r} names both {seen[spelling]} and {label}", "choices"
+                    )
+
+    def _accept_faults(self, entry: _Entry, accept: list[str | int | float]) -> Iterator[str]:
+        if entry.answer is not None:
+            yield self.said("goes with `choices`; `accept` lists the right answers", "answer")
+        if entry.tolerance and entry.match != "number":
+            yield self.said("goes with `match: number`", "tolerance")
+        for at, right in enumerate(accept):
+            text = str(right)
+            if entry.match == "number" and as_number(text) is None:
+                yield self.said(f"is {text[:40]!r}, which is no number", "accept", at)
+            elif not text.strip(_ORNAMENTS) or len(text) > MAX_POSITION_CHARS:
+                yield self.said(f"must be from 1 to {MAX_POSITION_CHARS} characters", "accept", at)
+
+    def documents_that_fail(self, question: Question, library: Library) -> Iterator[str]:
+        for at, path in enumerate(question.documents):
+            try:
+                library.read(path)
+            except (PathRefused, StorageFailed) as error:
+                yield self.said(f"is {path[:100]!r}: {error.message}", "documents", at)
+
+
+def _question(entry: _Entry) -> Question:
+    bare = Question(
+        id=entry.id,
+        text=entry.question,
+        right=(),
+        choices=entry.choices or {},
+        match=entry.match,
+        tolerance=Decimal(str(entry.tolerance)),
+        documents=tuple(dict.fromkeys(path.removeprefix("./") for path in entry.documents)),
+        split=entry.split,
+        why=entry.why,
+    )
+    given = [entry.answer or ""] if entry.choices else [str(right) for right in entry.accept or ()]
+    right = tuple(answer for answer in map(bare.read, given) if answer is not None)
+    return replace(bare, right=right)
+
+
+def _entries(path: Path, problems: list[str]) -> Iterator[_Placed]:
+    is_lines = path.suffix.lower() == ".jsonl"
+    try:
+        data = read_limited(path, MAX_JSONL_BYTES if is_lines else MAX_YAML_BYTES)
+    except StorageFailed as error:
+        fix = "" if is_lines else " Write a large set as questions.jsonl, one question a line."
+        problems.append(f"{path.name}: {error.message}{fix}")
+        return
+    if is_lines:
+        for number, line in enumerate(data.split(b"\n"), start=1):
+            if line.strip():
+                yield from _parsed(path.name, "line.json", line, number, problems)
+    else:
+        yield from _parsed(path.name, path.name, data, 1, problems)
+
+
+def _parsed(file: str, kind: str, data: bytes, first_line: int, problems: list[str]) -> Iterator[_Placed]:
+    try:
+        document = read_document(kind, data)
+    except CommandInvalid as error:
+        found: list[Problem] = error.data.get("problems") or [Problem(error.message, error.fix)]  # type: ignore[assignment]
+        for each in found:
+            line = None if each.line is None else each.line + first_line - 1
+            problems.append(f"{file}: {Problem(each.message, '', each.field, line, each.column)} ({each.fix})")
+        return
+    if kind == "line.json":
+        yield _Placed(file, document.value, document, (), first_line)
+    elif not isinstance(document.value, list):
+        problems.append(f"{file}: line 1: the file must be a list of questions, each beginning with `- id: …`")
+    else:
+        for at, value in enumerate(document.value):
+            yield _Placed(file, value, document, (at,), first_line)

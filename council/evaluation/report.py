@@ -1,0 +1,314 @@
+"""An evaluation in numbers, for programs (`as_json`), for a terminal (`as_text`) and as a page (`as_markdown`). Pure.
+
+Says of itself what it does not show: answers from a script or a cassette prove the arithmetic only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from council.evaluation.ballots import Ballot
+from council.evaluation.evaluate import Stopped
+from council.evaluation.figures import ARMS, Arm, Figure, Figures, Row
+from council.evaluation.grading import Answered
+from council.evaluation.meter import Spent
+from council.evaluation.verdict import RULE, Verdict
+from council.safety.untrusted import for_markdown, plain_line
+
+REHEARSED = {"scripted": "a script", "cassette": "a cassette"}
+_NAMES: Mapping[Arm, str] = {"single": "single answer", "vote": "vote", "council": "council"}
+_CELL_CHARS = 80
+
+
+@dataclass(frozen=True)
+class Report:
+    """`providers`: of the models that answered. `asked`: how many questions were to be answered. `everything`: what was
+    spent, on questions that not all arms answered, too."""
+
+    id: str
+    folder: str
+    place: str
+    model: str
+    models: Sequence[str]
+    providers: Sequence[str]
+    protocol: str
+    max_rounds: int
+    split: str | None
+    asked: int
+    answered: Sequence[Answered]
+    rows: Sequence[Row]
+    figures: Figures
+    verdict: Verdict
+    everything: Spent
+    stopped: Stopped
+    temperature: float | None = None
+
+    @property
+    def rehearsed(self) -> str:
+        """The sentence that stands over answers of no live model, empty over others."""
+        by = [REHEARSED[provider] for provider in self.providers if provider in REHEARSED]
+        if not by:
+            return ""
+        what = {"a cassette": "on cassettes", "a script": "with scripted models"}[by[0]]
+        return (
+            f"The answers come from {' and '.join(by)}: {what} this proves the arithmetic only, nothing about a model."
+        )
+
+    def notes(self) -> Iterator[str]:
+        if self.rehearsed:
+            yield self.rehearsed
+        if self.stopped.why:
+            done = f"{len(self.rows)} of {self.asked} questions were answered by all arms"
+            yield f"Stopped early ({self.stopped.why}): {done}. {self.stopped.message}"
+        if self.everything.estimated:
+            yield (
+                f"The provider did not count the tokens of {self.everything.estimated} of {self.everything.calls} calls; "
+                f"they are estimated, at four characters each, in all arms alike."
+            )
+        if self.temperature == 0:
+            yield "The temperature is 0: the ballots of a vote are then much the same, and so is the vote a single answer."
+        decided = [each.decided for each in self.answered]
+        if degraded := sum(each.status == "degraded" for each in decided):
+            yield f"{degraded} of the council's runs ended degraded; their answers count as they are."
+        if restated := sum(each.restated for each in decided):
+            yield f"{restated} of the council's decisions had to be asked again for an answer in the form of the question."
+        if self.everything.usd is None:
+            yield "The price of a model is not known, so neither is the cost; council.toml can hold it under [prices]."
+
+
+# ── for programs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    return {
+        "evaluation": report.id,
+        "folder": report.folder,
+        "results": report.place,
+        "model": report.model,
+        "models": list(report.models),
+        "protocol": report.protocol,
+        "max_rounds": report.max_rounds,
+        "split": report.split,
+        "asked": report.asked,
+        "answered": len(report.rows),
+        "proves": "arithmetic only" if report.rehearsed else "",
+        "verdict": {"word": report.verdict.word, "sentence": report.verdict.sentence, "rule": RULE},
+        "figures": asdict(report.figures),
+        "spent": asdict_of(report.everything),
+        "stopped": {"why": report.stopped.why, "message": report.stopped.message, "fix": report.stopped.fix},
+        "notes": list(report.notes()),
+        "questions": [_question(each, row) for each, row in zip(report.answered, report.rows, strict=True)],
+    }
+
+
+def asdict_of(spent: Spent) -> dict[str, Any]:
+    return {name: getattr(spent, name) for name in spent.__struct_fields__}
+
+
+def _question(answered: Answered, row: Row) -> dict[str, Any]:
+    decided = answered.decided
+    said: dict[Arm, Ballot] = {"single": answered.ballots[0], "vote": answered.vote, "council": decided.answer}
+    arms: dict[str, Any] = {
+        arm: {
+            "answer": said[arm].answer or None,
+            "right": row.arms[arm].right,
+            "confidence": said[arm].confidence,
+            "fault": said[arm].fault,
+            "tokens": row.arms[arm].spent.tokens,
+            "calls": row.arms[arm].spent.calls,
+            "seconds": row.arms[arm].spent.seconds,
+            "usd": row.arms[arm].spent.usd,
+        }
+        for arm in ARMS
+    }
+    return {
+        "id": row.id,
+        "right": list(answered.question.right),
+        "run": decided.run_id,
+        "status": decided.status,
+        "stopped": decided.stopped,
+        "restated": decided.restated,
+        "ballots": [ballot.answer or None for ballot in answered.ballots],
+        "held": [
+            {"role": held.role, "round": held.round, "answer": held.answer or None, "confidence": held.confidence}
+            for held in decided.held
+        ],
+        **arms,
+    }
+
+
+# ── for a terminal ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def as_text(report: Report) -> str:
+    found = report.figures
+    lines = [f"{report.folder}: {len(report.rows)} of {report.asked} questions, {report.model}, {report.protocol}", ""]
+    table = [_HEAD, *_arm_rows(found)]
+    widths = [max(len(row[at]) for row in table) for at in range(len(_HEAD))]
+    lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+    lines += ["", *(f"{name:<25}{_signed(value)}" for name, value in _differences(found)), ""]
+    lines += [*_flip_lines(found), ""]
+    lines += [*(plain_line(note, 1_000) for note in report.notes()), ""] if any(report.notes()) else []
+    return "\n".join([*lines, report.verdict.sentence])
+
+
+_HEAD = ("", "accuracy", "Brier", "ECE", "unreadable", "tokens", "calls", "s", "USD")
+
+
+def _arm_rows(found: Figures) -> Iterator[tuple[str, ...]]:
+    for arm in ARMS:
+        of = found.arms[arm]
+        failed = f" + {of.failed} failed" if of.failed else ""
+        costs = (f"{of.total.tokens:,}", f"{of.total.calls:,}", f"{of.total.seconds:,.1f}", _usd(of.total.usd))
+        yield (
+            _NAMES[arm],
+            _interval(of.accuracy),
+            _interval(of.brier),
+            _interval(of.ece),
+            f"{of.unreadable}{failed}",
+            *costs,
+        )
+
+
+def _differences(found: Figures) -> Iterator[tuple[str, Figure]]:
+    yield "council less vote", found.council_less_vote
+    yield "council less single", found.council_less_single
+    yield "vote less single", found.vote_less_single
+
+
+def _flip_lines(found: Figures) -> Iterator[str]:
+    counts = found.counts
+    yield (
+        f"single to council: {counts['good_flips']} good flips ({_interval(found.good_flips)} per question), "
+        f"{counts['bad_flips']} bad ({_interval(found.bad_flips)})"
+    )
+    yield (
+        f"members, first to last position: {counts['members_good']} good flips ({_interval(found.members_good)} per "
+        f"question), {counts['members_bad']} bad ({_interval(found.members_bad)}), {counts['members_other']} from wrong to "
+        f"wrong, {counts['members_kept']} kept"
+    )
+    if found.first_round.value is not None:
+        yield f"the majority of the first round's positions: accuracy {_interval(found.first_round)}"
+
+
+def _interval(figure: Figure) -> str:
+    if figure.value is None:
+        return "-"
+    if figure.low is None or figure.high is None:
+        return f"{figure.value:.3f}"
+    return f"{figure.value:.3f} [{figure.low:.3f}, {figure.high:.3f}]"
+
+
+def _signed(figure: Figure) -> str:
+    if figure.value is None or figure.low is None or figure.high is None:
+        return "-"
+    return f"{figure.value:+.3f} [{figure.low:+.3f}, {figure.high:+.3f}]"
+
+
+def _usd(usd: float | None) -> str:
+    return "unknown" if usd is None else f"{usd:.4f}"
+
+
+# ── as a page ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def as_markdown(report: Report) -> str:
+    found = report.figures
+    parts = [
+        f"# Evaluation of {_cell(report.folder)}",
+        f"**{report.verdict.sentence}**",
+        *(f"> {_cell(note, 1_000)}" for note in report.notes()),
+        "\n".join(_setup(report)),
+        "## The three arms",
+        _table(_HEAD, _arm_rows(found)),
+        "Tokens, calls, seconds (of calls under way, added up) and US dollars are those of all questions together. Unreadable "
+        "answers count as wrong.",
+        _table(("per question", *(_NAMES[arm] for arm in ARMS)), _cost_rows(found)),
+        "## Differences in accuracy, question by question",
+        _table(("", "difference"), ((name, _signed(value)) for name, value in _differences(found))),
+        f"Only the council was right on {found.counts['only_council_right']}, only the vote on "
+        f"{found.counts['only_vote_right']}.",
+        "## Changes of mind",
+        "\n".join(f"- {line}" for line in _flip_lines(found)),
+        "## Calibration",
+        _table(("confidence", "arm", "answers", "mean confidence", "accuracy"), _bin_rows(found)),
+        "## How the verdict comes about",
+        f"{RULE} Here the vote spent {_share(found.vote_to_council_tokens)} of the council's tokens. Intervals: "
+        f"{found.resamples:,} bootstrap draws of whole questions, seed {found.seed}, 2.5th to 97.5th percentile.",
+        "## Questions",
+        _table(
+            _QUESTION_HEAD, (_question_row(each, row) for each, row in zip(report.answered, report.rows, strict=True))
+        ),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _setup(report: Report) -> Iterator[str]:
+    yield f"- evaluation: {report.id}, in `{report.place}`; the runs are in its `home/`"
+    yield f"- model: {_cell(report.model)}" + (
+        f" (answered: {_cell(', '.join(report.models), 300)})" if set(report.models) - {report.model} else ""
+    )
+    yield f"- council: protocol {report.protocol}, at most {report.max_rounds} rounds"
+    yield f"- questions: {len(report.rows)} of {report.asked}" + (f", split {report.split}" if report.split else "")
+    spent = report.everything
+    yield f"- spent in all: {spent.calls:,} calls, {spent.tokens:,} tokens, {_usd(spent.usd)} USD"
+
+
+def _cost_rows(found: Figures) -> Iterator[tuple[str, ...]]:
+    def cells(name: str, digits: int) -> tuple[str, ...]:
+        figures = [getattr(found.arms[arm], name) for arm in ARMS]
+        return tuple(
+            "-" if each.value is None else f"{each.value:,.{digits}f} [{each.low:,.{digits}f}, {each.high:,.{digits}f}]"
+            for each in figures
+        )
+
+    yield ("tokens", *cells("tokens", 0))
+    yield ("calls", *cells("calls", 1))
+    yield ("seconds", *cells("seconds", 2))
+    yield ("USD", *cells("usd", 5))
+
+
+def _bin_rows(found: Figures) -> Iterator[tuple[str, ...]]:
+    for arm in ARMS:
+        for each in found.arms[arm].bins:
+            span = f"{each.low:.1f} to {each.high:.1f}"
+            yield (span, _NAMES[arm], str(each.count), f"{each.mean_confidence:.3f}", f"{each.accuracy:.3f}")
+
+
+_QUESTION_HEAD = ("question", "right", "single", "vote", "council", "tokens vote / council", "run")
+
+
+def _question_row(answered: Answered, row: Row) -> tuple[str, ...]:
+    decided = answered.decided
+    tokens = f"{row.arms['vote'].spent.tokens:,} / {row.arms['council'].spent.tokens:,}"
+    vote = answered.vote
+    return (
+        _cell(row.id),
+        _cell(", ".join(answered.question.right)),
+        _given(answered.ballots[0], right=row.arms["single"].right),
+        f"{_given(vote, right=row.arms['vote'].right)} ({vote.said or f'{len(answered.ballots)} ballots'})",
+        _given(decided.answer, right=row.arms["council"].right),
+        tokens,
+        f"`{decided.run_id}`",
+    )
+
+
+def _given(ballot: Ballot, *, right: bool) -> str:
+    if not ballot.answer:
+        return "✗ unreadable"
+    return f"{'✓' if right else '✗'} {_cell(ballot.answer)}"
+
+
+def _table(head: Sequence[str], rows: Iterator[tuple[str, ...]]) -> str:
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def _cell(text: str, max_chars: int = _CELL_CHARS) -> str:
+    return for_markdown(plain_line(text, max_chars)).replace("|", "\\|")
+
+
+def _share(value: float | None) -> str:
+    return "an unknown share" if value is None else f"{value:.0%}"

@@ -1,0 +1,154 @@
+"""Where an evaluation lives: `FOLDER/results/<id>/`, with a home of its own for its runs.
+
+    journal.jsonl    what was answered: the evaluation's own journal (its record 0 holds the setup)
+    calls.jsonl      what every call cost
+    spend.jsonl      what was reserved and settled, for the evaluation's limits
+    home/            a home: personas as they were, the documents, the real runs; `council --home … explain` looks inside
+
+Labels lie nowhere in it: the models of an evaluation could read them there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from council.engine.journal import FileJournal
+from council.engine.records import EPOCH, FileIdentity, RunHeader
+from council.errors import CouncilError, DaemonRunning, UsageError
+from council.evaluation.deliberations import DOCUMENTS
+from council.evaluation.questions import Question
+from council.ids import Clock, canonical_json, new_run_id, sha256_hex, timestamp
+from council.settings.home import Home, init_home
+from council.storage.files import FileLock, as_storage_failed, fsync_dir, write_atomic
+from council.storage.paths import ConfinedRoot
+
+RESULTS = "results"
+_JOURNAL = "journal.jsonl"
+_TYPE = "evaluation"
+
+
+class NotTheSame(CouncilError):
+    """An evaluation cannot go on: what it asks, or whom, is another thing now."""
+
+    code = "evaluation_changed"
+    http_status = 409
+
+
+@dataclass(frozen=True)
+class Results:
+    """One evaluation on the disk."""
+
+    folder: Path
+    journal: FileJournal
+
+    @property
+    def id(self) -> str:
+        return self.journal.header.run_id
+
+    @property
+    def home(self) -> Home:
+        return Home((self.folder / "home").resolve())
+
+    @property
+    def calls(self) -> Path:
+        return self.folder / "calls.jsonl"
+
+    @property
+    def spend(self) -> Path:
+        return self.folder / "spend.jsonl"
+
+    @property
+    def calibration(self) -> Path:
+        return self.folder / "calibration.json"
+
+
+def begin(folder: Path, setup: Mapping[str, Any], personas: Path, clock: Clock) -> Results:
+    """A new evaluation of `folder` with an empty home. Raises StorageFailed and ConfigError."""
+    now = clock.now()
+    run_id = new_run_id(now)
+    place = folder / RESULTS / run_id
+    with as_storage_failed(f"Cannot make {place}"):
+        place.mkdir(parents=True, mode=0o700)
+        ignore = folder / RESULTS / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n")  # whole prompts and answers: nobody's commit by accident
+    init_home(place / "home", personas_from=personas)
+    setup = dict(setup)
+    header = RunHeader(
+        run_id=run_id,
+        epoch=EPOCH,
+        created=timestamp(now),
+        lane="",
+        type=_TYPE,
+        command=setup,
+        command_hash=sha256_hex(canonical_json(setup)),
+        file=FileIdentity(folder.name, 0, 0, ""),
+        secret="",
+        title=f"Evaluation of {folder.name}",
+    )
+    journal = FileJournal.create(place / _JOURNAL, header)
+    fsync_dir(place)
+    return Results(place, journal)
+
+
+def resume(folder: Path, setup: Mapping[str, Any]) -> Results:
+    """The last evaluation of `folder`. Raises UsageError when there is none, NotTheSame when it had another setup,
+    DaemonRunning when it is under way, JournalDamaged."""
+    found = sorted((folder / RESULTS).glob(f"*/{_JOURNAL}"))
+    if not found:
+        raise UsageError(f"{folder} has no evaluation to go on with.", fix="leave --resume out")
+    place = found[-1].parent
+    lock = Home((place / "home").resolve()).lock_file
+    holder = FileLock.holder(lock)
+    if holder is not None:
+        raise DaemonRunning(
+            f"the evaluation {place.name} is under way (process {holder.get('pid', '?')}).", fix="wait for its end"
+        )
+    results = Results(place, FileJournal.load(found[-1]))
+    before = results.journal.header.command
+    changed = [key for key in sorted({*before, *setup}) if before.get(key) != setup.get(key)]
+    if changed:
+        told = "; ".join(f"{key} was {_shown(before.get(key))} and is {_shown(setup.get(key))}" for key in changed)
+        raise NotTheSame(
+            f"the evaluation {results.id} cannot go on: {told}.", fix="put it back, or begin anew without --resume"
+        )
+    return results
+
+
+def _shown(value: object) -> str:
+    return str(value)[:100]
+
+
+def require_same_questions(results: Results, questions: Sequence[Question]) -> None:
+    """Raises NotTheSame for a question that was answered when it was another one. Labels may have changed."""
+    asked = {step.name: step.request for step in results.journal.steps()}
+    changed = [each.id for each in questions if asked.get(f"{each.id}/council", each.asked) != each.asked]
+    if changed:
+        raise NotTheSame(
+            f"the evaluation {results.id} cannot go on: {', '.join(changed[:5])} asked something else when answered.",
+            fix="give a changed question another id, or begin anew without --resume",
+        )
+
+
+def bring_documents(results: Results, folder: ConfinedRoot, questions: Sequence[Question], *, max_bytes: int) -> None:
+    """Copies what the questions name into the evaluation's home. Raises NotTheSame for one that changed since it was
+    copied, PathRefused, StorageFailed."""
+    for path in _documents(questions):
+        data = folder.read(path, max_bytes=max_bytes).data
+        copy = results.home.root / DOCUMENTS / path
+        with as_storage_failed(f"Cannot copy {path}"):
+            if not copy.exists():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                write_atomic(copy, data, sync=False)
+            elif copy.read_bytes() != data:
+                raise NotTheSame(
+                    f"the evaluation {results.id} cannot go on: {path} changed since it began.",
+                    fix="put it back, or begin anew without --resume",
+                )
+
+
+def _documents(questions: Sequence[Question]) -> Iterator[str]:
+    yield from sorted({path for question in questions for path in question.documents})

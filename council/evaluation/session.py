@@ -1,0 +1,223 @@
+"""An evaluation that is open: its results on the disk, the council of its own home, the meter over all its calls.
+
+Everything but the daemon that serves that home, which a door starts beside it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from council import __version__
+from council.app import App, build_app, build_library, seeds_folder
+from council.budgets import Budget, Calibration, DayLogs, Price, Prices, SpendLog
+from council.budgets import Limits as Budgeted
+from council.commands.models import ProtocolName
+from council.errors import UsageError
+from council.evaluation import results
+from council.evaluation.deliberations import Deliberations
+from council.evaluation.evaluate import Evaluation, Stopped, in_order
+from council.evaluation.figures import figures
+from council.evaluation.grading import Answered, row_of
+from council.evaluation.meter import Meter, MeteredModel
+from council.evaluation.questions import Question, load_folder
+from council.evaluation.report import Report
+from council.evaluation.verdict import verdict
+from council.ids import SystemClock
+from council.llm.base import Model
+from council.llm.fallback import FallbackModel
+from council.llm.retry import RetryingModel
+from council.settings import Home, ProviderKeys, Settings
+from council.storage.paths import ConfinedRoot
+
+_READ_FROM_FILES = ("scripted", "cassette")  # providers whose model is a file, relative to the home
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be evaluated, and how far."""
+
+    folder: Path
+    protocol: ProtocolName = "independent"
+    max_rounds: int = 3
+    split: str | None = None
+    limit: int | None = None
+    seed: int = 0
+    resamples: int = 2_000
+    max_tokens: int | None = None
+    max_usd: float | None = None
+    resume: bool = False
+
+
+@dataclass
+class Session:
+    """`questions` are those to answer, in their order."""
+
+    wanted: Wanted
+    settings: Settings
+    results: results.Results
+    questions: list[Question]
+    file_order: Mapping[str, int]
+    app: App
+    meter: Meter
+    model: Model
+    deliberations: Deliberations
+    answered: dict[str, Answered] = field(default_factory=dict)
+
+    async def answer(self, told: Callable[[Answered], None]) -> Stopped:
+        """All questions, while the home is served; how it ended. What is answered when it is cancelled is kept."""
+        evaluation = Evaluation(
+            self.results.journal,
+            self.deliberations,
+            self.model,
+            self.meter,
+            parallel=self.settings.max_parallel_runs,
+            max_wait_s=self.settings.max_wait_s,
+            told=told,
+        )
+        self.answered = evaluation.answered
+        return await evaluation.answer(self.questions)
+
+    def report(self, stopped: Stopped) -> Report:
+        """Of what is answered."""
+        answered = sorted(self.answered.values(), key=lambda each: self.file_order[each.question.id])
+        rows = [row_of(each) for each in answered]
+        found = figures(rows, resamples=self.wanted.resamples, seed=self.wanted.seed)
+        models = sorted(self.meter.models)
+        named = [*models, self.settings.model]
+        return Report(
+            id=self.results.id,
+            folder=self.wanted.folder.resolve().name,
+            place=f"{results.RESULTS}/{self.results.folder.name}",
+            model=self.app.model.name,
+            models=models,
+            providers=sorted({name.partition(":")[0] for name in named}),
+            protocol=self.wanted.protocol,
+            max_rounds=self.wanted.max_rounds,
+            split=self.wanted.split,
+            asked=len(self.questions),
+            answered=answered,
+            rows=rows,
+            figures=found,
+            verdict=verdict(found),
+            everything=self.meter.everything(),
+            stopped=stopped,
+            temperature=self.settings.temperature,
+        )
+
+    def close(self) -> None:
+        """After the app, which the daemon closes."""
+        self.results.journal.close()
+
+
+def open_session(
+    home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str], wanted: Wanted
+) -> Session:
+    """Checks everything before the first call. Raises QuestionsInvalid, UsageError, NotTheSame, ConfigError, and what
+    opening a home may raise."""
+    if settings.model == "offline":
+        raise UsageError(
+            "the offline engine extracts passages and answers no question.", fix="name a language model with --model"
+        )
+    with ConfinedRoot(wanted.folder) if wanted.folder.is_dir() else ConfinedRoot(home.root) as root:
+        loaded = load_folder(wanted.folder, build_library(root, settings))
+        questions = in_order(loaded, split=wanted.split, limit=wanted.limit, seed=wanted.seed)
+        if not questions:
+            known = ", ".join(sorted({each.split for each in loaded}))
+            raise UsageError(f"no question has the split {wanted.split!r}.", fix=f"the splits are: {known}")
+        clock = SystemClock()
+        if wanted.resume:
+            found = results.resume(wanted.folder, _setup(settings, wanted))
+            results.require_same_questions(found, loaded)
+        else:
+            found = results.begin(wanted.folder, _setup(settings, wanted), home.personas, clock)
+        results.bring_documents(found, root, questions, max_bytes=settings.max_file_bytes)
+    own = _own_settings(home, settings)
+    meter = Meter(found.calls, {each.task: each.ref for each in questions})
+    budget = Budget(
+        run_id=found.id,
+        command=Budgeted(None, wanted.max_tokens, wanted.max_usd),
+        day=Budgeted(settings.day_max_calls, settings.day_max_tokens, settings.day_max_usd),
+        command_log=SpendLog(found.spend),
+        day_log=DayLogs(home.runtime / "spend", clock).today,  # of the steward's home: its day pays for this, too
+        price_of=_price_of(settings),
+        chair="",
+        clock=clock,
+    )
+    calibration = Calibration(found.calibration)
+
+    def around(model: Model) -> Model:
+        budget.require_price(model.name)
+        return MeteredModel(model, budget, calibration, meter, max_output_tokens=settings.max_output_tokens)
+
+    home.ensure_runtime()
+    app = build_app(found.home, own, keys, environ=environ, around=around)
+    order = {each.id: at for at, each in enumerate(loaded)}
+    model = _ballot_model(app, settings)
+    deliberations = Deliberations(app, wanted.protocol, wanted.max_rounds, model)
+    return Session(wanted, settings, found, questions, order, app, meter, model, deliberations)
+
+
+def _ballot_model(app: App, settings: Settings) -> Model:
+    """Whom ballots ask: the council's own model and its stand-ins, through the same limits."""
+    attempts, max_wait_s = settings.model_attempts, settings.max_inline_wait_s
+    chain = app.spending.chain("", (), None)
+    return FallbackModel(
+        [RetryingModel(app.models.get(each), attempts=attempts, max_wait_s=max_wait_s) for each in chain]
+    )
+
+
+def _setup(settings: Settings, wanted: Wanted) -> dict[str, Any]:
+    """What all answers of one evaluation have in common."""
+    return {
+        "council": __version__,
+        "model": settings.model,
+        "fallback_models": list(settings.fallback_models),
+        "agent_models": {role: list(chain) for role, chain in settings.agent_models.items()},
+        "temperature": settings.temperature,
+        "max_output_tokens": settings.max_output_tokens,
+        "protocol": wanted.protocol,
+        "max_rounds": wanted.max_rounds,
+    }
+
+
+def _own_settings(home: Home, settings: Settings) -> Settings:
+    """Those of the evaluation's home. Its days have no limit of their own: the steward's day is asked at each call."""
+    seeds = seeds_folder(home, settings)
+    return settings.model_copy(
+        update={
+            "model": _found_from(home, settings.model),
+            "fallback_models": tuple(_found_from(home, each) for each in settings.fallback_models),
+            "agent_models": {
+                role: tuple(_found_from(home, each) for each in chain) for role, chain in settings.agent_models.items()
+            },
+            "seeds_dir": str(seeds.resolve()) if seeds is not None else None,
+            "day_max_calls": None,
+            "day_max_tokens": None,
+            "day_max_usd": None,
+            "keep_days": None,
+            "keep_runs": 10_000_000,
+            "keep_bytes": 2**50,
+            "streaming": "off",
+            "scan_interval_s": min(settings.scan_interval_s, 1.0),
+        }
+    )
+
+
+def _found_from(home: Home, spelling: str) -> str:
+    """A spelling that means the same file from another home."""
+    provider, _, path = spelling.partition(":")
+    return f"{provider}:{(home.root / path).resolve()}" if provider in _READ_FROM_FILES else spelling
+
+
+def _price_of(settings: Settings) -> Callable[[str], Price | None]:
+    def decimals(values: tuple[float, float, float | None]) -> Price:
+        fresh, output, cached = values
+        return Price(Decimal(str(fresh)), Decimal(str(output)), None if cached is None else Decimal(str(cached)))
+
+    overrides = {name: decimals((price.input, price.output, price.cached)) for name, price in settings.prices.items()}
+    return functools.cache(Prices(overrides).of)
