@@ -48,7 +48,7 @@ Meter = Literal["calls", "tokens", "usd", "seconds"]
 
 
 class BudgetSpent(CouncilError):
-    """The next call would cross a limit. `meter` says which; `tomorrow` is True when the call fits into the budget of a new
+    """The next call would cross a limit. `scope` and `meter` say which; `tomorrow` is True when the call fits into the budget of a new
     day, and False when it never will, or when it is the command's own budget."""
 
     code = "budget"
@@ -78,6 +78,7 @@ class BudgetSpent(CouncilError):
             f"the {scope}'s budget of {_shown(meter, limit)} {_UNITS[meter]} {why}.",
             fix=f"raise {setting}{least}{tomorrow}",
         )
+        self.scope = scope
         self.meter = meter
         self.tomorrow = scope == "day" and fits
 

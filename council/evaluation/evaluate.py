@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from council.agents.turn import request_hash
 from council.budgets import BudgetSpent
 from council.engine.journal import Journal
 from council.errors import CouncilError, ModelError
@@ -22,7 +21,7 @@ from council.evaluation.deliberations import Decided, Deliberations
 from council.evaluation.grading import Answered
 from council.evaluation.meter import Meter
 from council.evaluation.questions import Question
-from council.llm.base import Message, Model
+from council.llm.base import Message, Model, request_hash
 
 T = TypeVar("T")
 _RAISE = "go on with --resume and a higher limit"
