@@ -40,8 +40,12 @@ def absences(transcript: Transcript) -> Iterator[str]:
             who = by_failure.setdefault((failure.kind, failure.message), {})
             who.setdefault(turn.role, []).append(str(turn.round))
     for (kind, message), who in by_failure.items():
-        times = [f"{role} in round{'s' if len(rounds) > 1 else ''} {listed(rounds)}" for role, rounds in who.items()]
-        yield f"No answer from {'; '.join(times)} ({kind}): {message}"
+        times = [f"round{'s' if len(rounds) > 1 else ''} {listed(rounds)}" for rounds in who.values()]
+        if len(who) == 1:
+            yield f"{next(iter(who))} did not answer in {times[0]} ({kind}): {message}"
+        else:
+            absent = "; ".join(f"{role} in {when}" for role, when in zip(who, times, strict=True))
+            yield f"No answer from {absent} ({kind}): {message}"
 
 
 def failed_closings(failed: Iterable[tuple[str, Failure]]) -> Iterator[str]:

@@ -267,7 +267,7 @@ def test_a_run_whose_output_folder_vanishes_ends_and_the_next_command_is_served(
 # ── what it looks like ───────────────────────────────────────────────────────────────────────────────────────────────
 
 KEYS = [
-    "id", "title", "status", "mode", "created", "finished", "rounds", "agents", "model", "command_sha256", "calls",
+    "id", "title", "status", "mode", "created", "finished", "protocol", "rounds", "agents", "model", "command_sha256", "calls",
     "tokens_in", "tokens_out", "cost", "tags",
 ]  # fmt: skip
 

@@ -302,7 +302,7 @@ def test_thoughts_reach_nobody_and_no_file(home: Path, fake: FakeGemini, env: di
     assert all("QUARK" not in json.dumps(request.body) for request in fake.requests)
     assert "Words alone." in page
     assert "Mended to be read: COORDINATOR, rounds 1 and 2 (thoughts left out)." in page
-    assert "No answer from AUDITOR in rounds 1 and 2 (empty): " in page
+    assert "AUDITOR did not answer in rounds 1 and 2 (empty): " in page
     assert "held nothing but thoughts" in page
     assert "The decision." in section(page, "Decision")
 
@@ -530,7 +530,7 @@ def test_an_agent_that_times_out_degrades_the_run_and_the_others_go_on(
     above = page.split("\n## ", 1)[0]
     assert "Answered: COORDINATOR in 2 turns; STRATEGIST in 0 of 2 turns; AUDITOR in 2 turns." in above
     assert above.count("timeout") == 1
-    assert "No answer from STRATEGIST in rounds 1 and 2 (timeout): " in above
+    assert "STRATEGIST did not answer in rounds 1 and 2 (timeout): " in above
     assert "COORDINATOR 2" in page
     assert "## Decision" in page
 
