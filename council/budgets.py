@@ -48,8 +48,8 @@ Meter = Literal["calls", "tokens", "usd", "seconds"]
 
 
 class BudgetSpent(CouncilError):
-    """The next call would cross a limit. `scope` and `meter` say which; `tomorrow` is True when the call fits into the budget of a new
-    day, and False when it never will, or when it is the command's own budget."""
+    """The next call would cross a limit. `scope` and `meter` say which; `tomorrow` is True when the call fits into the
+    budget of a new day, and False when it never will, or when it is the command's own budget."""
 
     code = "budget"
     http_status = 402
