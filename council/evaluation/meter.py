@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Unpack
 
@@ -56,7 +57,8 @@ class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
     failed: str = ""
 
 
-class Spent(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Spent:
     """A sum of calls. `seconds` are those in which calls were under way, one after the other or not."""
 
     calls: int = 0

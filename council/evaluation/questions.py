@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
@@ -29,7 +29,7 @@ from council.storage.files import read_limited
 MAX_QUESTIONS = 2_000
 MAX_FILES = 20
 MAX_JSONL_BYTES = 16 << 20
-MAX_YAML_BYTES = 1 << 20  # PyYAML reads some 100 KB a second
+MAX_YAML_BYTES = 1 << 20  # PyYAML takes three seconds over it
 _MAX_QUESTION_CHARS = 20_000
 _MAX_DOCUMENTS = 16
 _MAX_PROBLEMS = 20  # told at once
@@ -351,10 +351,10 @@ def _parsed(file: str, kind: str, data: bytes, first_line: int, problems: list[s
     try:
         document = read_document(kind, data)
     except CommandInvalid as error:
-        found: list[Problem] = error.data.get("problems") or [Problem(error.message, error.fix)]  # type: ignore[assignment]
-        for each in found:
+        for each in cast(list[Problem], error.data["problems"]):
             line = None if each.line is None else each.line + first_line - 1
-            problems.append(f"{file}: {Problem(each.message, '', each.field, line, each.column)} ({each.fix})")
+            hint = "" if kind == "line.json" else f" ({each.fix})"
+            problems.append(f"{file}: {Problem(each.message, '', each.field, line, each.column)}{hint}")
         return
     if kind == "line.json":
         yield _Placed(file, document.value, document, (), first_line)

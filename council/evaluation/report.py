@@ -96,15 +96,11 @@ def as_json(report: Report) -> dict[str, Any]:
         "proves": "arithmetic only" if report.rehearsed else "",
         "verdict": {"word": report.verdict.word, "sentence": report.verdict.sentence, "rule": RULE},
         "figures": asdict(report.figures),
-        "spent": asdict_of(report.everything),
+        "spent": asdict(report.everything),
         "stopped": {"why": report.stopped.why, "message": report.stopped.message, "fix": report.stopped.fix},
         "notes": list(report.notes()),
         "questions": [_question(each, row) for each, row in zip(report.answered, report.rows, strict=True)],
     }
-
-
-def asdict_of(spent: Spent) -> dict[str, Any]:
-    return {name: getattr(spent, name) for name in spent.__struct_fields__}
 
 
 def _question(answered: Answered, row: Row) -> dict[str, Any]:

@@ -43,14 +43,18 @@ def ask_about(folder: Path, count: int, *, right: str = "A") -> Path:
     return folder
 
 
-def stance(position: str, confidence: float = 0.8) -> str:
+def stance(position: str, confidence: float = 0.8, words: str = "I looked at it.") -> str:
     block = {"position": position, "confidence": confidence, "evidence": [], "would_change": "a measurement"}
-    return f"I looked at it.\n\n```council\n{json.dumps(block)}\n```"
+    return f"{words}\n\n```council\n{json.dumps(block)}\n```"
 
 
 def script(home: Path, replies: list[dict[str, Any]]) -> str:
     """A scripted model that answers every call; the way to spell it."""
-    content = {"model": "rehearsal", "replies": [{"times": 0, **reply} for reply in replies]}
+    content = {
+        "model": "rehearsal",
+        "replies": [{"times": 0, **reply} for reply in replies],
+        "default": {"text": says("A")},
+    }
     (home / "script.yaml").write_text(yaml.safe_dump(content))
     return "scripted:script.yaml"
 
@@ -205,7 +209,8 @@ def answers(request: RecordedRequest, **counts: int) -> FakeReply:
         return text(says("A"), **counts)
     if "The rounds are over" in request.texts[-1]:
         return text(decides("A"), **counts)
-    return text(stance("A"), **counts)
+    opening = request.texts[-1].split(".")[0]  # names the round: a turn that repeats itself would end the rounds
+    return text(stance("A", words=f"To this I answer: {opening}."), **counts)
 
 
 @pytest.fixture
@@ -213,7 +218,7 @@ def quick(env: dict[str, str]) -> dict[str, str]:
     return {**env, **QUICK}
 
 
-def test_the_vote_spends_what_the_council_spent_to_half_a_ballot(
+def test_the_vote_spends_what_the_council_spent_to_within_a_ballot(
     home: Path, tmp_path: Path, fake: FakeGemini, quick: dict[str, str]
 ) -> None:
     """Calls of the council cost 300 to 500 tokens by the question, ballots between 90 and 110 by turns."""
@@ -232,7 +237,7 @@ def test_the_vote_spends_what_the_council_spent_to_half_a_ballot(
     found = evaluated(home, folder, env=quick)
     for each in found["questions"]:
         assert each["council"]["tokens"] == 7 * (300 + 50 * int(each["id"][-1]))
-        assert abs(each["vote"]["tokens"] - each["council"]["tokens"]) <= 56
+        assert abs(each["vote"]["tokens"] - each["council"]["tokens"]) <= 110
         assert each["vote"]["calls"] == len(each["ballots"]) == count[each["id"][-1]]
         assert each["single"]["calls"] == 1
     assert abs(found["figures"]["vote_to_council_tokens"] - 1) < 0.02
@@ -453,7 +458,7 @@ def test_mistakes_in_questions_are_told_before_anything_is_asked(home: Path, tmp
     done = run_cli("eval", str(folder), "--model", "scripted:none.yaml", cwd=home)
     assert done.returncode == 2
     assert "error (questions_invalid): 2 problems:" in done.stderr
-    assert "questions.jsonl: line 2, column 67: `documents[0]` is 'docs/none.md'" in done.stderr
+    assert "questions.jsonl: line 2, column 71: `documents[0]` is 'docs/none.md'" in done.stderr
     assert "questions.jsonl: line 3, column 6: not JSON" in done.stderr
     assert not (folder / "results").exists()
 
