@@ -97,7 +97,7 @@ def decide(
         tuple(look.findings),
         (*_faults(settled), *_strangers(record, holders), *_warnings(look, files)),
         "" if record else "no typed record",
-        _how_read(settled),
+        _how_read(reply, settled),
         _tally(look.findings),
     )
 
@@ -119,19 +119,23 @@ def _strangers(record: DecisionRecord | None, holders: Holders) -> Iterator[str]
         yield f"{len(strange)} {what} ascribed to one who is no member of this council; marked `{NO_SUCH_MEMBER}`."
 
 
-def _how_read(settled: Settled | None) -> str:
+def _how_read(reply: TurnResult, settled: Settled | None) -> str:
     """What was done to the closing reply, in one sentence, empty where it was read as it came."""
-    if settled is None or settled.fault or settled.repair == "none":
+    if settled is None or settled.fault:
         return ""
+    done = ["after its thoughts were taken off"] if reply.thoughts else []
     if settled.record is None:
-        return "It was read after its thoughts were taken off."
+        return f"It was read {done[0]}." if done else ""
     how = {
+        "none": "",
         "fences": "out of a code fence",
         "prose": "after the prose around it was taken off",
-        "think": "after its thoughts were taken off",
+        "think": "",
         "json_repair": "after its JSON was respelled",
     }
-    return f"Its record was read {how.get(settled.repair) or f'in {_turns(len(settled.repairs))}'}."
+    done.append(how.get(settled.repair, f"in {_turns(len(settled.repairs))}"))
+    words = ", and ".join(part for part in done if part)
+    return f"Its record was read {words}." if words else ""
 
 
 def _turns(count: int) -> str:

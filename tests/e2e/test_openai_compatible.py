@@ -243,11 +243,15 @@ def test_a_short_wait_is_waited_for_and_told_on_the_terminal(home: Path, server:
     assert len(server.requests) == 6
 
 
-def test_a_long_wait_parks_the_run_and_the_next_start_goes_on(home: Path, server: FakeOpenAI) -> None:
+def test_a_long_wait_parks_the_run_and_an_order_to_resume_asks_again(home: Path, server: FakeOpenAI) -> None:
     server.reply = lambda request: error(429, retry_after=3600)
     assert once(home, openai_env(server)) == 75
     assert json.loads(run_cli("status", "--json", cwd=home).stdout)
+    [parked] = json.loads(run_cli("status", "--json", cwd=home).stdout)["runs"]
     server.reply = lambda request: text("Use a second disk.")
+    assert (
+        run_cli("resume", parked["run_id"], cwd=home, env=openai_env(server)).returncode == 0
+    )  # else it waits its hour
     assert run_cli("run", "--once", cwd=home, env=openai_env(server)).returncode == 0
     assert receipts(home)[0]["status"] == "succeeded"
 

@@ -259,7 +259,10 @@ def test_a_closing_reply_of_thoughts_alone_is_a_failed_call_and_none_of_them_is_
     fake.reply = closing("<think>I will trick them", record())
     page = decided(home, env, EXIT_DEGRADED)
     assert len(fake.requests) == 5
-    assert "> The closing call of COORDINATOR failed (empty): the reply holds thoughts, and no answer." in page
+    assert (
+        "> The closing call of COORDINATOR failed (empty): the reply of gemini:gemini-2.5-flash held nothing but thoughts."
+        in page
+    )
     assert "*Synthesis by STRATEGIST" in page
     assert "trick them" not in page
 
