@@ -6,7 +6,8 @@ Everything but the daemon that serves that home, which a door starts beside it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -129,14 +130,34 @@ def open_session(
         if not questions:
             known = ", ".join(sorted({each.split for each in loaded}))
             raise UsageError(f"no question has the split {wanted.split!r}.", fix=f"the splits are: {known}")
-        clock = SystemClock()
+        setup = _setup(settings, wanted)
         if wanted.resume:
-            found = results.resume(wanted.folder, _setup(settings, wanted))
+            found = results.resume(wanted.folder, setup)
             results.require_same_questions(found, loaded)
         else:
-            found = results.begin(wanted.folder, _setup(settings, wanted), home.personas, clock)
-        results.bring_documents(found, root, questions, max_bytes=settings.max_file_bytes)
-    own = _own_settings(home, settings)
+            found = results.begin(wanted.folder, setup, home.personas, SystemClock())
+        try:
+            results.bring_documents(found, root, questions, max_bytes=settings.max_file_bytes)
+            return _opened(home, settings, keys, environ, wanted, found, loaded, questions)
+        except BaseException:
+            found.journal.close()
+            if not wanted.resume:  # nothing was asked: nothing stays
+                shutil.rmtree(found.folder)
+            raise
+
+
+def _opened(
+    home: Home,
+    settings: Settings,
+    keys: ProviderKeys,
+    environ: Mapping[str, str],
+    wanted: Wanted,
+    found: results.Results,
+    loaded: Sequence[Question],
+    questions: list[Question],
+) -> Session:
+    """`loaded` are all questions of the folder, in its order; `questions` those to answer."""
+    clock = SystemClock()
     meter = Meter(found.calls, {each.task: each.ref for each in questions})
     budget = Budget(
         run_id=found.id,
@@ -155,7 +176,7 @@ def open_session(
         return MeteredModel(model, budget, calibration, meter, max_output_tokens=settings.max_output_tokens)
 
     home.ensure_runtime()
-    app = build_app(found.home, own, keys, environ=environ, around=around)
+    app = build_app(found.home, _own_settings(home, settings), keys, environ=environ, around=around)
     order = {each.id: at for at, each in enumerate(loaded)}
     model = _ballot_model(app, settings)
     deliberations = Deliberations(app, wanted.protocol, wanted.max_rounds, model)

@@ -470,6 +470,7 @@ def test_mistakes_in_questions_are_told_before_anything_is_asked(home: Path, tmp
         (("--split", "dev"), 2, "the splits are: test"),
         (("--resume",), 2, "has no evaluation to go on with"),
         (("--out", "nowhere/report.md"), 2, "nowhere is no folder"),
+        (("--model", "scripted:none.yaml"), 3, "the script cannot be read"),
         (("--max-usd", "1", "--model", "gemini:unheard-of"), 3, "the price of gemini:unheard-of is not known"),
     ],
 )
@@ -481,6 +482,7 @@ def test_what_cannot_be_evaluated_is_refused_with_the_way_out(
     assert done.returncode == code, done.stderr
     assert told in done.stderr
     assert "  fix: " in done.stderr
+    assert not list(folder.glob("results/2*"))
 
 
 def test_the_example_is_made_once_and_can_be_asked(home: Path) -> None:
