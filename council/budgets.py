@@ -40,6 +40,7 @@ _MARGIN = 1.15  # estimates are a little high: a reservation that is too small w
 _DEFAULT_OUTPUT_TOKENS = 8192
 CLOSING = "synthesis"
 _SELLERS = {"gemini": "google", "openai": "openai", "openrouter": "openrouter"}  # as the price table calls them
+_LEAST_OUTPUT_TOKENS = 256  # of a closing call: a shorter answer is of no use
 _LEAST_SECONDS = 1e-6  # a call takes time, and nobody knows how much: there must be some left
 # The provider refused before it worked: the call counts, its tokens do not. Any other failure may have been billed.
 _UNBILLED = frozenset({"auth", "billing", "not_found", "request", "rate", "overload", "server"})
@@ -250,6 +251,11 @@ class SpendLog:
                 self._load(line)
         self._cut_off = [entry for entry in self._open.values() if entry.closing]
 
+    @property
+    def under_way(self) -> int:
+        """How many calls have no settlement yet."""
+        return len(self._open)
+
     def take_over_closing(self) -> Reserved | None:
         """The reservation of a closing call that was in flight when an earlier process died, once."""
         return self._cut_off.pop() if self._cut_off else None
@@ -439,20 +445,28 @@ class Budget:
         return float(price.cost(usage)) if price is not None else None
 
     def set_aside(self, input_tokens: int, output_tokens: int) -> None:
-        """For the closing call, once, where there is a limit at all."""
-        if self.closing is None and (self.command.bounded or self.day.bounded):
-            usd = self.usd(self.chair, Usage(input_tokens, output_tokens))
-            self.closing = Reserved(CLOSING, input_tokens + output_tokens, usd)
+        """For the closing call, where there is a limit at all, by the call that is to be made before it: it reads what that
+        one reads, and what all those answer that are under way by then."""
+        if self.closing_begun or not (self.command.bounded or self.day.bounded):
+            return
+        answers_tokens = output_tokens * (self.command_log.under_way + 1)
+        usage = Usage(input_tokens + answers_tokens, output_tokens)
+        tokens, usd = usage.input_tokens + usage.output_tokens, self.usd(self.chair, usage)
+        if self.closing is None or tokens > self.closing.tokens:
+            self.closing = Reserved(CLOSING, tokens, usd)
 
     def reserve(self, model: str, input_tokens: int, output_tokens: int, *, closing: bool) -> Reserved:
         """Raises BudgetSpent when the call's worst case does not fit beside what is spent and set aside, StorageFailed.
 
-        A closing call that a kill cut off was allowed, and is made again for the same reservation.
+        A closing call that a kill cut off was allowed, and is made again for the same reservation. One that does not fit
+        whole, because estimates are what they are, may answer in fewer tokens than `output_tokens`.
         """
         cut_off = self.command_log.take_over_closing() if closing else None
         if cut_off is not None:
             self.closing_begun = True
             return cut_off
+        if closing:
+            output_tokens = self._room(model, input_tokens, output_tokens)
         usd = self.usd(model, Usage(input_tokens, output_tokens))
         entry = Reserved(secrets.token_hex(4), input_tokens + output_tokens, usd, closing=closing)
         self._require("command", self.command, self.command_log.totals(), entry)
@@ -483,6 +497,20 @@ class Budget:
 
     def _seconds_spent(self) -> float:
         return self.command_log.totals().seconds + self.watch.untold_s()
+
+    def _room(self, model: str, input_tokens: int, output_tokens: int) -> int:
+        """How many output tokens there is room for, up to `output_tokens` and not below _LEAST_OUTPUT_TOKENS."""
+        room: float = output_tokens
+        price = self.price_of(model)
+        for limits, spent in ((self.command, self.command_log.totals()), (self.day, self.day_log().totals())):
+            if limits.max_tokens is not None:
+                room = min(room, limits.max_tokens - spent.tokens - input_tokens)
+            if limits.max_usd is not None and price is not None:
+                unsaid = price.cost(Usage(input_tokens))
+                each = float(price.cost(Usage(input_tokens, 1)) - unsaid)
+                left = limits.max_usd - spent.priced_usd - float(unsaid)
+                room = min(room, left / each if each else room)
+        return max(int(room), min(output_tokens, _LEAST_OUTPUT_TOKENS))
 
     def _note_reserved(self, entry: Reserved) -> None:
         self.command_log.append(entry)
@@ -526,11 +554,11 @@ class BudgetedModel(ModelAround):
         output_tokens = asked.get("max_output_tokens") or self._max_output_tokens
         closing = info is not None and info.purpose == CLOSING
         budget, input_tokens = self._budget, self._calibration.tokens(self.name, chars)
-        if (
-            not closing
-        ):  # the closing call reads everything that was said: as much as the first call, and twice its input
-            budget.set_aside(2 * input_tokens, output_tokens)
+        if not closing:
+            budget.set_aside(input_tokens, output_tokens)
         entry = budget.reserve(self.name, input_tokens, output_tokens, closing=closing)
+        if entry.tokens - input_tokens < output_tokens:
+            asked["max_output_tokens"] = max(1, entry.tokens - input_tokens)
         usage: Usage | None = None
         with budget.watch.running():
             try:

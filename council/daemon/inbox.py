@@ -104,6 +104,7 @@ class Inbox:
         self._bound: dict[str, _Bound] = {}
         self._only: str | None = None
         self._listed: set[str] = set()
+        self._looked_at: set[tuple[str, tuple[int, int, int]]] = set()  # while the process is about to stop
         self._unread: list[str] = []  # of a crowd, not looked at yet; the newest last
         self._waits: dict[str, _Wait] = {}
         self._closed: dict[str, tuple[int, int, int]] = {}
@@ -205,6 +206,24 @@ class Inbox:
             name = self._unread.pop()
             if name in present and name not in self._bound and self._is_control(name):
                 self._consider(name, present.pop(name), result)
+
+    def obey(self) -> None:
+        """Looks for control commands alone, the newest first, once at each file: the process is about to stop, and all else
+        waits for the next."""
+        try:
+            present = self._list()
+        except OSError as error:
+            log.error("commands/ cannot be read (%s)", error.strerror)
+            return
+        marks = {(name, _mark(status)) for name, status in present.items() if name not in self._bound}
+        self._looked_at &= marks
+        until_s = self._clock.monotonic_s() + _LOOK_AHEAD_S
+        for name, mark in sorted(marks - self._looked_at, key=lambda found: -present[found[0]].st_mtime_ns):
+            if self._clock.monotonic_s() > until_s:
+                return
+            self._looked_at.add((name, mark))
+            if self._is_control(name):
+                self._consider(name, present[name], ScanResult())
 
     def _is_control(self, name: str) -> bool:
         found = self._read(name)
@@ -344,9 +363,9 @@ class Inbox:
         if not isinstance(command, CancelCommand):
             try:
                 if isinstance(command, ResumeCommand):
-                    self._engine.resume(command)
+                    self._engine.resume(command, identity)
                 else:
-                    self._engine.retry(command)
+                    self._engine.retry(command, identity)
             except JournalDamaged as error:
                 raise CommandInvalid(error.message, fix=error.fix, field="run") from error
         elif not self._engine.cancel(command.run, f"by {name}"):
@@ -393,8 +412,11 @@ class Inbox:
                 bound.missing_since_s = now
             missing_s = now - bound.missing_since_s
             if bound.missing_scans >= 2 and missing_s >= self._settings.settle_s:
-                self._engine.cancel(bound.run.id, "its command file was removed")
                 bound.missing_since_s = None
+                try:
+                    self._engine.cancel(bound.run.id, "its command file was removed")
+                except StorageFailed as error:
+                    log.error("run %s: %s", bound.run.id, error)
             else:
                 result.look_within(self._settings.settle_s - missing_s)
 

@@ -47,6 +47,7 @@ _WORST_FIRST = (EXIT_FAILED, EXIT_USAGE, EXIT_CANCELLED, EXIT_DEGRADED, EXIT_OK)
 _REST_FACTOR = 3.0  # after a scan rest three times as long as it took: a burst of events costs a quarter of one core
 _MIN_REST_S = 0.002
 _KEEPING_S = 1.0  # a process that drains and leaves lets go of old runs for so long
+_OBEY_S = 0.2  # between two looks for a cancel, while the last calls end
 _MAX_REST_S = 0.5  # a cancel must not wait longer, however large the folder
 
 
@@ -114,8 +115,17 @@ class Service:
             if stop_watching is not None:
                 stop_watching()
             self._keeping.stop()
-            await app.engine.stop()
+            await self._stop()
             state.stop()
+
+    async def _stop(self) -> None:
+        """The calls under way end, or somebody ends their runs: a cancel is still obeyed."""
+        stopping = asyncio.ensure_future(self._app.engine.stop())
+        try:
+            while not (await asyncio.wait({stopping}, timeout=_OBEY_S))[0]:
+                self._inbox.obey()
+        finally:
+            await stopping
 
     async def _loop(self) -> int:
         idle = False

@@ -47,6 +47,7 @@ from council.engine.receipts import (
 from council.engine.records import (
     EPOCH,
     FORGOTTEN,
+    CommitFile,
     Committed,
     Ended,
     FileIdentity,
@@ -493,7 +494,7 @@ class Engine:
         finals = roll_forward(self._root, committed.files)
         receipt = msgspec.json.decode(committed.receipt, type=Receipt)
         if receipt.artifact is not None and committed.files:
-            receipt = msgspec.structs.replace(receipt, artifact=ArtifactRef(finals[0], committed.files[0].sha256))
+            receipt = _placed(receipt, finals[0], committed.files[0])
         self._receipts.write(receipt)
         run.status = committed.status
         run.journal.end(Ended(committed.status))
@@ -578,16 +579,21 @@ class Engine:
     # ── from outside ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def cancel(self, run_id: str, reason: str) -> bool:
-        """Ends a run as soon as it can be; False when it is not active, or past its point of no return."""
+        """Ends a run as soon as it can be, and a restart does not change that; False when it is not active, or past its
+        point of no return. Raises StorageFailed: it ends, but a restart might not know of it yet."""
         run = self.active.get(run_id)
-        if run is None or run.journal.committed is not None or run.journal.recorded(FINISH):
+        if run is None or run.journal.committed is not None:
             return False
-        told_before, run.cancel_reason = bool(run.cancel_reason), run.cancel_reason or reason
-        self._held.pop(run_id, None)
-        if run.task is None:
-            self._start_to_end(run)
-        elif run.status == "running" and not told_before:  # NOTE: a task that has not begun would never begin
-            run.task.cancel()
+        if run.journal.recorded(FINISH):
+            return bool(run.cancel_reason)
+        if not run.cancel_reason:
+            run.cancel_reason = reason
+            self._held.pop(run_id, None)
+            if run.task is None:
+                self._start_to_end(run)
+            elif run.status == "running":  # NOTE: a task that has not begun would never begin
+                run.task.cancel()
+        run.journal.put(FINISH, self._finish(cancelled_by=run.cancel_reason), type=Finish)  # before somebody is told so
         return True
 
     def _start_to_end(self, run: Run) -> None:
@@ -600,13 +606,15 @@ class Engine:
             run.output.step_aside("is being written by another run")
         self._start(run)
 
-    def resume(self, command: ResumeCommand) -> None:
+    def resume(self, command: ResumeCommand, file: FileIdentity) -> None:
         """Lets a run go on: one that waits, now, and asks again whom it waits for; one that failed or was cancelled, at its
         first unrecorded step. Raises CommandInvalid when it cannot, JournalDamaged or StorageFailed when its journal does
         not allow it."""
         run = self.active.get(command.run)
         if run is None:
-            self._reopen(command)
+            self._reopen(command, file)
+        elif run.journal.reopened_by == file.drop:
+            return  # the process died before it could say so
         elif run.is_waiting:
             if run.journal.waits and run.journal.waits[-1].reason == PROVIDER:
                 self.before_asking_again()
@@ -616,26 +624,32 @@ class Engine:
                 run.id, f"is {run.status}", "it goes on by itself; `council status` shows how far it is"
             )
 
-    def retry(self, command: RetryCommand) -> None:
+    def retry(self, command: RetryCommand, file: FileIdentity) -> None:
         """Does an ended run's work again from `command.from_` on. Raises as `resume`."""
         run = self.active.get(command.run)
-        if run is not None:
+        if run is None:
+            self._reopen(command, file)
+        elif run.journal.reopened_by != file.drop:
             raise not_resumable(
                 run.id, f"is {run.status}", f"`council cancel {run.id}` ends it; then it can be retried"
             )
-        self._reopen(command)
 
-    def _reopen(self, command: ResumeCommand | RetryCommand) -> None:
+    def _reopen(self, command: ResumeCommand | RetryCommand, file: FileIdentity) -> None:
+        """May be cut off anywhere: the same drop, read again, completes it."""
         run_id = command.run
         folder = self._paths.runs / run_id
         receipt = require_reopenable(self._receipts, folder, command)
         if receipt.error is not None and receipt.error.code == MAX_WAIT:
             self.before_asking_again()
         journal = FileJournal.load(self._folders.journal(run_id))  # before anything is changed: it may not verify
-        (self._paths.active / run_id).touch()  # from here a crash leaves a run that the next start completes or resumes
-        if receipt.artifact is not None:
-            keep_artifact(self._root, folder, receipt.artifact.path, receipt.artifact.sha256)
-        journal.reopen(_reopened(command, journal, timestamp(self._clock.now())))
+        if journal.reopened_by == file.drop and journal.committed is not None:
+            journal.close()  # it was done, and has ended since: only the file could not be taken
+            return
+        if journal.reopened_by != file.drop:
+            if receipt.artifact is not None:
+                keep_artifact(self._root, folder, receipt.artifact.path, receipt.artifact.sha256)
+            journal.reopen(_reopened(command, journal, timestamp(self._clock.now()), file.drop))
+        (self._paths.active / run_id).touch()
         self._receipts.withdraw(run_id, folder)
         self._take_up(self._adopt(journal))
 
@@ -685,9 +699,8 @@ class Engine:
         await asyncio.sleep(0)  # what `_enqueue` put off to the next turn of the loop
         for timer in self._timers.values():
             timer.cancel()
-        tasks = [run.task for run in self.active.values() if run.task is not None]
-        if tasks:
-            await asyncio.wait(tasks)
+        while tasks := [run.task for run in self.active.values() if run.task is not None]:
+            await asyncio.wait(tasks)  # again: one that is cancelled meanwhile has a task to end in
         for run in self.active.values():
             run.journal.close()
         self._folders.discard()
@@ -703,10 +716,19 @@ def _comes_before(held: Run, wanted: Run) -> bool:
     return (same_lane or same_output) and held.header.order < wanted.header.order
 
 
-def _reopened(command: ResumeCommand | RetryCommand, journal: FileJournal, at: str) -> Reopened:
+def _placed(receipt: Receipt, final: str, file: CommitFile) -> Receipt:
+    """`receipt` with the place where the artifact went: somebody may have written to the other one after the commit."""
+    receipt = msgspec.structs.replace(receipt, artifact=ArtifactRef(final, file.sha256))
+    if final == file.final:
+        return receipt
+    note = f"`{file.final}` was edited just before the decision took its place, and was left as it is: that is in `{final}`."
+    return msgspec.structs.replace(receipt, notes=(*receipt.notes, note))
+
+
+def _reopened(command: ResumeCommand | RetryCommand, journal: FileJournal, at: str, by: str) -> Reopened:
     if isinstance(command, ResumeCommand):
-        return Reopened(at, command.accept_drift)
-    return Reopened(at, accept_drift=False, retry_from=command.from_ or journal.first_step)
+        return Reopened(at, command.accept_drift, by=by)
+    return Reopened(at, accept_drift=False, retry_from=command.from_ or journal.first_step, by=by)
 
 
 def _other_epoch(run: Run) -> ErrorRef | None:

@@ -142,7 +142,7 @@ class FileJournal:
         self.attempts = 0
         self.fruitless_attempts = 0  # the last ones in a row that recorded nothing, the present one included
         self.retries = 0
-        self.reopened = False
+        self.reopened_by: str | None = None
         self.accepts_drift = False
         self.closed = False  # True: only recorded steps answer
         self.sealed = False  # True: it is damaged, and left as it is
@@ -331,6 +331,11 @@ class FileJournal:
         return name in self._steps
 
     @property
+    def reopened(self) -> bool:
+        """Whether the run had ended before, and was told to go on."""
+        return self.reopened_by is not None
+
+    @property
     def first_step(self) -> str:
         """The name of the first recorded step, `finish` when there is none."""
         return next(iter(self._steps), FINISH)
@@ -388,7 +393,7 @@ class FileJournal:
         elif isinstance(record, Ended):
             self.ended = record
         elif isinstance(record, Reopened):
-            self.reopened, self.accepts_drift = True, self.accepts_drift or record.accept_drift
+            self.reopened_by, self.accepts_drift = record.by, self.accepts_drift or record.accept_drift
             self.committed = self.ended = None
             self.waits.clear()
             self._steps.pop(FINISH, None)

@@ -21,6 +21,9 @@ from council.errors import JournalDamaged, StorageFailed
 log = logging.getLogger(__name__)
 
 _SCHEMA_VERSION = 2
+_OPEN_PATIENCE_S = 5.0
+_WRITE_PATIENCE_MS = 50  # in which all runs stand still
+_UNLOCK = "end what writes to .council/ledger.sqlite, then try again"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
     run_id TEXT PRIMARY KEY, status TEXT NOT NULL, type TEXT NOT NULL, lane TEXT NOT NULL, title TEXT NOT NULL,
@@ -67,13 +70,17 @@ class Entry(msgspec.Struct, frozen=True):
 
 class Ledger:
     """The rows of one home. A damaged file is moved aside and a new one begun: the next start, or `council repair`, fills
-    it again."""
+    it again. What it does not take because another process has it locked comes with the next row, or is found again at the
+    next start: nobody waits for an index."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         """`read_only`: for who does not hold the home's lock. Nothing is mended then. Raises StorageFailed."""
         self._path = path
         self._damaged = path.with_name(f"{path.name}.damaged")
         self._columns: tuple[str, ...] = _COLUMNS
+        self._behind = path.with_name(f"{path.name}.behind")  # there while rows are missing
+        self._is_behind = False
+        self._late: dict[str, Entry] = {}
         if read_only:
             with self._failing("read"):
                 self._db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)
@@ -91,13 +98,14 @@ class Ledger:
     def _opened(self) -> sqlite3.Connection:
         db = None
         try:
-            db = sqlite3.connect(self._path, timeout=5.0, isolation_level=None)
+            db = sqlite3.connect(self._path, timeout=_OPEN_PATIENCE_S, isolation_level=None)
             _prepare(db)
+            db.execute(f"PRAGMA busy_timeout = {_WRITE_PATIENCE_MS}")
         except sqlite3.Error as error:
             if db is not None:
                 db.close()  # at once: later it would take away the -wal of the file that comes in its place
             if isinstance(error, sqlite3.OperationalError):
-                fix = "make room on the disk"
+                fix = _UNLOCK if _is_locked(error) else "make room on the disk"
                 raise StorageFailed(f"cannot open the run ledger: {error}.", fix=fix) from error
             raise
         return db
@@ -113,7 +121,7 @@ class Ledger:
     def is_incomplete(self) -> bool:
         """True when it was begun anew, and not filled since. A file that cannot be read through is begun anew by this.
         Raises StorageFailed."""
-        if self._damaged.exists():
+        if self._damaged.exists() or self._behind.exists():
             return True
         if not self.flaw():
             return self.count() == 0
@@ -133,15 +141,39 @@ class Ledger:
         return "" if said == "ok" else str(said)
 
     def put(self, entry: Entry) -> None:
+        """Raises StorageFailed."""
+        self._late[entry.run_id] = entry
         with self._failing("write"):
             try:
-                self._insert(entry)
-            except sqlite3.DatabaseError as error:
-                if not _is_damage(error):
+                self._insert_late()
+            except sqlite3.OperationalError as error:
+                if not _is_locked(error):
+                    self._late.clear()
                     raise
-                self._db.close()
-                self._begin_anew()
-                self._insert(entry)
+                if not self._is_behind:
+                    log.warning("the run ledger is locked by another process; its rows come later")
+                    self._behind.touch()
+                    self._is_behind = True
+
+    def _insert_late(self) -> None:
+        if not self._late:
+            return
+        try:
+            self._insert_all()
+        except sqlite3.DatabaseError as error:
+            if not _is_damage(error):
+                raise
+            self._db.close()
+            self._begin_anew()
+            self._insert_all()
+        self._late.clear()
+        if self._is_behind:
+            self._behind.unlink(missing_ok=True)
+            self._is_behind = False
+
+    def _insert_all(self) -> None:
+        for entry in self._late.values():
+            self._insert(entry)
 
     def _insert(self, entry: Entry) -> None:
         marks = ", ".join("?" * len(_COLUMNS))
@@ -195,10 +227,12 @@ class Ledger:
 
     def mark_pruned(self, run_id: str) -> None:
         with self._failing("write"):
+            self._insert_late()
             self._db.execute("UPDATE runs SET pruned = 1, bytes = 0 WHERE run_id = ?", (run_id,))
 
     def remove(self, run_id: str) -> None:
         with self._failing("write"):
+            self._insert_late()
             self._db.execute("DELETE FROM runs WHERE run_id = ?", (run_id,))
 
     def rebuild(self, entries: Iterable[Entry]) -> int:
@@ -214,6 +248,8 @@ class Ledger:
                 self._begin_anew()
                 self._replace_all(found)
         self._damaged.unlink(missing_ok=True)
+        self._late.clear()
+        self._behind.unlink(missing_ok=True)
         return len(found)
 
     def _replace_all(self, entries: list[Entry]) -> None:
@@ -234,6 +270,7 @@ class Ledger:
         reads."""
         columns = {"title": "changed", "file": "changed", "command_id": "kept", "artifact": "moved"}
         with self._failing("write"):
+            self._insert_late()
             self._db.create_function("changed", 1, change)
             self._db.create_function("kept", 1, lambda value: value if change(value) == value else "")
             self._db.create_function("moved", 1, move)
@@ -249,6 +286,8 @@ class Ledger:
             )
 
     def close(self) -> None:
+        with contextlib.suppress(sqlite3.Error):  # then the next start finds them again
+            self._insert_late()
         self._db.close()
 
     def _select(self, clause: str, *values: object) -> list[Entry]:
@@ -266,7 +305,7 @@ class Ledger:
         except sqlite3.Error as error:
             if _is_damage(error):
                 raise _damaged(error) from error
-            fix = "make room on the disk, and give this user access to .council/"
+            fix = _UNLOCK if _is_locked(error) else "make room on the disk, and give this user access to .council/"
             raise StorageFailed(f"cannot {what} the run ledger: {error}.", fix=fix) from error
 
 
@@ -277,6 +316,10 @@ def _prepare(db: sqlite3.Connection) -> None:
         db.execute("DROP TABLE IF EXISTS runs")
     db.executescript(_SCHEMA)
     db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+
+
+def _is_locked(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _is_damage(error: sqlite3.Error) -> bool:

@@ -26,6 +26,11 @@ class FileIdentity(msgspec.Struct, frozen=True):
     mtime_ns: int
     sha256: str
 
+    @property
+    def drop(self) -> str:
+        """Names this one drop: the same command dropped again has another."""
+        return f"{self.inode}.{self.mtime_ns}.{self.sha256}"
+
 
 class RunHeader(msgspec.Struct, frozen=True, tag="run", tag_field="t"):
     """Record 0. `secret` (hex, 32 bytes) feeds every random choice of the run; `command_hash` ignores spelling and id;
@@ -109,11 +114,13 @@ class Committed(msgspec.Struct, frozen=True, tag="commit", tag_field="t"):
 
 class Reopened(msgspec.Struct, frozen=True, tag="reopen", tag_field="t"):
     """An ended run goes on: what was recorded of its end no longer counts, what was recorded of its work does, up to the
-    step `retry_from` when that is set (a retry: that step and all recorded after it are done again)."""
+    step `retry_from` when that is set (a retry: that step and all recorded after it are done again). `by` names the drop
+    that asked for it."""
 
     at: str
     accept_drift: bool
     retry_from: str = ""
+    by: str = ""
 
 
 class Ended(msgspec.Struct, frozen=True, tag="end", tag_field="t"):

@@ -6,10 +6,11 @@ The marks around material differ from run to run and say nothing: two prompts th
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from council.engine.journal import FileJournal, RecordedStep
 from council.llm.replay import prompt_text
@@ -21,6 +22,7 @@ Kind = Literal["same", "question", "answer", "order", "longer"]
 _NOT_COMPARED = frozenset({"start", "finish", "window"})
 _FROM_CASSETTE = b'"model":"cassette:', b'"model":"'  # a replayed answer is the recorded one
 _NONCE = re.compile(rf"(?<=nonce=)[0-9a-f]{{{NONCE_CHARS}}}(?= path=)|(?<=<<END )[0-9a-f]{{{NONCE_CHARS}}}(?=>>)")
+_CONTEXT_CHARS = 80
 Alike = Callable[[str], bool]  # whether both runs asked the same at this step, but for the marks
 
 
@@ -28,7 +30,8 @@ Alike = Callable[[str], bool]  # whether both runs asked the same at this step, 
 class Divergence:
     """`kind`: `question` (the same step was asked something else), `answer` (asked the same, answered differently),
     `order` (another step stands there), `longer` (one run goes on where the other ends), `same`. The answers are the
-    recorded JSON, empty where there is none."""
+    recorded JSON, empty where there is none; of two different answers only what is in `field` (`members[0].memory`; empty:
+    the whole), from shortly before they differ."""
 
     kind: Kind
     same_steps: int
@@ -36,6 +39,7 @@ class Divergence:
     second_step: str = ""
     first_answer: str = ""
     second_answer: str = ""
+    field: str = ""
 
     @property
     def sentence(self) -> str:
@@ -43,7 +47,8 @@ class Divergence:
         return {
             "same": f"The runs do not part: {self.same_steps} equal steps.",
             "question": f"They part {where}: {self.first_step} was asked something else.",
-            "answer": f"They part {where}: {self.first_step} was asked the same and answered differently.",
+            "answer": f"They part {where}: {self.first_step} was asked the same and answered differently"
+            f"{f', in {self.field}' if self.field else ''}.",
             "order": f"They part {where}: one goes on with {self.first_step}, the other with {self.second_step}.",
             "longer": f"They part {where}: only one goes on, with {self.first_step or self.second_step}.",
         }[self.kind]
@@ -88,6 +93,9 @@ def diff(first: FileJournal, second: FileJournal, alike: Alike = lambda step: Fa
         if one is not None and other is not None and other.name in left:
             other = right.get(one.name, other)
         kind = _kind(one, other, alike)
+        if kind == "answer":
+            field, first_part, second_part = _parted(json.loads(_answer(one)), json.loads(_answer(other)))
+            return Divergence(kind, same, _name(one), _name(other), first_part, second_part, field)
         if kind != "same" or one is None:
             return Divergence(kind, same, _name(one), _name(other), _answer(one), _answer(other))
         del left[one.name], right[one.name]
@@ -111,6 +119,23 @@ def _kind(one: RecordedStep | None, other: RecordedStep | None, alike: Alike) ->
 
 def _said(step: RecordedStep) -> bytes:
     return step.answer.replace(*_FROM_CASSETTE)
+
+
+def _parted(one: Any, other: Any, field: str = "") -> tuple[str, str, str]:
+    """The first place at which two different values differ, and what stands there."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in dict.fromkeys([*one, *other]):
+            if one.get(key) != other.get(key):
+                return _parted(one.get(key), other.get(key), f"{field}.{key}" if field else key)
+    if isinstance(one, list) and isinstance(other, list):
+        for at, (left, right) in enumerate(zip(one, other, strict=False)):
+            if left != right:
+                return _parted(left, right, f"{field}[{at}]")
+    left_text, right_text = (json.dumps(value, ensure_ascii=False) for value in (one, other))
+    pairs = enumerate(zip(left_text, right_text, strict=False))
+    skipped = max(0, next((at for at, (left, right) in pairs if left != right), 0) - _CONTEXT_CHARS)
+    mark = "…" if skipped else ""
+    return field, mark + left_text[skipped:], mark + right_text[skipped:]
 
 
 def _name(step: RecordedStep | None) -> str:

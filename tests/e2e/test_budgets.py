@@ -247,3 +247,14 @@ def test_a_closing_call_that_a_kill_cut_off_is_made_with_what_was_set_aside_for_
 
 def wait_for_calls(home: Path, count: int) -> None:
     wait_until(lambda: len(calls(home)) >= count, f"{count} calls")
+
+
+def test_the_closing_call_is_kept_room_for_however_long_the_rounds_become(tmp_path: Path) -> None:
+    words = "The archive grows by one figure. " * 100
+    script = f'replies:\n  - {{purpose: turn, times: 0, text: "{words}"}}\n'
+    home = scripted(tmp_path, script + 'default: {text: "So be it."}\n', "max_output_tokens = 1000\n")
+    for tokens in (20_000, 40_000, 60_000):
+        drop_command(home, budgeted(10, max_tokens=tokens))
+        assert once(home) == 7
+        assert "The rounds ended early" in page(home)
+        assert "## Decision" in page(home)

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.fake_gemini import FakeGemini, slow, text
-from tests.harness import Daemon, command, drop_command, environment, receipts, run_cli
+from tests.harness import (
+    FAULTY,
+    Daemon,
+    command,
+    drop_command,
+    environment,
+    faulty_environment,
+    make_home,
+    receipts,
+    run_cli,
+)
 
 NO_KEY = environment()
 
@@ -160,3 +171,91 @@ def test_notes_in_the_inbox_are_no_commands_that_wait(home: Path) -> None:
     (home / "commands" / "task.md").write_text("---\noutput_artifact_path: artifacts/x.md\n---\nWhat now?\n")
     done = run_cli("status", "--json", cwd=home, env=NO_KEY)
     assert json.loads(done.stdout)["waiting_files"] == ["task.md"]
+
+
+# ── what a kill or a stop makes of them ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def quick(tmp_path: Path) -> Path:
+    """A home with a scripted model, whose calls are noted beside it."""
+    home = make_home(
+        tmp_path / "home", settings='model = "scripted:script.yaml"\nsettle_s = 0.5\nscan_interval_s = 0.2\n'
+    )
+    (home / "script.yaml").write_text('default: {text: "So be it."}\n')
+    return home
+
+
+def noted(home: Path, **extra: str) -> dict[str, str]:
+    return faulty_environment(COUNCIL_TEST_CALLS=str(home.parent / "calls"), **extra)
+
+
+def calls_begun(home: Path) -> int:
+    return (home.parent / "calls").read_text().count("begin\t")
+
+
+@pytest.mark.parametrize("place", ['"reopen"', "receipt-1.json", ".taken"])
+@pytest.mark.parametrize("order", ["retry", "resume"])
+def test_an_order_that_a_kill_cut_off_takes_effect_once(quick: Path, order: str, place: str) -> None:
+    if_failed = 'replies:\n  - {role: AUDITOR, error: {kind: auth}}\ndefault: {text: "So be it."}\n'
+    (quick / "script.yaml").write_text({"retry": 'default: {text: "So be it."}\n', "resume": if_failed}[order])
+    drop_command(quick, in_lane("one"))
+    run_cli("run", "--once", cwd=quick, env=noted(quick), module=FAULTY)
+    begun = calls_begun(quick)
+    (quick / "script.yaml").write_text('default: {text: "So be it."}\n')
+    drop_command(quick, {"type": order, "run": run_of(quick, "one")}, "order.json")
+    killed = run_cli(
+        "run", "--once", cwd=quick, env=noted(quick, COUNCIL_TEST_FAULT=f"kill-at:1:{place}"), module=FAULTY
+    )
+    assert killed.returncode == -9
+    assert run_cli("run", "--once", cwd=quick, env=noted(quick), module=FAULTY).returncode == 0
+    assert sorted(path.name for path in (quick / "commands" / "failed").glob("order*")) == []
+    assert calls_begun(quick) - begun == {"retry": 4, "resume": 2}[order]
+    assert {receipt["type"]: receipt["status"] for receipt in receipts(quick)} == {
+        "deliberate": "succeeded",
+        order: "succeeded",
+    }
+
+
+def test_a_cancel_that_was_answered_is_not_undone_by_a_kill(quick: Path) -> None:
+    (quick / "script.yaml").write_text('default: {text: "So be it.", delay_s: 60}\n')
+    drop_command(quick, in_lane("one"))
+    fault = {"COUNCIL_TEST_FAULT": 'kill-at:1:"finish"'}
+    with Daemon(quick, env=noted(quick, **fault), module=FAULTY) as daemon:
+        daemon.wait("turn_started")
+        drop_command(quick, {"type": "cancel", "run": run_of(quick, "one")}, "cancel.json")
+        daemon.process.wait(60)
+    (quick / "script.yaml").write_text('default: {text: "So be it."}\n')
+    assert run_cli("run", "--once", cwd=quick, env=noted(quick), module=FAULTY).returncode == 8
+    assert calls_begun(quick) == 1
+
+
+def test_a_cancel_reaches_a_call_in_flight_while_the_daemon_stops(quick: Path) -> None:
+    (quick / "script.yaml").write_text('default: {text: "So be it.", delay_s: 600}\n')
+    drop_command(quick, in_lane("one"))
+    with Daemon(quick, env=noted(quick), module=FAULTY) as daemon:
+        run_id = daemon.wait("turn_started")["run_id"]
+        daemon.signal(signal.SIGTERM)
+        daemon.wait("stopping")
+        done = run_cli("cancel", run_id, cwd=quick)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert daemon.process.wait(60) == 0
+    assert {receipt["type"]: receipt["status"] for receipt in receipts(quick)} == {
+        "deliberate": "cancelled",
+        "cancel": "succeeded",
+    }
+
+
+def test_a_page_that_was_edited_at_the_last_instant_is_left_and_the_receipt_says_why(quick: Path) -> None:
+    drop_command(quick, in_lane("one"))
+    fault = noted(quick, COUNCIL_TEST_FAULT="kill-at:1:.staged one.md")
+    assert run_cli("run", "--once", cwd=quick, env=fault, module=FAULTY).returncode == -9
+    (quick / "artifacts" / "one.md").write_text("Mine.\n")
+    done = run_cli("run", "--once", cwd=quick, env=noted(quick), module=FAULTY)
+    assert done.returncode == 0
+    [receipt] = receipts(quick)
+    assert (quick / "artifacts" / "one.md").read_text() == "Mine.\n"
+    assert receipt["artifact"]["path"] == f"artifacts/one.{receipt['run_id']}.md"
+    [note] = receipt["notes"]
+    assert "`artifacts/one.md` was edited just before the decision took its place" in note
+    assert "was edited just before" in done.stdout

@@ -77,6 +77,17 @@ def test_two_runs_part_where_the_first_answer_differs(home: Path, fake: FakeGemi
     assert "do not part" in said
 
 
+def test_two_runs_of_one_lane_part_in_what_their_agents_remember(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    runs = [finished(home, env)["run_id"] for _ in range(2)]
+    found = json.loads(run_cli("diff", *runs, "--json", cwd=home).stdout)
+    assert (found["first_step"], found["field"]) == ("start", "members[0].memory")
+    assert "answered differently, in members[0].memory." in found["sentence"]
+    assert found["first_answer"] != found["second_answer"]
+    assert "You are" not in found["first_answer"] + found["second_answer"]  # the personas are the same
+
+
 def test_a_run_whose_journal_is_gone_says_so(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
     receipt = finished(home, env)
     (home / ".council" / "runs" / str(receipt["run_id"]) / "journal.jsonl").unlink()

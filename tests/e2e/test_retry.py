@@ -126,8 +126,8 @@ def test_a_run_that_ends_its_process_each_time_is_given_up_with_what_there_is(
 def test_restarts_that_were_asked_for_are_no_attempts(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
     drop_command(home, command())
     drop_command(home, command("Choose another one.", output_artifact_path="artifacts/two.md"), "two.json")
-    limited = {**env, "COUNCIL_MAX_ATTEMPTS": "1"}
-    fake.reply = lambda request: error(429, "RESOURCE_EXHAUSTED", retry_after=3600)
+    limited = {**env, "COUNCIL_MAX_ATTEMPTS": "1", "COUNCIL_MODEL_ATTEMPTS": "1"}
+    fake.reply = lambda request: error(429, "RESOURCE_EXHAUSTED")  # for no certain time: each start asks again
     for _ in range(3):
         with Daemon(home, env=limited) as daemon:
             daemon.wait("run_waiting")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -333,6 +334,36 @@ def test_a_ledger_that_is_lost_or_wrong_is_built_anew_as_it_was(
     assert repair(home)["mended"] == 1
     assert rows(home) == before
     assert in_order(home)
+
+
+def test_a_ledger_that_another_process_has_locked_stops_no_run_and_lacks_none_in_the_end(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home", settings='model = "offline"\nsettle_s = 0.5\nscan_interval_s = 0.2\n')
+    with Daemon(home) as daemon:
+        daemon.ready()
+        run_while_locked(daemon, "one")
+        drop_command(home, command("two"))
+        daemon.wait("run_ended", count=2)
+        assert recent_titles(home) == ["two", "one"]
+        run_while_locked(daemon, "three")
+        daemon.kill()
+        assert [event for event in daemon.events if event["event"] == "run_waiting"] == []
+    assert recent_titles(home) == ["two", "one"]
+    drop_command(home, command("four"))
+    assert run_cli("run", "--once", cwd=home).returncode == 0
+    assert recent_titles(home) == ["four", "three", "two", "one"]
+
+
+def run_while_locked(daemon: Daemon, task: str) -> None:
+    ended = len([event for event in daemon.events if event["event"] == "run_ended"])
+    path = daemon.home / ".council" / "ledger.sqlite"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as locking:
+        locking.execute("BEGIN IMMEDIATE")
+        drop_command(daemon.home, command(task))
+        assert daemon.wait("run_ended", count=ended + 1)["status"] == "succeeded"
+
+
+def recent_titles(home: Path) -> list[str]:
+    return [entry["title"] for entry in json.loads(run_cli("status", "--json", cwd=home).stdout)["recent"]]
 
 
 @pytest.mark.parametrize("damage", [garble, garble_pages])
