@@ -401,7 +401,7 @@ class Deliberation:
         if info.purpose != "turn":
             failure = Failure("budget", spent.message, spent.fix)
             return self._run.journal.put(name, TurnResult("", member.model, failure=failure), type=TurnResult)
-        self.stopped = self._run.journal.put(_STOPPED, Stopped(name, spent.message), type=Stopped)
+        self.stopped = self._run.journal.put(_STOPPED, Stopped(name, _as_said(spent)), type=Stopped)
         raise _RoundsEnd from spent
 
     def _count_failures(self, turns: Sequence[Turn]) -> None:
@@ -601,6 +601,10 @@ def enlist(manifest: AgentManifest, tools: ToolRegistry, memory: str, models: tu
     """An agent as it is now, for a run to keep."""
     system = system_text(manifest, tools.spec_for_prompt(manifest.tools))
     return Member(manifest.role, system, memory, manifest.tools, models, model)
+
+
+def _as_said(spent: BudgetSpent) -> str:
+    return f"{spent.message} To allow more: {spent.fix}."
 
 
 def _refusal(code: str, reason: str) -> ToolResult:

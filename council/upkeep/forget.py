@@ -47,7 +47,7 @@ class Found(msgspec.Struct, frozen=True):
 class Forgotten(msgspec.Struct, frozen=True):
     """The record that stays, without the text. `digest` is scrypt of the text (of the run's id when there was none),
     salted with the secret of the run `run_id`; the marks show its beginning. `counts` as in Found. `left` names a person's
-    files that still hold it, `unseen` counts files that could not be looked into."""
+    files that still hold it, `unseen` counts files that could not be looked into, `lanes` those with it in their name."""
 
     at: str
     run_id: str
@@ -56,6 +56,7 @@ class Forgotten(msgspec.Struct, frozen=True):
     run: str = ""
     left: tuple[str, ...] = ()
     unseen: int = 0
+    lanes: int = 0
 
 
 def install(app: App) -> None:
@@ -115,6 +116,7 @@ class Forgetting:
             run=command.run or "",
             left=tuple(dict.fromkeys((*map(job.traces.change, found.left), *left.paths))),
             unseen=left.unseen,
+            lanes=job.traces.lanes(),
         )
 
     async def _prepared(self) -> _Job:
@@ -177,6 +179,9 @@ class Forgetting:
             shown = ", ".join(f"`{path}`" for path in done.left[:_SHOWN])
             more = f" and {len(done.left) - _SHOWN} more" if len(done.left) > _SHOWN else ""
             notes.append(f"Not Council's to change, and left as they are: {shown}{more}.")
+        if done.lanes:
+            lanes = "a lane" if done.lanes == 1 else f"{done.lanes} lanes"
+            notes.append(f"It stands in the name of {lanes}, which stays, in journals and receipts too.")
         if done.unseen:
             notes.append(f"{done.unseen} files of the home were too large, or too many, to be looked into.")
         return notes

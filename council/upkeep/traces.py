@@ -139,13 +139,19 @@ class Traces:
                 path = self._home.root / name
                 if size_of(path) > _MAX_FOREIGN_BYTES:
                     unseen += 1
-                elif name not in mine and self._is_in(path):
+                elif name not in mine and not _is_session(name) and self._is_in(path):
                     paths.append(self.change(name))
         except PathRefused as error:
             if error.reason != "too_many":
                 raise
             unseen += 1
         return Left(tuple(paths), unseen)
+
+    def lanes(self) -> int:
+        """How many lanes have a name that holds a text. It stays: it is how their runs and memories are found."""
+        return sum(
+            path.is_dir() and self.change(path.name) != path.name for path in entries_of(self._home.session_states)
+        )
 
     def rebuild_indexes(self) -> None:
         """So that no deleted passage stays in them. Raises DaemonRunning, StorageFailed."""
@@ -186,7 +192,8 @@ class Traces:
         journal = folder / JOURNAL
         recorded = [path for path in held if path == journal or path.parent.name == "blobs"]
         done = [bool(recorded) and await self._in_journal(journal)]
-        done += [self._in_page(path) if _is_kept_page(path, folder) else self._in_file(path) for path in held]
+        beside = [path for path in held if path not in recorded]
+        done += [self._in_page(path) if _is_kept_page(path, folder) else self._in_file(path) for path in beside]
         return any(done)
 
     async def _in_journal(self, path: Path) -> bool:
@@ -367,6 +374,11 @@ class Traces:
             return True
         self._free[path] = stamp
         return False
+
+
+def _is_session(name: str) -> bool:
+    """Ours: what it still holds is the name of its lane."""
+    return name.startswith("session_states/") and name.endswith("_session.json")
 
 
 def _forgets(header: RunHeader) -> bool:

@@ -350,3 +350,21 @@ def test_a_damaged_journal_that_holds_the_text_loses_it_and_hinders_nothing(
     assert run_cli("replay", "--check", later, cwd=told, env=env).returncode == 0
     found = json.loads(run_cli("repair", "--dry-run", "--json", cwd=told, env=env).stdout)["findings"]
     assert [finding["outcome"] for finding in found] == ["left"]  # it is still damaged, and said to be
+
+
+def test_a_text_that_names_a_lane_goes_everywhere_else_and_that_is_said(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home", settings=SCRIPTED)
+    (home / "script.yaml").write_text('default: {text: "Ask grete-meier first."}\n')
+    drop_command(home, command("What does grete-meier say?", session="grete-meier"))
+    assert run_cli("run", "--once", cwd=home).returncode == 0
+    done = run_cli("forget", "grete-meier", "--yes", cwd=home)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "It stands in the name of a lane, which stays" in done.stdout
+    assert "grete-meier" not in (home / "artifacts" / "out.md").read_text()
+    assert "left as they are: `script.yaml`." in done.stdout
+    journal = home / ".council" / "runs" / deliberated(home) / "journal.jsonl"
+    lines = [json.loads(line)["r"] for line in journal.read_text().splitlines()]
+    assert [line["t"] for line in lines if "grete-meier" in json.dumps({**line, "lane": "", "command": {}})] == [
+        "commit"
+    ]
+    assert run_cli("replay", "--check", "last", cwd=home).returncode == 0
