@@ -349,7 +349,7 @@ class Deliberation:
 
     def _hearing(self, member: Member, info: TurnInfo) -> Hearing | None:
         """For whoever watches; repairs are not worth it."""
-        if not self._equipment.streams or info.purpose == "other":
+        if not self._equipment.streams or info.purpose == "other" or is_extract(member.model):
             return None
 
         def tell(hearing: Hearing, piece: str | None) -> None:

@@ -243,10 +243,11 @@ class OpenAICompatibleModel:
         """Sends the request, and again without a thing that the server refused. What then went well is remembered."""
         learnt: dict[str, Any] = {}
         while True:  # each turn leaves out one more of the few things that `_Dialect` knows
+            dialect = replace(self._dialect, **learnt)  # another call may learn the same meanwhile
             try:
-                reply = await self._call(asked, replace(self._dialect, **learnt))
+                reply = await self._call(asked, dialect)
             except _Refused as refused:
-                change = _left_out(refused.refusal, asked, replace(self._dialect, **learnt))
+                change = _left_out(refused.refusal, asked, dialect)
                 if change.keys() <= learnt.keys():
                     raise refused.error from None
                 learnt |= change

@@ -403,7 +403,7 @@ def with_council_on_the_path() -> dict[str, str]:
 
 @pytest.mark.parametrize(
     ("words", "expected"),
-    [("council st", {"status"}), ("council memory r", {"reset"}), ("council doctor --on", {"--online"})],
+    [("council st", {"stats", "status"}), ("council memory r", {"reset"}), ("council doctor --on", {"--online"})],
 )
 def test_bash_completes_commands_and_options_after_sourcing_the_script(
     tmp_path: Path, words: str, expected: set[str]
