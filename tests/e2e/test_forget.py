@@ -184,7 +184,7 @@ def test_a_line_break_in_the_text_and_titles_that_end_within_it_keep_nothing(scr
     assert any(title.endswith("whether Grete's number") for title in titles)
     assert any(re.search(r"Grete's (number )?(is )?…$", title) for title in titles)
     assert run_cli("forget", WRAPPED, "--yes", cwd=scripted).returncode == 0
-    assert files_with(scripted, "Grete", "0172") == []
+    assert files_with(scripted, "Grete", "555-0172") == []
     assert "Grete" not in run_cli("status", cwd=scripted).stdout
     assert run_cli("repair", cwd=scripted).stdout == "Everything is in order.\n"
 
@@ -246,7 +246,7 @@ def test_whoever_waits_for_a_wrong_forget_command_is_told_at_once(home: Path) ->
     refused = run_cli("submit", "--wait", "--model", "offline", str(file), cwd=home, env=environment())
     assert refused.returncode == 2
     assert "is not known here" in refused.stderr
-    assert files_with(home / "commands", "0172") == []
+    assert files_with(home / "commands", "555-0172") == []
 
 
 # ── a whole run ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -315,7 +315,7 @@ def test_it_may_be_killed_at_any_change_to_the_disk(scripted: Path, tmp_path: Pa
         home = shutil.copytree(scripted, tmp_path / f"killed-{number}")
         assert forget_with(home, body, f"kill-before:{number}", tmp_path / "log") == -9
         assert run_cli("run", "--once", cwd=home).returncode == 0
-        assert files_with(home, "Grete", "0172") == []
+        assert files_with(home, "Grete", "555-0172") == []
         require_true_hashes(home)
         statuses = [receipt["status"] for receipt in receipts(home) if receipt["type"] == "forget"]
         assert statuses == ["succeeded"]
