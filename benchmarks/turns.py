@@ -16,7 +16,7 @@ from typing import Any
 import benchmarks
 from benchmarks.peers import AUTOGEN, autogen_python
 from benchmarks.report import Figure, Row, Table
-from council.agents.memory import KEPT_TASKS, MemoryMessage, RememberedTask, Session, decode_session, encode_session
+from council.agents.memory import KEPT_TASKS, MemoryMessage, RememberedTask, Session, Summary, decode_session, encode_session
 from council.engine.journal import FileJournal
 from council.settings import builtin_personas_dir, init_home
 
@@ -28,6 +28,7 @@ _SENTENCE = "The archive needs a storage engine that outlives its vendor. "
 _SAID = (_SENTENCE * 35).strip()  # as long as the turns of the peers that were measured
 _KILOBYTE = (_SENTENCE * 17).strip()
 _TIMEOUT_S = 600
+_RESTORED = 25  # times; as often as turns_autogen.py does it
 _AROUND = 11  # turns of which the median is taken
 
 
@@ -99,7 +100,7 @@ def _turns_table(
 def _restore_table(theirs_s: list[float], home: Path, more_calls: int) -> Table:
     messages = MESSAGES // KEPT_TASKS
     data = encode_session(_session("AUDITOR", messages, _KILOBYTE))
-    session_s = [_cpu_s(lambda: decode_session(data, "AUDITOR", "main")) for _ in range(5)]
+    session_s = [_cpu_s(lambda: decode_session(data, "AUDITOR", "main")) for _ in range(_RESTORED)]
     journal = next(home.glob(".council/runs/*/journal.jsonl"))
     return Table(
         f"Restoring {MESSAGES:,} messages of a kilobyte, CPU",
@@ -107,7 +108,7 @@ def _restore_table(theirs_s: list[float], home: Path, more_calls: int) -> Table:
         [
             Row("AutoGen", theirs_s),
             Row("session file", session_s, theirs_s, 0.5),
-            Row(f"journal of {TURNS} turns", [_cpu_s(lambda: FileJournal.read(journal).steps()) for _ in range(5)]),
+            Row(f"journal of {TURNS} turns", [_cpu_s(lambda: FileJournal.read(journal).steps()) for _ in range(_RESTORED)]),
         ],
         [Figure("more model calls of a run that restored them", more_calls, "calls", None, 0, exactly=True)],
     )
@@ -135,13 +136,13 @@ def _council(folder: Path, remembered: int = 0) -> dict[str, Any]:
 
 def _session(role: str, messages: int, text: str) -> Session:
     said = tuple(MemoryMessage("model" if number % 2 else "user", text) for number in range(messages))
-    tasks = (
+    tasks = tuple(
         RememberedTask(
             f"20260101-0000{number:02}-aaaaaaaa", "Engine", "succeeded", "2026-01-01T00:00:00Z", "Yes.", said
         )
         for number in range(KEPT_TASKS)
     )
-    return Session(role, tasks=tuple(tasks))
+    return Session(role, tasks=tasks, summary=Summary(_SENTENCE, tasks[-1].run_id, tasks[-1].run_id))
 
 
 def _autogen(python: str, folder: Path, *arguments: object) -> dict[str, Any]:

@@ -106,7 +106,7 @@ async def restore(folder: Path, count: int, text: str) -> dict[str, Any]:
         await agent._model_context.add_message(message)
     save(await agent.save_state(), folder / "one.json")
     noted = []
-    for _ in range(5):
+    for _ in range(25):
         fresh = AssistantAgent("one", AtOnce(text), system_message="Be concise.")
         started_s = time.process_time()
         await fresh.load_state(json.loads((folder / "one.json").read_text()))

@@ -41,9 +41,9 @@ STEWARD = Principal("steward", "steward")
 
 
 def new_run_id(now: datetime) -> str:
-    """`20261120-225413-k3f9x2ab`: sorts by time, reads aloud, 40 random bits against a crowd in one second."""
-    bits = secrets.randbits(40)
-    tail = "".join(_ID_ALPHABET[bits >> shift & 31] for shift in range(0, 40, 5))
+    """`20261120-225413-k3f9x2ab`: sorts by time, to 31 µs, and reads aloud; 25 random bits tell a crowd apart."""
+    bits = (now.microsecond << 15) // 1_000_000 << 25 | secrets.randbits(25)
+    tail = "".join(_ID_ALPHABET[bits >> shift & 31] for shift in range(35, -1, -5))
     date, _, time_of_day = timestamp(now).removesuffix("Z").partition("T")
     return f"{date.replace('-', '')}-{time_of_day.replace(':', '')}-{tail}"
 

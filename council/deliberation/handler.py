@@ -260,7 +260,9 @@ class Task:
                 self._setup.memory.load(member.role, self._run.header.lane).session for member in self._start.members
             ]
             model = partial(models, self._council_chain)
-            self._summarised = await summarise(self._run, model, self._start.model, sessions)
+            self._summarised = await summarise(
+                self._run, model, self._start.model, sessions, self._command.task_description
+            )
 
     async def _look_again(self) -> SourcesNow:
         """The files that were read, as they are now."""

@@ -61,7 +61,7 @@ class Summarised(msgspec.Struct, frozen=True):
 
 
 async def summarise(
-    run: Run, model: Callable[[], Model], asked_model: str, sessions: Sequence[Session]
+    run: Run, model: Callable[[], Model], asked_model: str, sessions: Sequence[Session], task: str
 ) -> Summarised | None:
     """The recorded try, else one made now if it is time for one; None if it is not.
 
@@ -80,15 +80,15 @@ async def summarise(
     messages = (_material(first, run.secret), Message("user", _INSTRUCTION))
 
     async def call() -> Summarised:
-        return Summarised(roles, material, through, await _ask(model(), messages, first.role))
+        return Summarised(roles, material, through, await _ask(model(), messages, first.role, task))
 
     return await run.step(STEP, call, type=Summarised, request=request_hash(asked_model, _SYSTEM, messages))
 
 
-async def _ask(model: Model, messages: Sequence[Message], role: str) -> TurnResult:
+async def _ask(model: Model, messages: Sequence[Message], role: str, task: str) -> TurnResult:
     """Whatever goes wrong is a result: the decision is there, and no memory is worth losing it."""
     try:
-        return await take_turn(model, system=_SYSTEM, messages=messages, info=TurnInfo(role, "other"))
+        return await take_turn(model, system=_SYSTEM, messages=messages, info=TurnInfo(role, "other", task=task))
     except ProviderBusy as busy:
         return TurnResult("", model.name, failure=Failure(busy.error.kind, busy.error.message, busy.error.fix))
     except ModelError as error:

@@ -1,19 +1,20 @@
 """Run folders, `.council/runs/<run_id>/`, and the spare one: made while nobody waits, renamed when a command comes.
 
-Making a folder and a file takes the disk as long as the sync of record 0, so both are done ahead of the admission that
-somebody waits for. A spare is never a run: its name begins with a dot.
+Making a folder and a file takes the disk as long as the sync of record 0, and that sync half as long again in a file
+that grows, so all of it is done ahead of the admission that somebody waits for. A spare is never a run: its name begins
+with a dot.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from council.engine.journal import JOURNAL, FileJournal, create_journal_file
+from council.engine.journal import JOURNAL, FileJournal
+from council.engine.journal_file import JournalFile
 from council.engine.records import RunHeader
 from council.errors import StorageFailed
 
@@ -25,7 +26,7 @@ class RunFolders:
 
     def __init__(self, runs: Path) -> None:
         self._runs = runs
-        self._spare: tuple[Path, int] | None = None  # the folder and its empty journal, opened
+        self._spare: tuple[Path, JournalFile] | None = None  # the folder and its journal without a line
 
     def journal(self, run_id: str) -> Path:
         return self._runs / run_id / JOURNAL
@@ -38,10 +39,10 @@ class RunFolders:
         """
         folder = self._runs / header.run_id
         try:
-            spare, fd = self._spare or self._made()
+            spare, file = self._spare or self._made()
             self._spare = None
             with _gone_on_error(spare):
-                journal = FileJournal.begin(folder / JOURNAL, header, fd)
+                journal = FileJournal.begin(folder / JOURNAL, header, file)
                 spare.rename(folder)
             return journal
         except OSError as error:
@@ -53,18 +54,21 @@ class RunFolders:
         """Makes the spare, if there is none. Where that fails there is none: `begin` tries again, and says why not."""
         if self._spare is None:
             with contextlib.suppress(OSError, StorageFailed):
-                self._spare = self._made()
+                spare, file = self._made()
+                with _gone_on_error(spare):
+                    file.make_room()
+                self._spare = spare, file
 
-    def _made(self) -> tuple[Path, int]:
+    def _made(self) -> tuple[Path, JournalFile]:
         folder = self._runs / f"{SPARE}{secrets.token_hex(4)}"
         folder.mkdir()
         with _gone_on_error(folder):
-            return folder, create_journal_file(folder / JOURNAL)
+            return folder, JournalFile.create(folder / JOURNAL)
 
     def discard(self) -> None:
         """Removes the spare, and those that processes left which died. Only who holds the home's lock may."""
         if self._spare is not None:
-            os.close(self._spare[1])
+            self._spare[1].rest()
             self._spare = None
         for folder in self._runs.glob(f"{SPARE}*"):
             shutil.rmtree(folder, ignore_errors=True)

@@ -1,8 +1,8 @@
 """The journal of one run: an append-only file of checksummed JSON lines, one sync per step.
 
-A line is `{"c":"<crc32, 8 hex>","r":<record>}`. A torn last line (the process died while writing) is cut off on load;
-a line in the middle that does not verify is JournalDamaged: nothing is guessed. A result larger than MAX_INLINE_BYTES
-lies beside it in `blobs/`, named by its hash.
+A line is `{"c":"<crc32, 8 hex>","r":<record>}`, the first one with spaces behind it. A torn last line (the process died
+while writing) is cut off on load; a line in the middle that does not verify is JournalDamaged: nothing is guessed. A
+result larger than MAX_INLINE_BYTES lies beside it in `blobs/`, named by its hash.
 
 Three kinds of step: `step` (a result, recorded once), `effect` (a change whose own transaction keeps the record, which
 on resume is the truth), `ephemeral` (only a small typed outcome is kept: for what must not be written down).
@@ -89,21 +89,16 @@ class Journal(Protocol):
     async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], request: str = "") -> T: ...
 
 
-def create_journal_file(path: Path) -> int:
-    """An empty journal, opened to append to. Raises StorageFailed."""
-    try:
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise _failed(path, error) from error
-
-
-def encode_line(record: Record) -> bytes:
+def encode_line(record: Record, *, width: int = 0) -> bytes:
+    """With spaces before its newline where it would be shorter than `width` bytes."""
     payload = _encoder.encode(record)
-    return b'{"c":"%08x","r":' % zlib.crc32(payload) + payload + b"}\n"
+    line = b'{"c":"%08x","r":' % zlib.crc32(payload) + payload + b"}"
+    return line.ljust(width - 1) + b"\n"
 
 
 def decode_line(line: bytes) -> Record | None:
     """The record in one line without its newline, None if it does not verify."""
+    line = line.rstrip(b" ")
     payload = line[_PREFIX:-1]
     try:
         if line != b'{"c":"%08x","r":%b}' % (zlib.crc32(payload), payload):
@@ -152,11 +147,13 @@ class FileJournal:
             self._remember(record)
 
     @classmethod
-    def begin(cls, path: Path, header: RunHeader, fd: int) -> FileJournal:
-        """A new journal in the empty file `fd`; record 0 is on disk when this returns. Raises StorageFailed."""
-        journal = cls(path, [header], JournalFile(path, fd))
+    def begin(cls, path: Path, header: RunHeader, file: JournalFile) -> FileJournal:
+        """A new journal in `file`, which has no lines yet and will be at `path`; record 0 is on disk when this returns.
+        Raises StorageFailed."""
+        file.path = path
+        journal = cls(path, [header], file)
         try:
-            journal._write(encode_line(header), sync=True)
+            journal._write(encode_line(header, width=file.room_bytes), sync=True)
         except BaseException:
             journal.close()
             raise
@@ -165,7 +162,11 @@ class FileJournal:
     @classmethod
     def create(cls, path: Path, header: RunHeader) -> FileJournal:
         """As `begin`, in a file that must not exist yet."""
-        return cls.begin(path, header, create_journal_file(path))
+        try:
+            file = JournalFile.create(path)
+        except OSError as error:
+            raise _failed(path, error) from error
+        return cls.begin(path, header, file)
 
     @classmethod
     def load(cls, path: Path) -> FileJournal:

@@ -344,7 +344,12 @@ def test_a_long_rate_limit_parks_the_run_and_once_ends_with_75(
     done = run_cli("run", "--once", cwd=home, env=env)
     assert done.returncode == 75
     assert (home / "commands" / "command.json").exists()
+    asked = len(fake.requests)
     fake.reply = lambda request: text("now I can")
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 75
+    assert len(fake.requests) == asked
+    [run_id] = os.listdir(home / ".council" / "active")
+    assert run_cli("resume", run_id, cwd=home, env=env).returncode == 0
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
     assert receipts(home)[0]["status"] == "succeeded"
 

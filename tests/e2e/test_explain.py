@@ -18,7 +18,7 @@ import pytest
 from council.engine.journal import encode_line, read_records
 from council.engine.records import StepDone
 from tests.e2e.eventful import HOSTILE, SETTINGS, make_eventful_run, role_of, said, stance
-from tests.fake_gemini import FakeGemini, error, slow, text
+from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, slow, text
 from tests.harness import Daemon, command, drop_command, environment, make_home, receipts, run_cli, wait_until
 
 X = "{http://www.w3.org/1999/xhtml}"
@@ -339,7 +339,12 @@ def test_a_retry_counts_what_counts_and_shows_what_was_before(
 
 def test_an_early_stop_says_which_and_what_it_saved(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
     (home / "a.md").write_text("It grows.\n")
-    fake.reply = lambda request: text(stance(f"I am {role_of(request)}.", "Tape.", "E1"))
+
+    def reply(request: RecordedRequest) -> FakeReply:
+        closing = "The rounds are over" in request.texts[-1]
+        return text("Tape it is.") if closing else text(stance(f"I am {role_of(request)}.", "Tape.", "E1"))
+
+    fake.reply = reply
     body = command(input_artifacts=["a.md"], config={"protocol": "independent", "max_rounds": 3})
     run_once(home, env, body)
     told = explain(home)

@@ -295,6 +295,7 @@ def test_a_queue_that_no_daemon_works_on_is_shown(quick: Path) -> None:
     with Daemon(quick, env=noting(quick), module=FAULTY) as daemon:
         daemon.wait("turn_started")
         daemon.wait("run_queued", count=2)
+        wait_until(lambda: len(list((quick / ".council" / "active").iterdir())) == 2, "both are marked")
         daemon.kill()
     runs = json.loads(run_cli("status", "--json", cwd=quick).stdout)["runs"]
     assert [(run["status"], run["title"]) for run in runs] == [
