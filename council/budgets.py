@@ -271,9 +271,7 @@ class SpendLog:
     def append(self, entry: Entry) -> None:
         """Raises StorageFailed."""
         try:
-            if not self._path.parent.exists():
-                self._path.parent.mkdir(parents=True)
-            fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            fd = self._opened()
             line = b"\n" + msgspec.json.encode(entry)  # newline first: a torn line spoils only itself
             try:
                 if os.write(fd, line) != len(line):
@@ -285,6 +283,14 @@ class SpendLog:
                 f"cannot note what is spent ({error.strerror}).", fix="make room on the disk", errno=error.errno
             ) from error
         self._note(entry)
+
+    def _opened(self) -> int:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        try:
+            return os.open(self._path, flags, 0o600)
+        except FileNotFoundError:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            return os.open(self._path, flags, 0o600)
 
     def totals(self) -> Totals:
         """Costs as much as there are calls in flight, however many were made."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from council.llm.base import Restartable
+
 _HIDDEN_FROM = re.compile(r"```council|\A\s*(?:\{|```json)")
 _THOUGHTS = re.compile(r"\A\s*<think>.*?(?:</think>\s*|\Z)", re.DOTALL)
 _MAX_UNBROKEN = 400  # characters: a script without spaces is passed on, too
 
 
-class Hearing:
+class Hearing(Restartable):
     """A listener (`council.llm.base.OnText`) for one call. `tell` gets each new piece, None when all is taken back."""
 
     def __init__(self, role: str, round_no: int, tell: Callable[[Hearing, str | None], None]) -> None:

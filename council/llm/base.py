@@ -6,8 +6,9 @@ beyond these types. Failures are `ModelError` with one of the kinds in `council.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, Required, TypedDict, runtime_checkable
+from typing import Any, Literal, Protocol, Required, TypedDict
 
 import msgspec
 
@@ -90,10 +91,10 @@ class Reply(msgspec.Struct, frozen=True):
 OnText = Callable[[str], None]
 
 
-@runtime_checkable
-class Restartable(Protocol):
+class Restartable(ABC):
     """A listener that can take back what it heard: another attempt begins from the start."""
 
+    @abstractmethod
     def restart(self) -> None: ...
 
 

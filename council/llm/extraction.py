@@ -82,7 +82,7 @@ def _without_thoughts(reply: str) -> tuple[str, bool]:
     if body.startswith("{"):
         return body, bool(at)
     said = _without_elements(body)
-    closings = tuple(_LONE_CLOSING.finditer(said))
+    closings = tuple(_LONE_CLOSING.finditer(said)) if "</" in said else ()
     rest = said[closings[-1].end() :].strip(BLANK) if closings else said
     return rest, bool(at or closings or said != body)
 

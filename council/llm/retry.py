@@ -64,6 +64,18 @@ class RetryingModel(ModelAround):
         def worth_another(exc: BaseException) -> bool:
             return self._can_help(exc) and not (shown is not None and shown.begun)
 
+        try:
+            return await attempt()  # nearly always enough, and the machinery below costs as much as a turn's record
+        except ModelError as error:
+            if not worth_another(error):
+                raise
+            first = [error]
+
+        async def again() -> Reply:
+            if first:
+                raise first.pop()
+            return await attempt()
+
         retrying = AsyncRetrying(
             retry=retry_if_exception(worth_another),
             stop=stop_after_attempt(self._attempts),
@@ -72,7 +84,7 @@ class RetryingModel(ModelAround):
             sleep=self._sleep,
             reraise=True,
         )
-        return await retrying(attempt)
+        return await retrying(again)
 
     def _can_help(self, exc: BaseException) -> bool:
         return isinstance(exc, ModelError) and exc.retryable and (exc.retry_after_s or 0.0) <= self._max_wait_s

@@ -28,6 +28,7 @@ _INVISIBLE = re.compile(
 )
 # Not "\n": line numbers have to stay those that an editor shows.
 _ODD_BREAKS = re.compile("[\x0b\x0c\x85\u2028\u2029]")
+_ASCII_CONTROLS = bytes({*range(32), 127} - {*b"\t\n"})
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 # What looks like a letter of the marker or like its bracket and is not folded by NFKD (which covers full-width and
@@ -44,6 +45,8 @@ _FENCE_MARK = re.compile(r"<\s?<(?=\s*(?:end|data)\b)")
 
 def clean(text: str) -> str:
     """Without invisible, directional and control characters; newlines are `\\n`, other line breaks a space."""
+    if text.isascii() and len(text.encode().translate(None, _ASCII_CONTROLS)) == len(text):
+        return text
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = _ODD_BREAKS.sub(" ", text)
@@ -219,6 +222,7 @@ _SPECIAL = re.compile(
     r"(?P<escape>\\[!-/:-@\[-`{-~])|(?P<ticks>`+)|(?P<lt><)|(?P<image>!+\[)|(?P<target>\]\()|(?P<definition>\]:)"
     r"|(?P<note>\[(?=\^)|\^(?=!*\[))|(?P<dollar>\$)|(?P<tildes>~{3,})|(?P<url>://|[wW]{3}\.)"
 )
+_SPECIAL_STARTS = re.compile(r"[\\`<!\]\[^$~:wW]")  # every character that one of these begins with
 _AUTOLINK = re.compile(r"<https?://[^\s<>`\"'\\\[\]|!$^~]+>", re.IGNORECASE)
 _TAG_START = re.compile(r"<[A-Za-z/!?]")
 _PLAIN = r"[^\s<>`\"'\\\[\]|!$^~()]*+"
@@ -376,7 +380,7 @@ def _inline(text: str, in_table: bool) -> str:
     # Renderers with automatic links take the rest of a word after "://" as it stands, backslashes and backticks too:
     # there only an entity is a safe escape, and no code span may open.
     in_url = False
-    while match := _SPECIAL.search(text, position):
+    while match := _next_special(text, position):
         between = text[position : match.start()]
         in_url = in_url and not re.search(r"\s", between)
         out.append(between)
@@ -416,6 +420,12 @@ def _inline(text: str, in_table: bool) -> str:
             out.append(escape(found))
     out.append(text[position:])
     return "".join(out)
+
+
+def _next_special(text: str, position: int) -> re.Match[str] | None:
+    """What `_SPECIAL.search` finds, in a tenth of its time where prose is plain."""
+    starts = (_SPECIAL.match(text, start.start()) for start in _SPECIAL_STARTS.finditer(text, position))
+    return next(filter(None, starts), None)
 
 
 def code_spans(text: str) -> list[tuple[int, int]]:
