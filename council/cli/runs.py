@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -34,7 +34,10 @@ _FOOTNOTE_MARK = re.compile(r"\[\^E[0-9]+\]")
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 
 
-Run = Annotated[str, typer.Argument(help="The run's id.")]
+Run = Annotated[
+    str, typer.Argument(help="A run's id, the beginning of one, or `last`: the newest that this can be done to.")
+]
+_RUN_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-z]{8}")
 Timeout = Annotated[float, typer.Option(min=0.1, help="How long to wait for the receipt, in seconds.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the receipt.")]
 
@@ -72,6 +75,7 @@ def cancel(
 ) -> None:
     """End a run; it leaves what was said until then."""
     cli = state(ctx)
+    run = _meant(cli.home(), run, "cancel")
     _control(cli, {"type": "cancel", "run": run}, timeout_s)
     receipt = _receipt_within(cli.home(), run, timeout_s)
     _say(f"Run {run} ended {receipt.status}{_where(receipt)}.", as_json, receipt)
@@ -88,6 +92,7 @@ def resume(
 ) -> None:
     """Let a run go on: one that waits, or one that failed or was cancelled."""
     cli = state(ctx)
+    run = _meant(cli.home(), run, "resume")
     receipt = _control(cli, {"type": "resume", "run": run, "accept_drift": accept_drift}, timeout_s)
     _say(f"Run {run} {_goes_on(cli.home())}.", as_json, receipt)
 
@@ -103,8 +108,27 @@ def retry(
 ) -> None:
     """Do an ended run's work again, with a new budget: all of it, or from one step on."""
     cli = state(ctx)
+    run = _meant(cli.home(), run, "retry")
     receipt = _control(cli, {"type": "retry", "run": run, "from": from_step}, timeout_s)
     _say(f"Run {run} {_goes_on(cli.home())}.", as_json, receipt)
+
+
+def _meant(home: Home, given: str, to: Literal["cancel", "resume", "retry"]) -> str:
+    """The run's id in full, where it can be found out before anything is dropped. Raises RunNotFound."""
+    if _RUN_ID.fullmatch(given):
+        return given
+    unfinished = [] if to == "retry" else _unfinished_ids(home)
+    if given != "last":
+        active = [run_id for run_id in unfinished if given and run_id.startswith(given)]
+        return active[0] if len(active) == 1 else find_any_run(home, given)
+    for run_id in reversed(unfinished[-_UNFINISHED:]):
+        if to == "cancel" or _unfinished(home, run_id)["status"] == "waiting":
+            return run_id
+    ended = [] if to == "cancel" else _ledger_rows(home, lambda ledger: ledger.newest(_SEARCHED, ended_only=True))
+    for entry in ended:
+        if entry.artifact and (to == "retry" or entry.status in ("failed", "cancelled")):
+            return entry.run_id
+    raise RunNotFound(f"there is no run to {to} in {home.root}.", fix="`council status` lists the last runs")
 
 
 def _control(cli: CliState, body: dict[str, str | bool], timeout_s: float) -> Receipt:
@@ -162,11 +186,16 @@ def status_view(home: Home) -> dict[str, Any]:
 
 def unfinished(home: Home) -> tuple[list[dict[str, Any]], int]:
     """What the next start goes on with, from the journals: the first of them, and how many there are."""
-    try:
-        names = sorted(os.listdir(home.runtime / "active"))  # by their times
-    except FileNotFoundError:
-        return [], 0
+    names = _unfinished_ids(home)
     return [_unfinished(home, name) for name in names[:_UNFINISHED]], len(names)
+
+
+def _unfinished_ids(home: Home) -> list[str]:
+    """Oldest first."""
+    try:
+        return sorted(os.listdir(home.runtime / "active"))
+    except FileNotFoundError:
+        return []
 
 
 def _unfinished(home: Home, run_id: str) -> dict[str, Any]:

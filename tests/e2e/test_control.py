@@ -259,3 +259,23 @@ def test_a_page_that_was_edited_at_the_last_instant_is_left_and_the_receipt_says
     [note] = receipt["notes"]
     assert "`artifacts/one.md` was edited just before the decision took its place" in note
     assert "was edited just before" in done.stdout
+
+
+def test_last_and_the_beginning_of_an_id_name_a_run(unfinished: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    newest = max(run_of(unfinished, lane) for lane in ("one", "two"))
+    assert f"Run {newest} ended cancelled" in run_cli("cancel", "last", cwd=unfinished, env=NO_KEY).stdout
+    assert f"Run {newest} is queued" in run_cli("resume", "last", cwd=unfinished, env=NO_KEY).stdout
+    assert run_cli("run", "--once", cwd=unfinished, env=env).returncode == 0
+    assert [receipt["status"] for receipt in receipts(unfinished) if receipt["type"] == "deliberate"] == 2 * [
+        "succeeded"
+    ]
+    assert f"Run {newest} is queued" in run_cli("retry", newest[:-1], cwd=unfinished, env=NO_KEY).stdout
+
+
+@pytest.mark.parametrize("word", ["cancel", "resume"])
+def test_a_run_that_nobody_knows_is_refused_before_anything_is_dropped(home: Path, word: str) -> None:
+    for run, said in (("last", f"there is no run to {word}"), ("2026", "no run matches '2026'")):
+        refused = run_cli(word, run, cwd=home, env=NO_KEY)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert said in refused.stderr
+    assert [path.name for path in (home / "commands").iterdir()] == ["README.md"]
