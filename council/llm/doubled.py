@@ -58,7 +58,7 @@ def lists_hold_lists(schema: Mapping[str, Any]) -> bool:
                 return any(may_be_list(entry, depth + 1) for entry in part[choice])
         if "const" in part or "enum" in part:
             return False
-        return part.get("type", "array") == "array"
+        return bool(part.get("type", "array") == "array")
 
     return any(may_be_list(entry) for array in arrays(schema) for entry in _entries(array))
 
