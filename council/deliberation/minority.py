@@ -55,6 +55,6 @@ def _in_words(group: Group, transcript: Transcript) -> str:
     """With each holder's own sources, and the round of a position that was not stated again."""
     held_by = ", ".join(role if held.restated else f"{role} (in round {held.round})" for role, held in group)
     cited = of_each(group, lambda held: sources(held.stance.evidence, transcript))
-    position = group[0][1].stance.position.strip()
+    position = " ".join(group[0][1].stance.position.split())  # a line of its own could be read as a block quotation
     stop = "" if position.endswith((".", "!", "?")) else "."
     return f"{held_by}, left out by the writer: {position}{stop} Evidence: {cited}."

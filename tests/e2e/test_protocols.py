@@ -178,6 +178,18 @@ def test_a_unanimous_triad_ends_after_its_auditor_and_says_what_it_saved(
     assert "Calls saved: 6." in section(page, "How the rounds ended")
 
 
+@pytest.mark.parametrize("agents", [["COORDINATOR", "STRATEGIST"], ["STRATEGIST", "AUDITOR", "COORDINATOR"]])
+def test_a_triad_without_an_auditor_asks_its_last_member_to_speak_for_the_other_side(
+    home: Path, fake: FakeGemini, env: dict[str, str], agents: list[str]
+) -> None:
+    fake.reply = council_says(lambda role, request: stance("Buy a disk.", "E1", words=f"{role} agrees."))
+    page = run_once(home, env, max_rounds=2, early_stop=True, agents=agents)
+    told = [role_of(request) for request in fake.requests if "the devil's advocate here" in request.texts[-1]]
+    assert told == ([] if "AUDITOR" in agents else ["STRATEGIST"])
+    assert len(fake.requests) == len(agents) + 1
+    assert front_matter(page)["stopped"] == "unanimity"
+
+
 def test_the_triad_keeps_its_rounds_unless_it_is_told_to_stop_early(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
