@@ -222,7 +222,7 @@ def _answer(state: PageState) -> tuple[str, str, str]:
         if not answered:
             byline = f"Written by {synthesis.role} ({synthesis.result.model}) alone{instead}: nobody had spoken."
         untyped = f"It stands as it was written: {decision.untyped}." if decision.untyped else ""
-        parts = (byline, _letters(state), untyped, decision.how_read, decision.tally)
+        parts = (byline, _letters(state), decision.agrees_with, untyped, decision.how_read, decision.tally)
         return "Decision" if answered else "Answer", decision.answer, " ".join(filter(None, parts))
     if not state.finished:
         return "In progress", state.waits or "The council is deliberating; this page grows.", ""

@@ -16,6 +16,7 @@ from council.deliberation.stopping import Ending
 from council.deliberation.transcript import Held, Transcript, Turn
 
 NOT_STATED = "position not stated"
+_WITH_PLACES = 3  # sources of one position that are told with their places: a cell is no list of files
 _DID_NOT_ANSWER = "did not answer"
 _MENDED = {"fences": "code fence", "prose": "prose around it", "think": "thoughts left out", "json_repair": "spelling"}
 
@@ -196,11 +197,13 @@ def _end(ending: Ending) -> str:
 
 
 def sources(ids: Sequence[str], transcript: Transcript) -> str:
-    """Evidence as citations that a reader can follow."""
+    """Evidence as citations that a reader can follow; of many, the ids alone, whose places stand at the foot of the page."""
     known = {item.id: item for item in transcript.evidence() if item.id}
     cited = [known[name] for name in ids if name in known]
     if not cited:
         return "none named"
+    if len(cited) > _WITH_PLACES:
+        return ", ".join(f"[{item.id}]" if item.path else item.id for item in cited)
     return ", ".join(
         f"[{item.id}: {item.path}:{item.first_line}-{item.last_line}]" if item.path else item.id for item in cited
     )

@@ -286,6 +286,50 @@ def test_a_dissent_that_the_writer_names_with_its_source_is_not_added_again(
     assert "left out by the writer" not in page
 
 
+@pytest.mark.parametrize(
+    ("agrees_with", "left_out"),
+    [
+        (["the Auditor"], "COORDINATOR, STRATEGIST, left out by the writer: Large enough. Evidence: none named."),
+        (list(ROLES), "AUDITOR, left out by the writer: Full in a month. Evidence: [E1"),
+        (["Nobody"], "AUDITOR, left out by the writer: Full in a month. Evidence: [E1"),
+    ],
+)
+def test_a_decision_that_takes_the_minoritys_position_has_the_majority_as_its_dissent(
+    home: Path, fake: FakeGemini, env: dict[str, str], agrees_with: list[str], left_out: str
+) -> None:
+    def say(role: str, request: RecordedRequest) -> str:
+        return stance("Full in a month.", "E1") if role == "AUDITOR" else stance("Large enough.")
+
+    record = {"answer": "Replace it, it fills up.", "agrees_with": agrees_with, "claims": [], "confidence": 0.9}
+    fake.reply = council_says(say, closing=json.dumps(record))
+    page = run_once(home, env, max_rounds=1)
+    assert dissent_of(page).count("left out by the writer") == 1
+    assert left_out in dissent_of(page)
+    if_named = "By its writer's word it takes the position of AUDITOR."
+    assert (if_named in page) == (agrees_with == ["the Auditor"])
+    assert ("one who is no member of this council" in page) == (agrees_with == ["Nobody"])
+
+
+def test_of_many_sources_none_is_cut_off_the_page(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    folder = home / "the minutes of the meetings of the year" / "of the committee for the archive"
+    folder.mkdir(parents=True)
+    asked = []
+    for number in range(2, 15):
+        (folder / f"meeting number {number}.md").write_text(f"fact {number}\n")
+        asked.append(f"[ORCHESTRATOR_REQUEST: READ_FILE({folder.relative_to(home)}/meeting number {number}.md)]")
+    ids = [f"E{number}" for number in range(1, 15)]
+
+    def say(role: str, request: RecordedRequest) -> str:
+        if role == "COORDINATOR":
+            return "I ask.\n\n" + "\n".join(asked)
+        return stance("Wait.", *ids) if role == "AUDITOR" else "I listen."
+
+    fake.reply = council_says(say)
+    page = run_once(home, {**env, "COUNCIL_MAX_REQUESTS_PER_REPLY": "20"}, max_rounds=1)
+    [row] = [line for line in section(page, "Positions").splitlines() if line.startswith("| Wait.")]
+    assert re.findall(r"\[(E\d+)\]\(\.\./[^()]+#L1\)", row) == ids
+
+
 def test_who_holds_a_position_is_credited_with_its_own_sources_alone(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
