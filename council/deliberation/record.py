@@ -61,7 +61,8 @@ class Dissent(_Part):
 
 
 class DecisionRecord(_Part):
-    """The council's decision. `agrees_with` are the members whose position the answer takes. `confidence` runs from 0 to 1 and is the writer's own word, calibrated by nobody."""
+    """The council's decision. `agrees_with` are the members whose position the answer takes, by the writer's word;
+    `confidence` runs from 0 to 1 and is the writer's own word, too, calibrated by nobody."""
 
     answer: Annotated[Text, Field(min_length=1, max_length=20_000)]
     agrees_with: Annotated[tuple[Member, ...], Field(max_length=_MAX_ENTRIES)] = ()
