@@ -232,6 +232,22 @@ def test_turns_that_are_repeated_end_the_rounds_where_nobody_says_anything_else(
     assert ("in round 2 every member said what it had said before" in page) == (repeats == ROLES)
 
 
+def test_a_round_that_brings_nothing_new_ends_a_dispute_and_says_that_it_is_open(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = council_says(
+        lambda role, request: stance(f"The {role[:4].lower()} way.", "E1", words=f"{role} {round_of(request)}")
+    )
+    page = run_once(home, env, max_rounds=4, early_stop=True)
+    assert len(fake.requests) == 7
+    assert front_matter(page)["stopped"] == "no_new_information"
+    assert front_matter(page)["calls_saved"] == 6
+    assert (
+        "- no new information: round 2 brought no new evidence and moved no position; 3 positions are still open. "
+        "Calls saved: 6." in section(page, "How the rounds ended")
+    )
+
+
 def test_a_dispute_in_which_nobody_moves_ends_after_its_evidence_round(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
@@ -471,6 +487,25 @@ def test_the_largest_council_is_asked_at_once(home: Path, fake: FakeGemini, env:
     page = run_once(home, env, max_rounds=1, protocol="independent", agents=agents)
     assert front_matter(page)["status"] == "succeeded"
     assert len(fake.requests) == MAX_AGENTS + 1
+
+
+def test_what_was_said_at_once_is_heard_in_an_order_by_lot_the_same_for_all(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    agents = [f"MEMBER{letter}" for letter in "ABCDEFGHI"]
+    persona = (home / "personas" / "strategist.md").read_text()
+    for role in agents:
+        mine = persona.replace("STRATEGIST", role).replace("id: strategist", f"id: {role.lower()}")
+        (home / "personas" / f"{role.lower()}.md").write_text(mine)
+    numbers = {role: f"number {at}" for at, role in enumerate(agents)}
+    fake.reply = council_says(lambda role, request: f"I am {numbers[role]}.")
+    run_once(home, env, max_rounds=2, protocol="independent", agents=agents)
+    heard = {
+        tuple(re.findall(r"number (\d)", request.texts[1])[:9]) for request in fake.requests if len(request.texts) == 3
+    }
+    [order] = heard
+    assert sorted(order) == [str(at) for at in range(9)]
+    assert order != tuple(sorted(order))  # once in 362,880 lots it is
 
 
 def test_peers_are_letters_and_no_role_is_told(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
