@@ -39,6 +39,7 @@ from council.deliberation.protocols import PROTOCOLS
 from council.deliberation.ranking import Ranking, exactly
 from council.deliberation.record import DECISION_SCHEMA, Settled, problems, settle
 from council.deliberation.stance import Stance, only_issued
+from council.deliberation.stances_page import RANKS_NOTHING
 from council.deliberation.stopping import Ending, reason_to_end, still_open
 from council.deliberation.transcript import STEWARD_INPUT, Closing, Evidence, Transcript, Turn
 from council.engine.runs import PROVIDER, Parked, Run
@@ -304,6 +305,8 @@ class Deliberation:
         async def ask(number: int, messages: tuple[Message, ...]) -> TurnResult:
             return await self._ask(f"round/{turn.round}/{member.role}/repair/{number}", member, messages, info)
 
+        if duty.ballot and is_extract(turn.result.model):  # it weighs nothing, and no second call would bring a ballot
+            return msgspec.structs.replace(turn, fault=RANKS_NOTHING)
         if duty.ballot:
             check = exactly(duty.ballot)
             ballot = await read_block(turn.result, Ranking, duty.instruction, ask, check=check, required=True)

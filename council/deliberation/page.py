@@ -16,7 +16,7 @@ from council.deliberation.decision import Decision, SourcesNow, decide
 from council.deliberation.holders import Holders
 from council.deliberation.names import Names
 from council.deliberation.record import Settled
-from council.deliberation.stances_page import tables, unread
+from council.deliberation.stances_page import RANKS_NOTHING, tables, unread
 from council.deliberation.stopping import Ending
 from council.deliberation.transcript import STEWARD_INPUT, Closing, Evidence, Transcript, Turn
 from council.engine.receipts import ErrorRef, TokenCount
@@ -257,7 +257,7 @@ def notes_of(state: PageState) -> list[str]:
         notes.append(f"The rounds ended early: {state.stopped}")
     notes += [*absences(state.transcript), *unread(state.transcript.turns())]
     if _unranked(state):
-        notes.append("No member's ranking could be read: the answers stand unranked.")
+        notes.append(_why_unranked(state))
     notes += _replacements(state)
     notes += failed_closings(state.failed_closings)
     if state.failed_closings and state.synthesis is not None:
@@ -294,6 +294,12 @@ def _unranked(state: PageState) -> bool:
     """True when all ballots of a review came back and none could be read."""
     ballots = [turn for turn in state.transcript.turns() if turn.ballot and turn.result.failure is None]
     return bool(ballots) and not any(turn.ranking for turn in ballots)
+
+
+def _why_unranked(state: PageState) -> str:
+    if any(turn.fault == RANKS_NOTHING for turn in state.transcript.turns()):
+        return f"The answers stand unranked: {RANKS_NOTHING}."
+    return "No member's ranking could be read: the answers stand unranked."
 
 
 def _cut_off(state: PageState) -> bool:

@@ -757,6 +757,17 @@ def test_a_review_in_which_no_ballot_can_be_read_counts_nothing_and_says_so(
     assert "no ranking could be read" in fake.requests[-1].texts[-1]
 
 
+def test_a_review_offline_says_that_nothing_was_ranked_and_asks_for_no_ballot_twice(home: Path) -> None:
+    (home / "a.md").write_text("The disk holds 40 GB.\n")
+    drop_command(home, command(input_artifacts=["a.md"], config={"protocol": "review"}))
+    assert run_cli("run", "--once", "--model", "offline", cwd=home).returncode == 7
+    page = (home / "artifacts" / "out.md").read_text()
+    assert "> The answers stand unranked: the offline engine ranks nothing." in page.split("\n## ", 1)[0]
+    counted = section(page, "Ranking of the answers (Borda count)")
+    assert counted.strip() == "- No ballot from COORDINATOR, STRATEGIST and AUDITOR: the offline engine ranks nothing."
+    assert front_matter(page)["calls"] == 7
+
+
 def test_ballots_that_a_budget_cut_short_are_counted_for_the_chair_and_ties_are_said(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:

@@ -264,7 +264,8 @@ def test_borda_gives_a_point_for_each_answer_ranked_below_and_settles_a_tie_by_l
     assert [count.letter for count in borda(transcript(), "BA")] == ["A", "B"]
 
 
-@pytest.mark.parametrize("ranking", [("A", "B"), ("A", "B", "B"), ("A", "B", "C", "D"), ("A", "B", "c"), ()])
+@pytest.mark.parametrize("ranking", [("A", "B"), ("A", "B", "B"), ("A", "B", "C", "D"), ("A", "B", "c or so"), ()])
 def test_a_ballot_names_each_answer_once(ranking: tuple[str, ...]) -> None:
     assert list(exactly("ABC")(Ranking(ranking=ranking)))
     assert not list(exactly("ABC")(Ranking(ranking=("C", "A", "B"))))
+    assert Ranking(ranking=("Member C", "b", " member A")).ranking == ("C", "B", "A")
