@@ -110,8 +110,9 @@ def _faults(settled: Settled | None) -> Iterator[str]:
     if settled is None:
         return
     if settled.fault:
-        turns = _turns(len(settled.repairs))
-        yield f"The decision stands as it was written; its typed record could not be read after {turns}: {settled.fault}."
+        asked = sum(repair.was_asked for repair in settled.repairs)
+        after = f" after {_turns(asked)}" if asked else ""
+        yield f"The decision stands as it was written; its typed record could not be read{after}: {settled.fault}."
     for failure in settled.failed_repairs:
         yield f"A repair turn of the decision's record failed ({failure.kind}): {failure.message}"
 

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from council.agents.manifest import AgentManifest
-from council.agents.turn import Failure, ProviderBusy, TurnResult, take_turn
+from council.agents.turn import NO_BUDGET, Failure, ProviderBusy, TurnResult, take_turn
 from council.budgets import BudgetSpent, Price
 from council.commands.models import ProtocolName
 from council.deliberation.blocks import Block, read_block
@@ -402,7 +402,7 @@ class Deliberation:
         if spent.tomorrow:
             raise Parked("budget", self._equipment.seconds_to_midnight(), spent) from spent
         if info.purpose != "turn":
-            failure = Failure("budget", spent.message, spent.fix)
+            failure = Failure(NO_BUDGET, spent.message, spent.fix)
             return self._run.journal.put(name, TurnResult("", member.model, failure=failure), type=TurnResult)
         self.stopped = self._run.journal.put(_STOPPED, Stopped(name, _as_said(spent)), type=Stopped)
         raise _RoundsEnd from spent
@@ -548,7 +548,7 @@ class Deliberation:
             self.closings.append(Closing(chair.role, result))
             self._changed()
             failure = result.failure or await self._read_record(name, result, chair, messages, info)
-            if failure is None or failure.kind == "budget":
+            if failure is None or failure.kind == NO_BUDGET:
                 return
 
     async def _read_record(

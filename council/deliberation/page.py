@@ -76,11 +76,11 @@ class PageState:
         return [(closing.role, closing.result.failure) for closing in self.closings if closing.result.failure]
 
     def results(self) -> list[TurnResult]:
-        """Of all calls, in order."""
+        """Of all calls that were made, in order."""
         turns = [result for turn in self.transcript.turns() for result in (turn.result, *turn.repairs)]
         closings = [result for closing in self.closings for result in (closing.result, *closing.repairs)]
         repairs = self.settled.repairs if self.settled else ()
-        return [*turns, *closings, *repairs, *self.beside]
+        return [result for result in (*turns, *closings, *repairs, *self.beside) if result.was_asked]
 
 
 def status_of(state: PageState) -> RunStatus:
