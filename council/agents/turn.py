@@ -15,9 +15,11 @@ from council.errors import ModelError
 from council.llm.base import Finish, Message, Model, OnText, Replaced, Reply, ToolCall, ToolSpec, TurnInfo, Usage
 from council.llm.extraction import without_thoughts
 
+NO_BUDGET = "budget"
+
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why a turn brought nothing: `kind` is the model error's kind."""
+    """Why a turn brought nothing: `kind` is the model error's kind, or NO_BUDGET."""
 
     kind: str
     message: str
@@ -36,6 +38,11 @@ class TurnResult(msgspec.Struct, frozen=True, omit_defaults=True):
     failure: Failure | None = None
     replaced: tuple[Replaced, ...] = ()
     thoughts: bool = False
+
+    @property
+    def was_asked(self) -> bool:
+        """False where the budget refused the call: no model heard of it."""
+        return self.failure is None or self.failure.kind != NO_BUDGET
 
 
 class ProviderBusy(Exception):

@@ -19,6 +19,7 @@ _TOKEN = re.compile(r"\[ORCHESTRATOR_REQUEST:\s*([^\]\n]{1,600})\]", re.IGNORECA
 _SPEAKER = re.compile(r"(?m)^[ \t>]*(?:\*\*|__)(?=(?:[A-Z][A-Z_]+|ORCHESTRATOR \([^)\n]*\)):)")
 _WRAPPER = re.compile(r"^\[ORCHESTRATOR_REQUEST:\s*(.*)\]$", re.IGNORECASE)
 _NOT_MERMAID = re.compile(r"""[^A-Za-z0-9 _./():*,='"-]+""")
+_MAX_CELL_CHARS = 20_000  # more than what all members of a council say of one position
 _MAX_DIAGRAM_MESSAGES = 60  # beyond that a picture says less than the transcript
 _SAFE_YAML_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9 _./-]*")
 _YAML_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
@@ -100,11 +101,13 @@ def _table(table: Table, known: Mapping[str, Footnote], path: str) -> Iterator[s
         rows += [tuple(_cell(cell, known, path) for cell in row) for row in table.rows]
         yield "\n".join(f"| {' | '.join(row)} |" for row in rows)
     if table.lines:
-        yield "\n".join(f"- {_cited(_own_voice(_text_line(line)), known, path)}" for line in table.lines)
+        yield "\n".join(
+            f"- {_cited(_own_voice(_text_line(line, _MAX_CELL_CHARS)), known, path)}" for line in table.lines
+        )
 
 
 def _cell(text: str, known: Mapping[str, Footnote], path: str) -> str:
-    return _cited(_own_voice(_text_line(text)), known, path).replace("|", "\\|")
+    return _cited(_own_voice(_text_line(text, _MAX_CELL_CHARS)), known, path).replace("|", "\\|")
 
 
 def _round(round_: Round, known: Mapping[str, Footnote], path: str) -> Iterator[str]:
@@ -221,8 +224,8 @@ def _mermaid(text: str) -> str:
     return _NOT_MERMAID.sub(" ", plain_line(text, 60)).strip()
 
 
-def _text_line(text: str) -> str:
-    return " ".join(for_markdown(plain_line(text, 1_000)).split())
+def _text_line(text: str, max_chars: int = 1_000) -> str:
+    return " ".join(for_markdown(plain_line(text, max_chars)).split())
 
 
 def _code(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from council.agents.turn import TurnResult
+from council.agents.turn import NO_BUDGET, TurnResult
 from council.artifacts.account import Account, Call, Mended, MindChanged, Purpose, Read, StanceTaken
 from council.deliberation.flips import flips
 from council.deliberation.page import PageState, build_page, cost_of_call
@@ -29,7 +29,7 @@ def account_of(state: PageState, max_rounds: int) -> Account:
         roles=tuple(state.roles),
         letters=dict(state.names.letters),
         model=state.model,
-        calls=tuple(_calls(state)),
+        calls=tuple(call for call in _calls(state) if call.failure != NO_BUDGET),
         reads=tuple(_reads(state)),
         stances=tuple(_stance(turn) for turn in state.transcript.turns() if _takes_a_stance(turn)),
         changes=tuple(
@@ -47,7 +47,7 @@ def account_of(state: PageState, max_rounds: int) -> Account:
 
 
 def _calls(state: PageState) -> Iterator[Call]:
-    """In the order of `PageState.results`, and as many."""
+    """In the order of `PageState.results`, and those that the budget refused."""
     for turn in state.transcript.turns():
         step = f"round/{turn.round}/{turn.role}"
         yield _call(state, step, turn.role, "turn", turn.round, turn.result)
@@ -73,7 +73,6 @@ def _closing_step(state: PageState, role: str) -> str:
 
 def _call(state: PageState, step: str, role: str, purpose: Purpose, round_no: int, result: TurnResult) -> Call:
     failure = result.failure
-    usage = result.usage if failure is None else None
     return Call(
         step=step,
         role=role,
@@ -81,7 +80,7 @@ def _call(state: PageState, step: str, role: str, purpose: Purpose, round_no: in
         round=round_no,
         model=result.model,
         finish="" if failure else result.finish,
-        usage=usage,
+        usage=result.usage,
         usd=_usd(state, result),
         failure=failure.kind if failure else "",
         message=failure.message if failure else "",
@@ -90,7 +89,7 @@ def _call(state: PageState, step: str, role: str, purpose: Purpose, round_no: in
 
 def _usd(state: PageState, result: TurnResult) -> float | None:
     cost = cost_of_call(state, result)
-    return None if cost is None or (cost and result.failure is not None) else float(cost)
+    return None if cost is None else float(cost)
 
 
 def _reads(state: PageState) -> Iterator[Read]:

@@ -14,6 +14,7 @@ import msgspec
 
 from council.agents.turn import TurnResult
 from council.artifacts.page import Section
+from council.deliberation.attendance import listed
 from council.deliberation.holders import NO_SUCH_MEMBER, Holders
 from council.deliberation.minority import passed_over
 from council.deliberation.names import Names
@@ -47,7 +48,8 @@ class SourcesNow(msgspec.Struct, frozen=True):
 @dataclass(frozen=True)
 class Decision:
     """`answer` and `sections` as the page shows them; `warnings` stand above the text. `untyped` says that there is no
-    typed record, empty when there is one; `how_read` what was done to read the reply."""
+    typed record, empty when there is one; `how_read` what was done to read the reply; `agrees_with` whose position it takes,
+    by its writer's word."""
 
     answer: str
     sections: tuple[Section, ...] = ()
@@ -56,6 +58,7 @@ class Decision:
     untyped: str = ""
     how_read: str = ""
     tally: str = ""
+    agrees_with: str = ""
 
 
 def files_read(transcript: Transcript) -> list[str]:
@@ -99,6 +102,7 @@ def decide(
         "" if record else "no typed record",
         _how_read(reply, settled),
         _tally(look.findings),
+        _agrees_with(record, transcript, names),
     )
 
 
@@ -106,8 +110,9 @@ def _faults(settled: Settled | None) -> Iterator[str]:
     if settled is None:
         return
     if settled.fault:
-        turns = _turns(len(settled.repairs))
-        yield f"The decision stands as it was written; its typed record could not be read after {turns}: {settled.fault}."
+        asked = sum(repair.was_asked for repair in settled.repairs)
+        after = f" after {_turns(asked)}" if asked else ""
+        yield f"The decision stands as it was written; its typed record could not be read{after}: {settled.fault}."
     for failure in settled.failed_repairs:
         yield f"A repair turn of the decision's record failed ({failure.kind}): {failure.message}"
 
@@ -117,6 +122,15 @@ def _strangers(record: DecisionRecord | None, holders: Holders) -> Iterator[str]
     if strange:
         what = "dissent is" if len(strange) == 1 else "dissents are"
         yield f"{len(strange)} {what} ascribed to one who is no member of this council; marked `{NO_SUCH_MEMBER}`."
+    if record and not all(holders.are_members(name) for name in record.agrees_with):
+        yield "The decision says to take the position of one who is no member of this council."
+
+
+def _agrees_with(record: DecisionRecord | None, transcript: Transcript, names: Names) -> str:
+    roles = list(dict.fromkeys(turn.role for turn in transcript.turns()))
+    named = {role for name in record.agrees_with for role in names.roles_in(name, roles)} if record else set()
+    meant = [role for role in roles if role in named]
+    return f"By its writer's word it takes the position of {listed(meant)}." if meant else ""
 
 
 def _how_read(reply: TurnResult, settled: Settled | None) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from council.agents.manifest import AgentManifest
-from council.agents.turn import Failure, ProviderBusy, TurnResult, take_turn
+from council.agents.turn import NO_BUDGET, Failure, ProviderBusy, TurnResult, take_turn
 from council.budgets import BudgetSpent, Price
 from council.commands.models import ProtocolName
 from council.deliberation.blocks import Block, read_block
@@ -39,6 +39,7 @@ from council.deliberation.protocols import PROTOCOLS
 from council.deliberation.ranking import Ranking, exactly
 from council.deliberation.record import DECISION_SCHEMA, Settled, problems, settle
 from council.deliberation.stance import Stance, only_issued
+from council.deliberation.stances_page import RANKS_NOTHING
 from council.deliberation.stopping import Ending, reason_to_end, still_open
 from council.deliberation.transcript import STEWARD_INPUT, Closing, Evidence, Transcript, Turn
 from council.engine.runs import PROVIDER, Parked, Run
@@ -304,6 +305,8 @@ class Deliberation:
         async def ask(number: int, messages: tuple[Message, ...]) -> TurnResult:
             return await self._ask(f"round/{turn.round}/{member.role}/repair/{number}", member, messages, info)
 
+        if duty.ballot and is_extract(turn.result.model):  # it weighs nothing, and no second call would bring a ballot
+            return msgspec.structs.replace(turn, fault=RANKS_NOTHING)
         if duty.ballot:
             check = exactly(duty.ballot)
             ballot = await read_block(turn.result, Ranking, duty.instruction, ask, check=check, required=True)
@@ -399,7 +402,7 @@ class Deliberation:
         if spent.tomorrow:
             raise Parked("budget", self._equipment.seconds_to_midnight(), spent) from spent
         if info.purpose != "turn":
-            failure = Failure("budget", spent.message, spent.fix)
+            failure = Failure(NO_BUDGET, spent.message, spent.fix)
             return self._run.journal.put(name, TurnResult("", member.model, failure=failure), type=TurnResult)
         self.stopped = self._run.journal.put(_STOPPED, Stopped(name, _as_said(spent)), type=Stopped)
         raise _RoundsEnd from spent
@@ -545,7 +548,7 @@ class Deliberation:
             self.closings.append(Closing(chair.role, result))
             self._changed()
             failure = result.failure or await self._read_record(name, result, chair, messages, info)
-            if failure is None or failure.kind == "budget":
+            if failure is None or failure.kind == NO_BUDGET:
                 return
 
     async def _read_record(

@@ -29,10 +29,17 @@ class Duty:
     ballot: tuple[str, ...] = ()
 
 
-def speak_in_turn(role: str, round_no: int, max_rounds: int, *, advocate: bool) -> Duty:
-    """Of the triad: the original's words, and the stance."""
+def speak_in_turn(role: str, round_no: int, max_rounds: int, *, advocate: bool, stands_in: bool) -> Duty:
+    """Of the triad: the original's words, and the stance. `stands_in`: for the AUDITOR, whose persona holds the duty to speak
+    for the other side; another one's does not."""
     what = f"This is round {round_no} of {max_rounds}. As the {role}, provide your analysis or next step."
-    return _stance(what, advocate=advocate)
+    return _stance(f"{what} {_OTHER_SIDE}" if stands_in else what, advocate=advocate)
+
+
+_OTHER_SIDE = (
+    "You are also the devil's advocate here: before that, give the strongest honest case against the answer that the "
+    "council leans to, from the material. The duty is no reason to change where you yourself stand."
+)
 
 
 def answer_blind(role: str) -> Duty:

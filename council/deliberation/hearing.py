@@ -10,9 +10,17 @@ import re
 from collections.abc import Callable
 
 from council.llm.base import Restartable
+from council.llm.extraction import BLANK
 
-_HIDDEN_FROM = re.compile(r"```council|\A\s*(?:\{|```json)")
-_THOUGHTS = re.compile(r"\A\s*<think>.*?(?:</think>\s*|\Z)", re.DOTALL)
+_HIDDEN_FROM = re.compile(
+    r"(?:```|~~~)council|\A\s*(?:\{|```json)|^[ \t]*(?:(?:```|~~~)json\s*)?\{\s*\"(?:position|ranking)\"", re.MULTILINE
+)
+_TAGS = "(?:think|thinking|reasoning)>"
+# As `council.llm.extraction` takes them off; the white space before them was passed on already.
+_THOUGHTS = re.compile(
+    rf"(\A[{BLANK}]*|^[ \t]*)(?:<{_TAGS}.*?(?:</{_TAGS}[{BLANK}]*|\Z))+", re.DOTALL | re.MULTILINE | re.IGNORECASE
+)
+_LONE_CLOSING = re.compile(rf"</{_TAGS}[ \t]*\r?\n\s*", re.IGNORECASE)
 _MAX_UNBROKEN = 400  # characters: a script without spaces is passed on, too
 
 
@@ -28,6 +36,7 @@ class Hearing(Restartable):
 
     def __call__(self, piece: str) -> None:
         self._pieces.append(piece)
+        self._forget_what_was_thought()
         visible = self._visible
         end = max(visible.rfind(" "), visible.rfind("\n")) + 1
         if len(visible) - end > _MAX_UNBROKEN:
@@ -43,6 +52,14 @@ class Hearing(Restartable):
             self._passed = 0
             self._tell(self, None)
 
+    def _forget_what_was_thought(self) -> None:
+        """Where a closing tag shows that all before it was a thought whose opening tag never came."""
+        said = _THOUGHTS.sub(r"\1", "".join(self._pieces))
+        closing = _LONE_CLOSING.search(said)
+        if closing is not None:
+            self.restart()
+            self._pieces.append(said[closing.end() :])
+
     @property
     def text(self) -> str:
         """What was passed on."""
@@ -51,6 +68,6 @@ class Hearing(Restartable):
     @property
     def _visible(self) -> str:
         self._pieces = ["".join(self._pieces)]
-        text = _THOUGHTS.sub("", self._pieces[0])
+        text = _THOUGHTS.sub(r"\1", self._pieces[0])
         hidden = _HIDDEN_FROM.search(text)
         return text[: hidden.start()] if hidden else text

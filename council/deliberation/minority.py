@@ -22,8 +22,19 @@ def passed_over(record: DecisionRecord, transcript: Transcript, writer: str, nam
     unnamed = {
         key: group for key, group in groups.items() if not any(_names(part, group, names) for part in record.dissent)
     }
-    own = _own(record, unnamed, writer)
+    own = _said(record, groups, names) or _own(record, unnamed, writer)
     yield from (_in_words(group, transcript) for key, group in unnamed.items() if key != own)
+
+
+def _said(record: DecisionRecord, groups: Mapping[str, Group], names: Names) -> str:
+    """The one position that the decision takes by its writer's word, of several that of most members it names; empty where
+    it says nothing of the kind."""
+    roles = [role for group in groups.values() for role, _ in group]
+    meant = {role for name in record.agrees_with for role in names.roles_in(name, roles)}
+    counts = {key: sum(role in meant for role, _ in group) for key, group in groups.items()}
+    most = max(counts.values(), default=0)
+    keys = [key for key, count in counts.items() if most and count == most]
+    return keys[0] if len(keys) == 1 else ""
 
 
 def _own(record: DecisionRecord, groups: Mapping[str, Group], writer: str) -> str:
@@ -55,6 +66,6 @@ def _in_words(group: Group, transcript: Transcript) -> str:
     """With each holder's own sources, and the round of a position that was not stated again."""
     held_by = ", ".join(role if held.restated else f"{role} (in round {held.round})" for role, held in group)
     cited = of_each(group, lambda held: sources(held.stance.evidence, transcript))
-    position = group[0][1].stance.position.strip()
+    position = " ".join(group[0][1].stance.position.split())  # a line of its own could be read as a block quotation
     stop = "" if position.endswith((".", "!", "?")) else "."
     return f"{held_by}, left out by the writer: {position}{stop} Evidence: {cited}."

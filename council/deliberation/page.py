@@ -16,7 +16,7 @@ from council.deliberation.decision import Decision, SourcesNow, decide
 from council.deliberation.holders import Holders
 from council.deliberation.names import Names
 from council.deliberation.record import Settled
-from council.deliberation.stances_page import tables, unread
+from council.deliberation.stances_page import RANKS_NOTHING, tables, unread
 from council.deliberation.stopping import Ending
 from council.deliberation.transcript import STEWARD_INPUT, Closing, Evidence, Transcript, Turn
 from council.engine.receipts import ErrorRef, TokenCount
@@ -76,11 +76,11 @@ class PageState:
         return [(closing.role, closing.result.failure) for closing in self.closings if closing.result.failure]
 
     def results(self) -> list[TurnResult]:
-        """Of all calls, in order."""
+        """Of all calls that were made, in order."""
         turns = [result for turn in self.transcript.turns() for result in (turn.result, *turn.repairs)]
         closings = [result for closing in self.closings for result in (closing.result, *closing.repairs)]
         repairs = self.settled.repairs if self.settled else ()
-        return [*turns, *closings, *repairs, *self.beside]
+        return [result for result in (*turns, *closings, *repairs, *self.beside) if result.was_asked]
 
 
 def status_of(state: PageState) -> RunStatus:
@@ -222,7 +222,7 @@ def _answer(state: PageState) -> tuple[str, str, str]:
         if not answered:
             byline = f"Written by {synthesis.role} ({synthesis.result.model}) alone{instead}: nobody had spoken."
         untyped = f"It stands as it was written: {decision.untyped}." if decision.untyped else ""
-        parts = (byline, _letters(state), untyped, decision.how_read, decision.tally)
+        parts = (byline, _letters(state), decision.agrees_with, untyped, decision.how_read, decision.tally)
         return "Decision" if answered else "Answer", decision.answer, " ".join(filter(None, parts))
     if not state.finished:
         return "In progress", state.waits or "The council is deliberating; this page grows.", ""
@@ -257,7 +257,7 @@ def notes_of(state: PageState) -> list[str]:
         notes.append(f"The rounds ended early: {state.stopped}")
     notes += [*absences(state.transcript), *unread(state.transcript.turns())]
     if _unranked(state):
-        notes.append("No member's ranking could be read: the answers stand unranked.")
+        notes.append(_why_unranked(state))
     notes += _replacements(state)
     notes += failed_closings(state.failed_closings)
     if state.failed_closings and state.synthesis is not None:
@@ -294,6 +294,12 @@ def _unranked(state: PageState) -> bool:
     """True when all ballots of a review came back and none could be read."""
     ballots = [turn for turn in state.transcript.turns() if turn.ballot and turn.result.failure is None]
     return bool(ballots) and not any(turn.ranking for turn in ballots)
+
+
+def _why_unranked(state: PageState) -> str:
+    if any(turn.fault == RANKS_NOTHING for turn in state.transcript.turns()):
+        return f"The answers stand unranked: {RANKS_NOTHING}."
+    return "No member's ranking could be read: the answers stand unranked."
 
 
 def _cut_off(state: PageState) -> bool:

@@ -44,11 +44,11 @@ else:
 
 {shape}
 
-answer: the answer itself, in one short paragraph. claims: why, each with the ids above that it rests on. dissent: every \
-view that was not given up, the member who holds it (by the name used above), and its evidence; do not smooth it over. \
-open_questions: what the material does not answer. next_steps: in their order. confidence: from 0 to 1. would_change: what \
-would change the decision. Use [] where there is nothing. Inside texts cite as before, [E1: path:line], and quote exactly. \
-Claim nothing that nobody said or read. Do not request anything now."""
+answer: the answer itself, in one short paragraph. agrees_with: the members whose position it takes, by the names used \
+above. claims: why, each with the ids above that it rests on. dissent: every view that was not given up, the member who \
+holds it, and its evidence; do not smooth it over. open_questions: what the material does not answer. next_steps: in their \
+order. confidence: from 0 to 1. would_change: what would change the decision. Use [] where there is nothing. Inside texts \
+cite as before, [E1: path:line], and quote exactly. Claim nothing that nobody said or read. Do not request anything now."""
 
 
 def system_text(manifest: AgentManifest, how_to_ask: str) -> str:

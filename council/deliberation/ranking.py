@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from council.deliberation.transcript import Transcript
 from council.llm.structured import Check, Problem
 
 
 class Ranking(BaseModel):
-    """A ballot: letters of answers, best first."""
+    """A ballot: letters of answers, best first; `Member A` is A."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     ranking: tuple[str, ...]
+
+    @field_validator("ranking")
+    @classmethod
+    def _letters(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(found[1].upper() if (found := _LETTER.fullmatch(name)) else name for name in value)
+
+
+_LETTER = re.compile(r"\s*(?:member\s+)?([a-z])\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ def _says_something(text: str) -> str:
 
 Text = Annotated[str, AfterValidator(_says_something)]
 Line = Annotated[Text, Field(min_length=1, max_length=2_000)]
+Member = Annotated[str, Field(min_length=1, max_length=100)]
 Lines = Annotated[tuple[Line, ...], Field(max_length=_MAX_ENTRIES)]
 
 
@@ -55,14 +56,16 @@ class Dissent(_Part):
     """A view against the answer: whose it is, and its evidence."""
 
     view: Line
-    held_by: Annotated[str, Field(min_length=1, max_length=100)]
+    held_by: Member
     evidence: EvidenceRefs = ()
 
 
 class DecisionRecord(_Part):
-    """The council's decision. `confidence` runs from 0 to 1 and is the writer's own word, calibrated by nobody."""
+    """The council's decision. `agrees_with` are the members whose position the answer takes, by the writer's word;
+    `confidence` runs from 0 to 1 and is the writer's own word, too, calibrated by nobody."""
 
     answer: Annotated[Text, Field(min_length=1, max_length=20_000)]
+    agrees_with: Annotated[tuple[Member, ...], Field(max_length=_MAX_ENTRIES)] = ()
     claims: Annotated[tuple[Claim, ...], Field(max_length=_MAX_ENTRIES)]
     dissent: Annotated[tuple[Dissent, ...], Field(max_length=_MAX_ENTRIES)] = ()
     open_questions: Lines = ()
@@ -74,7 +77,7 @@ class DecisionRecord(_Part):
 DECISION_SCHEMA: Mapping[str, Any] = DecisionRecord.model_json_schema()
 
 SHAPE = """\
-{"answer": "…", "claims": [{"text": "…", "evidence": ["E1"]}], \
+{"answer": "…", "agrees_with": ["…"], "claims": [{"text": "…", "evidence": ["E1"]}], \
 "dissent": [{"view": "…", "held_by": "…", "evidence": ["E2"]}], "open_questions": ["…"], "next_steps": ["…"], \
 "confidence": 0.5, "would_change": ["…"]}"""
 
@@ -197,10 +200,10 @@ def problems(look: Quotations, holders: Holders) -> Check[DecisionRecord]:
                     yield _unknown(named.id, look, where)
                 elif fault:
                     yield _nowhere(str(named)[1:-1], look, where)
-        for number, dissent in enumerate(record.dissent):
-            if not holders.are_members(dissent.held_by):
+        for where, name in _members(record):
+            if not holders.are_members(name):
                 message = f"names one who is no member of this council; the members are {holders.listed()}"
-                yield Problem("schema", message, f"dissent[{number}].held_by")
+                yield Problem("schema", message, where)
 
     return check
 
@@ -223,6 +226,11 @@ def _texts(record: DecisionRecord) -> Iterator[tuple[str, str]]:
     yield from ((f"dissent[{number}].view", dissent.view) for number, dissent in enumerate(record.dissent))
     for key in ("open_questions", "next_steps", "would_change"):
         yield from ((f"{key}[{number}]", text) for number, text in enumerate(getattr(record, key)))
+
+
+def _members(record: DecisionRecord) -> Iterator[tuple[str, str]]:
+    yield from ((f"agrees_with[{number}]", name) for number, name in enumerate(record.agrees_with))
+    yield from ((f"dissent[{number}].held_by", dissent.held_by) for number, dissent in enumerate(record.dissent))
 
 
 def _evidence(record: DecisionRecord) -> Iterator[tuple[str, Iterable[str]]]:

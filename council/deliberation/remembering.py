@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from council.agents.memory import SUMMARY_TOKENS, Session, Summary, short_summary, tasks_to_summarise
-from council.agents.turn import Failure, ProviderBusy, TurnResult, take_turn
+from council.agents.turn import NO_BUDGET, Failure, ProviderBusy, TurnResult, take_turn
 from council.budgets import BudgetSpent
 from council.engine.runs import Run
 from council.errors import ModelError
@@ -94,7 +94,7 @@ async def _ask(model: Model, messages: Sequence[Message], role: str, task: str) 
     except ModelError as error:
         return TurnResult("", model.name, failure=Failure(error.kind, error.message, error.fix))
     except BudgetSpent as spent:
-        return TurnResult("", model.name, failure=Failure("budget", spent.message, spent.fix))
+        return TurnResult("", model.name, failure=Failure(NO_BUDGET, spent.message, spent.fix))
 
 
 def applied(session: Session, before: Session, tried: Summarised | None) -> Session:

@@ -2,18 +2,20 @@
 
 A reply without a block is "position not stated", which is an answer. A block that does not fit is asked for again, at
 most twice. Positions are compared by code: two are the same when they are spelled the same, case, spacing and a final
-stop aside, so agents are asked to repeat the words of a position that they share.
+stop aside (and what a keyboard decides: `folded`), so agents are asked to repeat the words of a position that they share.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from council.llm.structured import Check, Problem
+from council.safety.untrusted import clean
 
 MAX_POSITION_CHARS = 400  # a sentence to compare, not the argument for it
 _MAX_EVIDENCE = 32
@@ -47,8 +49,9 @@ class Stance(BaseModel):
     @field_validator("evidence")
     @classmethod
     def _ids(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        """Of `E1: path:line`, as it is cited in a text, the id."""
-        ids = ((found[1].upper() if (found := _WITH_PLACE.fullmatch(name.strip())) else name) for name in value)
+        """Of `E1: path:line`, as it is cited in a text, the id; an entry without a word is none."""
+        named = (name for name in value if _has_words(name))
+        ids = (found[1].upper() if (found := _WITH_PLACE.fullmatch(name.strip())) else name for name in named)
         return tuple(dict.fromkeys(ids))
 
     @property
@@ -62,8 +65,19 @@ def _has_words(text: str) -> bool:
 
 
 def folded(text: str) -> str:
-    """A text as it is compared: one case, single spaces, no final stop."""
-    return " ".join(text.casefold().split()).rstrip(".! ")
+    """A text as it is compared: one case, single spaces, no final stop; one shape of quotation marks and dashes, one
+    encoding of each letter, and nothing invisible, for a model that repeats a sentence changes these without meaning to."""
+    one_shape = unicodedata.normalize("NFC", clean(text)).translate(_ONE_SHAPE)
+    return " ".join(one_shape.casefold().split()).rstrip(".!。！ ")
+
+
+_ONE_SHAPE = str.maketrans(
+    {
+        char: plain
+        for chars, plain in (("‘’‚‛′ʼ", "'"), ("“”„‟″«»", '"'), ("‐‑‒–—―−", "-"), ("…", "..."))
+        for char in chars
+    }
+)
 
 
 def only_issued(issued: Collection[str]) -> Check[Stance]:

@@ -16,6 +16,8 @@ from council.deliberation.stopping import Ending
 from council.deliberation.transcript import Held, Transcript, Turn
 
 NOT_STATED = "position not stated"
+_WITH_PLACES = 3  # sources of one position that are told with their places: a cell is no list of files
+RANKS_NOTHING = "the offline engine ranks nothing"
 _DID_NOT_ANSWER = "did not answer"
 _MENDED = {"fences": "code fence", "prose": "prose around it", "think": "thoughts left out", "json_repair": "spelling"}
 
@@ -122,7 +124,7 @@ def _mendings(turns: Sequence[Turn]) -> Iterator[str]:
     if mended:
         yield f"Mended to be read: {'; '.join(mended)}."
     for turn in turns:
-        if turn.fault and not _failed_repair(turn):
+        if turn.fault and turn.fault != RANKS_NOTHING and not _failed_repair(turn):
             tries = f"{len(turn.repairs)} repair turn{'s' if len(turn.repairs) != 1 else ''}"
             yield f"{turn.role}, round {turn.round}: the {_what(turn)} could not be read after {tries}: {turn.fault}"
 
@@ -179,6 +181,10 @@ def _ranking(transcript: Transcript, names: Names, ballots: Sequence[Turn]) -> T
             lines.append(f"{turn.role} ranked: {', '.join(role_of[letter] for letter in turn.ranking)}.")
         elif not turn.fault:
             lines.append(f"{turn.role} {_DID_NOT_ANSWER}.")
+    if any(turn.fault == RANKS_NOTHING for turn in ballots):
+        lines.append(
+            f"No ballot from {listed([turn.role for turn in ballots if turn.fault == RANKS_NOTHING])}: {RANKS_NOTHING}."
+        )
     lines += _mendings(ballots)
     columns = ("Answer of", "Points", "First on ballots")
     return Table("Ranking of the answers (Borda count)", columns, rows, tuple(lines))
@@ -196,11 +202,13 @@ def _end(ending: Ending) -> str:
 
 
 def sources(ids: Sequence[str], transcript: Transcript) -> str:
-    """Evidence as citations that a reader can follow."""
+    """Evidence as citations that a reader can follow; of many, the ids alone, whose places stand at the foot of the page."""
     known = {item.id: item for item in transcript.evidence() if item.id}
     cited = [known[name] for name in ids if name in known]
     if not cited:
         return "none named"
+    if len(cited) > _WITH_PLACES:
+        return ", ".join(f"[{item.id}]" if item.path else item.id for item in cited)
     return ", ".join(
         f"[{item.id}: {item.path}:{item.first_line}-{item.last_line}]" if item.path else item.id for item in cited
     )

@@ -1,6 +1,6 @@
 """A model's reply → a validated object of a pydantic type, or what is wrong with it, in words a model can act on.
 
-The order is fixed: thoughts and fences off (`extraction`) → strict validation → repair of the spelling (`respelling`),
+The order is fixed: thoughts and fences off (`extraction`) → strict validation → repair of the spelling (`respelling`, `doubled`),
 only where the reply ended by itself → at most two more turns that carry the problems and the schema. A reply that was cut
 off is never completed. How an object was come by is part of the result.
 
@@ -28,6 +28,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from council.llm.base import Asked, Message, Model, Reply
+from council.llm.doubled import lists_hold_lists, without_doubled
 from council.llm.extraction import BLANK, Extract, extract, extract_block, without_thoughts
 from council.llm.respelling import MAX_DEPTH, respelled
 
@@ -167,10 +168,23 @@ def _read(found: Extract, type: type[T], complete: bool, check: Check[T] | None)
 def _read_respelled(found: Extract, problem: Problem, type: type[T], check: Check[T] | None) -> Parsed[T]:
     value = respelled(found.text)
     if value is None:
+        value = _undoubled(found, type)
+    if value is None:
         return Parsed(None, found.wrapping, (problem,), found.before, found.after)
     unsound = _unsound(value)
     result, problems = validate(value, type, check) if unsound is None else (None, (unsound,))
     return Parsed(result, "json_repair", problems, found.before, found.after)
+
+
+def _undoubled(found: Extract, type: type[T]) -> Any | None:
+    """The value of a text but for a bracket that stands twice, None where there is none or it can be read in two ways."""
+    if found.before.endswith((":", ",", "[", "{")):  # the object may be the end of a larger one
+        return None
+    read = [_load(text) for text in without_doubled(found.text)]
+    values = [value for value, problem in read if problem is None]
+    if not values or any(value != values[0] for value in values):
+        return None
+    return None if lists_hold_lists(type.model_json_schema()) else values[0]
 
 
 _NO_OBJECT = Problem("none", "there is no JSON object in the reply")

@@ -125,7 +125,8 @@ def change_words(change: MindChanged) -> str:
 def mended_words(mended: Mended) -> str:
     turns = f"{mended.calls} repair turn{'s' if mended.calls != 1 else ''}"
     if mended.fault:
-        return f"the {mended.what} could not be read after {turns}: {plain(mended.fault)}"
+        after = f" after {turns}" if mended.calls else ""
+        return f"the {mended.what} could not be read{after}: {plain(mended.fault)}"
     if mended.how == "json_repair":
         return f"the spelling of the {mended.what} was mended, without asking again"
     return f"the {mended.what} was mended in {turns}"

@@ -306,6 +306,18 @@ def test_a_failed_run_says_why_and_how_to_mend_it(home: Path, fake: FakeGemini, 
     assert [step["name"] for step in failed["steps"] if step["outcome"] == "not recorded"] == ["round/1/COORDINATOR"]
 
 
+def test_tokens_of_a_reply_that_is_no_answer_are_counted_as_in_the_receipt(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = lambda request: text("<think>Hm.</think>" if role_of(request) == "AUDITOR" else "Words.")
+    run_once(home, env, command(), code=7)
+    [receipt] = receipts(home)
+    told = explain(home)
+    assert receipt["tokens"] == {"input": 48, "output": 28, "cached": 0, "unknown_calls": 0}
+    assert {key: told["tokens"][key] for key in receipt["tokens"]} == receipt["tokens"]
+    assert told["cost_usd"] == pytest.approx(receipt["cost_usd"])
+
+
 def test_a_cancelled_run_says_by_whom(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
     fake.reply = lambda request: slow(30) if role_of(request) == "AUDITOR" else said(stance("So.", "Yes."), 100, 10)
     drop_command(home, command())

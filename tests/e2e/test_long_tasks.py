@@ -93,3 +93,19 @@ def test_a_run_that_has_folded_goes_on_after_a_kill_with_the_same_requests(tmp_p
     [receipt] = receipts(home)
     assert (receipt["status"], receipt["rounds"]) == ("succeeded", ROUNDS)
     assert run_cli("replay", "last", "--check", cwd=home).returncode == 0
+
+
+def test_a_council_without_names_stays_without_names_when_it_folds(tmp_path: Path, asked: list[str]) -> None:
+    home = Home(long_home(tmp_path / "home"))
+    drop_command(home.root, command(config={"max_rounds": ROUNDS, "protocol": "independent", "early_stop": False}))
+    settings = load_settings(home, flags={}, environ={}).settings
+    app = build_app(home, settings, load_provider_keys(home, {}), environ={})
+    asyncio.run(Service(app, once=True).run())
+    assert receipts(home.root)[0]["status"] == "succeeded"
+    assert all(len(request) / CHARS_PER_TOKEN + OUTPUT_TOKENS <= CONTEXT_TOKENS for request in asked)
+    closing = asked[-1].split("# The deliberation so far", 1)[1].split("The rounds are over", 1)[0]
+    assert "Rounds before, folded" in closing
+    assert {line[:18] for line in closing.splitlines() if line.startswith("Round 1, ")} == {
+        f"Round 1, Member {letter}:"[:18] for letter in "ABC"
+    }
+    assert not any(role in closing for role in ("COORDINATOR", "STRATEGIST", "AUDITOR"))

@@ -178,6 +178,18 @@ def test_a_unanimous_triad_ends_after_its_auditor_and_says_what_it_saved(
     assert "Calls saved: 6." in section(page, "How the rounds ended")
 
 
+@pytest.mark.parametrize("agents", [["COORDINATOR", "STRATEGIST"], ["STRATEGIST", "AUDITOR", "COORDINATOR"]])
+def test_a_triad_without_an_auditor_asks_its_last_member_to_speak_for_the_other_side(
+    home: Path, fake: FakeGemini, env: dict[str, str], agents: list[str]
+) -> None:
+    fake.reply = council_says(lambda role, request: stance("Buy a disk.", "E1", words=f"{role} agrees."))
+    page = run_once(home, env, max_rounds=2, early_stop=True, agents=agents)
+    told = [role_of(request) for request in fake.requests if "the devil's advocate here" in request.texts[-1]]
+    assert told == ([] if "AUDITOR" in agents else ["STRATEGIST"])
+    assert len(fake.requests) == len(agents) + 1
+    assert front_matter(page)["stopped"] == "unanimity"
+
+
 def test_the_triad_keeps_its_rounds_unless_it_is_told_to_stop_early(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
@@ -218,6 +230,22 @@ def test_turns_that_are_repeated_end_the_rounds_where_nobody_says_anything_else(
     assert front_matter(page)["calls_saved"] == (3 if repeats == ROLES else 0)
     assert len(fake.requests) == (7 if repeats == ROLES else 10)
     assert ("in round 2 every member said what it had said before" in page) == (repeats == ROLES)
+
+
+def test_a_round_that_brings_nothing_new_ends_a_dispute_and_says_that_it_is_open(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = council_says(
+        lambda role, request: stance(f"The {role[:4].lower()} way.", "E1", words=f"{role} {round_of(request)}")
+    )
+    page = run_once(home, env, max_rounds=4, early_stop=True)
+    assert len(fake.requests) == 7
+    assert front_matter(page)["stopped"] == "no_new_information"
+    assert front_matter(page)["calls_saved"] == 6
+    assert (
+        "- no new information: round 2 brought no new evidence and moved no position; 3 positions are still open. "
+        "Calls saved: 6." in section(page, "How the rounds ended")
+    )
 
 
 def test_a_dispute_in_which_nobody_moves_ends_after_its_evidence_round(
@@ -272,6 +300,50 @@ def test_a_dissent_that_the_writer_names_with_its_source_is_not_added_again(
     page = run_once(home, env, max_rounds=1, protocol="independent")
     assert "It fills up." in dissent_of(page)
     assert "left out by the writer" not in page
+
+
+@pytest.mark.parametrize(
+    ("agrees_with", "left_out"),
+    [
+        (["the Auditor"], "COORDINATOR, STRATEGIST, left out by the writer: Large enough. Evidence: none named."),
+        (list(ROLES), "AUDITOR, left out by the writer: Full in a month. Evidence: [E1"),
+        (["Nobody"], "AUDITOR, left out by the writer: Full in a month. Evidence: [E1"),
+    ],
+)
+def test_a_decision_that_takes_the_minoritys_position_has_the_majority_as_its_dissent(
+    home: Path, fake: FakeGemini, env: dict[str, str], agrees_with: list[str], left_out: str
+) -> None:
+    def say(role: str, request: RecordedRequest) -> str:
+        return stance("Full in a month.", "E1") if role == "AUDITOR" else stance("Large enough.")
+
+    record = {"answer": "Replace it, it fills up.", "agrees_with": agrees_with, "claims": [], "confidence": 0.9}
+    fake.reply = council_says(say, closing=json.dumps(record))
+    page = run_once(home, env, max_rounds=1)
+    assert dissent_of(page).count("left out by the writer") == 1
+    assert left_out in dissent_of(page)
+    if_named = "By its writer's word it takes the position of AUDITOR."
+    assert (if_named in page) == (agrees_with == ["the Auditor"])
+    assert ("one who is no member of this council" in page) == (agrees_with == ["Nobody"])
+
+
+def test_of_many_sources_none_is_cut_off_the_page(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    folder = home / "the minutes of the meetings of the year" / "of the committee for the archive"
+    folder.mkdir(parents=True)
+    asked = []
+    for number in range(2, 15):
+        (folder / f"meeting number {number}.md").write_text(f"fact {number}\n")
+        asked.append(f"[ORCHESTRATOR_REQUEST: READ_FILE({folder.relative_to(home)}/meeting number {number}.md)]")
+    ids = [f"E{number}" for number in range(1, 15)]
+
+    def say(role: str, request: RecordedRequest) -> str:
+        if role == "COORDINATOR":
+            return "I ask.\n\n" + "\n".join(asked)
+        return stance("Wait.", *ids) if role == "AUDITOR" else "I listen."
+
+    fake.reply = council_says(say)
+    page = run_once(home, {**env, "COUNCIL_MAX_REQUESTS_PER_REPLY": "20"}, max_rounds=1)
+    [row] = [line for line in section(page, "Positions").splitlines() if line.startswith("| Wait.")]
+    assert re.findall(r"\[(E\d+)\]\(\.\./[^()]+#L1\)", row) == ids
 
 
 def test_who_holds_a_position_is_credited_with_its_own_sources_alone(
@@ -415,6 +487,25 @@ def test_the_largest_council_is_asked_at_once(home: Path, fake: FakeGemini, env:
     page = run_once(home, env, max_rounds=1, protocol="independent", agents=agents)
     assert front_matter(page)["status"] == "succeeded"
     assert len(fake.requests) == MAX_AGENTS + 1
+
+
+def test_what_was_said_at_once_is_heard_in_an_order_by_lot_the_same_for_all(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    agents = [f"MEMBER{letter}" for letter in "ABCDEFGHI"]
+    persona = (home / "personas" / "strategist.md").read_text()
+    for role in agents:
+        mine = persona.replace("STRATEGIST", role).replace("id: strategist", f"id: {role.lower()}")
+        (home / "personas" / f"{role.lower()}.md").write_text(mine)
+    numbers = {role: f"number {at}" for at, role in enumerate(agents)}
+    fake.reply = council_says(lambda role, request: f"I am {numbers[role]}.")
+    run_once(home, env, max_rounds=2, protocol="independent", agents=agents)
+    heard = {
+        tuple(re.findall(r"number (\d)", request.texts[1])[:9]) for request in fake.requests if len(request.texts) == 3
+    }
+    [order] = heard
+    assert sorted(order) == [str(at) for at in range(9)]
+    assert order != tuple(sorted(order))  # once in 362,880 lots it is
 
 
 def test_peers_are_letters_and_no_role_is_told(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
@@ -664,6 +755,17 @@ def test_a_review_in_which_no_ballot_can_be_read_counts_nothing_and_says_so(
     assert "Points" not in counted
     assert counted.count("could not be read after 2 repair turns") == 3
     assert "no ranking could be read" in fake.requests[-1].texts[-1]
+
+
+def test_a_review_offline_says_that_nothing_was_ranked_and_asks_for_no_ballot_twice(home: Path) -> None:
+    (home / "a.md").write_text("The disk holds 40 GB.\n")
+    drop_command(home, command(input_artifacts=["a.md"], config={"protocol": "review"}))
+    assert run_cli("run", "--once", "--model", "offline", cwd=home).returncode == 7
+    page = (home / "artifacts" / "out.md").read_text()
+    assert "> The answers stand unranked: the offline engine ranks nothing." in page.split("\n## ", 1)[0]
+    counted = section(page, "Ranking of the answers (Borda count)")
+    assert counted.strip() == "- No ballot from COORDINATOR, STRATEGIST and AUDITOR: the offline engine ranks nothing."
+    assert front_matter(page)["calls"] == 7
 
 
 def test_ballots_that_a_budget_cut_short_are_counted_for_the_chair_and_ties_are_said(

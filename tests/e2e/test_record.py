@@ -192,6 +192,22 @@ def test_a_repair_call_that_fails_leaves_the_reply_as_it_came_and_its_error_is_s
     assert "> A repair turn of the decision's record failed (server): " in page
 
 
+def test_a_repair_call_that_the_budget_refuses_is_no_call(
+    home: Path, needs: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = closing(record(confidence="high"))
+    page = decided(home, env, EXIT_DEGRADED, config={"max_rounds": 1, "budget": {"max_calls": 4}})
+    assert len(fake.requests) == 4
+    assert "\ncalls: 4\n" in page
+    assert "\ncost: unknown\n" not in page
+    assert "its typed record could not be read: `confidence`: expected a number" in page
+    assert "> A repair turn of the decision's record failed (budget): the command's budget of 4 calls" in page
+    [receipt] = receipts(home)
+    assert (receipt["calls"], receipt["tokens"]["unknown_calls"]) == (4, 0)
+    told = json.loads(run_cli("explain", "last", "--json", cwd=home).stdout)
+    assert (told["calls_counted"], len(told["calls"])) == (4, 4)
+
+
 @pytest.mark.parametrize(
     ("replies", "how"),
     [

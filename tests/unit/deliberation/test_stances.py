@@ -79,6 +79,12 @@ def test_evidence_may_be_named_as_it_is_cited(name: str) -> None:
     assert parsed.value.evidence == ("E1",)
 
 
+def test_an_entry_that_names_nothing_is_no_evidence() -> None:
+    parsed = parse_block(block(evidence=["", " - ", "E1"]), Stance, complete=True, check=only_issued(["E1"]))
+    assert parsed.value is not None
+    assert parsed.value.evidence == ("E1",)
+
+
 def test_the_words_of_a_turn_are_never_taken_for_a_stance() -> None:
     for words in ("I disagree.", "I agree with the position: wait.", "```python\nposition = {}\n```", "{position}"):
         assert not parse_block(words, Stance, complete=True).found
@@ -88,6 +94,16 @@ def test_positions_are_the_same_by_their_spelling_alone() -> None:
     assert stance("Buy a disk.").key == stance(" buy  a DISK ").key
     assert stance("Use C++").key != stance("Use C").key
     assert stance("Buy no disk.").key != stance("Buy a disk.").key
+    assert stance("10 kB").key != stance("1 0 kB").key
+    assert stance("x²").key != stance("x2").key
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["Don\u2019t wait \u2013 caf\u00e9", "Don't wait - cafe\u0301.", "don\u2018t\u200b wait \u2014 caf\u00e9\u3002"],
+)
+def test_what_a_keyboard_decides_makes_no_other_position(said: str) -> None:
+    assert stance(said).key == stance("Don't wait - café").key
 
 
 # ── changes of mind ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -248,7 +264,8 @@ def test_borda_gives_a_point_for_each_answer_ranked_below_and_settles_a_tie_by_l
     assert [count.letter for count in borda(transcript(), "BA")] == ["A", "B"]
 
 
-@pytest.mark.parametrize("ranking", [("A", "B"), ("A", "B", "B"), ("A", "B", "C", "D"), ("A", "B", "c"), ()])
+@pytest.mark.parametrize("ranking", [("A", "B"), ("A", "B", "B"), ("A", "B", "C", "D"), ("A", "B", "c or so"), ()])
 def test_a_ballot_names_each_answer_once(ranking: tuple[str, ...]) -> None:
     assert list(exactly("ABC")(Ranking(ranking=ranking)))
     assert not list(exactly("ABC")(Ranking(ranking=("C", "A", "B"))))
+    assert Ranking(ranking=("Member C", "b", " member A")).ranking == ("C", "B", "A")
