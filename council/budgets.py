@@ -29,6 +29,7 @@ import msgspec
 from council.errors import ConfigError, CouncilError, ModelError, StorageFailed
 from council.ids import Clock
 from council.llm.base import Asked, Message, Model, ModelAround, Reply, Usage
+from council.llm.embeddings import Embedded, Embedder, EmbedderAround, Purpose
 
 log = logging.getLogger(__name__)
 
@@ -572,6 +573,53 @@ class BudgetedModel(ModelAround):
                 raise
             finally:
                 budget.settle(self.name, entry, usage)
+
+
+class BudgetedEmbedder(EmbedderAround):
+    """An Embedder that reserves before each call of the inner one, and settles after it."""
+
+    def __init__(self, inner: Embedder, budget: Budget, calibration: Calibration) -> None:
+        super().__init__(inner)
+        self._budget = budget
+        self._calibration = calibration
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
+        """As `Embedder.embed`. Raises BudgetSpent."""
+        budget, chars = self._budget, sum(map(len, texts))
+        entry = budget.reserve(self.name, self._calibration.tokens(self.name, chars), 0, closing=False)
+        usage: Usage | None = None
+        with budget.watch.running():
+            try:
+                embedded = await self._inner.embed(texts, purpose=purpose)
+                usage = embedded.usage
+                if usage is not None:
+                    self._calibration.learn(self.name, chars, usage.input_tokens)
+                return embedded
+            except ModelError as error:
+                usage = Usage() if error.kind in _UNBILLED else None
+                raise
+            finally:
+                budget.settle(self.name, entry, usage)
+
+
+class TimedEmbedder(EmbedderAround):
+    """An Embedder whose calls, with all that they wait for, count as the run's seconds, and end when those are spent."""
+
+    def __init__(self, inner: Embedder, budget: Budget) -> None:
+        super().__init__(inner)
+        self._budget = budget
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
+        """As `Embedder.embed`. Raises BudgetSpent, for a call under way too."""
+        budget = self._budget
+        with budget.watch.running():
+            try:
+                async with asyncio.timeout(budget.seconds_left()) as limit:
+                    return await self._inner.embed(texts, purpose=purpose)
+            except TimeoutError:
+                if limit.expired():
+                    raise budget.out_of_time() from None
+                raise
 
 
 class TimedModel(ModelAround):

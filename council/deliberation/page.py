@@ -22,6 +22,7 @@ from council.deliberation.transcript import STEWARD_INPUT, Closing, Evidence, Tr
 from council.engine.receipts import ErrorRef, TokenCount
 from council.engine.records import RunHeader, RunStatus
 from council.llm.base import Usage
+from council.tools.base import Embeddings
 
 _MAX_BODY_CHARS = 4_000
 MODES = {"offline": "offline-extractive", "scripted": "scripted", "cassette": "replay"}
@@ -108,18 +109,20 @@ def tokens_of(state: PageState) -> tuple[int, TokenCount]:
     """Calls made, and their tokens."""
     results = state.results()
     known = [result.usage for result in results if result.usage is not None]
+    embeddings = _embeddings(state)
     count = TokenCount(
-        input=sum(usage.input_tokens for usage in known),
+        input=sum(usage.input_tokens for usage in (*known, *(each.usage for each in embeddings))),
         output=sum(usage.output_tokens for usage in known),
         cached=sum(usage.cached_tokens for usage in known),
-        unknown_calls=len(results) - len(known),
+        unknown_calls=len(results) - len(known) + sum(each.unknown_calls for each in embeddings),
     )
-    return len(results), count
+    return len(results) + sum(each.calls for each in embeddings), count
 
 
 def cost_of(state: PageState) -> float | None:
     """US dollars of all calls, None when a price or a count is unknown."""
     costs = [cost_of_call(state, result) for result in state.results()]
+    costs += [_cost_of_embeddings(state, each) for each in _embeddings(state)]
     known = [cost for cost in costs if cost is not None]
     return float(sum(known, Decimal(0))) if len(known) == len(costs) else None
 
@@ -130,6 +133,19 @@ def cost_of_call(state: PageState, result: TurnResult) -> Decimal | None:
     if price is None or (result.usage is None and not price.is_free):
         return None
     return price.cost(result.usage or Usage())
+
+
+def _embeddings(state: PageState) -> list[Embeddings]:
+    """Of all searches."""
+    items = (item for item in state.transcript.entries if isinstance(item, Evidence))
+    return [item.embeddings for item in items if item.embeddings is not None]
+
+
+def _cost_of_embeddings(state: PageState, spent: Embeddings) -> Decimal | None:
+    price = state.prices.get(spent.model)
+    if price is None or (spent.unknown_calls and not price.is_free):
+        return None
+    return price.cost(spent.usage)
 
 
 def build_page(state: PageState) -> Page:

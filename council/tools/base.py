@@ -8,23 +8,37 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from council.llm.base import Source
+from council.llm.base import Source, Usage
+from council.llm.embeddings import Embedder
 
 Effect = Literal["read", "write", "danger"]
 
 
 class ToolContext(msgspec.Struct, frozen=True):
-    """On whose behalf a tool runs. `saw_outside` is the taint of the Rule of Two: the turn has seen outside text."""
+    """On whose behalf a tool runs. `saw_outside` is the taint of the Rule of Two: the turn has seen outside text.
+    `embedder` is the run's own, which its budget pays for."""
 
     role: str = ""
     run_id: str = ""
     lane: str = "main"
     round: int = 0
     saw_outside: bool = False
+    embedder: Embedder | None = None
+
+
+class Embeddings(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a tool had embedded on the way: by which model, in how many calls, and what those came to. `unknown_calls` were
+    made, and the provider counted no tokens."""
+
+    model: str
+    calls: int = 0
+    usage: Usage = Usage()
+    unknown_calls: int = 0
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """What a tool found. With `ok` false, `error_code` is a machine word, `error` one line for the agent."""
+    """What a tool found. With `ok` false, `error_code` is a machine word, `error` one line for the agent. `embeddings` are
+    model calls that it made itself."""
 
     ok: bool
     title: str
@@ -32,6 +46,7 @@ class ToolResult(msgspec.Struct, frozen=True):
     sources: tuple[Source, ...] = ()
     error_code: str = ""
     error: str = ""
+    embeddings: Embeddings | None = None
 
 
 class RunTool(Protocol):
