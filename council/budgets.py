@@ -477,8 +477,12 @@ class Budget:
         return entry
 
     def settle(self, model: str, entry: Reserved, usage: Usage | None) -> None:
-        """`usage` None: the provider did not count, and the reservation stands as the price of the call. It stands, too,
-        where the settlement cannot be written: nobody's reply is worth less for it."""
+        """`usage` None: the provider did not count, and the reservation stands as the price of the call; where the model costs
+        nothing, there is nothing to count. It stands, too, where the settlement cannot be written: nobody's reply is worth
+        less for it."""
+        price = self.price_of(model)
+        if usage is None and price is not None and price.is_free:
+            usage = Usage()
         tokens = usage.input_tokens + usage.output_tokens if usage is not None else entry.tokens
         usd = self.usd(model, usage) if usage is not None else entry.usd
         settled = Settled(entry.call, tokens, usd, round(self.watch.tell(), 6))
