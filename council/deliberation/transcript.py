@@ -10,7 +10,7 @@ from council.agents.turn import TurnResult
 from council.deliberation.stance import Stance
 from council.llm.base import Source
 from council.llm.structured import Repair
-from council.tools.base import Embeddings
+from council.tools.base import EmbeddingCall
 
 STEWARD_INPUT = "STEWARD"
 
@@ -37,7 +37,7 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     repeats: str = ""
     error_code: str = ""
     error: str = ""
-    embeddings: Embeddings | None = None
+    embeddings: tuple[EmbeddingCall, ...] = ()
 
     @property
     def ok(self) -> bool:

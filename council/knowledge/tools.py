@@ -14,7 +14,7 @@ from council.knowledge.cortex.meaning import Search
 from council.knowledge.cortex.shelf import Hit
 from council.knowledge.library import Document, Library, split_range
 from council.llm.base import Source
-from council.tools.base import Embeddings, Tool, ToolContext, ToolResult
+from council.tools.base import Tool, ToolContext, ToolResult
 
 log = logging.getLogger(__name__)
 
@@ -97,11 +97,10 @@ def query_cortex(search: Search) -> Tool:
             )
         except StorageFailed as error:  # the index is only a copy of what can be read: no reason to end a run
             return _no_answer(error.code, str(error))
-        answer, spent = found.answer, found.spent
+        answer = found.answer
         for note in answer.upkeep:
             log.info("%s", note)  # no part of the evidence: a run that a crash cut off finds what it would have found
-        embeddings = Embeddings(spent.model, spent.calls, spent.usage, spent.unknown_calls) if spent.calls else None
-        return msgspec.structs.replace(answered(question, answer), embeddings=embeddings)
+        return msgspec.structs.replace(answered(question, answer), embeddings=tuple(found.calls))
 
     return Tool(
         name="QUERY_CORTEX",

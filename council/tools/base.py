@@ -26,19 +26,16 @@ class ToolContext(msgspec.Struct, frozen=True):
     embedder: Embedder | None = None
 
 
-class Embeddings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a tool had embedded on the way: by which model, in how many calls, and what those came to. `unknown_calls` were
-    made, and the provider counted no tokens."""
+class EmbeddingCall(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A call to an embedding model. `usage` None: the provider did not count."""
 
     model: str
-    calls: int = 0
-    usage: Usage = Usage()
-    unknown_calls: int = 0
+    usage: Usage | None = None
 
 
 class ToolResult(msgspec.Struct, frozen=True):
     """What a tool found. With `ok` false, `error_code` is a machine word, `error` one line for the agent. `embeddings` are
-    model calls that it made itself."""
+    the model calls that it made itself."""
 
     ok: bool
     title: str
@@ -46,7 +43,7 @@ class ToolResult(msgspec.Struct, frozen=True):
     sources: tuple[Source, ...] = ()
     error_code: str = ""
     error: str = ""
-    embeddings: Embeddings | None = None
+    embeddings: tuple[EmbeddingCall, ...] = ()
 
 
 class RunTool(Protocol):

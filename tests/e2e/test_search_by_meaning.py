@@ -243,3 +243,18 @@ def test_nothing_of_a_passage_that_is_forgotten_stays_among_the_vectors(
     assert run_cli("cortex", "index", "--rebuild", cwd=hybrid, env=env).returncode == 0
     assert 0 < vectors.stat().st_size < before / 2
     assert len(server.embeddings) == 2
+
+
+def test_explain_counts_the_calls_of_a_search_under_the_agent_that_asked(
+    hybrid: Path, server: FakeOpenAI, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    run_once(hybrid, fake, env)
+    told = json.loads(run_cli("explain", "last", "--json", cwd=hybrid, env=env).stdout)
+    embedding = [
+        (call["role"], call["model"], call["tokens"]["input"])
+        for call in told["calls"]
+        if call["purpose"] == "embedding"
+    ]
+    assert embedding == [("COORDINATOR", "meanings:e-1", 5)] * 2
+    assert told["missing"] == []
+    assert told["calls_counted"] == receipts(hybrid)[-1]["calls"] == len(fake.requests) + 2
