@@ -6,18 +6,29 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from council.agents.memory import Memory
-from council.budgets import Budget, BudgetedModel, Calibration, DayLogs, Price, Prices, SpendLog, TimedModel
+from council.budgets import (
+    Budget,
+    BudgetedEmbedder,
+    BudgetedModel,
+    Calibration,
+    DayLogs,
+    Price,
+    Prices,
+    SpendLog,
+    TimedEmbedder,
+    TimedModel,
+)
 from council.budgets import Limits as Budgeted
 from council.commands.models import BudgetConfig, ForgetCommand, MemoryCommand, RunCommand, canonical_hash, dump
 from council.deliberation.deliberate import Limits
-from council.deliberation.handler import CouncilSetup, DeliberateHandler, admit_deliberation
+from council.deliberation.handler import CouncilSetup, DeliberateHandler, RunModels, admit_deliberation
 from council.deliberation.memory import MemoryHandler, admit_memory_change
 from council.engine.engine import Engine, EnginePaths
 from council.engine.ledger import Ledger, entry_of_receipt, found_on_disk
@@ -27,16 +38,18 @@ from council.errors import CommandInvalid, ConfigError, ModelError
 from council.events import Events
 from council.ids import Clock, SystemClock
 from council.knowledge.cortex.cortex import Cortex
+from council.knowledge.cortex.meaning import Search
 from council.knowledge.library import Library
 from council.knowledge.tools import list_files, query_cortex, read_file
 from council.llm.base import Model
+from council.llm.embeddings import REQUEST_TIMEOUT_S, Embedder, RetryingEmbedder
 from council.llm.fallback import FallbackModel
 from council.llm.json_mode import JsonModeModel
 from council.llm.limits import Bucket, KeptPauses
 from council.llm.pool import ModelPool
-from council.llm.providers import Provider, Setup, build, find_provider
+from council.llm.providers import Provider, Setup, build, build_embedder, find_provider
 from council.llm.replay import ReplayModel
-from council.llm.retry import RetryingModel
+from council.llm.retry import OnRetry, RetryingModel
 from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
 from council.settings.model import PriceSetting
@@ -114,9 +127,11 @@ def build_app(
     cassette = cassettes.get(settings.model)
     if cassette is not None:  # what failed after its retries fails at once
         settings = settings.model_copy(update={"model_attempts": 1})
-    spending = Spending(home, settings, models, events, clock, cassette, telemetry.tracing if telemetry else None)
+    tracing = telemetry.tracing if telemetry else None
+    spending = Spending(home, settings, keys, models, events, clock, cassette, tracing)
     root = ConfinedRoot(home.root)
     cortex = build_cortex(root, settings)
+    spending.require_embedder()
     setup = CouncilSetup(
         home=home.root,
         root=root,
@@ -125,7 +140,7 @@ def build_app(
         memory=build_memory(home),
         models=spending,
         seconds_to_midnight=spending.days.seconds_to_midnight,
-        tools=build_tools(root, settings, cortex, telemetry.tracing.tool if telemetry else None),
+        tools=build_tools(root, settings, build_search(cortex, settings), tracing.tool if tracing else None),
         streams=settings.streaming == "on",
         native_tools=settings.native_tools == "on",
         limits=Limits(
@@ -255,6 +270,7 @@ class Spending:
         self,
         home: Home,
         settings: Settings,
+        keys: ProviderKeys,
         pool: ModelPool,
         events: Events,
         clock: Clock,
@@ -266,6 +282,7 @@ class Spending:
         self._tracing = tracing
         self._home = home
         self._settings = settings
+        self._keys = keys
         self._pool = pool
         self._events = events
         self._clock = clock
@@ -305,9 +322,28 @@ class Spending:
         models = {spelling: self._pool.get(spelling) for chain in chains for spelling in chain}
         return min(self._calibration.chars(model.name, model.context_tokens) for model in models.values())
 
-    def models_for(self, run: Run, config: BudgetConfig, chair: str) -> Callable[[tuple[str, ...]], Model]:
+    @property
+    def embedding(self) -> str:
+        """The name of the model that embeds; empty without one, and for a cassette and the offline engine: who starts a
+        daemon with one wants no other model asked."""
+        return self._embedder(lambda inner: inner).name if self._embeds else ""
+
+    def require_embedder(self) -> None:
+        """Raises ConfigError where it cannot be had: better now than at the first question."""
+        log.debug("questions are embedded by %s", self.embedding or "nobody")
+
+    @property
+    def _embeds(self) -> bool:
+        quiet = self._cassette is not None or self._settings.model == "offline"
+        return self._settings.embedding_model is not None and not quiet
+
+    def _embedder(self, around: Callable[[Embedder], Embedder]) -> Embedder:
+        make = partial(build_embedding_model, self._home, self._settings, self._keys)
+        return self._pool.embedder(self._settings.embedding_model or "", make, around)
+
+    def models_for(self, run: Run, config: BudgetConfig, chair: str) -> RunModels:
         """A run's models by chain: retried, and asked for their worst case before each call. Using one raises ConfigError
-        when a limit in dollars is set and its price is not known."""
+        when a limit in dollars is set and its price is not known; that of the embedding model is asked for at once."""
         budget = Budget(
             run_id=run.id,
             command=Budgeted(config.max_calls, config.max_tokens, config.max_usd, config.max_seconds),
@@ -333,7 +369,12 @@ class Spending:
             model = TimedModel(FallbackModel([one(spelling) for spelling in chain]), budget)
             return model if self._tracing is None else self._tracing.model(run.id, model)
 
-        return models
+        return RunModels(models, self._embedder_for(run, budget) if self._embeds else None)
+
+    def _embedder_for(self, run: Run, budget: Budget) -> Embedder:
+        budget.require_price(self.embedding)
+        asking = self._embedder(lambda inner: BudgetedEmbedder(inner, budget, self._calibration))
+        return TimedEmbedder(embedder_with_retry(asking, self._settings, self._events, run), budget)
 
     def close(self) -> None:
         self._calibration.save()
@@ -406,11 +447,11 @@ def build_library(root: ConfinedRoot, settings: Settings) -> Library:
 
 
 def build_tools(
-    root: ConfinedRoot, settings: Settings, cortex: Cortex, around: Callable[[Tool], Tool] | None = None
+    root: ConfinedRoot, settings: Settings, search: Search, around: Callable[[Tool], Tool] | None = None
 ) -> ToolRegistry:
     """The tools of deliberations: reading, inside the allowed roots; `around` goes around each."""
     library = build_library(root, settings)
-    tools = [read_file(library), list_files(library), query_cortex(cortex)]
+    tools = [read_file(library), list_files(library), query_cortex(search)]
     return ToolRegistry(map(around, tools) if around else tools)
 
 
@@ -418,6 +459,11 @@ def build_cortex(root: ConfinedRoot, settings: Settings) -> Cortex:
     """The indexes of a home; nothing is read or loaded until it is asked."""
     folder = Home(root.root).runtime / "cortex"
     return Cortex(root, read_rules(settings), folder, max_file_bytes=settings.max_file_bytes)
+
+
+def build_search(cortex: Cortex, settings: Settings) -> Search:
+    """The indexes with the vectors of the embedding model, if there is one."""
+    return Search(cortex, embedding_name(settings))
 
 
 def read_rules(settings: Settings) -> PathRules:
@@ -434,6 +480,20 @@ def build_model(home: Home, settings: Settings, keys: ProviderKeys, name: str = 
     return build(provider, setup)
 
 
+def build_embedding_model(home: Home, settings: Settings, keys: ProviderKeys, name: str) -> Embedder:
+    """The embedding model of that name. Raises ConfigError: no such provider, one without embeddings, no key."""
+    provider, setup = provider_of(home, settings, keys, name)
+    return build_embedder(provider, replace(setup, request_timeout_s=min(setup.request_timeout_s, REQUEST_TIMEOUT_S)))
+
+
+def embedding_name(settings: Settings) -> str:
+    """Under which name vectors are kept: those of another model, or of another size, mean nothing beside them."""
+    if settings.embedding_model is None:
+        return ""
+    size = settings.embedding_dimensions
+    return settings.embedding_model if size is None else f"{settings.embedding_model} ({size} dimensions)"
+
+
 def provider_of(home: Home, settings: Settings, keys: ProviderKeys, name: str) -> tuple[Provider, Setup]:
     """The provider of a model `provider:id`, and what it gets to build it from. Raises ConfigError."""
     provider_name, _, model_id = name.partition(":")
@@ -448,6 +508,7 @@ def provider_of(home: Home, settings: Settings, keys: ProviderKeys, name: str) -
         request_timeout_s=_settled(settings, provider, options, "request_timeout_s"),
         max_output_tokens=_settled(settings, provider, options, "max_output_tokens"),
         temperature=_settled(settings, provider, options, "temperature"),
+        embedding_dimensions=settings.embedding_dimensions,
     )
 
 
@@ -477,10 +538,21 @@ def _settled(settings: Settings, provider: Provider, options: Mapping[str, Any],
 def with_retry(model: Model, settings: Settings, events: Events, run: Run) -> Model:
     """Short failures are tried again; each try is an event and a line in the run's journal."""
 
+    attempts, max_wait_s = settings.model_attempts, settings.max_inline_wait_s
+    return RetryingModel(model, attempts=attempts, max_wait_s=max_wait_s, on_retry=_telling(events, run))
+
+
+def embedder_with_retry(embedder: Embedder, settings: Settings, events: Events, run: Run) -> Embedder:
+    """As `with_retry`."""
+    attempts, max_wait_s = settings.model_attempts, settings.max_inline_wait_s
+    return RetryingEmbedder(embedder, attempts=attempts, max_wait_s=max_wait_s, on_retry=_telling(events, run))
+
+
+def _telling(events: Events, run: Run) -> OnRetry:
     def tell(error: ModelError, attempt: int, wait_s: float) -> None:
         events.publish(
             "model_retry", run.id, error=error.message, error_kind=error.kind, attempt=attempt, wait_s=wait_s
         )
         run.journal.retried(error.kind, error.message, attempt, wait_s)
 
-    return RetryingModel(model, attempts=settings.model_attempts, max_wait_s=settings.max_inline_wait_s, on_retry=tell)
+    return tell

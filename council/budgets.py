@@ -29,6 +29,7 @@ import msgspec
 from council.errors import ConfigError, CouncilError, ModelError, StorageFailed
 from council.ids import Clock
 from council.llm.base import Asked, Message, Model, ModelAround, Reply, Usage
+from council.llm.embeddings import Embedded, Embedder, EmbedderAround, Purpose
 
 log = logging.getLogger(__name__)
 
@@ -482,8 +483,12 @@ class Budget:
         return entry
 
     def settle(self, model: str, entry: Reserved, usage: Usage | None) -> None:
-        """`usage` None: the provider did not count, and the reservation stands as the price of the call. It stands, too,
-        where the settlement cannot be written: nobody's reply is worth less for it."""
+        """`usage` None: the provider did not count, and the reservation stands as the price of the call; where the model costs
+        nothing, there is nothing to count. It stands, too, where the settlement cannot be written: nobody's reply is worth
+        less for it."""
+        price = self.price_of(model)
+        if usage is None and price is not None and price.is_free:
+            usage = Usage()
         tokens = usage.input_tokens + usage.output_tokens if usage is not None else entry.tokens
         usd = self.usd(model, usage) if usage is not None else entry.usd
         settled = Settled(entry.call, tokens, usd, round(self.watch.tell(), 6))
@@ -578,6 +583,53 @@ class BudgetedModel(ModelAround):
                 raise
             finally:
                 budget.settle(self.name, entry, usage)
+
+
+class BudgetedEmbedder(EmbedderAround):
+    """An Embedder that reserves before each call of the inner one, and settles after it."""
+
+    def __init__(self, inner: Embedder, budget: Budget, calibration: Calibration) -> None:
+        super().__init__(inner)
+        self._budget = budget
+        self._calibration = calibration
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
+        """As `Embedder.embed`. Raises BudgetSpent."""
+        budget, chars = self._budget, sum(map(len, texts))
+        entry = budget.reserve(self.name, self._calibration.tokens(self.name, chars), 0, closing=False)
+        usage: Usage | None = None
+        with budget.watch.running():
+            try:
+                embedded = await self._inner.embed(texts, purpose=purpose)
+                usage = embedded.usage
+                if usage is not None:
+                    self._calibration.learn(self.name, chars, usage.input_tokens)
+                return embedded
+            except ModelError as error:
+                usage = Usage() if error.kind in _UNBILLED else None
+                raise
+            finally:
+                budget.settle(self.name, entry, usage)
+
+
+class TimedEmbedder(EmbedderAround):
+    """An Embedder whose calls, with all that they wait for, count as the run's seconds, and end when those are spent."""
+
+    def __init__(self, inner: Embedder, budget: Budget) -> None:
+        super().__init__(inner)
+        self._budget = budget
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
+        """As `Embedder.embed`. Raises BudgetSpent, for a call under way too."""
+        budget = self._budget
+        with budget.watch.running():
+            try:
+                async with asyncio.timeout(budget.seconds_left()) as limit:
+                    return await self._inner.embed(texts, purpose=purpose)
+            except TimeoutError:
+                if limit.expired():
+                    raise budget.out_of_time() from None
+                raise
 
 
 class TimedModel(ModelAround):

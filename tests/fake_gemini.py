@@ -20,8 +20,9 @@ For a daemon in another process, with `GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:P
 `reply` is the name of one of the helpers below, `with` its arguments, `times` defaults to 1 and 0 means always. A
 request that no entry takes gets `default_reply`.
 
-It serves `POST /v1*/models/X:generateContent`, `:streamGenerateContent` (as `alt=sse`) and `GET /v1*/models[/X]`;
-everything else is 404. It does not check requests, count tokens as the real service does, or speak TLS.
+It serves `POST /v1*/models/X:generateContent`, `:streamGenerateContent` (as `alt=sse`), `:batchEmbedContents` and
+`GET /v1*/models[/X]`; everything else is 404. What embeds is kept apart, in `embeddings`, and `embed_reply` answers it.
+It does not check requests, count tokens as the real service does, or speak TLS.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ MAX_RECORDED = 10_000
 IDLE_TIMEOUT_S = 30.0  # a kept-alive connection that stays silent is let go
 
 _CALL = re.compile(r"^/v1[a-z0-9]*/models/(?P<model>[^/:]+):(?P<method>generateContent|streamGenerateContent)$")
+_EMBED = re.compile(r"^/v1[a-z0-9]*/models/(?P<model>[^/:]+):batchEmbedContents$")
 _LIST = re.compile(r"^/v1[a-z0-9]*/models(?:/(?P<model>[^/:]+))?$")
 _ROLE = re.compile(r"\b(?:You are|Role:?|role:?)\W+(?:the\s+)?([A-Z][A-Z_]{2,})\b")
 _KNOWN_ROLE = re.compile(r"\b(COORDINATOR|STRATEGIST|AUDITOR|SYNTHESI[SZ]ER)\b")
@@ -170,6 +172,26 @@ def function_call(name: str, arguments: dict[str, Any] | None = None, *, id: str
         call["id"] = id
     parts: list[dict[str, Any]] = [{"text": say}] if say else []
     return FakeReply((_chunk([*parts, {"functionCall": call}], finish="STOP", usage=usage()),))
+
+
+def vectors(rows: list[list[float]], *, counted: int | None = None) -> FakeReply:
+    """Embeddings as they are given, well or not."""
+    content: dict[str, Any] = {"embeddings": [{"values": row} for row in rows]}
+    if counted is not None:
+        content["usageMetadata"] = {"promptTokenCount": counted}
+    return raw(json.dumps(content))
+
+
+def embedded_texts(request: RecordedRequest) -> list[str]:
+    return [_text_of(each["content"]) for each in request.body["requests"]]
+
+
+def default_vectors(request: RecordedRequest) -> FakeReply:
+    """By the meaning of each text."""
+    from tests.meanings import DIMENSIONS, vector_of  # only here: this file also runs on its own, as a program
+
+    asked = request.body["requests"][0].get("outputDimensionality", DIMENSIONS)
+    return vectors([vector_of(text, asked) for text in embedded_texts(request)])
 
 
 def error(
@@ -313,6 +335,8 @@ class FakeGemini:
 
     def __init__(self, *, reply: ReplyFunction = default_reply, record: Path | None = None, port: int = 0) -> None:
         self.reply = reply
+        self.embed_reply: ReplyFunction = default_vectors
+        self._embeddings: deque[RecordedRequest] = deque(maxlen=MAX_RECORDED)
         self.closing = threading.Event()
         self._record = record
         self._requests: deque[RecordedRequest] = deque(maxlen=MAX_RECORDED)
@@ -336,6 +360,19 @@ class FakeGemini:
     def requests(self) -> list[RecordedRequest]:
         with self._changed:
             return list(self._requests)
+
+    @property
+    def embeddings(self) -> list[RecordedRequest]:
+        with self._changed:
+            return list(self._embeddings)
+
+    def record_embedding(self, path: str, model: str, body: dict[str, Any], headers: dict[str, str]) -> RecordedRequest:
+        with self._changed:
+            key = headers.pop("x-goog-api-key", "")
+            request = RecordedRequest(len(self._embeddings), path, model, False, body, key, headers)
+            self._embeddings.append(request)
+            self._changed.notify_all()
+            return request
 
     def wait_for_requests(self, count: int, *, timeout_s: float = 10.0) -> list[RecordedRequest]:
         """Blocks until `count` requests have come (call it through `asyncio.to_thread` on a loop)."""
@@ -429,18 +466,24 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return self._send_error(413, "request too large")
         data = self.rfile.read(length)
-        found = _CALL.match(urlsplit(self.path).path)
+        place = urlsplit(self.path).path
+        embeds = _EMBED.match(place)
+        found = embeds or _CALL.match(place)
         if found is None:
             return self._send_error(404, f"no such method: {self.path}")
         try:
             body = json.loads(data)
         except ValueError:
             return self._send_error(400, "the body is not JSON")
-        streamed = found["method"] == "streamGenerateContent"
         headers = {name.lower(): value for name, value in self.headers.items()}
-        request = self.server.fake.record(self.path, found["model"], streamed, body, headers)
+        fake, streamed = self.server.fake, False
+        if embeds is not None:
+            request, answer = fake.record_embedding(self.path, found["model"], body, headers), fake.embed_reply
+        else:
+            streamed = found["method"] == "streamGenerateContent"
+            request, answer = fake.record(self.path, found["model"], streamed, body, headers), fake.reply
         try:
-            reply = self.server.fake.reply(request)
+            reply = answer(request)
         except Exception as exc:  # noqa: BLE001 a mistake in a test's own reply function is to be seen, not to hang
             return self._send_error(500, f"the reply function raised {exc!r}")
         return self._answer(reply, streamed)

@@ -8,7 +8,8 @@
 `reply` says what comes back; `manners` are checked before and refuse as the real servers do, in their words: those of
 vLLM, llama.cpp, Ollama, OpenAI and OpenRouter.
 
-It serves `POST /v1/chat/completions` (plain and streamed), `GET /v1/models`, and of Ollama's own API `GET /api/tags`
+It serves `POST /v1/chat/completions` (plain and streamed), `POST /v1/embeddings` (kept apart, in `embeddings`, and
+answered by `embed_reply`), `GET /v1/models`, and of Ollama's own API `GET /api/tags`
 and `/api/ps`; everything else is 404. It counts no tokens and speaks no TLS.
 """
 
@@ -27,6 +28,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Literal
 from urllib.parse import urlsplit
+
+from tests.meanings import DIMENSIONS, vector_of
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 MAX_RECORDED = 10_000
@@ -218,6 +221,20 @@ def tool_call(
     return FakeReply((*chunks, chunk({}, finish), _counted(usage())))
 
 
+def vectors(rows: list[list[float]], *, counted: int | None = 5, backwards: bool = False) -> FakeReply:
+    """Embeddings as they are given, well or not; `backwards`: the last one first, each with its number."""
+    data = [{"object": "embedding", "index": at, "embedding": row} for at, row in enumerate(rows)]
+    content: dict[str, Any] = {"object": "list", "data": data[::-1] if backwards else data, "model": "fake"}
+    if counted is not None:
+        content["usage"] = {"prompt_tokens": counted, "total_tokens": counted}
+    return raw(json.dumps(content))
+
+
+def default_vectors(request: RecordedRequest) -> FakeReply:
+    """By the meaning of each text (`tests.meanings`)."""
+    return vectors([vector_of(text, request.body.get("dimensions", DIMENSIONS)) for text in request.body["input"]])
+
+
 def error(
     status: int,
     message: str = "",
@@ -320,6 +337,8 @@ class FakeOpenAI:
 
     def __init__(self, *, reply: ReplyFunction = default_reply, manners: Manners | None = None) -> None:
         self.reply = reply
+        self.embed_reply: ReplyFunction = default_vectors
+        self._embeddings: deque[RecordedRequest] = deque(maxlen=MAX_RECORDED)
         self.manners = manners or Manners()
         self.listed: list[Any] = [{"id": "fake-model", "object": "model"}]
         self.loaded: list[dict[str, Any]] = []
@@ -344,6 +363,22 @@ class FakeOpenAI:
     def requests(self) -> list[RecordedRequest]:
         with self._changed:
             return list(self._requests)
+
+    @property
+    def embeddings(self) -> list[RecordedRequest]:
+        with self._changed:
+            return list(self._embeddings)
+
+    def record_embedding(self, path: str, body: dict[str, Any], headers: dict[str, str]) -> RecordedRequest:
+        with self._changed:
+            key = headers.pop("authorization", "")
+            request = RecordedRequest(len(self._embeddings), path, body, key, headers)
+            self._embeddings.append(request)
+            self._changed.notify_all()
+            return request
+
+    def answer_embedding(self, request: RecordedRequest) -> FakeReply:
+        return self.manners.refusal(request) or self.embed_reply(request)
 
     def wait_for_requests(self, count: int, *, timeout_s: float = 10.0) -> list[RecordedRequest]:
         """Blocks until `count` requests have come (call it through `asyncio.to_thread` on a loop)."""
@@ -430,12 +465,14 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         assert length <= MAX_BODY_BYTES
         data = self.rfile.read(length)
-        if urlsplit(self.path).path != "/v1/chat/completions":
+        place, fake = urlsplit(self.path).path, self.server.fake
+        if place not in ("/v1/chat/completions", "/v1/embeddings"):
             return self._send(404, b"404 page not found", "text/plain")
         headers = {name.lower(): value for name, value in self.headers.items()}
-        request = self.server.fake.record(self.path, json.loads(data), headers)
+        embeds = place == "/v1/embeddings"
+        request = (fake.record_embedding if embeds else fake.record)(self.path, json.loads(data), headers)
         try:
-            reply = self.server.fake.answer(request)
+            reply = fake.answer_embedding(request) if embeds else fake.answer(request)
         except Exception as exc:  # noqa: BLE001 a mistake in a test's own reply function is to be seen, not to hang
             return self._send(500, json.dumps({"error": f"the reply function raised {exc!r}"}).encode())
         return self._answer(reply, request.streamed)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
 from enum import StrEnum
 from textwrap import indent
@@ -17,6 +17,7 @@ from council.cli.context import CliState, state
 if TYPE_CHECKING:
     from council.knowledge.cortex.cortex import Answer, Cortex, Scope
     from council.knowledge.cortex.shelf import Refresh, Status
+    from council.llm.embeddings import Embedder
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -42,23 +43,35 @@ def index(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Read what changed since the last time. A query does the same by itself; this takes the wait beforehand."""
-    with _cortex(state(ctx)) as built:
+    import asyncio
+
+    cli = state(ctx)
+    with _cortex(cli) as built:
         done = {
             scope: (built.refresh(scope, rebuild=rebuild, patience_s=_PATIENCE_S), built.status(scope))
             for scope in _scopes()
         }
+        embedded = asyncio.run(_embed_all(cli, built))
     if as_json:
-        _print_json({scope: {**asdict(refresh), **_held(status)} for scope, (refresh, status) in done.items()})
+        _print_json(
+            {
+                scope: {**asdict(refresh), **_held(status), **_embedded(embedded, scope)}
+                for scope, (refresh, status) in done.items()
+            }
+        )
         return
     for scope, (refresh, status) in done.items():
-        typer.echo(f"{scope:<7} {_refreshed(refresh)}; {_holds(status)}")
+        meanings = f"; {embedded[scope]} embedded now" if scope in embedded else ""
+        typer.echo(f"{scope:<7} {_refreshed(refresh)}; {_holds(status)}{meanings}")
     _print_notes(note for refresh, _ in done.values() for note in refresh.notes)
 
 
 @app.command()
 def query(
     ctx: typer.Context,
-    question: Annotated[str, typer.Argument(help="What to look for. It matches words, not meanings.")],
+    question: Annotated[
+        str, typer.Argument(help="What to look for, in words; with `embedding_model` set, meanings count too.")
+    ],
     scope: Annotated[
         ScopeName, typer.Option(help="The home's files, or the agents' archived memory.")
     ] = ScopeName.files,
@@ -66,8 +79,11 @@ def query(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print the passages that fit a question best, as the files are now."""
-    with _cortex(state(ctx)) as built:
-        answer = built.query(question, scope=scope.value, limit=limit, patience_s=_PATIENCE_S)
+    import asyncio
+
+    cli = state(ctx)
+    with _cortex(cli) as built:
+        answer = asyncio.run(_ask(cli, built, question, scope.value, limit))
     if as_json:
         hits = [asdict(hit) for hit in answer.hits]
         _print_json({"question": question, "scope": scope.value, "hits": hits, "notes": list(answer.notes)})
@@ -108,6 +124,47 @@ def _cortex(cli: CliState) -> Iterator[Cortex]:
     home.ensure_runtime()
     with ConfinedRoot(home.root) as root:
         yield build_cortex(root, settings)
+
+
+async def _ask(cli: CliState, built: Cortex, question: str, scope: Scope, limit: int) -> Answer:
+    from council.app import build_search
+
+    async with _embedder(cli) as embedder:
+        search = build_search(built, cli.settings().settings)
+        found = await search.query(question, scope=scope, limit=limit, patience_s=_PATIENCE_S, embedder=embedder)
+    return found.answer
+
+
+async def _embed_all(cli: CliState, built: Cortex) -> dict[str, int]:
+    """How many passages were embedded now, by scope; empty without an embedding model. Raises what its calls may raise."""
+    from council.app import build_search
+
+    async with _embedder(cli) as embedder:
+        if embedder is None:
+            return {}
+        search = build_search(built, cli.settings().settings)
+        return {scope: await search.embed(embedder, scope, patience_s=_PATIENCE_S) for scope in _scopes()}
+
+
+@asynccontextmanager
+async def _embedder(cli: CliState) -> AsyncIterator[Embedder | None]:
+    """The embedding model that settings name. A person asks: no run, and no budget of one."""
+    from council.app import build_embedding_model
+    from council.llm.embeddings import RetryingEmbedder
+
+    settings = cli.settings().settings
+    if settings.embedding_model is None:
+        yield None
+        return
+    embedder = build_embedding_model(cli.home(), settings, cli.keys(), settings.embedding_model)
+    try:
+        yield RetryingEmbedder(embedder, attempts=settings.model_attempts, max_wait_s=settings.max_inline_wait_s)
+    finally:
+        await embedder.aclose()
+
+
+def _embedded(embedded: dict[str, int], scope: str) -> dict[str, int]:
+    return {"embedded": embedded[scope]} if scope in embedded else {}
 
 
 def _scopes() -> tuple[Scope, ...]:

@@ -12,7 +12,7 @@ from council.cli.context import CliState, state
 
 if TYPE_CHECKING:
     from council.budgets import Price
-    from council.upkeep.models import Chosen, Listing, Overview, Trial
+    from council.upkeep.models import Chosen, EmbeddingTrial, Listing, Overview, Trial
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -33,7 +33,7 @@ def list_(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """List the model in use, every provider and its key, and what a local Ollama has."""
+    """List the model in use, the others that are named and for whom, every provider and its key, and a local Ollama's."""
     import asyncio
 
     from council.errors import EXIT_FAILED
@@ -60,25 +60,41 @@ def try_model(
     quick: Annotated[bool, typer.Option("--quick", help="Only see whether it answers.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Make a tiny real call, and try streaming, JSON mode and native tools with three more."""
+    """Make a tiny real call, and try streaming, JSON mode and native tools with three more.
+
+    The embedding model is tried, too, where there is one: with the model in use, or by its own name."""
     import asyncio
 
     from council.errors import CouncilError
     from council.ids import SystemClock
-    from council.upkeep.models import trial
+    from council.upkeep.models import EmbeddingTrial, embedding_trial, trial
 
     cli = state(ctx)
     cli.flags = {"model": model}
     home, settings, keys = cli.home(), cli.settings().settings, cli.keys()
-    try:
-        tried = asyncio.run(trial(home, settings, keys, settings.model, SystemClock(), features=not quick))
-    except CouncilError as error:
-        if not as_json:
-            raise
-        failure = {"code": error.code, "message": error.message, "fix": error.fix}
-        _print(cli, json.dumps({"model": settings.model, "answers": False, "error": failure}, indent=2))
-        raise typer.Exit(error.exit_code) from None
-    _print(cli, _trial_json(tried) if as_json else _trial_text(cli, tried))
+    embedding = settings.embedding_model
+    wanted = [settings.model] if model is not None or embedding is None else [settings.model, embedding]
+    told: list[dict[str, Any]] = []
+    for name in wanted:
+        try:
+            tried: Trial | EmbeddingTrial
+            if name == embedding:
+                tried = asyncio.run(embedding_trial(home, settings, keys, name, SystemClock()))
+            else:
+                tried = asyncio.run(trial(home, settings, keys, name, SystemClock(), features=not quick))
+        except CouncilError as error:
+            if not as_json:
+                raise
+            failure = {"code": error.code, "message": error.message, "fix": error.fix}
+            told.append({"model": name, "answers": False, "error": failure})
+            _print(cli, _told_json(told))
+            raise typer.Exit(error.exit_code) from None
+        if as_json:
+            told.append(_trial_json(tried))
+        else:
+            _print(cli, _embedding_text(cli, tried) if isinstance(tried, EmbeddingTrial) else _trial_text(cli, tried))
+    if as_json:
+        _print(cli, _told_json(told))
 
 
 def _print(cli: CliState, text: str) -> None:
@@ -96,7 +112,7 @@ def _overview_text(cli: CliState, found: Overview) -> str:
         (known.name, known.key.words if known.key else "-", known.error or known.summary) for known in found.providers
     ]
     first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
-    lines = [*_chosen_lines(found.chosen), ""]
+    lines = [*_chosen_lines(found.chosen), "", *_used_lines(found)]
     lines += [f"{name:{first}}  {key:{second}}  {about}".rstrip() for name, key, about in rows]
     lines.append("")
     if found.ollama.error:
@@ -112,6 +128,26 @@ def _chosen_lines(chosen: Chosen) -> list[str]:
     if chosen.error:
         return [*lines, f"         {chosen.error}", f"         fix: {chosen.fix}"]
     return [*lines, f"context  {chosen.context_tokens} tokens", f"price    {_price_words(chosen.price)}"]
+
+
+def _used_lines(found: Overview) -> list[str]:
+    """The other models that settings and personas name, and who asks them."""
+    if not found.also:
+        return []
+    rows = [("ALSO NAMED", "FOR", "SAID BY", "PRICE")]
+    rows += [
+        (used.name, used.by, used.source, "-" if used.error else _price_words(used.price, brief=True))
+        for used in found.also
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    lines = []
+    for row, used in zip(rows, [None, *found.also], strict=True):
+        lines.append(
+            "  ".join([*(f"{cell:{width}}" for cell, width in zip(row, widths, strict=False)), row[3]]).rstrip()
+        )
+        if used is not None and used.error:
+            lines += [f"  {used.error}", f"  fix: {used.fix}"]
+    return [*lines, ""]
 
 
 def _listing_text(listed: Listing, *, limit: int | None) -> str:
@@ -143,6 +179,22 @@ def _trial_text(cli: CliState, tried: Trial) -> str:
     return "\n".join(f"{name:12}  {value}" for name, value in rows)
 
 
+def _embedding_text(cli: CliState, tried: EmbeddingTrial) -> str:
+    counted = f"{tried.usage.input_tokens} tokens" if tried.usage else "tokens not counted"
+    works = "yes" if tried.tells_apart else "no"
+    nearness = f"{tried.related:.2f} between two that mean the same, {tried.unrelated:.2f} between two that do not"
+    rows = [
+        ("embeddings", tried.model),
+        (
+            "answers",
+            f"{cli.styled('yes', fg='green')}, in {tried.latency_s:.1f} s: {tried.dimensions} dimensions ({counted})",
+        ),
+        ("tells apart", f"{cli.styled(works, fg=_COLOURS[works])}: {nearness}"),
+        ("price", _price_words(tried.price)),
+    ]
+    return "\n".join(["", *(f"{name:12}  {value}" for name, value in rows)])
+
+
 def _context_words(tried: Trial) -> str:
     served = tried.served_tokens
     if served is None or served == tried.context_tokens:
@@ -156,11 +208,14 @@ def _context_words(tried: Trial) -> str:
     return f"{tried.context_tokens} tokens; the server holds {served}: set context_tokens in [providers.{table}]"
 
 
-def _price_words(price: Price | None) -> str:
+def _price_words(price: Price | None, *, brief: bool = False) -> str:
     if price is None:
         return "unknown"
-    cached = f", {price.cached:g} from a cache" if price.cached is not None else ""
-    return f"{price.input:g} in, {price.output:g} out{cached} (USD per million tokens)"
+    told = f"{float(price.input):g} in, {float(price.output):g} out"
+    if brief:
+        return told
+    cached = f", {float(price.cached):g} from a cache" if price.cached is not None else ""
+    return f"{told}{cached} (USD per million tokens)"
 
 
 # ── as JSON ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -169,15 +224,22 @@ def _price_words(price: Price | None) -> str:
 def _overview_json(found: Overview) -> str:
     content = asdict(found)
     content["chosen"]["price"] = _price_json(found.chosen.price)
+    for shown, used in zip(content["also"], found.also, strict=True):
+        shown["price"] = _price_json(used.price)
     return json.dumps(content, indent=2, ensure_ascii=False)
 
 
-def _trial_json(tried: Trial) -> str:
+def _told_json(told: list[dict[str, Any]]) -> str:
+    """The first one; the embedding model's trial, where it was the second, within it."""
+    content = told[0] if len(told) == 1 else {**told[0], "embedding": told[1]}
+    return json.dumps(content, indent=2, ensure_ascii=False)
+
+
+def _trial_json(tried: Trial | EmbeddingTrial) -> dict[str, Any]:
     from msgspec import to_builtins
 
     content = asdict(tried)
-    content |= {"answers": True, "usage": to_builtins(tried.usage), "price": _price_json(tried.price)}
-    return json.dumps(content, indent=2, ensure_ascii=False)
+    return content | {"answers": True, "usage": to_builtins(tried.usage), "price": _price_json(tried.price)}
 
 
 def _price_json(price: Price | None) -> dict[str, Any] | None:

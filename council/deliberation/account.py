@@ -10,7 +10,7 @@ import msgspec
 from council.agents.turn import NO_BUDGET, TurnResult
 from council.artifacts.account import Account, Call, Mended, MindChanged, Purpose, Read, StanceTaken
 from council.deliberation.flips import flips
-from council.deliberation.page import PageState, build_page, cost_of_call
+from council.deliberation.page import PageState, build_page, cost_of_call, cost_of_embedding
 from council.deliberation.remembering import STEP
 from council.deliberation.transcript import STEWARD_INPUT, Evidence, Turn
 from council.llm.structured import Repair
@@ -65,6 +65,7 @@ def _calls(state: PageState) -> Iterator[Call]:
             yield _call(state, step, role, "closing repair", 0, result)
     for result in state.beside:
         yield _call(state, STEP, "", "memory summary", 0, result)
+    yield from _embeddings(state)
 
 
 def _closing_step(state: PageState, role: str) -> str:
@@ -92,13 +93,35 @@ def _usd(state: PageState, result: TurnResult) -> float | None:
     return None if cost is None else float(cost)
 
 
+def _embeddings(state: PageState) -> Iterator[Call]:
+    """The calls that searches took; the first of each search has its step, and so its time."""
+    for item, step in _evidence(state):
+        for number, call in enumerate(item.embeddings):
+            cost = cost_of_embedding(state, call)
+            yield Call(
+                step=f"{step}/embedding/{number}" if number else step,
+                role=item.asked_by,
+                purpose="embedding",
+                round=item.round,
+                model=call.model,
+                finish="stop",
+                usage=call.usage,
+                usd=None if cost is None else float(cost),
+            )
+
+
 def _reads(state: PageState) -> Iterator[Read]:
+    return (_read(item, step) for item, step in _evidence(state))
+
+
+def _evidence(state: PageState) -> Iterator[tuple[Evidence, str]]:
+    """Each piece with the step that it was found in."""
     asked: Counter[tuple[str, int]] = Counter()
     for item in state.transcript.evidence():
         who = (item.asked_by, item.round)
         asked[who] += 1
         place = "input" if item.asked_by == STEWARD_INPUT else f"round/{item.round}/{item.asked_by}/request"
-        yield _read(item, f"{place}/{asked[who]}")
+        yield item, f"{place}/{asked[who]}"
 
 
 def _read(item: Evidence, step: str) -> Read:

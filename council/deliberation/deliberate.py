@@ -47,6 +47,7 @@ from council.errors import CouncilError, InputUnreadable, ToolRefused
 from council.ids import sha256_hex
 from council.knowledge.library import split_range
 from council.llm.base import Message, Model, ToolSpec, TurnInfo, request_hash
+from council.llm.embeddings import Embedder
 from council.safety.untrusted import OutsideTexts, inert, plain_line
 from council.tools.base import ToolContext, ToolResult
 from council.tools.registry import ToolRegistry
@@ -82,7 +83,8 @@ class Limits:
 class Equipment:
     """What a council deliberates with. `model_of` is whom to ask for an agent. `window_chars`: how many characters the
     smallest context of their models holds, by what is known of tokens now; 0: without end. `streams`: text is
-    shown as it arrives. `native_tools`: models get what their agents may ask for as functions, too."""
+    shown as it arrives. `native_tools`: models get what their agents may ask for as functions, too. `embedder` is what tools
+    search with."""
 
     model_of: Callable[[Member], Model]
     tools: ToolRegistry
@@ -91,6 +93,7 @@ class Equipment:
     window_chars: Callable[[], int]
     streams: bool = False
     native_tools: bool = False
+    embedder: Embedder | None = None
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -481,7 +484,14 @@ class Deliberation:
 
     async def _call(self, request: Request, allowed: Sequence[str], role: str, round_no: int) -> ToolResult:
         lane = self._run.header.lane
-        context = ToolContext(role=role, run_id=self._run.id, lane=lane, round=round_no, saw_outside=True)
+        context = ToolContext(
+            role=role,
+            run_id=self._run.id,
+            lane=lane,
+            round=round_no,
+            saw_outside=True,
+            embedder=self._equipment.embedder,
+        )
         try:
             return await self._equipment.tools.call(request, allowed=allowed, context=context)
         except ToolRefused as error:
@@ -508,6 +518,7 @@ class Deliberation:
             action=request.action,
             argument=inert(plain_line(request.argument, 512)),
             title=result.title,
+            embeddings=result.embeddings,
         )
         if not result.ok:
             return msgspec.structs.replace(shown, error_code=result.error_code, error=result.error)

@@ -35,6 +35,7 @@ from council.errors import CommandInvalid, ConfigError, Drift, PathRefused, Pers
 from council.ids import Clock, slugify, timestamp
 from council.knowledge.cortex.chunks import is_artifact
 from council.llm.base import Model
+from council.llm.embeddings import Embedder
 from council.safety.untrusted import plain_line
 from council.storage.paths import ConfinedRoot, PathRules
 from council.tools.registry import ToolRegistry
@@ -50,6 +51,14 @@ _DRIFTED = "Resumed with accepted drift: later turns may come from another model
 _SENTENCE = re.compile(r".{12,}?[.?!:](?=\s)")  # shorter ones are "Hello." or "Task:"
 
 
+@dataclass(frozen=True)
+class RunModels:
+    """The models of one run by their chain, and what its tools search with, if anything; its budget is asked by all."""
+
+    of: Callable[[tuple[str, ...]], Model]
+    embedder: Embedder | None = None
+
+
 class Models(Protocol):
     """The models of all runs, by chain: spellings of which each stands in for the one before it."""
 
@@ -62,10 +71,14 @@ class Models(Protocol):
     def price(self, name: str) -> Price | None:
         """None when nobody knows it."""
 
+    @property
+    def embedding(self) -> str:
+        """The name of what tools search with; empty without."""
+
     def window_chars(self, chains: Iterable[tuple[str, ...]]) -> int:
         """How many characters the smallest context among them holds, as far as is known now."""
 
-    def models_for(self, run: Run, config: BudgetConfig, chair: str) -> Callable[[tuple[str, ...]], Model]:
+    def models_for(self, run: Run, config: BudgetConfig, chair: str) -> RunModels:
         """A run's models, which ask its budget before each call; `chair` is the name of the closing call's."""
 
 
@@ -92,12 +105,17 @@ class _OneModel:
     """As `Models`, but all calls go to one model."""
 
     def __init__(self, known: Models, model: Model) -> None:
+        self._known = known
+        self.embedding = known.embedding
         self.chain, self.names = known.chain, known.names
         self.price, self.window_chars = known.price, known.window_chars
         self._model = model
 
-    def models_for(self, run: Run, config: BudgetConfig, chair: str) -> Callable[[tuple[str, ...]], Model]:
-        return lambda chain: self._model
+    def models_for(self, run: Run, config: BudgetConfig, chair: str) -> RunModels:
+        return RunModels(lambda chain: self._model, self._embedder_for(run, config, chair))
+
+    def _embedder_for(self, run: Run, config: BudgetConfig, chair: str) -> Embedder | None:
+        return self._known.models_for(run, config, chair).embedder
 
 
 class DeliberateHandler:
@@ -239,7 +257,8 @@ class Task:
             log.warning("%s", note)
         setup = self._setup
         config = self._command.config
-        models = setup.models.models_for(self._run, config.budget, self._start.members[0].model)
+        run_models = setup.models.models_for(self._run, config.budget, self._start.members[0].model)
+        models = run_models.of
         equipment = Equipment(
             lambda member: models(self._chain_of(member)),
             setup.tools,
@@ -248,6 +267,7 @@ class Task:
             lambda: setup.models.window_chars(map(self._chain_of, self._start.members)),
             setup.streams,
             setup.native_tools,
+            run_models.embedder,
         )
         rules = Rules(config.protocol, config.max_rounds, config.stops_early)
         task = self._command.task_description
@@ -331,7 +351,8 @@ class Task:
             members.append(enlist(manifest, setup.tools, digest(loaded.session), chain, own[0]))
             names += own
             notes += [f"Memory: {loaded.damage}."] if loaded.damage else []
-        prices = {name: setup.models.price(name) for name in names}
+        embedding = [setup.models.embedding] if setup.models.embedding else []
+        prices = {name: setup.models.price(name) for name in [*names, *embedding]}
         return StartView(tuple(members), names[0], tuple(notes), prices)
 
     # ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────

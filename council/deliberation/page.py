@@ -22,6 +22,7 @@ from council.deliberation.transcript import STEWARD_INPUT, Closing, Evidence, Tr
 from council.engine.receipts import ErrorRef, TokenCount
 from council.engine.records import RunHeader, RunStatus
 from council.llm.base import Usage
+from council.tools.base import EmbeddingCall
 
 _MAX_BODY_CHARS = 4_000
 MODES = {"offline": "offline-extractive", "scripted": "scripted", "cassette": "replay"}
@@ -107,29 +108,44 @@ def status_of(state: PageState) -> RunStatus:
 def tokens_of(state: PageState) -> tuple[int, TokenCount]:
     """Calls made, and their tokens."""
     results = state.results()
-    known = [result.usage for result in results if result.usage is not None]
+    counted = [*(result.usage for result in results), *(call.usage for call in _embeddings(state))]
+    known = [usage for usage in counted if usage is not None]
     count = TokenCount(
         input=sum(usage.input_tokens for usage in known),
         output=sum(usage.output_tokens for usage in known),
         cached=sum(usage.cached_tokens for usage in known),
-        unknown_calls=len(results) - len(known),
+        unknown_calls=len(counted) - len(known),
     )
-    return len(results), count
+    return len(counted), count
 
 
 def cost_of(state: PageState) -> float | None:
     """US dollars of all calls, None when a price or a count is unknown."""
     costs = [cost_of_call(state, result) for result in state.results()]
+    costs += [cost_of_embedding(state, call) for call in _embeddings(state)]
     known = [cost for cost in costs if cost is not None]
     return float(sum(known, Decimal(0))) if len(known) == len(costs) else None
 
 
 def cost_of_call(state: PageState, result: TurnResult) -> Decimal | None:
     """US dollars of one call; None as in `cost_of`."""
-    price = state.prices.get(result.model)
-    if price is None or (result.usage is None and not price.is_free):
+    return _cost(state, result.model, result.usage)
+
+
+def _cost(state: PageState, model: str, usage: Usage | None) -> Decimal | None:
+    price = state.prices.get(model)
+    if price is None or (usage is None and not price.is_free):
         return None
-    return price.cost(result.usage or Usage())
+    return price.cost(usage or Usage())
+
+
+def cost_of_embedding(state: PageState, call: EmbeddingCall) -> Decimal | None:
+    """US dollars of one call; None as in `cost_of`."""
+    return _cost(state, call.model, call.usage)
+
+
+def _embeddings(state: PageState) -> list[EmbeddingCall]:
+    return [call for item in state.transcript.evidence() for call in item.embeddings]
 
 
 def build_page(state: PageState) -> Page:

@@ -10,6 +10,7 @@ from council.agents.turn import TurnResult
 from council.deliberation.stance import Stance
 from council.llm.base import Source
 from council.llm.structured import Repair
+from council.tools.base import EmbeddingCall
 
 STEWARD_INPUT = "STEWARD"
 
@@ -18,6 +19,7 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a request brought (or a named input): text from outside with its place, or the reason it was refused.
 
     `id` (`E1`, `E2`, …) is empty for a refusal and for a repeated request, which names the earlier id in `repeats`.
+    `embeddings` are the model calls that finding it took.
     """
 
     asked_by: str
@@ -35,6 +37,7 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     repeats: str = ""
     error_code: str = ""
     error: str = ""
+    embeddings: tuple[EmbeddingCall, ...] = ()
 
     @property
     def ok(self) -> bool:

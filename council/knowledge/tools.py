@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 from textwrap import indent
 
+import msgspec
+
 from council.errors import PathRefused, StorageFailed
-from council.knowledge.cortex.cortex import SCOPES, Answer, Cortex, Scope
+from council.knowledge.cortex.cortex import SCOPES, Answer, Scope
+from council.knowledge.cortex.meaning import Search
 from council.knowledge.cortex.shelf import Hit
 from council.knowledge.library import Document, Library, split_range
 from council.llm.base import Source
@@ -75,9 +77,11 @@ def list_files(library: Library) -> Tool:
     )
 
 
-def query_cortex(cortex: Cortex) -> Tool:
+def query_cortex(search: Search) -> Tool:
     """`QUERY_CORTEX("question")`, `QUERY_CORTEX("question", scope=memory)`: memory is that of the asking agent's lane,
     and of its own role where the context names one."""
+
+    matches = "words and meanings" if search.model else "words, not meanings: name the things you seek"
 
     async def run(argument: str, /, *, context: ToolContext) -> ToolResult:
         question, named = split_question(argument)
@@ -88,20 +92,21 @@ def query_cortex(cortex: Cortex) -> Tool:
         if scope == "memory":
             group = f"{context.lane}/{context.role.lower()}" if context.role else context.lane
         try:
-            answer = await asyncio.to_thread(
-                cortex.query, question, scope=scope, group=group, patience_s=_CORTEX_PATIENCE_S
+            found = await search.query(
+                question, scope=scope, group=group, patience_s=_CORTEX_PATIENCE_S, embedder=context.embedder
             )
         except StorageFailed as error:  # the index is only a copy of what can be read: no reason to end a run
             return _no_answer(error.code, str(error))
+        answer = found.answer
         for note in answer.upkeep:
             log.info("%s", note)  # no part of the evidence: a run that a crash cut off finds what it would have found
-        return answered(question, answer)
+        return msgspec.structs.replace(answered(question, answer), embeddings=tuple(found.calls))
 
     return Tool(
         name="QUERY_CORTEX",
         description=(
             "finds the passages of the home's files that fit a question best, with path, lines and sha256; with "
-            "scope=memory, passages of your own earlier tasks. It matches words, not meanings: name the things you seek"
+            f"scope=memory, passages of your own earlier tasks. It matches {matches}"
         ),
         parameter="question",
         schema={"type": "string", "maxLength": 512, "description": "a question, optionally followed by , scope=memory"},

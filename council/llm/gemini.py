@@ -2,7 +2,8 @@
 
 One stateless call per request, one attempt per call: retries, limits and records wrap it from outside. Every failure
 leaves as a `ModelError` whose kind says what to do next. The SDK (0.8 s, 40 MB) is imported at the first call, and no
-other module names it. Not here: chats, files, explicit caches, embeddings, Vertex AI.
+other module names it. `GeminiEmbedder` asks for embeddings through the same client. Not here: chats, files, explicit
+caches, Vertex AI.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from council.errors import ModelError, ModelErrorKind
 from council.llm.base import Finish, Message, Model, OnText, Reply, ToolCall, ToolSpec, TurnInfo, Usage
+from council.llm.embeddings import Embedded, Embedder, Purpose, unit_vectors
 from council.llm.providers import Provider, Setup
 from council.redaction import Redactor, Secret
 
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from google.genai import Client, types
 
 DEFAULT_MODEL_ID = "gemini-2.5-flash"
+DEFAULT_EMBEDDING_ID = "gemini-embedding-001"
+DEFAULT_DIMENSIONS = 768
 _API_URL = "https://generativelanguage.googleapis.com/"
 
 _MESSAGE_CHARS = 300  # of a provider's own words; an HTML error page is not a message
@@ -172,6 +176,27 @@ class GeminiModel:
         except TimeoutError:
             raise self._error("timeout", f"{self.name} gave no whole answer within {self._timeout_s:g} s.") from None
         return self._reply(answer)
+
+    async def embed(self, texts: Sequence[str], config: Mapping[str, Any], dimensions: int | None) -> Embedded:
+        """The same texts as vectors, where this is an embedding model. Raises ModelError; see `Embedder`."""
+        # One content each: of plain strings the SDK makes a single one for some models, and so a single vector.
+        contents = [{"role": "user", "parts": [{"text": text}]} for text in texts]
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                with self._provider_failures():
+                    if self._client is None:
+                        await asyncio.to_thread(import_module, "google.genai")
+                    models: Any = self._open_client().aio.models
+                    answer = await models.embed_content(model=self._model_id, contents=contents, config=dict(config))
+        except TimeoutError:
+            raise self._error("timeout", f"{self.name} gave no vectors within {self._timeout_s:g} s.") from None
+        rows = [each.values for each in answer.embeddings or []]
+        try:
+            vectors = unit_vectors(rows, count=len(texts), dimensions=dimensions)
+        except (ValueError, OverflowError) as error:
+            raise self._error("protocol", f"the answer of {self.name} is not what the API promises: {error}.") from None
+        counted = getattr(answer.usage_metadata, "prompt_token_count", None)
+        return Embedded(vectors, Usage(input_tokens=counted) if counted else None)
 
     async def aclose(self) -> None:
         """Closes the connections; a later `generate` opens new ones."""
@@ -378,6 +403,38 @@ class GeminiModel:
         )
 
 
+class GeminiEmbedder:
+    """A Gemini embedding model by its id. Its own size is 3,072 dimensions; the default here is 768, which Google
+    recommends beside it: a fourth of the room, and hardly worse at finding things."""
+
+    max_texts = 64  # the API takes 100
+    max_text_bytes = 6_000  # the API cuts off behind 2,048 tokens: some three thousand bytes of prose are well within
+
+    def __init__(self, client: GeminiModel, model_id: str, *, dimensions: int | None = None) -> None:
+        self._client = client
+        self._dimensions = dimensions or DEFAULT_DIMENSIONS
+        self._has_task_types = not model_id.startswith("gemini-embedding-2")  # which wants no such word
+
+    @property
+    def name(self) -> str:
+        return self._client.name
+
+    @property
+    def dimensions(self) -> int | None:
+        return self._dimensions
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
+        """One call, one attempt. Raises ModelError."""
+        config: dict[str, Any] = {"output_dimensionality": self._dimensions}
+        if self._has_task_types:
+            config["task_type"] = "RETRIEVAL_QUERY" if purpose == "question" else "RETRIEVAL_DOCUMENT"
+        return await self._client.embed(texts, config, self._dimensions)
+
+    async def aclose(self) -> None:
+        """Closes the connections; a later call opens new ones."""
+        await self._client.aclose()
+
+
 @dataclass
 class _Answer:
     """What has come so far: one response, or the chunks of a stream."""
@@ -498,11 +555,20 @@ def _brief(text: str) -> str:
 
 
 def _build(setup: Setup) -> Model:
+    return _client(setup, DEFAULT_MODEL_ID)
+
+
+def _build_embedder(setup: Setup) -> Embedder:
+    model_id = setup.model_id or DEFAULT_EMBEDDING_ID
+    return GeminiEmbedder(_client(setup, model_id), model_id, dimensions=setup.embedding_dimensions)
+
+
+def _client(setup: Setup, default_id: str) -> GeminiModel:
     setup.require_known_options(_OPTIONS)
     options = setup.options
     windows = {"context_tokens": options["context_tokens"]} if "context_tokens" in options else {}
     return GeminiModel(
-        setup.model_id or DEFAULT_MODEL_ID,
+        setup.model_id or default_id,
         api_key=setup.require_key(*provider.keys_of(options)),
         base_url=options.get("base_url") or setup.variable("GOOGLE_GEMINI_BASE_URL"),
         api_version=options.get("api_version"),
@@ -517,5 +583,9 @@ _OPTIONS = frozenset(
     {"base_url", "api_version", "key_env", "context_tokens", "temperature", "max_output_tokens", "request_timeout_s"}
 )
 provider = Provider(
-    _build, key_names=("GEMINI_API_KEY", "GOOGLE_API_KEY"), key_needed=True, summary="Google's Gemini API"
+    _build,
+    key_names=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    key_needed=True,
+    summary="Google's Gemini API",
+    build_embedder=_build_embedder,
 )

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Unpack
@@ -118,6 +119,17 @@ class Bucket:
     async def __aexit__(self, *_: object) -> None:
         self._slots.release()
 
+    @asynccontextmanager
+    async def call(self) -> AsyncIterator[None]:
+        """A call in its turn; where the provider asks for time, all others are held up, too."""
+        async with self:
+            try:
+                yield
+            except ModelError as error:
+                if error.retry_after_s is not None and error.kind in ("rate", "overload"):
+                    self.pause(error.retry_after_s)
+                raise
+
     async def _wait_for_turn(self) -> None:
         while True:
             now = self._clock.monotonic_s()
@@ -148,10 +160,5 @@ class LimitedModel(ModelAround):
         self._bucket = bucket
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
-        async with self._bucket:
-            try:
-                return await self._inner.generate(messages, **asked)
-            except ModelError as error:
-                if error.retry_after_s is not None and error.kind in ("rate", "overload"):
-                    self._bucket.pause(error.retry_after_s)
-                raise
+        async with self._bucket.call():
+            return await self._inner.generate(messages, **asked)

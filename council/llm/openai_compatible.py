@@ -4,7 +4,8 @@ One stateless call per request, one attempt per call: retries, limits and record
 leaves as a `ModelError` whose kind says what to do next. Such servers differ in what they refuse; what one of them
 refused by name (JSON mode, usage in streams, native tools, a system role, the name of the token limit) is left out of
 the same call, once, and remembered for the life of the model. Text within `<think>` is no part of a reply, and
-neither is a `reasoning_content` beside it. Not here: assistants, images, the Responses API, embeddings.
+neither is a `reasoning_content` beside it. Not here: assistants, images, the Responses API; `openai_embeddings` asks the
+same servers for embeddings through the connection that is made here.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 JsonMode = Literal["schema", "object", "none"]
 TokenLimitField = Literal["max_tokens", "max_completion_tokens"]
 
+CHAT = "/chat/completions"
 MAX_ANSWER_BYTES = 16 * 1024 * 1024  # far above any answer, with all the frames of a stream around each word
 MAX_ERROR_BYTES = 64 * 1024
 MAX_LISTED_MODELS = 2_000
@@ -155,14 +157,17 @@ class OpenAICompatibleModel:
         request_timeout_s: float = 120,
         max_output_tokens: int = 8192,
         temperature: float | None = None,
+        endpoint: str = CHAT,
     ) -> None:
+        """`endpoint`: what is asked for, below the base URL."""
         self._model_id = model_id
+        self._endpoint = endpoint
         self._server = server
         self._api_key = Secret(api_key.reveal().strip()) if api_key is not None else None
         self._timeout_s = request_timeout_s
         self._max_output_tokens = max_output_tokens
         self._temperature = temperature
-        self._base_url = server.base_url.rstrip("/").removesuffix("/chat/completions")
+        self._base_url = server.base_url.rstrip("/").removesuffix(CHAT)
         self._dialect = _Dialect(server.token_limit_field, server.json_mode)
         self._redactor = Redactor([self._api_key] if self._api_key is not None else [])
         self._client: httpx2.AsyncClient | None = None
@@ -220,6 +225,22 @@ class OpenAICompatibleModel:
             except _Refused as refused:
                 raise refused.error from None
 
+    async def ask(self, body: Mapping[str, Any]) -> Any:
+        """What the endpoint answers to `body`, as JSON; for endpoints other than chat. Raises ModelError."""
+        data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        async with self._whole_call():
+            try:
+                async with self._response("POST", self._endpoint, data) as response:
+                    return await self._read_json(response)
+            except _Refused as refused:
+                raise refused.error from None
+
+    def malformed(self, reason: str) -> ModelError:
+        """An answer that is not what the API promises, and why."""
+        return self._error(
+            "protocol", f"the answer of {self.name} is not what the API promises: {self._quote(reason)}."
+        )
+
     async def aclose(self) -> None:
         """Closes the connections; a later call opens new ones."""
         client, self._client = self._client, None
@@ -257,7 +278,7 @@ class OpenAICompatibleModel:
 
     async def _call(self, asked: _Asked, dialect: _Dialect) -> Reply:
         data = json.dumps(self._body(asked, dialect), ensure_ascii=False).encode("utf-8", "replace")
-        async with self._response("POST", "/chat/completions", data) as response:
+        async with self._response("POST", self._endpoint, data) as response:
             await self._require_success(response)
             if _is_event_stream(response):
                 answer = Answer(live=asked.on_text is not None and not dialect.opens_thoughts)
@@ -502,7 +523,7 @@ class OpenAICompatibleModel:
                 f"serve the model with a larger context; then set context_tokens in {table} to what it holds."
             )
         if refusal.kind == "not_found" and refusal.bare:
-            return f"nothing answers at {self._base_url}/chat/completions: base_url in {table} usually ends in /v1."
+            return f"nothing answers at {self._base_url}{self._endpoint}: base_url in {table} usually ends in /v1."
         if refusal.kind == "request" and "temperature" in refusal.words:
             return f"this model takes no temperature of one's own: leave `temperature` unset, also in {table}."
         return ""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from council.errors import ConfigError
 from council.llm.base import Model
+from council.llm.embeddings import Embedder, LimitedEmbedder
 from council.llm.limits import Bucket, LimitedModel
 
 MAX_MODELS = 64  # in one process: a council has a handful
@@ -18,6 +19,7 @@ class ModelPool:
         self._make = make
         self._bucket = bucket
         self._models: dict[str, Model] = {}
+        self._embedders: dict[str, Embedder] = {}
         self._buckets: dict[str, Bucket] = {}
 
     def get(self, spelling: str, around: Callable[[Model], Model] = lambda model: model) -> Model:
@@ -30,10 +32,21 @@ class ModelPool:
                     fix="restart the daemon, or name fewer",
                 )
             self._models[spelling] = self._make(spelling)
+        return LimitedModel(around(self._models[spelling]), self._bucket_of(spelling))
+
+    def embedder(
+        self, spelling: str, make: Callable[[str], Embedder], around: Callable[[Embedder], Embedder]
+    ) -> Embedder:
+        """An embedding model, made once, in the bucket of its provider; `around` as in `get`. Raises ConfigError."""
+        if spelling not in self._embedders:
+            self._embedders[spelling] = make(spelling)
+        return LimitedEmbedder(around(self._embedders[spelling]), self._bucket_of(spelling))
+
+    def _bucket_of(self, spelling: str) -> Bucket:
         provider = spelling.partition(":")[0]
         if provider not in self._buckets:
             self._buckets[provider] = self._bucket(provider)
-        return LimitedModel(around(self._models[spelling]), self._buckets[provider])
+        return self._buckets[provider]
 
     def lift_pauses(self) -> None:
         """The next call asks its provider, whatever that said before."""
@@ -43,3 +56,5 @@ class ModelPool:
     async def aclose(self) -> None:
         for model in self._models.values():
             await model.aclose()
+        for embedder in self._embedders.values():
+            await embedder.aclose()

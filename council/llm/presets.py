@@ -14,8 +14,10 @@ from urllib.parse import urlsplit
 
 from council.errors import ConfigError, ModelError
 from council.llm.base import Model
+from council.llm.embeddings import Embedder
 from council.llm.openai_answer import count_of
 from council.llm.openai_compatible import OpenAICompatibleModel, Server
+from council.llm.openai_embeddings import OpenAIEmbedder
 from council.llm.providers import ListedModel, Provider, Setup
 from council.redaction import Secret
 
@@ -51,6 +53,17 @@ class Preset:
     def build(self, setup: Setup) -> Model:
         setup.require_known_options(_OPTIONS)
         return self._model(setup, self._model_id(setup))
+
+    def build_embedder(self, setup: Setup) -> Embedder:
+        setup.require_known_options(_OPTIONS)
+        server = self.server_of(setup)
+        return OpenAIEmbedder(
+            self._model_id(setup),
+            server=server,
+            api_key=self._key(setup, server),
+            dimensions=setup.embedding_dimensions,
+            request_timeout_s=setup.request_timeout_s,
+        )
 
     async def list_models(self, setup: Setup) -> Sequence[ListedModel]:
         """Raises ConfigError without a key that is needed, ModelError when the server does not answer."""
@@ -160,6 +173,7 @@ def _provider(preset: Preset, summary: str, *, local: bool = False, **defaults: 
         key_needed=preset.key_needed,
         local=local,
         summary=summary,
+        build_embedder=preset.build_embedder,
     )
 
 

@@ -16,12 +16,16 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from council.errors import ConfigError, CouncilError
 from council.llm.base import Model
 from council.redaction import Secret
 
+if TYPE_CHECKING:
+    from council.llm.embeddings import Embedder
+
+Built = TypeVar("Built")
 GROUP = "council.providers"
 
 # As in pyproject.toml; a test holds them equal.
@@ -56,7 +60,7 @@ class Setup:
     `model_id` is what stands behind the colon, empty without one. `options` is the table `[providers.<name>]`, as far
     as it is set. `key(name)` finds a secret in the environment or `.env`, and has it kept out of every text;
     `variable(name)` finds what is none, such as an address. The three limits are settled: table, then settings, then
-    the provider's own defaults, then the council's.
+    the provider's own defaults, then the council's. `embedding_dimensions` is the setting, None for the model's own size.
     """
 
     provider: str
@@ -68,6 +72,7 @@ class Setup:
     request_timeout_s: float = 120
     max_output_tokens: int = 8192
     temperature: float | None = None
+    embedding_dimensions: int | None = None
 
     @property
     def name(self) -> str:
@@ -104,7 +109,7 @@ class Provider:
     `defaults`: the provider's own request_timeout_s, max_output_tokens or temperature. `key_names`: the variables that
     may hold its key, the first one named to people; `key_needed` that there is no model without one. `local`: it runs
     on this machine. `served_tokens` asks how much the server holds for a model that it has loaded; None where it does not
-    say.
+    say. `build_embedder` makes an embedding model of a Setup, where the provider has such models.
     """
 
     build: Callable[[Setup], Model]
@@ -115,6 +120,7 @@ class Provider:
     local: bool = False
     summary: str = ""
     served_tokens: Callable[[Setup], Awaitable[int | None]] | None = None
+    build_embedder: Callable[[Setup], Embedder] | None = None
 
     def keys_of(self, options: Mapping[str, Any]) -> tuple[str, ...]:
         """The variables that may hold the key, with the table's own `key_env`."""
@@ -146,8 +152,22 @@ def installed_providers() -> dict[str, EntryPoint]:
 
 def build(provider: Provider, setup: Setup) -> Model:
     """Raises ConfigError: what the provider says is missing, or that it failed."""
+    return _built(provider.build, setup, "generate", "model")
+
+
+def build_embedder(provider: Provider, setup: Setup) -> Embedder:
+    """Raises ConfigError: the provider has no embedding models, or as `build`."""
+    if provider.build_embedder is None:
+        raise ConfigError(
+            f"the provider {setup.provider!r} has no embedding models, and embedding_model is {setup.name}.",
+            fix="name one of gemini, openai, ollama, vllm or another OpenAI-compatible server; or leave it unset",
+        )
+    return _built(provider.build_embedder, setup, "embed", "embedding model")
+
+
+def _built(make: Callable[[Setup], Built], setup: Setup, method: str, kind: str) -> Built:
     try:
-        model = provider.build(setup)
+        built = make(setup)
     except CouncilError:
         raise
     except Exception as error:  # a provider is foreign code: what it raises must still be told as a setting to mend
@@ -155,12 +175,12 @@ def build(provider: Provider, setup: Setup) -> Model:
             f"the provider {setup.provider!r} failed to build {setup.name} ({type(error).__name__}).",
             fix="this is a defect of the provider: update it, or choose another model",
         ) from error
-    if not callable(getattr(model, "generate", None)):
+    if not callable(getattr(built, method, None)):
         raise ConfigError(
-            f"the provider {setup.provider!r} gave no model ({type(model).__name__}).",
+            f"the provider {setup.provider!r} gave no {kind} ({type(built).__name__}).",
             fix="this is a defect of the provider: update it, or choose another model",
         )
-    return model
+    return built
 
 
 def _load(point: EntryPoint) -> Provider:

@@ -1,14 +1,14 @@
 """`RetryingModel`: another attempt where one can help, with the provider's own waiting time, and never without a bound.
 
-Wraps any `Model`. Does not decide what happens to a run whose model stays away: the last error leaves as it came, with
-its `retry_after_s`, and the engine parks the run.
+Wraps any `Model`; `Retries` is the same for any other call. Does not decide what happens to a run whose model stays
+away: the last error leaves as it came, with its `retry_after_s`, and the engine parks the run.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Unpack
+from typing import TypeVar, Unpack
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
@@ -16,6 +16,7 @@ from council.errors import ModelError
 from council.llm.base import Asked, Message, Model, ModelAround, OnText, Reply, Restartable, restart
 
 OnRetry = Callable[[ModelError, int, float], None]
+T = TypeVar("T")
 
 
 class RetryingModel(ModelAround):
@@ -41,14 +42,8 @@ class RetryingModel(ModelAround):
         on_retry: OnRetry | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        if attempts < 1:
-            raise ValueError(f"attempts must be at least 1, not {attempts}")
         super().__init__(inner)
-        self._attempts = attempts
-        self._max_wait_s = max_wait_s
-        self._initial_wait_s = initial_wait_s
-        self._on_retry = on_retry
-        self._sleep = sleep
+        self._retries = Retries(attempts, max_wait_s, initial_wait_s, on_retry, sleep)
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
         """As `Model.generate`; raises the last attempt's ModelError."""
@@ -61,23 +56,44 @@ class RetryingModel(ModelAround):
             restart(on_text)
             return await self._inner.generate(messages, **asked)
 
-        def worth_another(exc: BaseException) -> bool:
-            return self._can_help(exc) and not (shown is not None and shown.begun)
+        return await self._retries(attempt, lambda: not (shown is not None and shown.begun))
 
+
+class Retries:
+    """How often a call is made again, and after how long a wait."""
+
+    def __init__(
+        self,
+        attempts: int,
+        max_wait_s: float,
+        initial_wait_s: float,
+        on_retry: OnRetry | None,
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        if attempts < 1:
+            raise ValueError(f"attempts must be at least 1, not {attempts}")
+        self._attempts = attempts
+        self._max_wait_s = max_wait_s
+        self._initial_wait_s = initial_wait_s
+        self._on_retry = on_retry
+        self._sleep = sleep
+
+    async def __call__(self, attempt: Callable[[], Awaitable[T]], may_repeat: Callable[[], bool] = lambda: True) -> T:
+        """What `attempt` gives in the end. Raises its last ModelError."""
         try:
             return await attempt()  # nearly always enough, and the machinery below costs as much as a turn's record
         except ModelError as error:
-            if not worth_another(error):
+            if not (self._can_help(error) and may_repeat()):
                 raise
             first = [error]
 
-        async def again() -> Reply:
+        async def again() -> T:
             if first:
                 raise first.pop()
             return await attempt()
 
         retrying = AsyncRetrying(
-            retry=retry_if_exception(worth_another),
+            retry=retry_if_exception(lambda exc: self._can_help(exc) and may_repeat()),
             stop=stop_after_attempt(self._attempts),
             wait=self._wait_s,
             before_sleep=self._tell,

@@ -15,7 +15,14 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from council.settings.spelling import DEFAULT_MODEL, PROVIDER_NAME, model_chain, model_spelling
+from council.settings.spelling import (
+    DEFAULT_EMBEDDING_MODEL,
+    DEFAULT_MODEL,
+    PROVIDER_NAME,
+    WITHOUT_EMBEDDINGS,
+    model_chain,
+    model_spelling,
+)
 
 _DAY_S = 86_400
 _MIB = 1_048_576
@@ -146,6 +153,19 @@ class Settings(BaseSettings):
         description="Models of single agents, by role: one, or a list of which each stands in for the one before it.",
         examples=[{"AUDITOR": ["gemini:gemini-2.5-pro", "gemini:gemini-2.5-flash"]}],
         json_schema_extra={"allowed": "a table with a model or a list of models per role"},
+    )
+    embedding_model: str | None = Field(
+        default=None,
+        description="With it QUERY_CORTEX finds passages by their meaning, too: they are sent to this model's server.",
+        examples=["gemini:gemini-embedding-001"],
+        json_schema_extra={"allowed": "<provider>:<model id> of Gemini or an OpenAI-compatible server"},
+    )
+    embedding_dimensions: int | None = Field(
+        default=None,
+        ge=8,
+        le=4096,
+        description="Length of its vectors, where the model can be asked for one; 768 with Gemini, else its own when unset.",
+        examples=[768],
     )
     gemini_api_version: str | None = Field(
         default=None,
@@ -335,6 +355,15 @@ class Settings(BaseSettings):
     @classmethod
     def _check_model(cls, value: str) -> str:
         return model_spelling(value)
+
+    @field_validator("embedding_model")
+    @classmethod
+    def _check_embedding_model(cls, value: str | None) -> str | None:
+        if value is None or value == "gemini":
+            return DEFAULT_EMBEDDING_MODEL if value else None
+        if model_spelling(value).partition(":")[0] in WITHOUT_EMBEDDINGS:
+            raise ValueError("it has no embeddings")
+        return value.strip()
 
     @field_validator("fallback_models", "agent_models", mode="before")
     @classmethod

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 
 DEFAULT_MODEL = "gemini:gemini-2.5-flash"
+DEFAULT_EMBEDDING_MODEL = "gemini:gemini-embedding-001"
+WITHOUT_EMBEDDINGS = ("offline", "scripted", "cassette", "kairos")
 PROVIDER_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 # Which of the known providers mean a model when none is named.
 _ALONE = {"gemini": DEFAULT_MODEL, "offline": "offline", "kairos": "kairos"}

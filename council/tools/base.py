@@ -8,23 +8,34 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from council.llm.base import Source
+from council.llm.base import Source, Usage
+from council.llm.embeddings import Embedder
 
 Effect = Literal["read", "write", "danger"]
 
 
 class ToolContext(msgspec.Struct, frozen=True):
-    """On whose behalf a tool runs. `saw_outside` is the taint of the Rule of Two: the turn has seen outside text."""
+    """On whose behalf a tool runs. `saw_outside` is the taint of the Rule of Two: the turn has seen outside text.
+    `embedder` is the run's own, which its budget pays for."""
 
     role: str = ""
     run_id: str = ""
     lane: str = "main"
     round: int = 0
     saw_outside: bool = False
+    embedder: Embedder | None = None
+
+
+class EmbeddingCall(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A call to an embedding model. `usage` None: the provider did not count."""
+
+    model: str
+    usage: Usage | None = None
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """What a tool found. With `ok` false, `error_code` is a machine word, `error` one line for the agent."""
+    """What a tool found. With `ok` false, `error_code` is a machine word, `error` one line for the agent. `embeddings` are
+    the model calls that it made itself."""
 
     ok: bool
     title: str
@@ -32,6 +43,7 @@ class ToolResult(msgspec.Struct, frozen=True):
     sources: tuple[Source, ...] = ()
     error_code: str = ""
     error: str = ""
+    embeddings: tuple[EmbeddingCall, ...] = ()
 
 
 class RunTool(Protocol):

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from operator import mul
 from typing import Any, Literal
 
-from council.app import build_model, model_price, provider_of
+from council.agents.manifest import load_personas
+from council.app import build_embedding_model, build_model, model_price, provider_of, seeds_folder
 from council.budgets import Price
 from council.errors import ConfigError, CouncilError, ModelError
 from council.ids import Clock
@@ -19,6 +21,7 @@ from council.llm.base import Message, Model, Reply, ToolSpec, Usage
 from council.llm.providers import BUILT_IN, ListedModel, Provider, Setup, installed_providers
 from council.settings import Home, ProviderKeys, Settings
 
+_MEANINGS = ("Where do we keep the car?", "Which garage is the automobile in?", "The soup is too salty.")
 LOCAL_TIMEOUT_S = 2.0  # a server on this machine answers at once, or is not there
 _TRIAL_TOKENS = 256  # a thinking model needs some before its first word
 _SCHEMA = {"type": "object", "properties": {"ready": {"type": "boolean"}}, "required": ["ready"]}
@@ -78,8 +81,24 @@ class Listing:
 
 
 @dataclass(frozen=True)
+class Used:
+    """A model that something names beside the one in use: `by` whom it is asked and `source` where that is said. `error` and
+    `fix` say why it cannot be had."""
+
+    name: str
+    by: str
+    source: str
+    price: Price | None = None
+    error: str = ""
+    fix: str = ""
+
+
+@dataclass(frozen=True)
 class Overview:
+    """`also`: all other models that settings and personas name, in the order in which they come to speak."""
+
     chosen: Chosen
+    also: tuple[Used, ...]
     providers: tuple[Known, ...]
     ollama: Listing
 
@@ -116,6 +135,7 @@ async def overview(home: Home, settings: Settings, keys: ProviderKeys, *, source
     names = [*BUILT_IN, *sorted({*own, *installed_providers()})]
     return Overview(
         await _chosen(home, settings, keys, source),
+        tuple([await _used(home, settings, keys, *each) for each in named_models(home, settings)]),
         tuple(_known(home, settings, keys, name) for name in names),
         await listing(home, settings, keys, "ollama", timeout_s=LOCAL_TIMEOUT_S),
     )
@@ -142,6 +162,39 @@ async def _chosen(home: Home, settings: Settings, keys: ProviderKeys, source: st
         return Chosen(settings.model, source, error=error.message, fix=error.fix)
     try:
         return Chosen(model.name, source, model.context_tokens, model_price(settings, model.name))
+    finally:
+        await model.aclose()
+
+
+def named_models(home: Home, settings: Settings) -> list[tuple[str, str, str]]:
+    """The models beside the one in use, each with whom it is asked by and where that is said: those of single agents,
+    stand-ins, and what embeds. Raises PersonaError for a persona that cannot be read."""
+    found: list[tuple[str, str, str]] = []
+    for role, chain in settings.agent_models.items():
+        found += [(name, _in_chain(role, chain, at), "agent_models") for at, name in enumerate(chain)]
+    for manifest in load_personas(home.personas, seeds_folder(home, settings)).values():
+        place = "its persona"
+        if manifest.model and manifest.role in settings.agent_models:
+            place = "its persona; agent_models says otherwise, and counts"
+        found += [(name, _in_chain(manifest.role, manifest.model, at), place) for at, name in enumerate(manifest.model)]
+    found += [(name, "any agent, as a stand-in", "fallback_models") for name in settings.fallback_models]
+    if settings.embedding_model is not None:
+        found.append((settings.embedding_model, "QUERY_CORTEX", "embedding_model"))
+    return found
+
+
+def _in_chain(role: str, chain: Sequence[str], at: int) -> str:
+    return role if at == 0 else f"{role}, in place of {chain[at - 1]}"
+
+
+async def _used(home: Home, settings: Settings, keys: ProviderKeys, name: str, by: str, source: str) -> Used:
+    try:
+        embeds = source == "embedding_model"
+        model = (build_embedding_model if embeds else build_model)(home, settings, keys, name)
+    except CouncilError as error:
+        return Used(name, by, source, error=error.message, fix=error.fix)
+    try:
+        return Used(model.name, by, source, model_price(settings, model.name))
     finally:
         await model.aclose()
 
@@ -182,6 +235,46 @@ async def trial(
     served = await provider.served_tokens(setup) if provider.served_tokens is not None else None
     price = model_price(settings, model.name)
     return Trial(model.name, latency_s, words, usage, model.context_tokens, served, price, tried)
+
+
+@dataclass(frozen=True)
+class EmbeddingTrial:
+    """An embedding model that answered. `related` and `unrelated`: how near two texts of one meaning are, and two of
+    different ones, from -1 to 1."""
+
+    model: str
+    latency_s: float
+    dimensions: int
+    usage: Usage | None
+    price: Price | None
+    related: float
+    unrelated: float
+
+    @property
+    def tells_apart(self) -> bool:
+        return self.related > self.unrelated
+
+
+async def embedding_trial(
+    home: Home, settings: Settings, keys: ProviderKeys, name: str, clock: Clock
+) -> EmbeddingTrial:
+    """One call with three short texts. Raises ConfigError and ModelError as `trial`."""
+    embedder = build_embedding_model(home, settings, keys, name)
+    try:
+        began_s = clock.monotonic_s()
+        embedded = await embedder.embed(_MEANINGS)
+        latency_s = clock.monotonic_s() - began_s
+    finally:
+        await embedder.aclose()
+    one, same, other = embedded.vectors
+    price = model_price(settings, embedder.name)
+    return EmbeddingTrial(
+        embedder.name, latency_s, len(one), embedded.usage, price, _nearness(one, same), _nearness(one, other)
+    )
+
+
+def _nearness(one: Sequence[float], other: Sequence[float]) -> float:
+    return round(float(sum(map(mul, one, other))), 3)
 
 
 async def _first_words(model: Model) -> tuple[str, Usage | None]:

@@ -258,3 +258,19 @@ def test_the_closing_call_is_kept_room_for_however_long_the_rounds_become(tmp_pa
         assert once(home) == 7
         assert "The rounds ended early" in page(home)
         assert "## Decision" in page(home)
+
+
+def test_an_offline_run_is_charged_no_tokens_and_one_that_nobody_counted_all_that_it_reserved(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    drop_command(home, command(rounds=1))
+    assert run_cli("run", "--once", "--model", "offline", cwd=home, env=env).returncode == 0
+    charged = json.loads(run_cli("explain", "last", "--json", cwd=home, env=env).stdout)["charged"]
+    assert (charged["calls"] > 0, charged["tokens"], charged["cost_usd"]) == (True, 0, 0.0)
+    assert "charged to the budget" not in run_cli("explain", "last", cwd=home, env=env).stdout
+    fake.reply = lambda request: text("words", counted=False)
+    drop_command(home, command(rounds=1))
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    charged = json.loads(run_cli("explain", "last", "--json", cwd=home, env=env).stdout)["charged"]
+    assert charged["tokens"] >= 8192 * charged["calls"]
+    assert charged["cost_usd"] > 0

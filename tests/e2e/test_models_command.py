@@ -169,3 +169,49 @@ def test_a_model_without_its_key_or_its_provider_is_a_setting_to_mend(home: Path
         done = models(home, "test", model)
         assert done.returncode == 3
         assert said in done.stderr
+
+
+# --- all that is named ------------------------------------------------------------------------------------------------
+
+
+def test_the_list_tells_every_model_that_is_named_and_who_asks_it(home: Path, server: FakeOpenAI) -> None:
+    with (home / "council.toml").open("a") as settings:
+        settings.write('fallback_models = ["openai:gpt-4o-mini", "gemini:gemini-2.5-flash-lite"]\n')
+        settings.write('embedding_model = "openai:text-embedding-3-small"\n')
+        settings.write('agent_models = { AUDITOR = ["openai:gpt-4o", "ollama:qwen3"] }\n')
+    persona = home / "personas" / "strategist.md"
+    persona.write_text(persona.read_text().replace("role: STRATEGIST\n", "role: STRATEGIST\nmodel: kairos:reasoning\n"))
+    env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url, "HF_TOKEN": KEY, "OLLAMA_HOST": "127.0.0.1:9"}
+    content = answered(home, "list", **env)
+    assert [(used["name"], used["by"], used["source"], used["error"] != "") for used in content["also"]] == [
+        ("openai:gpt-4o", "AUDITOR", "agent_models", False),
+        ("ollama:qwen3", "AUDITOR, in place of openai:gpt-4o", "agent_models", False),
+        ("kairos:deepseek-ai/DeepSeek-R1", "STRATEGIST", "its persona", False),
+        ("openai:gpt-4o-mini", "any agent, as a stand-in", "fallback_models", False),
+        ("gemini:gemini-2.5-flash-lite", "any agent, as a stand-in", "fallback_models", True),
+        ("openai:text-embedding-3-small", "QUERY_CORTEX", "embedding_model", False),
+    ]
+    assert content["also"][3]["price"]["input"] == 0.15
+    shown = models(home, "list", **env).stdout
+    assert "ollama:qwen3" in shown
+    assert "GEMINI_API_KEY is not set" in shown
+    assert [line.split()[0] for line in shown.splitlines() if line.endswith("0.02 in, 0 out")] == [
+        "openai:text-embedding-3-small"
+    ]
+
+
+def test_the_embedding_model_is_tried_with_the_model_in_use_and_by_its_own_name(home: Path, server: FakeOpenAI) -> None:
+    env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url, "COUNCIL_MODEL": "openai:gpt-4o-mini"}
+    env["COUNCIL_EMBEDDING_MODEL"] = "openai:text-embedding-3-small"
+    content = answered(home, "test", "--quick", **env)
+    embedding = content["embedding"]
+    assert (content["model"], embedding["model"]) == ("openai:gpt-4o-mini", "openai:text-embedding-3-small")
+    assert (embedding["answers"], embedding["dimensions"], embedding["usage"]["input_tokens"]) == (True, 8, 5)
+    assert embedding["related"] > 0.9 > 0.2 > embedding["unrelated"]
+    shown = models(home, "test", "openai:text-embedding-3-small", **env).stdout
+    assert "tells apart   yes" in shown
+    assert len(server.requests) == 1
+    server.embed_reply = lambda request: error(404, "The model does not exist", code="model_not_found")
+    failed = models(home, "test", "--quick", **env)
+    assert (failed.returncode, "error (model_not_found)" in failed.stderr) == (1, True)
+    assert "ready (20 + 3 tokens)" in failed.stdout

@@ -246,3 +246,19 @@ def test_a_server_that_sells_nothing_we_know_has_no_price_until_it_is_given_one(
         assert Prices({}).of(model) is None
     free = Price(Decimal(0), Decimal(0))
     assert Prices({"ollama": free}).of("ollama:qwen2.5:7b") == free
+
+
+FREE = Price(Decimal(0), Decimal(0))
+
+
+@pytest.mark.parametrize(
+    ("price", "charged"), [(FREE, 0), (PRICE, 200), (None, 200)], ids=["free", "priced", "unknown"]
+)
+def test_a_call_that_nobody_counted_is_charged_in_full_unless_it_costs_nothing(
+    tmp_path: Path, price: Price | None, charged: int
+) -> None:
+    limits = budget(tmp_path, price=price)
+    limits.settle("m", limits.reserve("m", 100, 100, closing=False), None)
+    assert limits.command_log.totals().tokens == charged
+    assert limits.day_log().totals().tokens == charged
+    assert (limits.command_log.totals().calls, limits.command_log.under_way) == (1, 0)

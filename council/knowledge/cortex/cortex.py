@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from council.errors import StorageFailed
 from council.knowledge.cortex.selection import ArchivedMemory, HomeFiles
-from council.knowledge.cortex.shelf import Hit, Refresh, Shelf, Status
+from council.knowledge.cortex.shelf import Hit, Refresh, Shelf, Status, Unembedded
 from council.knowledge.cortex.tantivy_index import IndexBroken
+from council.knowledge.cortex.vectors import Key, Meaning
 from council.safety.untrusted import clean
 from council.storage.paths import ConfinedRoot, PathRules
 
@@ -64,9 +66,11 @@ class Cortex:
         limit: int = DEFAULT_LIMIT,
         group: str = "",
         patience_s: float = 0.0,
+        meaning: Meaning | None = None,
     ) -> Answer:
-        """The passages that fit best, after the index followed every change on disk. `group` narrows memory to a
-        `lane` or a `lane/role`. No text is special in `question`. Raises StorageFailed.
+        """The passages that fit best, after the index followed every change on disk: by their words, and with `meaning` by their
+        vectors, too, as far as they have one. `group` narrows memory to a `lane` or a `lane/role`. No text is special in
+        `question`. Raises StorageFailed.
 
         While another process writes the index, waits `patience_s`, then answers from what is there and says so.
         """
@@ -85,7 +89,7 @@ class Cortex:
                 notes += refreshed.notes
                 upkeep += refreshed.upkeep
                 try:
-                    hits, stale = shelf.search(question, limit, group)
+                    hits, stale = shelf.search(question, limit, group, meaning)
                 except IndexBroken as error:
                     if attempt == _ATTEMPTS:
                         raise StorageFailed(
@@ -99,6 +103,23 @@ class Cortex:
         if stale:
             notes.append(f"passages of {len(stale)} files that change just now are left out")
         return Answer(tuple(hits), tuple(dict.fromkeys(notes)), tuple(dict.fromkeys(upkeep)))
+
+    def unembedded(self, model: str, scope: Scope = "files", *, patience_s: float = 0.0) -> Unembedded:
+        """What has to be embedded before a question can be asked by its meaning, after the index followed every change.
+        Raises StorageFailed."""
+        with self._guard:
+            self._shelves[scope].refresh(patience_s=patience_s)
+            return self._shelves[scope].unembedded(model)
+
+    def keep_vectors(self, model: str, found: Mapping[Key, Any], scope: Scope, *, patience_s: float = 0.0) -> None:
+        """Raises DimensionsChanged, DaemonRunning while another process writes, StorageFailed."""
+        with self._guard:
+            self._shelves[scope].keep_vectors(model, found, patience_s)
+
+    def vector_of_question(self, model: str, question: str, scope: Scope = "files") -> Any | None:
+        """The vector of a question that was asked before, where it is kept. Raises StorageFailed."""
+        with self._guard:
+            return self._shelves[scope].vector_of_question(model, question)
 
     def refresh(self, scope: Scope = "files", *, rebuild: bool = False, patience_s: float = 0.0) -> Refresh:
         """Brings one index up to date. Raises DaemonRunning while another process writes, StorageFailed."""

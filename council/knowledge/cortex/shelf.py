@@ -10,18 +10,23 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from heapq import nsmallest
+from operator import mul
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from council.errors import DaemonRunning, PathRefused, StorageFailed
 from council.ids import SystemClock, sha256_hex, timestamp
 from council.knowledge.cortex import catalog as catalogs
 from council.knowledge.cortex.catalog import Catalog, CatalogDamaged, Entry, Stamp
 from council.knowledge.cortex.chunks import Chunk, cut, is_artifact, is_unfinished_artifact
+from council.knowledge.cortex.fusion import fused
 from council.knowledge.cortex.quotation import quote
 from council.knowledge.cortex.selection import MAX_ENTRIES, Listing, Selection
 from council.knowledge.cortex.tantivy_index import Batch, Found, IndexBroken, TantivyIndex, checksums
+from council.knowledge.cortex.vectors import MAX_PASSAGES, Key, Meaning, Vectors
 from council.knowledge.library import as_text
 from council.storage.files import FileLock, as_storage_failed, sweep_temporaries
 from council.storage.paths import ConfinedRoot
@@ -76,6 +81,24 @@ class Status:
     notes: tuple[str, ...] = ()
 
 
+class Place(NamedTuple):
+    """Where a passage begins."""
+
+    path: str
+    first_line: int
+
+
+Keys = tuple[tuple[int, Key], ...]  # of the passages of a file: the first line of each, and its vector's key
+
+
+@dataclass(frozen=True)
+class Unembedded:
+    """Texts without a vector, and how many passages are beyond those that are looked at by meaning."""
+
+    texts: Mapping[Key, str]
+    left_out: int = 0
+
+
 @dataclass
 class _Differences:
     added: list[str] = field(default_factory=list)
@@ -115,6 +138,8 @@ class Shelf:
         self._loaded: tuple[int, int, int] | None = None  # which catalog file `_catalog` is
         self._checked: tuple[int, int, int] | None = None  # which catalog file the index's files were compared with
         self._index: TantivyIndex | None = None
+        self._vectors = Vectors(folder / "vectors")
+        self._keys: dict[str, tuple[str, Keys]] = {}  # by path, beside the SHA-256 of the file that they were made of
 
     # ── keeping up ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -159,6 +184,8 @@ class Shelf:
                 self._wipe()
             try:
                 applied = self._apply(listing, distrusted)
+                if reason:
+                    self._forget_vectors()
                 return replace(applied, notes=(*upkeep, *_incomplete(listing)), upkeep=tuple(upkeep))
             except IndexBroken as error:
                 reason, broken = "the engine could not use it", error
@@ -241,24 +268,110 @@ class Shelf:
             return "more than half of it was out of date"
         return ""
 
+    # ── meanings ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def unembedded(self, model: str) -> Unembedded:
+        """The passages that have no vector of that model yet; those that are gone lose theirs. Raises StorageFailed."""
+        self._load()
+        keys, left_out = self._keys_of_all()
+        wanted = {key for places in keys.values() for _, key in places}
+        known = self._vectors.of(model)
+        texts: dict[Key, str] = {}
+        reads = _Reads(self._root, self._max_file_bytes)
+        for path, places in keys.items():
+            if all(key in known for _, key in places):
+                continue
+            chunks = self._chunks_of(path, reads)
+            texts |= {key: meant(chunk) for chunk in chunks if (key := Key.of(meant(chunk))) in wanted - known.keys()}
+        return Unembedded(texts, left_out)
+
+    def keep_vectors(self, model: str, found: Mapping[Key, Any], patience_s: float) -> None:
+        """Raises DimensionsChanged, DaemonRunning while another process writes, StorageFailed."""
+        self._make_folder()
+        lock = self._take_lock(patience_s)
+        try:
+            self._vectors.add(model, found)
+            keys, _ = self._keys_of_all()
+            self._vectors.retain({key for places in keys.values() for _, key in places})
+        finally:
+            lock.release()
+
+    def vector_of_question(self, model: str, question: str) -> Any | None:
+        """The one that is kept, if it is. Raises StorageFailed."""
+        return self._vectors.of(model).get(Key.of(question, question=True))
+
+    def _forget_vectors(self) -> None:
+        """After the index was built anew: of what is not in it nothing stays, nor what somebody asked."""
+        self._vectors.forget_questions()
+        if self._vectors.is_empty:
+            return
+        keys, _ = self._keys_of_all()
+        self._vectors.retain({key for places in keys.values() for _, key in places})
+
+    def _keys_of_all(self) -> tuple[dict[str, Keys], int]:
+        """Of the passages that are looked at by their meaning, and how many are left out: the council's own pages first."""
+        files = self._catalog.files if self._catalog else {}
+        found: dict[str, Keys] = {}
+        count = left_out = 0
+        reads = _Reads(self._root, self._max_file_bytes)
+        for path in sorted(files, key=lambda path: (files[path].artifact, path)):
+            entry = files[path]
+            if not entry.chunks or not self._selection.permits(path):
+                continue
+            if count + entry.chunks > MAX_PASSAGES:
+                left_out += entry.chunks
+                continue
+            count += entry.chunks
+            if self._keys.get(path, ("", ()))[0] != entry.sha256:
+                chunks = self._chunks_of(path, reads)
+                self._keys[path] = (entry.sha256, tuple((each.first_line, Key.of(meant(each))) for each in chunks))
+            found[path] = self._keys[path][1]
+        self._keys = {path: self._keys[path] for path in found}
+        return found, left_out
+
+    def _chunks_of(self, path: str, reads: _Reads) -> list[Chunk]:
+        """None of them where the file is not the one that was indexed: the next refresh sees to it."""
+        assert self._catalog is not None
+        return list(_chunks_now(path, self._catalog.files[path], reads).values())
+
+    def _by_meaning(self, meaning: Meaning, group: str, limit: int) -> list[Place]:
+        """The nearest passages, best first."""
+        assert self._catalog is not None
+        known = self._vectors.of(meaning.model)
+        found: list[tuple[float, str, int]] = []
+        for path, places in self._keys_of_all()[0].items():
+            if group and group not in self._selection.groups(path):
+                continue
+            factor = _ARTIFACT_FACTOR if self._catalog.files[path].artifact else 1.0
+            for first_line, key in places:
+                vector = known.get(key)
+                if vector is not None and len(vector) == len(meaning.vector):
+                    found.append((-factor * sum(map(mul, vector, meaning.vector)), path, first_line))
+        return [Place(path, first_line) for _, path, first_line in nsmallest(limit, found)]
+
     # ── answering ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def search(self, question: str, limit: int, group: str = "") -> tuple[list[Hit], set[str]]:
-        """The best passages as the files are now, and the paths of files that are not what was indexed. Raises
-        IndexBroken."""
+    def search(
+        self, question: str, limit: int, group: str = "", meaning: Meaning | None = None
+    ) -> tuple[list[Hit], set[str]]:
+        """The best passages as the files are now, by their words and, with `meaning`, by what they mean, too; and the paths
+        of files that are not what was indexed. Raises IndexBroken."""
         self._load()
         if self._catalog is None:
             return [], set()
         index = self._open()
         terms = index.question_terms(question)
-        if not terms:
+        if not terms and meaning is None:
             return [], set()
         weights = index.weights(terms)
         hits: list[Hit] = []
         stale: set[str] = set()
         chunks: dict[str, dict[int, Chunk]] = {}
         reads = _Reads(self._root, self._max_file_bytes)
-        for score, found in self._ranked(index.search(terms, group=group, limit=limit * _CANDIDATES)):
+        ranked = self._ranked(index.search(terms, group=group, limit=limit * _CANDIDATES)) if terms else []
+        if meaning is not None:
+            ranked = _fused(ranked, self._by_meaning(meaning, group, limit * _CANDIDATES))
+        for score, found in ranked:
             entry = self._catalog.files[found.path]
             if found.path not in chunks:
                 chunks[found.path] = _chunks_now(found.path, entry, reads)
@@ -274,7 +387,7 @@ class Shelf:
                     quoted.last_line,
                     chunk.heading,
                     quoted.text,
-                    round(score, 3),
+                    round(score, 3 if meaning is None else 5),
                     entry.sha256,
                     entry.artifact,
                 )
@@ -288,13 +401,14 @@ class Shelf:
         self._checked = None
         self._index = None
 
-    def _ranked(self, found: list[Found]) -> list[tuple[float, Found]]:
+    def _ranked(self, found: list[Found]) -> list[tuple[float, Place]]:
         assert self._catalog is not None
         ranked = []
         for one in found:
             entry = self._catalog.files.get(one.path)
             if entry is not None and self._selection.permits(one.path):
-                ranked.append((one.score * (_ARTIFACT_FACTOR if entry.artifact else 1.0), one))
+                factor = _ARTIFACT_FACTOR if entry.artifact else 1.0
+                ranked.append((one.score * factor, Place(one.path, one.first_line)))
         return sorted(ranked, key=lambda pair: (-pair[0], pair[1].path, pair[1].first_line))
 
     def _open(self) -> TantivyIndex:
@@ -394,6 +508,16 @@ def _chunks_now(path: str, entry: Entry, reads: _Reads) -> dict[int, Chunk]:
     except PathRefused:
         return {}
     return {chunk.first_line: chunk for chunk in cut(path, text)} if sha256 == entry.sha256 else {}
+
+
+def meant(chunk: Chunk) -> str:
+    """What of a passage is embedded: its own words below what stands above them."""
+    return f"{chunk.heading}\n{chunk.text}" if chunk.heading else chunk.text
+
+
+def _fused(by_words: list[tuple[float, Place]], by_meaning: list[Place]) -> list[tuple[float, Place]]:
+    scores = fused([[place for _, place in by_words], by_meaning])
+    return sorted(((score, place) for place, score in scores.items()), key=lambda pair: (-pair[0], pair[1]))
 
 
 def _let_the_clock_tick(stamps: list[Stamp]) -> None:

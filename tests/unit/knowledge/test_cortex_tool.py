@@ -10,6 +10,7 @@ import pytest
 
 from council.errors import StorageFailed
 from council.knowledge.cortex.cortex import Answer, Cortex
+from council.knowledge.cortex.meaning import Search
 from council.knowledge.tools import query_cortex, split_question
 from council.storage.paths import ALWAYS_DENIED, ConfinedRoot, PathRules
 from council.tools.base import ToolContext, ToolResult
@@ -31,7 +32,7 @@ def cortex(tmp_path: Path) -> Cortex:
 
 async def ask(cortex: Cortex, spelled: str, context: ToolContext | None = None) -> ToolResult:
     [request] = parse(f"[ORCHESTRATOR_REQUEST: {spelled}]")
-    return await ToolRegistry([query_cortex(cortex)]).call(request, allowed=["QUERY_CORTEX"], context=context)
+    return await ToolRegistry([query_cortex(Search(cortex))]).call(request, allowed=["QUERY_CORTEX"], context=context)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,198 @@
+"""The vectors of passages and of the last questions, in one file beside the index, by what was embedded and by what.
+
+A line of JSON names the embedding model; behind it stand records: the SHA-256 of a text, its vector in single precision,
+a checksum. Appended to, so that a vector that was paid for is not lost with those that were not yet; a torn or damaged
+record and all behind it count for nothing. The file is a copy: without it, everything is embedded again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import zlib
+from array import array
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from council.ids import sha256_hex
+from council.storage.files import as_storage_failed, read_limited, write_atomic
+
+MAX_PASSAGES = 5_000  # of one index; compared one by one, which takes a tenth of a second for each thousand
+MAX_QUESTIONS = 256  # kept so that the same question, asked again or after a crash, finds the same and costs nothing
+MAX_VECTORS_BYTES = 256 << 20  # MAX_PASSAGES of the longest vectors
+_FORMAT = 1
+_QUESTION = "question\n"
+
+
+class Head(msgspec.Struct, frozen=True):
+    """`model`: its name with the number of dimensions that was asked for. Another one's vectors mean nothing beside these."""
+
+    vectors: int
+    model: str
+    dimensions: int
+
+
+@dataclass(frozen=True)
+class Key:
+    """What a vector belongs to: the digest of a text, and whether it is a question."""
+
+    digest: bytes
+    question: bool = False
+
+    @classmethod
+    def of(cls, text: str, *, question: bool = False) -> Key:
+        return cls(bytes.fromhex(sha256_hex(f"{_QUESTION if question else ''}{text}")), question)
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """A question as a vector of length 1, by the model of that name."""
+
+    model: str
+    vector: Any
+
+
+class DimensionsChanged(Exception):
+    """The model gives vectors of another size than those that are kept."""
+
+
+class Vectors:
+    """The file, followed as other processes write it. Whoever writes holds the index's lock."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._head: Head | None = None
+        self._kept: dict[Key, Any] = {}
+        self._loaded: tuple[int, int, int] | None = None
+        self._whole_bytes = 0  # up to where the file is sound
+
+    def of(self, model: str) -> Mapping[Key, Any]:
+        """What is kept of that model's vectors. Raises StorageFailed."""
+        self._follow()
+        return self._kept if self._head is not None and self._head.model == model else {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Of any model's. Raises StorageFailed."""
+        self._follow()
+        return not self._kept
+
+    def add(self, model: str, found: Mapping[Key, Any]) -> None:
+        """Raises DimensionsChanged, after which the file is empty; StorageFailed."""
+        if not found:
+            return
+        self._follow()
+        dimensions = len(next(iter(found.values())))
+        if self._head is not None and self._head.model == model and self._head.dimensions != dimensions:
+            self.clear()
+            raise DimensionsChanged(f"vectors of {dimensions} dimensions")
+        if self._head is None or self._head.model != model:
+            self._write(Head(_FORMAT, model, dimensions), found)
+        elif self._whole_bytes != _size(self._path):  # a record was torn: what is behind it would never be read
+            self._write(self._head, {**self._kept, **found})
+        else:
+            self._append(found)
+
+    def retain(self, passages: Collection[Key]) -> None:
+        """Nothing stays but these passages and the last MAX_QUESTIONS questions; nothing at all where there is neither.
+        Raises StorageFailed."""
+        self._follow()
+        questions = [key for key in self._kept if key.question]
+        gone = [key for key in self._kept if not key.question and key not in passages]
+        gone += questions[: max(0, len(questions) - MAX_QUESTIONS)]
+        if gone:
+            self._rewrite_without(gone)
+
+    def forget_questions(self) -> None:
+        """They are words that somebody used. Raises StorageFailed."""
+        self._follow()
+        self._rewrite_without([key for key in self._kept if key.question])
+
+    def clear(self) -> None:
+        """Raises StorageFailed."""
+        with as_storage_failed(f"Cannot remove {self._path}"):
+            self._path.unlink(missing_ok=True)
+        self._head, self._kept, self._loaded, self._whole_bytes = None, {}, None, 0
+
+    # ── the file ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _follow(self) -> None:
+        with as_storage_failed(f"Cannot read {self._path}"):
+            identity = _identity(self._path)
+        if identity == self._loaded:
+            return
+        self._head, self._kept, self._whole_bytes, self._loaded = None, {}, 0, identity
+        if identity is not None:
+            with contextlib.suppress(FileNotFoundError):  # another process cleared it in this moment
+                self._read(read_limited(self._path, MAX_VECTORS_BYTES))
+
+    def _read(self, data: bytes) -> None:
+        line, _, _ = data.partition(b"\n")
+        try:
+            head = msgspec.json.decode(line, type=Head)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return  # written anew when something is added
+        if head.vectors != _FORMAT or head.dimensions < 1:
+            return
+        record = _record(head.dimensions)
+        at = len(line) + 1
+        while at + record.size <= len(data):
+            is_question, digest, values, checksum = record.unpack_from(data, at)
+            if zlib.crc32(data[at : at + record.size - 4]) != checksum:
+                break
+            vector = array("f")
+            vector.frombytes(values)
+            self._kept[Key(digest, bool(is_question))] = vector
+            at += record.size
+        self._head, self._whole_bytes = head, at
+
+    def _rewrite_without(self, gone: Collection[Key]) -> None:
+        left = {key: vector for key, vector in self._kept.items() if key not in set(gone)}
+        if self._head is None or not left:
+            self.clear()
+        elif gone:
+            self._write(self._head, left)
+
+    def _write(self, head: Head, found: Mapping[Key, Any]) -> None:
+        data = msgspec.json.encode(head) + b"\n" + _encoded(found)
+        write_atomic(self._path, data, sync=False)
+        self._head, self._kept, self._whole_bytes = head, dict(found), len(data)
+        self._loaded = _identity(self._path)
+
+    def _append(self, found: Mapping[Key, Any]) -> None:
+        data = _encoded(found)
+        with as_storage_failed(f"Cannot write {self._path}"), self._path.open("ab") as file:
+            file.write(data)
+        self._kept.update(found)
+        self._whole_bytes += len(data)
+        self._loaded = _identity(self._path)
+
+
+def _record(dimensions: int) -> struct.Struct:
+    return struct.Struct(f"<B32s{4 * dimensions}sI")
+
+
+def _encoded(found: Mapping[Key, Any]) -> bytes:
+    pieces = []
+    for key, vector in found.items():
+        body = bytes([key.question]) + key.digest + vector.tobytes()
+        pieces.append(body + struct.pack("<I", zlib.crc32(body)))
+    return b"".join(pieces)
+
+
+def _identity(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _size(path: Path) -> int:
+    identity = _identity(path)
+    return identity[2] if identity is not None else 0

@@ -1,0 +1,154 @@
+"""The second seam: `Embedder.embed(texts) -> Embedded`, texts as points that lie near each other when they mean the same.
+
+An embedder is named and resolved as a chat model is (`provider:id`, `council.llm.providers`), fails with the same
+`ModelError`s, and is wrapped by the same policies: `LimitedEmbedder` and `RetryingEmbedder` here, the budget's beside
+that of models. One call, one attempt; who asks keeps to `max_texts` and `max_text_bytes`. What is searched with it is no
+concern of this module (`council.knowledge.cortex.meaning`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from array import array
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from council.llm.base import Usage
+from council.llm.limits import Bucket
+from council.llm.retry import OnRetry, Retries
+
+MAX_DIMENSIONS = 8_192  # twice what any model gives; a vector of more is no answer to this question
+REQUEST_TIMEOUT_S = 30.0  # at most: a search waits for it, and without it there is still an answer by words
+
+Vector = array  # of single precision ("f"), of length 1
+Purpose = Literal["passage", "question"]
+
+
+class Embedded(msgspec.Struct, frozen=True):
+    """One vector a text, in their order, each of length 1. `usage` None: the provider did not count."""
+
+    vectors: tuple[Any, ...]
+    usage: Usage | None = None
+
+
+class Embedder(Protocol):
+    """A model of meanings. `name` is `provider:id`; `dimensions` what was asked for, None for the model's own.
+
+    `embed` takes at most `max_texts` texts, none empty and each of at most `max_text_bytes` bytes in UTF-8. `purpose`:
+    some models place a question where its answers lie. Raises ModelError, never a provider's own exception.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dimensions(self) -> int | None: ...
+
+    @property
+    def max_texts(self) -> int: ...
+
+    @property
+    def max_text_bytes(self) -> int: ...
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded: ...
+
+    async def aclose(self) -> None: ...
+
+
+class EmbedderAround:
+    """An embedder around another one, closed with it. Sub-classes say what `embed` adds."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self._inner = inner
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    @property
+    def dimensions(self) -> int | None:
+        return self._inner.dimensions
+
+    @property
+    def max_texts(self) -> int:
+        return self._inner.max_texts
+
+    @property
+    def max_text_bytes(self) -> int:
+        return self._inner.max_text_bytes
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class LimitedEmbedder(EmbedderAround):
+    """An Embedder whose calls go through its provider's bucket, beside those of chat models."""
+
+    def __init__(self, inner: Embedder, bucket: Bucket) -> None:
+        super().__init__(inner)
+        self._bucket = bucket
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
+        async with self._bucket.call():
+            return await self._inner.embed(texts, purpose=purpose)
+
+
+class RetryingEmbedder(EmbedderAround):
+    """`inner`, called again where that can help: as `RetryingModel`."""
+
+    def __init__(
+        self,
+        inner: Embedder,
+        *,
+        attempts: int = 3,
+        max_wait_s: float = 60,
+        initial_wait_s: float = 1.0,
+        on_retry: OnRetry | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        super().__init__(inner)
+        self._retries = Retries(attempts, max_wait_s, initial_wait_s, on_retry, sleep)
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
+        """Raises the last attempt's ModelError."""
+
+        async def attempt() -> Embedded:
+            return await self._inner.embed(texts, purpose=purpose)
+
+        return await self._retries(attempt)
+
+
+def cut_to(text: str, max_bytes: int) -> str:
+    """The beginning of a text that is not longer than so many bytes in UTF-8."""
+    data = text.encode("utf-8", "replace")
+    return text if len(data) <= max_bytes else data[:max_bytes].decode("utf-8", "ignore")
+
+
+def unit_vectors(rows: object, *, count: int, dimensions: int | None) -> tuple[Any, ...]:
+    """What a provider gave, as vectors of length 1. Raises ValueError saying what is wrong with it: not `count` of them, of
+    different or other lengths than `dimensions`, not of finite numbers, or of zeros alone."""
+    if not isinstance(rows, list | tuple):
+        raise ValueError("it holds no list of vectors")
+    if len(rows) != count:
+        raise ValueError(f"{len(rows)} vectors came for {count} texts")
+    vectors = tuple(_unit_vector(row) for row in rows)
+    lengths = {len(vector) for vector in vectors}
+    if len(lengths) > 1:
+        raise ValueError("its vectors have different numbers of dimensions")
+    if dimensions is not None and lengths - {dimensions}:
+        raise ValueError(f"its vectors have {lengths.pop()} dimensions, and {dimensions} were asked for")
+    return vectors
+
+
+def _unit_vector(row: object) -> Any:
+    if not isinstance(row, list | tuple) or not 0 < len(row) <= MAX_DIMENSIONS:
+        raise ValueError(f"a vector is no list of 1 to {MAX_DIMENSIONS} numbers")
+    if any(isinstance(value, bool) or not isinstance(value, int | float) for value in row):
+        raise ValueError("a vector holds something that is no number")
+    length = math.hypot(*row)
+    if not math.isfinite(length) or length == 0.0:
+        raise ValueError("a vector has no direction")
+    return array("f", [value / length for value in row])

@@ -1,0 +1,84 @@
+"""`OpenAIEmbedder`: any server that speaks OpenAI's `/embeddings`, behind the `Embedder` seam.
+
+The connection, its limits and its errors are those of `openai_compatible`; here is only what is asked and what comes
+back. Ollama, vLLM, llama.cpp and routers serve it as OpenAI does. Servers that do not know `dimensions` refuse it, and
+that is said: vectors of another size than the one that was set would not fit those that are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from council.llm.base import Usage
+from council.llm.embeddings import Embedded, Purpose, unit_vectors
+from council.llm.openai_answer import count_of
+from council.llm.openai_compatible import OpenAICompatibleModel, Server
+from council.redaction import Secret
+
+ENDPOINT = "/embeddings"
+
+
+class OpenAIEmbedder:
+    """An embedding model by its id at a server. `request_timeout_s` bounds a whole call."""
+
+    max_texts = 64  # servers take from 32 (some vLLM set-ups) to 2048; the answer to 64 stays below a few megabytes
+    max_text_bytes = 6_000  # OpenAI takes 8,191 tokens a text, and a token is at least a byte
+
+    def __init__(
+        self,
+        model_id: str,
+        *,
+        server: Server,
+        api_key: Secret | None = None,
+        dimensions: int | None = None,
+        request_timeout_s: float = 30,
+    ) -> None:
+        self._model_id = model_id
+        self._dimensions = dimensions
+        self._server = OpenAICompatibleModel(
+            model_id, server=server, api_key=api_key, request_timeout_s=request_timeout_s, endpoint=ENDPOINT
+        )
+
+    @property
+    def name(self) -> str:
+        return self._server.name
+
+    @property
+    def dimensions(self) -> int | None:
+        return self._dimensions
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
+        """One call, one attempt. Raises ModelError. `purpose` makes no difference to these models."""
+        body: dict[str, Any] = {"model": self._model_id, "input": list(texts)}
+        if self._dimensions is not None:
+            body["dimensions"] = self._dimensions
+        content = await self._server.ask(body)
+        try:
+            rows = _rows(content)
+            vectors = unit_vectors(rows, count=len(texts), dimensions=self._dimensions)
+        except (ValueError, OverflowError) as error:
+            raise self._server.malformed(str(error)) from None
+        return Embedded(vectors, _usage(content.get("usage")))
+
+    async def aclose(self) -> None:
+        """Closes the connections; a later call opens new ones."""
+        await self._server.aclose()
+
+
+def _rows(content: Any) -> list[Any]:
+    """The vectors in the order of the texts: each says which one it belongs to. Raises ValueError."""
+    data = content.get("data") if isinstance(content, dict) else None
+    if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
+        raise ValueError("it holds no list of vectors")
+    places = [item.get("index", at) for at, item in enumerate(data)]
+    if sorted(place for place in places if type(place) is int) != list(range(len(data))):
+        raise ValueError("its vectors are not numbered from 0")
+    placed = sorted(zip(places, data, strict=True), key=lambda pair: pair[0])
+    return [item.get("embedding") for _, item in placed]
+
+
+def _usage(counts: object) -> Usage | None:
+    """None where the server did not count: some send zeros."""
+    tokens = count_of(counts, "prompt_tokens") or count_of(counts, "total_tokens")
+    return Usage(input_tokens=tokens) if tokens else None
