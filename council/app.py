@@ -26,7 +26,15 @@ from council.budgets import (
     TimedModel,
 )
 from council.budgets import Limits as Budgeted
-from council.commands.models import BudgetConfig, ForgetCommand, MemoryCommand, RunCommand, canonical_hash, dump
+from council.commands.models import (
+    BudgetConfig,
+    DeliberateCommand,
+    ForgetCommand,
+    MemoryCommand,
+    RunCommand,
+    canonical_hash,
+    dump,
+)
 from council.deliberation.deliberate import Limits
 from council.deliberation.handler import CouncilSetup, DeliberateHandler, RunModels, admit_deliberation
 from council.deliberation.memory import MemoryHandler, admit_memory_change
@@ -169,7 +177,7 @@ def build_app(
         max_wait_s=settings.max_wait_s,
         max_attempts=settings.max_attempts,
         storage_retry_s=settings.storage_retry_s,
-        run_secret=_run_secret(cassette, environ),
+        run_secret=partial(_run_secret, cassette, environ),
     )
 
     def ask_again() -> None:
@@ -218,10 +226,10 @@ def build_telemetry(settings: Settings, keys: ProviderKeys, environ: Mapping[str
     return open_telemetry(asked, Redactor(keys.secrets()))
 
 
-def _run_secret(cassette: ReplayModel | None, environ: Mapping[str, str]) -> bytes | None:
-    """None: each run draws its own. What a cassette holds was asked in the words of one run."""
-    if cassette is not None:
-        return cassette.run_secret
+def _run_secret(cassette: ReplayModel | None, environ: Mapping[str, str], command: RunCommand) -> bytes | None:
+    """None: each run draws its own. What a cassette holds was asked in the words of the run that it was recorded from."""
+    if cassette is not None and isinstance(command, DeliberateCommand):
+        return cassette.run_secret_for(command.task_description)
     return bytes.fromhex(environ[TEST_RUN_SECRET]) if TEST_RUN_SECRET in environ else None
 
 
@@ -315,10 +323,10 @@ class Spending:
             self._prices[name] = model_price(self._settings, name)
         return self._prices[name]
 
-    def window_chars(self, chains: Iterable[tuple[str, ...]]) -> int:
+    def window_chars(self, chains: Iterable[tuple[str, ...]], run_secret: str) -> int:
         """How many characters the smallest context among these models holds, as far as is known now."""
         if self._cassette is not None:
-            return self._cassette.window_chars
+            return self._cassette.window_chars_of(run_secret)
         models = {spelling: self._pool.get(spelling) for chain in chains for spelling in chain}
         return min(self._calibration.chars(model.name, model.context_tokens) for model in models.values())
 

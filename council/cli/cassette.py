@@ -15,6 +15,7 @@ from council.errors import UsageError
 if TYPE_CHECKING:
     from council.cli.context import CliState
     from council.engine.journal import FileJournal
+    from council.engine.receipts import Receipt
     from council.reports.requests import AskedCall
     from council.reports.tape import Tape
     from council.settings import Home
@@ -22,39 +23,54 @@ if TYPE_CHECKING:
 
 def cassette(
     ctx: typer.Context,
-    run: Annotated[str, typer.Argument(help="A run's id, the beginning of one, or `last`.")] = "last",
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(help="Runs by their ids, the beginnings of them, or `last`.", show_default="last"),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The file; else <run>.cassette.jsonl in this folder.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Write all that an ended run asked its model, and what it answered, as a file that answers in its place."""
-    from council.cli.reports import journal_of
+    """Write all that ended runs asked their models, and what these answered, as a file that answers in their place."""
     from council.cli.runs import find_run, read_receipt
     from council.llm.cassette import SUFFIX
-    from council.redaction import Redactor
-    from council.reports.tape import record
+    from council.reports.tape import spliced
 
     cli = state(ctx)
     home = cli.home()
-    receipt = read_receipt(home, find_run(home, run))
-    path = output or Path(f"{receipt.run_id}{SUFFIX}")
+    receipts = {
+        receipt.run_id: receipt for run in runs or ["last"] if (receipt := read_receipt(home, find_run(home, run)))
+    }
+    path = output or Path(f"{next(iter(receipts))}{SUFFIX}")
     if path.exists():
         raise UsageError(f"{path} is there already.", fix="name another file, or remove it")
     if not path.parent.is_dir():
         raise UsageError(f"there is no folder {path.parent}.", fix="make it, or name another one")
-    journal = journal_of(home, receipt.run_id)
-    tape = record(journal, requests_asked(cli, journal), receipt.status, Redactor(cli.keys().secrets()))
+    tape = spliced([_tape_of(cli, receipt) for receipt in receipts.values()])
     _write(path, tape)
     if as_json:
-        told = {"run_id": receipt.run_id, "file": str(path), "model": tape.model, "calls": tape.calls}
+        told = {"run_id": next(iter(receipts)), "file": str(path), "model": tape.model, "calls": tape.calls}
+        told |= {"run_ids": list(receipts)} if len(receipts) > 1 else {}
         told |= {"unrendered": tape.unrendered, "forgotten": tape.forgotten, "redacted": tape.redacted}
         typer.echo(json.dumps(told, ensure_ascii=False))
         return
     calls = f"{tape.calls} call{'s' if tape.calls != 1 else ''}"
-    typer.echo(f"{path} holds the {calls} that run {receipt.run_id} made to {tape.model}.")
+    who = f"run {next(iter(receipts))}" if len(receipts) == 1 else f"{len(receipts)} runs"
+    typer.echo(f"{path} holds the {calls} that {who} made to {tape.model}.")
     for note in _notes(tape, path, home):
         typer.echo(f"note: {note}", err=True)
+
+
+def _tape_of(cli: CliState, receipt: Receipt) -> tuple[Tape, str]:
+    """A run's calls, and the words of its task."""
+    from council.cli.reports import journal_of
+    from council.redaction import Redactor
+    from council.reports.tape import record
+
+    journal = journal_of(cli.home(), receipt.run_id)
+    tape = record(journal, requests_asked(cli, journal), receipt.status, Redactor(cli.keys().secrets()))
+    return tape, str(journal.header.command.get("task_description", ""))
 
 
 def requests_asked(cli: CliState, journal: FileJournal) -> list[AskedCall]:

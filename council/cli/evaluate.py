@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from enum import StrEnum
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from council.cli.context import CliState, state
-from council.errors import EXIT_DEGRADED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, ConfigError, UsageError
+from council.errors import EXIT_DEGRADED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, ConfigError, CouncilError, UsageError
 
 if TYPE_CHECKING:
     from council.daemon.service import Service
@@ -49,6 +50,10 @@ def evaluate(
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens of the whole evaluation.")] = None,
     max_usd: Annotated[float | None, typer.Option(min=0.000001, help="US dollars of the whole evaluation.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the last evaluation of this folder.")] = False,
+    record: Annotated[
+        Path | None,
+        typer.Option(help="Write all that was asked and answered there, as a cassette that can be evaluated."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Also write the report there, as Markdown.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -76,17 +81,32 @@ def evaluate(
         max_usd,
         resume,
     )
-    report, redact = asyncio.run(_evaluated(cli, wanted))
+    if record is not None:
+        _require_new(record)
+    report, redact, not_recorded = asyncio.run(_evaluated(cli, wanted, record))
     _print(report, redact, out, as_json)
+    if not_recorded is not None:
+        raise not_recorded
     raise typer.Exit(_EXITS[report.stopped.why])
 
 
-async def _evaluated(cli: CliState, wanted: Wanted) -> tuple[Report, Callable[[str], str]]:
-    """The report, of what there is when it was interrupted, and what takes secrets out of it."""
+def _require_new(record: Path) -> None:
+    """Before anything is asked. Raises UsageError."""
+    if record.exists():
+        raise UsageError(f"{record} is there already.", fix="name another file, or remove it")
+    if not record.parent.is_dir():
+        raise UsageError(f"there is no folder {record.parent}.", fix="make it, or name another one")
+
+
+async def _evaluated(
+    cli: CliState, wanted: Wanted, record: Path | None
+) -> tuple[Report, Callable[[str], str], CouncilError | None]:
+    """The report, of what there is when it was interrupted; what takes secrets out of it; and why `record` is not there."""
     from council.cli.daemon import logging_to_file
     from council.daemon.service import Service
     from council.evaluation.session import open_session
     from council.logs import configure
+    from council.storage.files import write_atomic
 
     settings = cli.settings().settings
     session = open_session(cli.home(), settings, cli.keys(), cli.environ, wanted)
@@ -95,8 +115,19 @@ async def _evaluated(cli: CliState, wanted: Wanted) -> tuple[Report, Callable[[s
     app.events.subscribe(_tell)
     with logging_to_file(app):
         stopped = await _answered(session, Service(app, once=False))
+    not_recorded: CouncilError | None = None
+    try:
+        if record is not None:
+            write_atomic(record, await session.cassette(cli.keys(), cli.environ))
+            typer.echo(f"{record} answers in the model's place: {_spelled(record, session.home.root)}", err=True)
+    except CouncilError as error:  # told behind the report, which was paid for
+        not_recorded = error
     session.close()
-    return session.report(stopped), app.redactor.redact
+    return session.report(stopped), app.redactor.redact, not_recorded
+
+
+def _spelled(record: Path, home: Path) -> str:
+    return f"--model cassette:{os.path.relpath(record.resolve(), home)}"
 
 
 async def _answered(session: Session, service: Service) -> Stopped:

@@ -30,7 +30,7 @@ def stats(
         bool, typer.Option("--json", help="Print one JSON object; docs/explain.md has its keys.")
     ] = False,
 ) -> None:
-    """Sum up all runs: how they ended, tokens, cost, times, models, days."""
+    """Sum up all runs: how they ended, tokens, cost, times, models, days, and the newest agent by agent."""
     found = _stats(state(ctx).home(), moment(since, datetime.now(UTC)))
     if as_json:
         import msgspec
@@ -40,11 +40,12 @@ def stats(
     from council.cli.explain import coloured, columns
     from council.reports.stats_terminal import show
 
-    show(found, sys.stdout, columns=columns(), coloured=coloured(state(ctx)))
+    show(found, sys.stdout, columns=columns(), coloured=coloured(state(ctx)), plots=sys.stdout.isatty())
 
 
 def _stats(home: Home, since: str) -> Stats:
     from council.engine.ledger import Ledger
+    from council.reports.recent import recent
     from council.reports.stats import stats as sum_up
 
     path = home.runtime / "ledger.sqlite"
@@ -52,7 +53,9 @@ def _stats(home: Home, since: str) -> Stats:
         return sum_up([], since)
     ledger = Ledger(path, read_only=True)
     try:
-        return sum_up(ledger.since(since), since, is_outdated=ledger.is_outdated)
+        entries = list(ledger.since(since))
+        last_runs = recent(entries, home.runs)
+        return sum_up(entries, since, is_outdated=ledger.is_outdated, last_runs=last_runs)
     finally:
         ledger.close()
 

@@ -75,8 +75,8 @@ class Models(Protocol):
     def embedding(self) -> str:
         """The name of what tools search with; empty without."""
 
-    def window_chars(self, chains: Iterable[tuple[str, ...]]) -> int:
-        """How many characters the smallest context among them holds, as far as is known now."""
+    def window_chars(self, chains: Iterable[tuple[str, ...]], run_secret: str) -> int:
+        """How many characters the smallest context among them holds, as far as is known now to the run of this secret."""
 
     def models_for(self, run: Run, config: BudgetConfig, chair: str) -> RunModels:
         """A run's models, which ask its budget before each call; `chair` is the name of the closing call's."""
@@ -264,7 +264,7 @@ class Task:
             setup.tools,
             setup.limits,
             setup.seconds_to_midnight,
-            lambda: setup.models.window_chars(map(self._chain_of, self._start.members)),
+            lambda: setup.models.window_chars(map(self._chain_of, self._start.members), self._run.header.secret),
             setup.streams,
             setup.native_tools,
             run_models.embedder,

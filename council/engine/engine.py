@@ -110,9 +110,9 @@ class Engine:
         max_wait_s: float,
         max_attempts: int,
         storage_retry_s: float,
-        run_secret: bytes | None = None,
+        run_secret: Callable[[RunCommand], bytes | None] = lambda command: None,
     ) -> None:
-        """`run_secret` is for tests alone: two runs of one comparison get the same."""
+        """`run_secret`: that of a command's run, where it is given: by a cassette, or by a test that compares two runs."""
         self._paths = paths
         self._root = root
         self._receipts = receipts
@@ -179,7 +179,7 @@ class Engine:
             command=dumped if admission.recorded is None else admission.recorded,
             command_hash=hash_of_dump(dumped) if admission.keeps_hashes else FORGOTTEN,
             file=file if admission.keeps_hashes else msgspec.structs.replace(file, sha256=FORGOTTEN),
-            secret=(self._run_secret or secrets.token_bytes(_SECRET_BYTES)).hex(),
+            secret=(self._run_secret(command) or secrets.token_bytes(_SECRET_BYTES)).hex(),
             output_path=admission.output_path,
             title=admission.title,
             order=self._next_order(),

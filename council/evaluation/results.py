@@ -2,6 +2,7 @@
 
     journal.jsonl    what was answered: the evaluation's own journal (its record 0 holds the setup)
     calls.jsonl      what every call cost
+    traffic.jsonl    what the calls that are no part of a run asked, and what was answered
     spend.jsonl      what was reserved and settled, for the evaluation's limits
     home/            a home: personas as they were, the documents, the real runs; `council --home … explain` looks inside
 
@@ -55,6 +56,10 @@ class Results:
     @property
     def calls(self) -> Path:
         return self.folder / "calls.jsonl"
+
+    @property
+    def traffic(self) -> Path:
+        return self.folder / "traffic.jsonl"
 
     @property
     def spend(self) -> Path:

@@ -26,6 +26,7 @@ from council.evaluation.figures import figures
 from council.evaluation.grading import Answered, row_of
 from council.evaluation.meter import Meter, MeteredModel
 from council.evaluation.questions import Question, load_folder
+from council.evaluation.recording import RecordingModel, Traffic, cassette_of
 from council.evaluation.report import Report
 from council.evaluation.verdict import verdict
 from council.ids import SystemClock
@@ -59,6 +60,7 @@ class Session:
     """`questions` are those to answer, in their order."""
 
     wanted: Wanted
+    home: Home
     settings: Settings
     results: results.Results
     questions: list[Question]
@@ -109,6 +111,16 @@ class Session:
             stopped=stopped,
             temperature=self.settings.temperature,
         )
+
+    async def cassette(self, keys: ProviderKeys, environ: Mapping[str, str]) -> bytes:
+        """All that was asked and answered so far, as a file that answers in the model's place. After the app is closed.
+        Raises as `cassette_of`."""
+        offline = _own_settings(self.home, self.settings).model_copy(update={"model": "offline"})
+        app = build_app(self.results.home, offline, keys, environ=environ)
+        try:
+            return await cassette_of(self.results, app, self.questions, app.redactor)
+        finally:
+            await app.aclose()
 
     def close(self) -> None:
         """After the app, which the daemon closes."""
@@ -178,9 +190,9 @@ def _opened(
     home.ensure_runtime()
     app = build_app(found.home, _own_settings(home, settings), keys, environ=environ, around=around)
     order = {each.id: at for at, each in enumerate(loaded)}
-    model = _ballot_model(app, settings)
+    model = RecordingModel(_ballot_model(app, settings), Traffic(found.traffic))
     deliberations = Deliberations(app, wanted.protocol, wanted.max_rounds, model)
-    return Session(wanted, settings, found, questions, order, app, meter, model, deliberations)
+    return Session(wanted, home, settings, found, questions, order, app, meter, model, deliberations)
 
 
 def _ballot_model(app: App, settings: Settings) -> Model:

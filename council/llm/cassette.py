@@ -1,10 +1,11 @@
-"""A cassette: the whole model traffic of one ended run as a file, JSON lines in UTF-8.
+"""A cassette: the whole model traffic of ended runs as a file, JSON lines in UTF-8.
 
     {"cassette": 1, "run_id": …, "run_secret": …, "model": …, "calls": 7, "sha256": …, …}      the first line: `Header`
     {"step": "round/1/AUDITOR", "request": "<sha256>", "system": …, "messages": […], "text": …}   one line a call: `Call`
 
 `sha256` is that of the whole file with these 64 characters left out, so that a change anywhere is seen. The format has a
-number of its own: a file with a higher one is refused, not guessed at. `council.llm.replay` answers from it.
+number of its own: a file with a higher one is refused, not guessed at. One run is format 1; of several, format 2, whose
+header also has `runs`, with the secret of each. `council.llm.replay` answers from it.
 """
 
 from __future__ import annotations
@@ -20,17 +21,28 @@ from council.ids import sha256_hex
 from council.llm.base import Finish, Usage
 from council.storage.files import read_limited
 
-FORMAT = 1
+FORMAT = 2
+ONE_RUN = 1
 SUFFIX = ".cassette.jsonl"  # files so named are never read by agents
 MAX_CASSETTE_BYTES = 256 << 20
 _NO_HASH = ""
 _MAKE_ANEW = "make it anew: `council cassette RUN -o FILE`"
 
 
+class RecordedRun(msgspec.Struct, frozen=True):
+    """One of several runs. `task_sha256` is of its task's words, by which a run of the same task finds it."""
+
+    run_id: str
+    run_secret: str
+    task_sha256: str
+    window_chars: int
+    status: str
+
+
 class Header(msgspec.Struct, frozen=True):
     """`run_secret` (hex, 32 bytes) is the run's: from it come the marks in its prompts and its lots. `window_chars`: how
     many characters the model's window was taken for, 0 without end. `status`: how the run ended. `redacted`: in how many
-    calls a secret was left out."""
+    calls a secret was left out. `runs`: all of them where there are several; the other fields are then those of the first."""
 
     cassette: int
     council: str
@@ -43,6 +55,7 @@ class Header(msgspec.Struct, frozen=True):
     calls: int
     redacted: int = 0
     sha256: str = _NO_HASH
+    runs: tuple[RecordedRun, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -91,6 +104,27 @@ class _Any(msgspec.Struct):
 
 _header_decoder = msgspec.json.Decoder(Header)
 _call_decoder = msgspec.json.Decoder(Call)
+
+
+def runs_of(header: Header) -> tuple[RecordedRun, ...]:
+    """The runs of a cassette of several; of a single one, empty."""
+    return () if isinstance(header.runs, msgspec.UnsetType) else header.runs
+
+
+def joined(cassettes: Sequence[tuple[Cassette, str]], beside: Sequence[Call] = ()) -> bytes:
+    """Several cassettes of one run, each with its run's task, as one; with calls that belong to no run. Raises ValueError for
+    none."""
+    if not cassettes:
+        raise ValueError("a cassette needs a run")
+    heads = [cassette.header for cassette, _ in cassettes]
+    runs = tuple(
+        RecordedRun(head.run_id, head.run_secret, sha256_hex(task), head.window_chars, head.status)
+        for head, (_, task) in zip(heads, cassettes, strict=True)
+    )
+    calls = [call for cassette, _ in cassettes for call in cassette.calls]
+    redacted = sum(head.redacted for head in heads)
+    header = msgspec.structs.replace(heads[0], cassette=FORMAT, runs=runs, redacted=redacted)
+    return encode(header, [*calls, *beside])
 
 
 def encode(header: Header, calls: Sequence[Call]) -> bytes:
@@ -143,7 +177,8 @@ def _header(line: bytes, name: str) -> Header:
         )
     try:
         header = _header_decoder.decode(line)
-        bytes.fromhex(header.run_secret)
+        for secret in (header.run_secret, *(run.run_secret for run in runs_of(header))):
+            bytes.fromhex(secret)
     except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
         raise _damaged(name, 1, str(error)) from None
     if not header.sha256:

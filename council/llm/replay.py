@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from council.errors import ConfigError, ModelError, ReplayMiss
+from council.ids import sha256_hex
 from council.llm.base import Message, OnText, Reply, ToolSpec, TurnInfo, request_hash
-from council.llm.cassette import Call, Cassette, load
+from council.llm.cassette import Call, Cassette, load, runs_of
 from council.llm.providers import Provider, Setup
 
 log = logging.getLogger(__name__)
@@ -48,6 +49,8 @@ class ReplayModel:
         for call in cassette.calls:
             self._by_request[call.request].append(call)
         self._given: Counter[tuple[str, str, str, int]] = Counter()
+        self._runs = runs_of(cassette.header)
+        self._begun: Counter[str] = Counter()
 
     @classmethod
     def from_file(cls, path: Path) -> ReplayModel:
@@ -64,13 +67,24 @@ class ReplayModel:
 
     @property
     def window_chars(self) -> int:
-        """The size of the window as the recorded run knew it; 0: without end."""
+        """The size of the window as the recorded run knew it, the first of several; 0: without end."""
         return self._header.window_chars
 
-    @property
-    def run_secret(self) -> bytes:
-        """A run with another one asks in other words."""
-        return bytes.fromhex(self._header.run_secret)
+    def window_chars_of(self, run_secret: str) -> int:
+        """That of the recorded run with this secret (hex)."""
+        windows = (run.window_chars for run in self._runs if run.run_secret == run_secret)
+        return next(windows, self._header.window_chars)
+
+    def run_secret_for(self, task: str) -> bytes:
+        """The secret of the recorded run: a run with another one asks in other words. Of several runs, that of the same task;
+        those of one task in their order, then from the first again. A task that is none of theirs gets the first's, and its
+        calls are missed."""
+        digest = sha256_hex(task)
+        known = [run for run in self._runs if run.task_sha256 == digest]
+        if not known:
+            return bytes.fromhex(self._header.run_secret)
+        self._begun[digest] += 1
+        return bytes.fromhex(known[(self._begun[digest] - 1) % len(known)].run_secret)
 
     async def generate(
         self,

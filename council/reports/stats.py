@@ -1,4 +1,4 @@
-"""`council stats`: sums over many runs, from rows of the ledger alone. Pure."""
+"""`council stats`: sums over many runs, from rows of the ledger; the newest runs call by call (`recent`). Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from datetime import datetime
 import msgspec
 
 from council.engine.ledger import Entry
+from council.reports.recent import Recent
 
 FORMAT = 1  # raised when a key of the JSON changes its meaning or goes
 _MOST = 5
@@ -65,7 +66,7 @@ class MostUsed(msgspec.Struct, frozen=True):
 
 class Stats(msgspec.Struct, frozen=True):
     """The JSON of `council stats --json`. `since` is empty for all runs; `first` and `last` are the admissions of the first
-    and the last run counted."""
+    and the last run counted; `recent` looks into the newest of them."""
 
     format: int
     since: str
@@ -78,11 +79,12 @@ class Stats(msgspec.Struct, frozen=True):
     days: tuple[OfDay, ...]
     most_used: MostUsed
     notes: tuple[str, ...]
+    recent: Recent = Recent()
 
 
-def stats(entries: Iterable[Entry], since: str, *, is_outdated: bool = False) -> Stats:
+def stats(entries: Iterable[Entry], since: str, *, is_outdated: bool = False, last_runs: Recent | None = None) -> Stats:
     """`entries`: rows in the order of their admission. Control commands (`cancel`, `resume`, …) are no runs and not counted.
-    `is_outdated`: the rows lack what this version would have noted."""
+    `is_outdated`: the rows lack what this version would have noted. `last_runs`: what is known of the newest, call by call."""
     runs = [entry for entry in entries if entry.lane]
     notes = (_OUTDATED,) if is_outdated else ()
     return Stats(
@@ -102,6 +104,7 @@ def stats(entries: Iterable[Entry], since: str, *, is_outdated: bool = False) ->
             errors=_most(entry.error for entry in runs),
         ),
         notes=notes,
+        recent=last_runs or Recent(),
     )
 
 

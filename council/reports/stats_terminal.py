@@ -10,21 +10,24 @@ from rich.table import Table
 from rich.text import Text
 
 from council.reports.explain_terminal import console_of, faint, section, table_of
+from council.reports.recent import Recent, Share
 from council.reports.stats import OfDay, Spent, Stats
 from council.reports.words import cost, duration, number, plain
 
 _MAX_DAYS = 31
 _BAR_CHARS = 24
+_BLOCKS = "▁▂▃▄▅▆▇█"
 
 
-def show(stats: Stats, stream: TextIO, *, columns: int, coloured: bool) -> None:
-    """Prints the sums, `columns` wide; the newest days only, with a word on the others."""
+def show(stats: Stats, stream: TextIO, *, columns: int, coloured: bool, plots: bool = False) -> None:
+    """Prints the sums, `columns` wide; the newest days only, with a word on the others. `plots`: figures are drawn beside
+    their numbers, for somebody who looks at them; what is piped on is plain."""
     console = console_of(stream, columns=columns, coloured=coloured)
-    for part in _parts(stats):
+    for part in _parts(stats, plots):
         console.print(part)
 
 
-def _parts(stats: Stats) -> Iterator[RenderableType]:
+def _parts(stats: Stats, plots: bool) -> Iterator[RenderableType]:
     since = f" since {stats.since}" if stats.since else ""
     if not stats.spent.runs:
         yield Text(f"No runs{since}.")
@@ -36,7 +39,8 @@ def _parts(stats: Stats) -> Iterator[RenderableType]:
         yield Text(note, "yellow")
     yield section("Spent", [_line(stats.spent), _times(stats)])
     yield section("By model", [_models(stats)])
-    yield section("By day (UTC)", _days(stats.days))
+    yield section("By day (UTC)", _days(stats.days, plots))
+    yield from _recent(stats.recent, plots)
     yield section("Most used", [_most(stats)])
 
 
@@ -86,8 +90,8 @@ def _models(stats: Stats) -> Table:
     return table
 
 
-def _days(days: Sequence[OfDay]) -> list[RenderableType]:
-    table = table_of("day", ">runs", ">failed", ">calls", ">tokens", "cost", "")
+def _days(days: Sequence[OfDay], plots: bool) -> list[RenderableType]:
+    table = table_of("day", ">runs", ">failed", ">calls", ">tokens", "cost", *([""] if plots else []))
     shown = days[-_MAX_DAYS:]
     most = max(day.spent.input + day.spent.output for day in shown)
     for day in shown:
@@ -99,10 +103,60 @@ def _days(days: Sequence[OfDay]) -> list[RenderableType]:
             number(day.spent.calls),
             number(tokens),
             cost_words(day.spent),
-            Text("▇" * round(_BAR_CHARS * tokens / most) if most else "", "cyan"),
+            *([Text("▇" * round(_BAR_CHARS * tokens / most) if most else "", "cyan")] if plots else []),
         )
     left_out = len(days) - len(shown)
     return [table, faint(f"{left_out} earlier days are in --json")] if left_out else [table]
+
+
+def _recent(last: Recent, plots: bool) -> Iterator[RenderableType]:
+    """The newest runs by agent and by model, a mark for each run where they are drawn."""
+    if not last.runs:
+        return
+    runs = f"last {len(last.runs)} runs" if len(last.runs) > 1 else "last run"
+    left_out = f"{last.left_out} of the newest runs are left out: their journals are gone, damaged or very long"
+    notes = [faint(left_out)] if last.left_out else []
+    yield section(f"By agent, {runs}", [_shares("agent", last.agents, plots), *notes])
+    yield section(f"By answering model, {runs}", [_shares("model", last.models, plots)])
+
+
+def _shares(name: str, shares: Sequence[Share], plots: bool) -> Table:
+    drawn = plots and any(len(share.tokens) > 1 for share in shares)
+    table = table_of(
+        name,
+        ">calls",
+        ">tokens a run",
+        *(["oldest to newest"] if drawn else []),
+        ">half within",
+        ">nine in ten",
+        *(["seconds a call"] if drawn else []),
+    )
+    for share in shares:
+        table.add_row(
+            Text(plain(share.name, 60) or "nobody"),
+            number(share.calls),
+            "not counted" if share.tokens_per_run is None else number(round(share.tokens_per_run)),
+            *([Text(sparkline(share.tokens), "cyan")] if drawn else []),
+            _short(share.p50_s),
+            _short(share.p90_s),
+            *([Text(sparkline(share.seconds), "magenta")] if drawn else []),
+        )
+    return table
+
+
+def sparkline(values: Sequence[float | None]) -> str:
+    """A block for each value, from an eighth to the largest one's full height; a blank for one that is not there."""
+    most = max((value for value in values if value is not None), default=0)
+    if not most:
+        return "".join(" " if value is None else _BLOCKS[0] for value in values)
+    top = len(_BLOCKS) - 1
+    return "".join(" " if value is None else _BLOCKS[round(top * value / most)] for value in values)
+
+
+def _short(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    return f"{seconds:.1f} s" if seconds < 60 else duration(seconds)
 
 
 def _most(stats: Stats) -> Table:

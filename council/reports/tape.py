@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -14,7 +14,7 @@ from council.engine.runs import Finish
 from council.errors import FATAL, ModelErrorKind, RunNotFound
 from council.llm.base import Finish as ReplyFinish
 from council.llm.base import Usage
-from council.llm.cassette import FORMAT, Call, Failed, Header, Said, encode
+from council.llm.cassette import ONE_RUN, Call, Failed, Header, Said, decode, encode, joined
 from council.redaction import Redactor
 from council.reports.requests import AskedCall
 
@@ -76,7 +76,7 @@ def record(journal: FileJournal, asked: Iterable[AskedCall], status: str, redact
     model = msgspec.json.decode(steps["start"].answer, type=_Start).model
     window = msgspec.json.decode(steps["window"].answer, type=int) if "window" in steps else 0
     head = Header(
-        cassette=FORMAT,
+        cassette=ONE_RUN,
         council=__version__,
         epoch=header.epoch,
         run_id=header.run_id,
@@ -90,6 +90,21 @@ def record(journal: FileJournal, asked: Iterable[AskedCall], status: str, redact
     unrendered = tuple(call.step for call in cleaned if call.messages is None)
     forgotten = tuple(call.step for call in calls if call.step in known and not known[call.step].is_checked)
     return Tape(encode(head, cleaned), model, len(calls), unrendered, forgotten, redacted)
+
+
+def spliced(tapes: Sequence[tuple[Tape, str]]) -> Tape:
+    """The tapes of several runs as one, each with its run's task; a single one as it is."""
+    if len(tapes) == 1:
+        return tapes[0][0]
+    every = [tape for tape, _ in tapes]
+    return Tape(
+        joined([(decode(tape.data, "tape"), task) for tape, task in tapes]),
+        ", ".join(dict.fromkeys(tape.model for tape in every)),
+        sum(tape.calls for tape in every),
+        tuple(step for tape in every for step in tape.unrendered),
+        tuple(step for tape in every for step in tape.forgotten),
+        sum(tape.redacted for tape in every),
+    )
 
 
 def _call(step: RecordedStep, asked: AskedCall | None) -> Call | None:

@@ -290,7 +290,7 @@ def test_agents_never_read_a_cassette(tmp_path: Path) -> None:
     ("damage", "line", "said"),
     [
         (lambda data: b"# A page\n", 1, "this is not a cassette"),
-        (lambda data: data.replace(b'"cassette":1', b'"cassette":2', 1), 1, "a later version of Council"),
+        (lambda data: data.replace(b'"cassette":1', b'"cassette":3', 1), 1, "a later version of Council"),
         (lambda data: data[:-20], 9, "the file was cut off"),
         (lambda data: b"\n".join(data.split(b"\n")[:4]) + b"\n", 4, "the file ends here, after 3 of"),
         (lambda data: data.replace(b'"step"', b'"stop"', 3), 2, "missing required field `step`"),
@@ -324,3 +324,30 @@ def test_a_run_without_a_call_has_no_cassette(tmp_path: Path) -> None:
     done = run_cli("cassette", "-o", "x.jsonl", cwd=home)
     assert (done.returncode, (home / "x.jsonl").exists()) == (2, False)
     assert "asked no model" in done.stderr
+
+
+def test_several_runs_in_one_cassette_each_get_their_own_replies_and_their_own_secret(
+    tmp_path: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = council_says
+    home, elsewhere = prepared(tmp_path / "live"), prepared(tmp_path / "elsewhere")
+    env = {**env, "COUNCIL_MODEL_ATTEMPTS": "1"}
+    tasks = {"one": "Choose a storage engine.", "two": "Choose a backup plan."}
+    pages = {name: run_once(home, env, code=7, task=task, session=name) for name, task in tasks.items()}
+    ids = [receipt["run_id"] for receipt in receipts(home)]
+    done = run_cli("cassette", *ids, "-o", "both.cassette.jsonl", cwd=home)
+    assert "that 2 runs made to" in done.stdout
+    head, *calls = lines_of(home / "both.cassette.jsonl")
+    assert (head["cassette"], [run["run_id"] for run in head["runs"]]) == (2, ids)
+    asked = len(fake.requests)
+    assert len(calls) == asked
+    shutil.copy(home / "both.cassette.jsonl", elsewhere)
+    for name in ("two", "one"):  # whatever order they come in
+        again = run_once(
+            elsewhere, environment(), "--model", "cassette:both.cassette.jsonl", code=7, task=tasks[name], session=name
+        )
+        assert body(again) == body(pages[name]).replace(f"({LIVE})", f"(cassette:{LIVE})")
+    assert len(fake.requests) == asked
+    page = run_once(elsewhere, environment(), "--model", "cassette:both.cassette.jsonl", code=1, task="Choose a third.")
+    assert front_matter(page)["status"] == "failed"
+    assert "holds no reply to what" in page

@@ -496,3 +496,68 @@ def test_the_example_is_made_once_and_can_be_asked(home: Path) -> None:
     again = evaluated(home, home / "golden", "--model", model, "--limit", "3", "--seed", "4")
     assert [each["id"] for each in found["questions"]] == [each["id"] for each in again["questions"]]
     assert os.path.exists(home / "golden" / "results" / ".gitignore")
+
+
+# ── on a cassette ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def disagreeing(request: RecordedRequest) -> FakeReply:
+    """Members and ballots answer by what they read, some of them in a form that has to be asked for again."""
+    words = "".join(request.all_texts)
+    letter = "A" if sum(words.encode()) % 3 else "B"
+    if "cannot be used as it stands" in request.texts[-1] or "what its decision answers" in request.texts[-1]:
+        return text(says(letter))
+    if "The rounds are over" in request.texts[-1]:
+        return text(decides(f"Perhaps {letter}" if "number 1 " in words else letter))
+    if "You answer one question" in request.system:
+        return text(says("neither" if "number 2 " in words else letter))
+    return text(stance(letter))
+
+
+def test_an_evaluation_on_the_cassette_of_another_gives_the_same_figures_and_asks_nobody(
+    home: Path, tmp_path: Path, fake: FakeGemini, quick: dict[str, str]
+) -> None:
+    folder = ask_about(tmp_path / "golden", 4)
+    fake.reply = disagreeing
+    tape = home / "golden.cassette.jsonl"
+    live = evaluated(home, folder, "--record", str(tape), env=quick)
+    asked = len(fake.requests)
+    head = lines(tape)[0]
+    assert (head["cassette"], len(head["runs"]), len({run["run_secret"] for run in head["runs"]})) == (2, 4, 4)
+    again = evaluated(home, ask_about(tmp_path / "other", 4), "--model", f"cassette:{tape.name}", env=environment())
+    assert len(fake.requests) == asked
+    for name in ("single", "vote", "council"):
+        assert again["figures"]["arms"][name]["accuracy"] == live["figures"]["arms"][name]["accuracy"]
+        assert again["figures"]["arms"][name]["tokens"] == live["figures"]["arms"][name]["tokens"]
+    assert again["figures"]["council_less_vote"] == live["figures"]["council_less_vote"]
+    assert again["proves"] == "arithmetic only"
+    words = run_cli("eval", str(tmp_path / "other"), *OPTIONS, "--resume", "--model", f"cassette:{tape.name}", cwd=home)
+    assert "arithmetic" in words.stdout
+
+
+def test_on_a_cassette_other_labels_turn_the_verdict_round(home: Path, tmp_path: Path) -> None:
+    folder = ask_about(tmp_path / "golden", 20)
+    model = script(home, opinions(ballots="A", first="A", later="B: it is too small", decision="B"))
+    found = evaluated(home, folder, "--model", model)
+    assert found["verdict"]["word"] == "use_the_vote"
+    evaluated(home, folder, "--model", model, "--resume", "--record", str(home / "x.cassette.jsonl"))
+    turned = ask_about(tmp_path / "turned", 20, right="B")
+    again = evaluated(home, turned, "--model", "cassette:x.cassette.jsonl")
+    assert again["verdict"]["word"] == "use_the_council"
+    assert again["figures"]["council_less_vote"] == {"value": 1.0, "low": 1.0, "high": 1.0}
+
+
+def test_a_question_that_was_not_recorded_is_missed_loudly_and_a_cassette_is_never_written_over(
+    home: Path, tmp_path: Path
+) -> None:
+    folder = ask_about(tmp_path / "golden", 2)
+    model = script(home, opinions(ballots="A", first="A", later="A", decision="A"))
+    tape = home / "x.cassette.jsonl"
+    evaluated(home, folder, "--model", model, "--record", str(tape))
+    before = tape.read_bytes()
+    refused = run_cli("eval", str(folder), "--resume", "--model", model, "--record", str(tape), cwd=home)
+    assert (refused.returncode, "is there already" in refused.stderr) == (2, True)
+    assert tape.read_bytes() == before
+    missed = evaluated(home, ask_about(tmp_path / "more", 3), "--model", "cassette:x.cassette.jsonl", code=1)
+    assert missed["stopped"]["why"] == "failed"
+    assert "holds no reply to what" in missed["stopped"]["message"]

@@ -8,10 +8,10 @@ import pytest
 
 from council.errors import ConfigError, ModelError, ReplayMiss
 from council.llm.base import Message, TurnInfo, Usage, request_hash
-from council.llm.cassette import FORMAT, Call, Cassette, Failed, Header, Said, decode, encode, load
+from council.llm.cassette import ONE_RUN, Call, Cassette, Failed, Header, Said, decode, encode, load
 from council.llm.replay import ReplayModel, first_difference
 
-HEAD = Header(FORMAT, "0.1.0", 3, "20260101-000000-aaaaaaaa", "5e" * 32, "gemini:g", "succeeded", 9_000, 0)
+HEAD = Header(ONE_RUN, "0.1.0", 3, "20260101-000000-aaaaaaaa", "5e" * 32, "gemini:g", "succeeded", 9_000, 0)
 AUDITOR = TurnInfo("AUDITOR", "turn", 2)
 
 

@@ -1,0 +1,139 @@
+"""An evaluation's whole model traffic as one cassette: the runs of its council, and the calls that are no part of a run.
+
+The runs are rendered from their journals, as `council cassette` does it. Ballots, and the calls that ask for an answer
+again, are noted as they are made, behind retries and stand-ins: `traffic.jsonl`. Of a ballot only the first one's prompt
+is kept whole, the others differ in nothing but their number; for each, its hash is what answers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Unpack
+
+import msgspec
+
+from council.app import App, handlers_asking
+from council.engine.journal import JOURNAL, FileJournal
+from council.errors import ModelError, UsageError
+from council.evaluation.ballots import NO_ANSWER
+from council.evaluation.meter import BALLOT
+from council.evaluation.questions import Question
+from council.evaluation.results import Results
+from council.ids import sha256_hex
+from council.llm.base import Asked, Message, Model, ModelAround, Reply, TurnInfo, request_hash
+from council.llm.cassette import MAX_CASSETTE_BYTES, Call, Cassette, Failed, Said, decode, joined
+from council.redaction import Redactor
+from council.reports.requests import requests_of
+from council.reports.tape import record
+from council.storage.files import as_storage_failed
+
+_ANEW = "begin a new evaluation; what it asks is kept from its first call on"
+
+
+class Traffic:
+    """The file: one line a call, appended (unsynced: a power cut may cost the last ones)."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def note(self, call: Call) -> None:
+        """Raises StorageFailed."""
+        with as_storage_failed(f"Cannot write {self._path}"):
+            fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(fd, b"\n" + msgspec.json.encode(call))  # newline first: a torn line spoils only itself
+            finally:
+                os.close(fd)
+
+    def calls(self) -> list[Call]:
+        """Each once, as it was answered last: what a kill cut off was asked again, and only that answer counts."""
+        found: dict[tuple[str, str, int], Call] = {}
+        for line in self._path.read_bytes().split(b"\n") if self._path.exists() else ():
+            try:
+                call = msgspec.json.decode(line, type=Call)
+            except msgspec.MsgspecError:
+                continue  # empty, or torn by a power cut
+            found[(call.request, call.role, call.round)] = call
+        return list(found.values())
+
+
+class RecordingModel(ModelAround):
+    """A model whose calls are noted: replies, and failures that are the question's own. Others are asked again."""
+
+    def __init__(self, inner: Model, traffic: Traffic) -> None:
+        super().__init__(inner)
+        self._traffic = traffic
+
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
+        call = _question(self.name, messages, asked)
+        try:
+            reply = await self._inner.generate(messages, **asked)
+        except ModelError as error:
+            if error.kind in NO_ANSWER:
+                failed = Failed(error.kind, error.message, error.fix)
+                self._traffic.note(msgspec.structs.replace(call, failed=failed))
+            raise
+        self._traffic.note(
+            msgspec.structs.replace(call, text=reply.text, finish=reply.finish, model=reply.model, usage=reply.usage)
+        )
+        return reply
+
+
+def _question(model: str, messages: Sequence[Message], asked: Asked) -> Call:
+    info = asked.get("info") or TurnInfo()
+    system = asked["system"]
+    keeps = info.role != BALLOT or info.round <= 1 or len(messages) > 2  # a repair says what was wrong, too
+    return Call(
+        step=_step(info.task, info.role, info.round),
+        request=request_hash(model, system, messages),
+        role=info.role,
+        purpose=info.purpose,
+        round=info.round,
+        system=system if keeps else "",
+        messages=tuple(Said(message.role, message.text) for message in messages) if keeps else None,
+    )
+
+
+def _step(task: str, role: str, number: int) -> str:
+    return f"{sha256_hex(task)[:12]}/{role.lower()}/{number}"
+
+
+async def cassette_of(results: Results, app: App, questions: Iterable[Question], redactor: Redactor) -> bytes:
+    """All that was answered, as a cassette. `app` is one on the evaluation's home, whose own model is not asked.
+
+    Raises UsageError when nothing is answered yet, or by a version that kept no traffic; CannotRender, JournalDamaged.
+    """
+    answered = {step.name for step in results.journal.steps()}
+    calls = Traffic(results.traffic).calls()
+    kept = {call.step for call in calls}
+    runs: list[tuple[Cassette, str]] = []
+    for question in questions:
+        if f"{question.id}/council" not in answered:
+            continue
+        ballots = sum(name.startswith(f"{question.id}/ballot/") for name in answered)
+        if not kept.issuperset(_step(question.task, BALLOT, number) for number in range(1, ballots + 1)):
+            raise UsageError(f"not all that the evaluation {results.id} asked is kept.", fix=_ANEW)
+        bound = app.receipts.bound(question.ref)
+        receipt = app.receipts.read(bound.run_id) if bound is not None else None
+        if receipt is None:
+            raise UsageError(f"{question.id}: the receipt of its run is gone.", fix=_ANEW)
+        journal = FileJournal.read(app.home.runs / receipt.run_id / JOURNAL)
+        asked = await requests_of(journal, lambda model: handlers_asking(app, model))
+        tape = record(journal, asked, receipt.status, redactor)
+        runs.append((decode(tape.data, receipt.run_id), question.task))
+    if not runs:
+        raise UsageError(f"the evaluation {results.id} has no answer yet.", fix="go on with --resume")
+    data = joined(runs, [_redacted(call, redactor) for call in calls])
+    if len(data) > MAX_CASSETTE_BYTES:
+        raise UsageError(
+            f"what was asked comes to {len(data):,} bytes, and a cassette holds {MAX_CASSETTE_BYTES:,}.",
+            fix="record fewer questions (--limit), or smaller documents",
+        )
+    return data
+
+
+def _redacted(call: Call, redactor: Redactor) -> Call:
+    messages = call.messages and tuple(Said(message.role, redactor.redact(message.text)) for message in call.messages)
+    return msgspec.structs.replace(call, messages=messages, text=redactor.redact(call.text))

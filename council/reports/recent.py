@@ -1,0 +1,172 @@
+"""What the agents and the models of the last runs took, call by call, from the runs' journals: tokens and seconds.
+
+The ledger has sums of runs; only journals know of calls. So this looks at the newest runs alone, as many as a plot shows.
+A journal that cannot be read is left out and counted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from council.engine.journal import JOURNAL, FileJournal
+from council.engine.ledger import Entry
+from council.errors import CouncilError
+from council.llm.base import Usage
+from council.reports.chronicle import chronicle_of, read_what_verifies
+
+MAX_RUNS = 40  # as many as fit beside one another in a terminal
+MAX_JOURNAL_BYTES = 16 << 20  # a longer one is left out: this is a glance
+_CALL = re.compile(
+    r"(?:round/\d+/(?P<role>[A-Z][A-Z0-9_]*)|synthesis(?:/(?P<closing>[A-Z][A-Z0-9_]*))?)(?:/repair/\d+)?"
+)
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One call that was answered. `tokens` None: nobody counted; `seconds` None: the journal has no times."""
+
+    role: str
+    model: str
+    tokens: int | None
+    seconds: float | None
+
+
+class Share(msgspec.Struct, frozen=True):
+    """An agent's or a model's calls in the last runs. `tokens` and `seconds` have one figure for each of those runs, oldest
+    first: the sum of its tokens and the median of its calls' seconds, None where it made no call or nobody knows."""
+
+    name: str
+    calls: int
+    unknown_calls: int
+    tokens_per_run: float | None
+    p50_s: float | None
+    p90_s: float | None
+    tokens: tuple[int | None, ...]
+    seconds: tuple[float | None, ...]
+
+
+class Recent(msgspec.Struct, frozen=True):
+    """`runs`: their ids, oldest first. `left_out`: newest runs whose journals are gone, damaged or too long."""
+
+    runs: tuple[str, ...] = ()
+    agents: tuple[Share, ...] = ()
+    models: tuple[Share, ...] = ()
+    left_out: int = 0
+
+
+class _Answer(msgspec.Struct):
+    """As much of a recorded answer as is of use here."""
+
+    model: str
+    usage: Usage | None = None
+    failure: dict[str, Any] | None = None
+
+
+class _Nested(msgspec.Struct):
+    result: _Answer
+
+
+class _Member(msgspec.Struct):
+    role: str
+
+
+class _Start(msgspec.Struct):
+    members: tuple[_Member, ...]
+
+
+def recent(entries: Sequence[Entry], runs: Path) -> Recent:
+    """Of the newest runs among `entries` (rows in the order of their admission) that called a model."""
+    newest = [entry.run_id for entry in entries if entry.lane and entry.finished and entry.calls][-MAX_RUNS:]
+    found: dict[str, list[Call]] = {}
+    for run_id in newest:
+        try:
+            found[run_id] = list(calls_of(runs / run_id / JOURNAL))
+        except (CouncilError, OSError, msgspec.MsgspecError):
+            continue
+    return Recent(
+        tuple(found),
+        tuple(_shares(found, "role")),
+        tuple(_shares(found, "model")),
+        len(newest) - len(found),
+    )
+
+
+def calls_of(path: Path) -> Iterator[Call]:
+    """The answered calls of a run. Raises CouncilError and OSError for a journal that cannot be read."""
+    if path.stat().st_size > MAX_JOURNAL_BYTES:
+        raise OSError("too long")
+    chronicle = chronicle_of(read_what_verifies(path)[0], "not recorded")
+    steps = {step.name: step for step in FileJournal.read(path).steps()}
+    chair = ""
+    if "start" in steps:
+        members = msgspec.json.decode(steps["start"].answer, type=_Start).members
+        chair = members[0].role if members else ""
+    for name, step in steps.items():
+        place = _CALL.fullmatch(name)
+        answer = _answer(step.answer) if place is not None else None
+        if place is None or answer is None or answer.failure is not None:
+            continue
+        taken = chronicle.step(name)
+        usage = answer.usage
+        yield Call(
+            place["role"] or place["closing"] or chair,
+            answer.model,
+            None if usage is None else usage.input_tokens + usage.output_tokens,
+            taken.seconds if taken is not None else None,
+        )
+
+
+def _answer(data: bytes) -> _Answer | None:
+    """None for a step that holds no call's answer."""
+    with contextlib.suppress(msgspec.ValidationError):
+        return msgspec.json.decode(data, type=_Answer)
+    with contextlib.suppress(msgspec.ValidationError):
+        return msgspec.json.decode(data, type=_Nested).result
+    return None
+
+
+def _shares(found: Mapping[str, Sequence[Call]], by: str) -> Iterator[Share]:
+    """Those with most tokens first, then by name."""
+    groups: dict[str, dict[str, list[Call]]] = defaultdict(lambda: {run_id: [] for run_id in found})
+    for run_id, calls in found.items():
+        for call in calls:
+            groups[getattr(call, by)][run_id].append(call)
+    shares = [_share(name, list(of_runs.values())) for name, of_runs in groups.items()]
+    yield from sorted(shares, key=lambda share: (-sum(filter(None, share.tokens)), share.name))
+
+
+def _share(name: str, runs: Sequence[Sequence[Call]]) -> Share:
+    calls = [call for of_run in runs for call in of_run]
+    latencies = _seconds(calls)
+    tokens = tuple(_tokens(of_run) for of_run in runs)
+    known = [count for count in tokens if count is not None]
+    return Share(
+        name=name,
+        calls=len(calls),
+        unknown_calls=sum(call.tokens is None for call in calls),
+        tokens_per_run=round(sum(known) / len(known), 1) if known else None,
+        p50_s=_rank(latencies, 0.5),
+        p90_s=_rank(latencies, 0.9),
+        tokens=tokens,
+        seconds=tuple(_rank(_seconds(of_run), 0.5) for of_run in runs),
+    )
+
+
+def _tokens(calls: Iterable[Call]) -> int | None:
+    known = [call.tokens for call in calls if call.tokens is not None]
+    return sum(known) if known else None
+
+
+def _seconds(calls: Iterable[Call]) -> list[float]:
+    return sorted(call.seconds for call in calls if call.seconds is not None)
+
+
+def _rank(ordered: Sequence[float], share: float) -> float | None:
+    """The nearest rank."""
+    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)] if ordered else None
