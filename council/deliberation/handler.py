@@ -352,6 +352,7 @@ class Task:
             settled=task.settled if task else None,
             sources=self._sources,
             beside=(self._summarised.result,) if self._summarised else (),
+            refused=task.refused if task else (),
             notes=(*self._start.notes, *self._later_notes()),
             prices=self._start.prices,
             stopped=task.stopped.reason if task and task.stopped else "",

@@ -3,6 +3,7 @@ died. Reads the records alone, also of a journal that is damaged or still grows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,13 +16,15 @@ from council.engine.journal import ATTEMPT, FINISH, HANDBACK, decode_line
 from council.engine.records import Record, Reopened, Retried, RunHeader, StepBegun, StepDone, Waiting
 from council.errors import JournalDamaged
 
-Outcome = Literal["done", "parked", "cut off", "under way", "not recorded"]
+Outcome = Literal["done", "parked", "refused", "cut off", "under way", "not recorded"]
+_REFUSED = re.compile(r"(.+)/refused/[0-9]+")  # what is recorded of a call that ended the run
 
 
 class StepTaken(msgspec.Struct, frozen=True):
     """`began_ms`, `ended_ms`: since the epoch, None where the journal does not say. `outcome`: `done` (recorded), `parked`
-    (the run waits, the step is taken again), `cut off` (the process died or was stopped), `under way`, `not recorded` (the
-    run ended without it). `again`: a retry took it anew later, so it no longer counts."""
+    (the run waits, the step is taken again), `refused` (its failure ended the run), `cut off` (the process died or was
+    stopped), `under way`, `not recorded` (the run ended without it). `again`: a retry took it anew later, so it no longer
+    counts."""
 
     name: str
     began_ms: int | None
@@ -107,6 +110,10 @@ class Chronicle:
         """The one that counts: the last that was recorded."""
         return next((step for step in reversed(self.steps) if step.name == name and step.counts), None)
 
+    def refused(self, name: str) -> StepTaken | None:
+        """The last time that this step ended the run."""
+        return next((step for step in reversed(self.steps) if step.name == name and step.outcome == "refused"), None)
+
 
 def read_what_verifies(path: Path) -> tuple[list[Record], Damage | None]:
     """The records up to the first that does not verify. A torn last line is no damage: its record was never made. Raises
@@ -154,6 +161,8 @@ class _Writer:
     def read(self, record: Record) -> None:
         if isinstance(record, StepBegun):
             self._began(record)
+        elif isinstance(record, StepDone) and (refused := _REFUSED.fullmatch(record.name)):
+            self._step(refused[1], self._begun.pop(refused[1], 0), record.at, "refused")
         elif isinstance(record, StepDone):
             began = self._begun.pop(record.name, 0)
             self._step(record.name, began or record.at, record.at, "done")

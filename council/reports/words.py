@@ -46,6 +46,7 @@ _BECAUSE = {
     "retry": "is retried",
 }
 _NOT_DONE = {
+    "refused": "failed, and ended the run",
     "parked": "not answered: the run waits",
     "cut off": "cut off; it is taken again",
     "under way": "under way",
@@ -205,11 +206,13 @@ class _Facts:
         self._reads = {read.step: read for read in explanation.reads}
 
     def step(self, step: StepTaken) -> Moment:
+        call, read = self._calls.get(step.name), self._reads.get(step.name)
+        if step.outcome == "refused" and call is not None and call.failure and not step.again:
+            return Moment(step.began_ms, step.seconds, "failed", self._words(step.name), call_words(call))
         if step.outcome != "done":
             return Moment(step.began_ms, step.seconds, "cut", self._words(step.name), _NOT_DONE[step.outcome])
         if step.again:
             return Moment(step.began_ms, step.seconds, "done", self._words(step.name), "taken again later", faint=True)
-        call, read = self._calls.get(step.name), self._reads.get(step.name)
         if call is not None:
             mark: Mark = "failed" if call.failure else "done"
             return Moment(step.began_ms, step.seconds, mark, self._words(step.name), call_words(call))
