@@ -6,49 +6,64 @@ that a known secret value is never cut in two and missed by whoever redacts the 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
-_HIDDEN_FROM = re.compile(r"```council|\A\s*(?:\{|```json)")
-_THOUGHTS = re.compile(r"\A\s*<think>.*?(?:</think>\s*|\Z)", re.DOTALL)
+from council.llm.thoughts import ThoughtFilter
+
+_BLOCK = "```council"  # from here on it is not for watching
+_JSON = ("{", "```json")  # nor is a reply that begins like this
 _MAX_UNBROKEN = 400  # characters: a script without spaces is passed on, too
 
 
 class Hearing:
-    """A listener (`council.llm.base.OnText`) for one call. `tell` gets each new piece, None when all is taken back."""
+    """A listener (`council.llm.base.OnText`) for one call. `tell` gets each new piece, None when all is taken back. The work
+    for a piece does not grow with what was heard before."""
 
     def __init__(self, role: str, round_no: int, tell: Callable[[Hearing, str | None], None]) -> None:
         self.role = role
         self.round = round_no
         self._tell = tell
-        self._pieces: list[str] = []
-        self._passed = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._heard = self._hidden = self._speaking = False
+        self._thoughts = ThoughtFilter()
+        self._tail = ""  # what is not passed on yet
+        self._passed: list[str] = []
 
     def __call__(self, piece: str) -> None:
-        self._pieces.append(piece)
-        visible = self._visible
-        end = max(visible.rfind(" "), visible.rfind("\n")) + 1
-        if len(visible) - end > _MAX_UNBROKEN:
-            end = len(visible)
-        if end > self._passed:
-            new, self._passed = visible[self._passed : end], end
-            self._tell(self, new)
+        self._heard = self._heard or bool(piece)
+        if self._hidden:
+            return
+        self._tail += self._thoughts.feed(piece)
+        end = self._end()
+        if end > 0:
+            told, self._tail = self._tail[:end], self._tail[end:]
+            self._passed.append(told)
+            self._tell(self, told)
 
     def restart(self) -> None:
         """Another attempt begins: nothing was said."""
-        if self._pieces:
-            self._pieces.clear()
-            self._passed = 0
+        if self._heard:
+            self._begin()
             self._tell(self, None)
 
     @property
     def text(self) -> str:
         """What was passed on."""
-        return self._visible[: self._passed]
+        self._passed = ["".join(self._passed)]
+        return self._passed[0]
 
-    @property
-    def _visible(self) -> str:
-        self._pieces = ["".join(self._pieces)]
-        text = _THOUGHTS.sub("", self._pieces[0])
-        hidden = _HIDDEN_FROM.search(text)
-        return text[: hidden.start()] if hidden else text
+    def _end(self) -> int:
+        """How much of the tail may be passed on: up to the last white space, and nothing of what is hidden."""
+        if not self._speaking:
+            first = self._tail.lstrip()
+            if not first or any(start.startswith(first) for start in _JSON):
+                return 0  # it cannot be told yet
+            self._speaking, self._hidden = True, first.startswith(_JSON)
+        block = self._tail.find(_BLOCK)
+        self._hidden = self._hidden or block >= 0
+        if self._hidden:
+            return max(0, block)
+        end = max(self._tail.rfind(" "), self._tail.rfind("\n")) + 1
+        return end if len(self._tail) - end <= _MAX_UNBROKEN else len(self._tail) - len(_BLOCK)

@@ -12,8 +12,10 @@ from typing import Literal
 
 import msgspec
 
+from council.engine.engine import MAX_WAIT
 from council.engine.journal import ATTEMPT, FINISH, HANDBACK, decode_line
-from council.engine.records import Record, Reopened, Retried, RunHeader, StepBegun, StepDone, Waiting
+from council.engine.records import Committed, Record, Reopened, Retried, RunHeader, StepBegun, StepDone, Waiting
+from council.engine.runs import Finish
 from council.errors import JournalDamaged
 
 Outcome = Literal["done", "parked", "refused", "cut off", "under way", "not recorded"]
@@ -72,8 +74,8 @@ class WaitMade(msgspec.Struct, frozen=True):
 
 class AttemptMade(msgspec.Struct, frozen=True):
     """One execution. `ended`: `finished`, `waiting`, `handed back` (the process was asked to stop), `cut off` (it died, or
-    the disk took no more), `under way`. `because` says what let it begin: `start`, `restart`, `wait over`, `resume`, `retry`
-    (from the step `retry_from`)."""
+    the disk took no more), `under way`. `because` says what let it begin: `start`, `restart`, `wait over`, `wait given up`
+    (it would be too long), `resume`, `retry` (from the step `retry_from`)."""
 
     number: int
     began_ms: int | None
@@ -167,13 +169,14 @@ class _Writer:
             began = self._begun.pop(record.name, 0)
             self._step(record.name, began or record.at, record.at, "done")
             if record.name == FINISH:
-                self._end_attempt("finished")
-                self._because = "restart"
+                self._finish(record)
         elif isinstance(record, Retried):
             retry = RetryMade(record.step, record.at, record.attempt, record.wait_s, record.kind, record.error)
             self.chronicle.retries.append(retry)
         elif isinstance(record, Waiting):
             self._wait(record)
+        elif isinstance(record, Committed) and self._attempt_open:
+            self._end_attempt("finished")
         elif isinstance(record, Reopened):
             self._reopen(record)
 
@@ -210,6 +213,17 @@ class _Writer:
         if self.chronicle.attempts:
             self.chronicle.attempts[-1] = msgspec.structs.replace(self.chronicle.attempts[-1], ended=how)
         self._attempt_open = False
+
+    def _finish(self, record: StepDone) -> None:
+        """The end of the work; one that came because nobody would wait so long is then written in an attempt of its own."""
+        finish: Finish | None = msgspec.json.decode(record.out, type=Finish | None)  # type: ignore[arg-type]
+        if finish is not None and finish.error is not None and finish.error.code == MAX_WAIT:
+            self._leave("parked", record.at)
+            self._end_attempt("waiting")
+            self._because = "wait given up"
+        else:
+            self._end_attempt("finished")
+            self._because = "restart"
 
     def _wait(self, record: Waiting) -> None:
         since = milliseconds(record.since)

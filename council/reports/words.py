@@ -42,6 +42,7 @@ _BECAUSE = {
     "start": "begins",
     "restart": "goes on after a restart",
     "wait over": "goes on after the wait",
+    "wait given up": "ends the run: nobody waits so long",
     "resume": "is resumed",
     "retry": "is retried",
 }
@@ -268,11 +269,15 @@ def status_line(explanation: Explanation) -> Iterator[str]:
         yield plain(explanation.model, 100)
 
 
+def counted(calls: int) -> str:
+    return f"{calls} call{'s' if calls != 1 else ''}"
+
+
 def spent_line(explanation: Explanation) -> str:
     tokens = explanation.tokens
     unknown = f", {tokens.unknown_calls} of them without a count" if tokens.unknown_calls else ""
     return (
-        f"{explanation.calls_counted} calls{unknown}; {tokens.input:,} tokens in ({tokens.cached:,} cached), "
+        f"{counted(explanation.calls_counted)}{unknown}; {tokens.input:,} tokens in ({tokens.cached:,} cached), "
         f"{tokens.output:,} out ({tokens.thought:,} thought); cost {cost(explanation.cost_usd)}"
     )
 
@@ -284,7 +289,7 @@ def charged_line(explanation: Explanation) -> str:
     if (charged.calls, charged.tokens) == (explanation.calls_counted, tokens) or not charged.calls:
         return ""
     return (
-        f"charged to the budget: {charged.calls} calls, {charged.tokens:,} tokens, cost {cost(charged.cost_usd)} (tries that "
+        f"charged to the budget: {counted(charged.calls)}, {charged.tokens:,} tokens, cost {cost(charged.cost_usd)} (tries that "
         f"failed, calls that were cut off and earlier attempts included)"
     )
 
