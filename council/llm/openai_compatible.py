@@ -23,6 +23,7 @@ from council import __version__
 from council.errors import ModelError, ModelErrorKind
 from council.llm.base import Finish, Message, OnText, Reply, ToolCall, ToolSpec, TurnInfo
 from council.llm.bounds import whole_characters
+from council.llm.json_mode import WITHOUT_SCHEMA
 from council.llm.openai_answer import Answer, count_of
 from council.llm.openai_errors import Refusal, refusal_in, refusal_of
 from council.llm.providers import ListedModel
@@ -251,6 +252,7 @@ class OpenAICompatibleModel:
             except _Refused as refused:
                 change = _left_out(refused.refusal, asked, dialect)
                 if change.keys() <= learnt.keys():
+                    refused.error.data[WITHOUT_SCHEMA] = dialect.json_mode == "none"
                     raise refused.error from None
                 learnt |= change
             else:

@@ -216,7 +216,7 @@ class _Writer:
 
     def _finish(self, record: StepDone) -> None:
         """The end of the work; one that came because nobody would wait so long is then written in an attempt of its own."""
-        finish: Finish | None = msgspec.json.decode(record.out, type=Finish | None)  # type: ignore[arg-type]
+        finish: Finish | None = msgspec.json.decode(record.out, type=Finish | None)
         if finish is not None and finish.error is not None and finish.error.code == MAX_WAIT:
             self._leave("parked", record.at)
             self._end_attempt("waiting")

@@ -129,6 +129,10 @@ def test_a_model_that_stood_in_and_thoughts_that_were_taken_off_are_told_again(
     assert "thoughts" in page
     assert front_matter(again)["status"] == "degraded"
     assert body(again).replace("cassette:gemini:", "gemini:") == body(page)
+    first = receipts(home)[0]["run_id"]
+    for folder in ("runs", "receipts"):
+        shutil.copytree(other / ".council" / folder, home / ".council" / folder, dirs_exist_ok=True)
+    assert "The runs do not part" in run_cli("diff", first, receipts(other)[0]["run_id"], cwd=home).stdout
 
 
 def test_it_holds_every_request_as_it_was_sent(live: tuple[Path, str], fake: FakeGemini) -> None:

@@ -114,6 +114,17 @@ def test_a_refusal_of_any_shape_says_what_to_do(
     assert len(server.requests) == 1 == yaml.safe_load(page.split("---\n")[1])["calls"]
 
 
+def test_a_closing_call_that_is_refused_is_asked_once_more_without_json_mode_and_no_more(
+    home: Path, server: FakeOpenAI
+) -> None:
+    server.reply = lambda request: (
+        error(400, "Bad request") if "The rounds are over" in json.dumps(request.messages) else text("Use the disk.")
+    )
+    page = run_once(home, server, code=1)
+    assert "It ended with the closing call of COORDINATOR." in page
+    assert ["response_format" in request.body for request in server.requests] == [False, False, False, True, False]
+
+
 def test_functions_that_nobody_offered_are_refused_by_name_and_what_they_name_is_not_read(
     home: Path, server: FakeOpenAI
 ) -> None:
