@@ -121,18 +121,16 @@ def test_a_model_that_stood_in_and_thoughts_that_were_taken_off_are_told_again(
         home, {**env, "COUNCIL_MODEL_ATTEMPTS": "1", "COUNCIL_FALLBACK_MODELS": "gemini:gemini-2.5-pro"}, code=7
     )
     tape = recorded(home)
-    other = prepared(tmp_path / "other")
-    shutil.copy(tape, other)
-    again = run_once(other, environment(), "--model", f"cassette:{tape.name}", code=7)
+    keys = {"session": "again", "output_artifact_path": "artifacts/again.md"}
+    run_once(home, environment(), "--model", f"cassette:{tape.name}", code=7, **keys)
+    again = (home / "artifacts" / "again.md").read_text()
     assert "AUDITOR in round 1: gemini:gemini-2.5-pro answered in place of gemini:gemini-2.5-flash (overload)" in page
     assert "Which one?" not in page
     assert "thoughts" in page
     assert front_matter(again)["status"] == "degraded"
     assert body(again).replace("cassette:gemini:", "gemini:") == body(page)
-    first = receipts(home)[0]["run_id"]
-    for folder in ("runs", "receipts"):
-        shutil.copytree(other / ".council" / folder, home / ".council" / folder, dirs_exist_ok=True)
-    assert "The runs do not part" in run_cli("diff", first, receipts(other)[0]["run_id"], cwd=home).stdout
+    runs = [receipt["run_id"] for receipt in receipts(home)]
+    assert "The runs do not part" in run_cli("diff", *runs, cwd=home).stdout
 
 
 def test_it_holds_every_request_as_it_was_sent(live: tuple[Path, str], fake: FakeGemini) -> None:
