@@ -50,6 +50,7 @@ from council.knowledge.cortex.meaning import Search
 from council.knowledge.library import Library
 from council.knowledge.tools import list_files, query_cortex, read_file
 from council.llm.base import Model
+from council.llm.bounds import BoundedModel
 from council.llm.embeddings import REQUEST_TIMEOUT_S, Embedder, RetryingEmbedder
 from council.llm.fallback import FallbackModel
 from council.llm.json_mode import JsonModeModel
@@ -127,7 +128,7 @@ def build_app(
         model = build_model(home, settings, keys, spelling)
         if isinstance(model, ReplayModel):
             cassettes[spelling] = model
-        return around(JsonModeModel(model))
+        return around(JsonModeModel(BoundedModel(model)))
 
     pauses = KeptPauses(home.runtime / "pauses", clock)
     models = ModelPool(make, partial(build_bucket, settings, clock, pauses))

@@ -125,7 +125,8 @@ class Manners:
 class FakeReply:
     """What goes back. `chunks` are stream chunks: a stream sends each as an event, a plain call gets their merger.
 
-    `ending`: `close` drops the connection after the chunks; `silent` ends a stream in good order but without `[DONE]`.
+    `ending`: `close` drops the connection after the chunks; `silent` ends a stream in good order but without `[DONE]`;
+    `open` says `[DONE]` and then leaves the connection as it is.
     `comments` keeps a stream alive with lines that are no data. `before_s` is waited first, `between_s` between chunks.
     """
 
@@ -136,7 +137,7 @@ class FakeReply:
     body: bytes | None = None
     before_s: float = 0.0
     between_s: float = 0.0
-    ending: Literal["whole", "close", "silent"] = "whole"
+    ending: Literal["whole", "close", "silent", "open"] = "whole"
     comments: bool = False
     streams: bool = True
 
@@ -524,8 +525,12 @@ class _Handler(BaseHTTPRequestHandler):
         if reply.ending == "close":
             self.close_connection = True
             return
-        if reply.ending == "whole":
+        if reply.ending in ("whole", "open"):
             self._event("data: [DONE]\n\n")
+        if reply.ending == "open":
+            self.close_connection = True
+            self.server.fake.closing.wait(IDLE_TIMEOUT_S)
+            return
         self.wfile.write(b"0\r\n\r\n")
 
     def _event(self, event: str) -> None:

@@ -11,6 +11,7 @@ from council.agents.turn import NO_BUDGET, TurnResult
 from council.artifacts.account import Account, Call, Mended, MindChanged, Purpose, Read, StanceTaken
 from council.deliberation.flips import flips
 from council.deliberation.page import PageState, build_page, cost_of_call, cost_of_embedding
+from council.deliberation.refused import Refused
 from council.deliberation.remembering import STEP
 from council.deliberation.transcript import STEWARD_INPUT, Evidence, Turn
 from council.llm.structured import Repair
@@ -66,6 +67,14 @@ def _calls(state: PageState) -> Iterator[Call]:
     for result in state.beside:
         yield _call(state, STEP, "", "memory summary", 0, result)
     yield from _embeddings(state)
+    for refused in state.refused:
+        yield _call(state, refused.step, refused.role, _purpose(refused), refused.round, refused.result)
+
+
+def _purpose(refused: Refused) -> Purpose:
+    if refused.round:
+        return "repair" if refused.is_repair else "turn"
+    return "closing repair" if refused.is_repair else "closing"
 
 
 def _closing_step(state: PageState, role: str) -> str:

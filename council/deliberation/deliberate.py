@@ -38,12 +38,15 @@ from council.deliberation.prompts import (
 from council.deliberation.protocols import PROTOCOLS
 from council.deliberation.ranking import Ranking, exactly
 from council.deliberation.record import DECISION_SCHEMA, Settled, problems, settle
+from council.deliberation.refused import Refused
+from council.deliberation.refused import last as last_refused
+from council.deliberation.refused import note as note_refused
 from council.deliberation.stance import Stance, only_issued
 from council.deliberation.stances_page import RANKS_NOTHING
 from council.deliberation.stopping import Ending, reason_to_end, still_open
 from council.deliberation.transcript import STEWARD_INPUT, Closing, Evidence, Transcript, Turn
 from council.engine.runs import PROVIDER, Parked, Run
-from council.errors import CouncilError, InputUnreadable, ToolRefused
+from council.errors import CouncilError, InputUnreadable, ModelError, ReplayMiss, ToolRefused
 from council.ids import sha256_hex
 from council.knowledge.library import split_range
 from council.llm.base import Message, Model, ToolSpec, TurnInfo, request_hash
@@ -161,6 +164,7 @@ class Deliberation:
         self._failures_in_a_row = 0
         self.transcript = Transcript(task)
         self.closings: list[Closing] = []
+        self.refused: list[Refused] = []
         self.hearings: list[Hearing] = []
         self.settled: Settled | None = None
         self.stopped: Stopped | None = None
@@ -346,8 +350,15 @@ class Deliberation:
                 if hearing is not None:
                     self.hearings.remove(hearing)
 
+        refused = last_refused(self._run.journal, name)
+        self.refused += [refused] if refused else []
         try:
             return await self._run.step(name, call, type=TurnResult, request=asked)
+        except ReplayMiss:
+            raise  # nobody was asked
+        except ModelError as error:
+            self.refused.append(note_refused(self._run.journal, name, member.model, info, error))
+            raise
         except ProviderBusy as busy:
             raise Parked(PROVIDER, busy.seconds, busy.error) from busy
         except BudgetSpent as spent:

@@ -44,6 +44,7 @@ log = logging.getLogger(__name__)
 
 TRIAD = ("COORDINATOR", "STRATEGIST", "AUDITOR")
 _LIVE_INTERVAL_S = 1.0  # an editor that follows the file needs no more
+_LIVE_SHARE = 10  # a page that takes long to write is shown that many times less often: other runs are at work, too
 _TITLE_CHARS = 120
 _MAX_SHOWN_S = 366 * 86_400.0  # a provider may ask for any time; then the run ends
 _REASONS = {PROVIDER: "its provider", "budget": "the next day's budget"}
@@ -220,6 +221,7 @@ class Task:
         self._sources: SourcesNow | None = None
         self._summarised: Summarised | None = None
         self._shown_at = -_LIVE_INTERVAL_S
+        self._live_interval_s = _LIVE_INTERVAL_S
         self._growing: asyncio.TimerHandle | None = None
         self._waits = ""
 
@@ -373,6 +375,7 @@ class Task:
             settled=task.settled if task else None,
             sources=self._sources,
             beside=(self._summarised.result,) if self._summarised else (),
+            refused=task.refused if task else (),
             notes=(*self._start.notes, *self._later_notes()),
             prices=self._start.prices,
             stopped=task.stopped.reason if task and task.stopped else "",
@@ -391,11 +394,11 @@ class Task:
         return [*notes, self._summarised.note] if self._summarised and self._summarised.note else notes
 
     def _grow(self) -> None:
-        """The artifact as it is so far: now, or a second after it was shown last. A page that cannot be written now does not
-        stop the run."""
+        """The artifact as it is so far: now, or a second (a large one: longer) after it was shown last. A page that cannot be
+        written now does not stop the run."""
         if self._run.journal.closed or self._growing is not None:
             return
-        wait_s = self._shown_at + _LIVE_INTERVAL_S - self._setup.clock.monotonic_s()
+        wait_s = self._shown_at + self._live_interval_s - self._setup.clock.monotonic_s()
         if wait_s > 0:
             self._growing = asyncio.get_running_loop().call_later(wait_s, self._show)
         else:
@@ -403,11 +406,13 @@ class Task:
 
     def _show(self) -> None:
         self._growing = None
-        self._shown_at = self._setup.clock.monotonic_s()
+        began_s = self._setup.clock.monotonic_s()
         try:
             self._run.output.grow(render(build_page(self._state(None)), self._run.output.path).encode())
         except (StorageFailed, PathRefused) as error:
             log.warning("the growing artifact of run %s is not shown: %s", self._run.id, error)
+        self._shown_at = self._setup.clock.monotonic_s()
+        self._live_interval_s = max(_LIVE_INTERVAL_S, _LIVE_SHARE * (self._shown_at - began_s))
 
     # ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -10,64 +10,97 @@ import re
 from collections.abc import Callable
 
 from council.llm.base import Restartable
-from council.llm.extraction import BLANK
+from council.llm.thoughts import ThoughtFilter
 
-_HIDDEN_FROM = re.compile(
-    r"(?:```|~~~)council|\A\s*(?:\{|```json)|^[ \t]*(?:(?:```|~~~)json\s*)?\{\s*\"(?:position|ranking)\"", re.MULTILINE
-)
-_TAGS = "(?:think|thinking|reasoning)>"
-# As `council.llm.extraction` takes them off; the white space before them was passed on already.
-_THOUGHTS = re.compile(
-    rf"(\A[{BLANK}]*|^[ \t]*)(?:<{_TAGS}.*?(?:</{_TAGS}[{BLANK}]*|\Z))+", re.DOTALL | re.MULTILINE | re.IGNORECASE
-)
-_LONE_CLOSING = re.compile(rf"</{_TAGS}[ \t]*\r?\n\s*", re.IGNORECASE)
+_BLOCK = re.compile("(?:```|~~~)council")  # from here on it is not for watching
+_JSON = ("{", "```json", "~~~json")  # nor is a reply that begins like this
 _MAX_UNBROKEN = 400  # characters: a script without spaces is passed on, too
+_MAX_MARK_CHARS = len("</reasoning>")
+_TAG = "(?:think|thinking|reasoning)>"
+_OPENING = re.compile(rf"^[ \t]*<{_TAG}", re.IGNORECASE | re.MULTILINE)
+_CLOSING = re.compile(rf"</{_TAG}", re.IGNORECASE)
+_LONE_CLOSING = re.compile(rf"(?<![`\"'“‘])</{_TAG}[ \t]*\r?\n\s*", re.IGNORECASE)
 
 
 class Hearing(Restartable):
-    """A listener (`council.llm.base.OnText`) for one call. `tell` gets each new piece, None when all is taken back."""
+    """A listener (`council.llm.base.OnText`) for one call. `tell` gets each new piece, None when all is taken back. The work
+    for a piece does not grow with what was heard before."""
 
     def __init__(self, role: str, round_no: int, tell: Callable[[Hearing, str | None], None]) -> None:
         self.role = role
         self.round = round_no
         self._tell = tell
-        self._pieces: list[str] = []
-        self._passed = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._heard = self._hidden = self._speaking = self._thinking = self._trims = False
+        self._thoughts = ThoughtFilter()
+        self._line_begins = True  # where the tail begins
+        self._tail = ""  # what is not passed on yet
+        self._passed: list[str] = []
 
     def __call__(self, piece: str) -> None:
-        self._pieces.append(piece)
-        self._forget_what_was_thought()
-        visible = self._visible
-        end = max(visible.rfind(" "), visible.rfind("\n")) + 1
-        if len(visible) - end > _MAX_UNBROKEN:
-            end = len(visible)
-        if end > self._passed:
-            new, self._passed = visible[self._passed : end], end
-            self._tell(self, new)
+        self._heard = self._heard or bool(piece)
+        if self._hidden:
+            return
+        self._tail += self._thoughts.feed(piece)
+        while self._step():
+            pass
+        self._pass_on(self._end())
+
+    def _step(self) -> bool:
+        """One thought that begins on a line of its own, or ends there, taken out; False when there is none, or not yet."""
+        if self._thinking:
+            closing = _CLOSING.search(self._tail)
+            self._thinking, self._trims = closing is None, True
+            self._tail = self._tail[closing.end() :] if closing else self._tail[-_MAX_MARK_CHARS:]
+            return closing is not None
+        if self._trims:  # the white space behind a thought
+            self._tail = self._tail.lstrip()
+            self._trims = not self._tail
+        opening = _OPENING.search(self._tail, 0 if self._line_begins else max(0, self._tail.find("\n")))
+        lone = _LONE_CLOSING.search(self._tail, 0, opening.start() if opening else len(self._tail))
+        if lone is not None:  # all before it was a thought whose opening tag never came
+            rest = self._tail[lone.end() :]
+            self.restart()
+            self._tail, self._heard = rest, True
+            return True
+        block = _BLOCK.search(self._tail)
+        if opening is None or (block and block.start() < opening.start()):
+            return False
+        self._pass_on(opening.start())
+        self._tail, self._thinking = self._tail[opening.end() - opening.start() :], True
+        return True
+
+    def _pass_on(self, end: int) -> None:
+        if end > 0 and not self._thinking:
+            told, self._tail = self._tail[:end], self._tail[end:]
+            self._line_begins = told.endswith("\n")
+            self._passed.append(told)
+            self._tell(self, told)
 
     def restart(self) -> None:
         """Another attempt begins: nothing was said."""
-        if self._pieces:
-            self._pieces.clear()
-            self._passed = 0
+        if self._heard:
+            self._begin()
             self._tell(self, None)
-
-    def _forget_what_was_thought(self) -> None:
-        """Where a closing tag shows that all before it was a thought whose opening tag never came."""
-        said = _THOUGHTS.sub(r"\1", "".join(self._pieces))
-        closing = _LONE_CLOSING.search(said)
-        if closing is not None:
-            self.restart()
-            self._pieces.append(said[closing.end() :])
 
     @property
     def text(self) -> str:
         """What was passed on."""
-        return self._visible[: self._passed]
+        self._passed = ["".join(self._passed)]
+        return self._passed[0]
 
-    @property
-    def _visible(self) -> str:
-        self._pieces = ["".join(self._pieces)]
-        text = _THOUGHTS.sub(r"\1", self._pieces[0])
-        hidden = _HIDDEN_FROM.search(text)
-        return text[: hidden.start()] if hidden else text
+    def _end(self) -> int:
+        """How much of the tail may be passed on: up to the last white space, and nothing of what is hidden."""
+        if not self._speaking:
+            first = self._tail.lstrip()
+            if not first or any(start.startswith(first) for start in _JSON):
+                return 0  # it cannot be told yet
+            self._speaking, self._hidden = True, first.startswith(_JSON)
+        block = _BLOCK.search(self._tail)
+        self._hidden = self._hidden or block is not None
+        if self._hidden:
+            return block.start() if block else 0
+        end = max(self._tail.rfind(" "), self._tail.rfind("\n")) + 1
+        return end if len(self._tail) - end <= _MAX_UNBROKEN else len(self._tail) - _MAX_MARK_CHARS

@@ -16,6 +16,7 @@ from council.deliberation.decision import Decision, SourcesNow, decide
 from council.deliberation.holders import Holders
 from council.deliberation.names import Names
 from council.deliberation.record import Settled
+from council.deliberation.refused import Refused
 from council.deliberation.stances_page import RANKS_NOTHING, tables, unread
 from council.deliberation.stopping import Ending
 from council.deliberation.transcript import STEWARD_INPUT, Closing, Evidence, Transcript, Turn
@@ -33,7 +34,8 @@ class PageState:
     """Everything a page is made of. `finished` is empty while the run goes on; `waits` says what for, if it does not just
     now; `displaced` says why the page is not where it was wanted; `models` are the agents' by role, `prices` those of all
     models by name; `sources` are the files that were read, looked at again; `speaking`: role, round and text so far of
-    those who speak just now; `beside` are calls beside turns and synthesis."""
+    those who speak just now; `beside` are calls beside turns and synthesis,
+    `refused` those that ended the run."""
 
     header: RunHeader
     transcript: Transcript
@@ -57,6 +59,7 @@ class PageState:
     settled: Settled | None = None
     sources: SourcesNow | None = None
     beside: Sequence[TurnResult] = ()
+    refused: Sequence[Refused] = ()
 
     @cached_property
     def decision(self) -> Decision | None:
@@ -81,7 +84,8 @@ class PageState:
         turns = [result for turn in self.transcript.turns() for result in (turn.result, *turn.repairs)]
         closings = [result for closing in self.closings for result in (closing.result, *closing.repairs)]
         repairs = self.settled.repairs if self.settled else ()
-        return [result for result in (*turns, *closings, *repairs, *self.beside) if result.was_asked]
+        ended_by = [refused.result for refused in self.refused]
+        return [result for result in (*turns, *closings, *repairs, *self.beside, *ended_by) if result.was_asked]
 
 
 def status_of(state: PageState) -> RunStatus:
@@ -266,6 +270,7 @@ def notes_of(state: PageState) -> list[str]:
     unread_inputs = [item for item in state.transcript.inputs if not item.ok]
     if status == "failed" and state.error is not None:
         notes += [f"**Failed** (`{state.error.code}`). {state.error.message}", *_attended(state)]
+        notes += [f"It ended with {refused.whose}." for refused in state.refused]
     elif status in ("degraded", "cancelled"):
         by = f" ({state.cancelled_by})" if state.cancelled_by else ""
         notes.append(" ".join((f"**{status.capitalize()}**{by}.", *_attended(state))))

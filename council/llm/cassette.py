@@ -18,7 +18,7 @@ import msgspec
 
 from council.errors import ConfigError, ModelErrorKind, StorageFailed
 from council.ids import sha256_hex
-from council.llm.base import Finish, Usage
+from council.llm.base import Finish, Replaced, Usage
 from council.storage.files import read_limited
 
 FORMAT = 2
@@ -75,7 +75,8 @@ class Failed(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     """One call and what it came to: a reply, or `failed`. `request` is the hash of what was asked (`request_hash` of the
-    recorded model's name, `system` and `messages`); `messages` None: what was asked is no longer known but for its hash."""
+    recorded model's name, `system` and `messages`); `messages` None: what was asked is no longer known but for its hash.
+    `replaced`: the models in whose place `model` answered; `thoughts`: the reply began with some, which are not kept."""
 
     step: str
     request: str
@@ -89,6 +90,8 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     model: str = ""
     usage: Usage | None = None
     failed: Failed | None = None
+    replaced: tuple[Replaced, ...] = ()
+    thoughts: bool = False
 
 
 class Cassette(msgspec.Struct, frozen=True):

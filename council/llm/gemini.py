@@ -78,7 +78,7 @@ _KIND_OF_STATUS: dict[int, ModelErrorKind] = {
 _FIX: dict[ModelErrorKind, str] = {
     "auth": "check GEMINI_API_KEY in .env: the key must exist, be whole and be allowed to use the Gemini API.",
     "billing": "open the billing page of the key's Google project: add credit, raise the cap or change the plan.",
-    "not_found": "set the model to one that this key can use; the API version matters too (v1, v1beta).",
+    "not_found": "`council models list gemini` names those that this key can use; the API version matters (v1, v1beta).",
     "request": "this is refused whenever it is sent: shorten the inputs, or check the model's settings.",
     "rate": "wait, lower the number of concurrent runs, or raise the quota of the key's project.",
     "overload": "nothing is wrong here; the model is busy. Try later or name another model.",

@@ -8,10 +8,13 @@ from typing import Unpack
 from council.errors import ModelError
 from council.llm.base import Asked, Message, Model, ModelAround, Reply, restart
 
+WITHOUT_SCHEMA = "without_schema"  # in the data of an error: the provider itself has asked without one already
+
 
 class JsonModeModel(ModelAround):
     """A Model whose requests with a `schema` are repeated once without it when they are refused (kind `request`). A server
-    that then takes one is not asked by schema again in this process; the prompt says what shape is wanted in any case."""
+    that then takes one is not asked by schema again in this process; the prompt says what shape is wanted in any
+    case."""
 
     def __init__(self, inner: Model) -> None:
         super().__init__(inner)
@@ -24,7 +27,7 @@ class JsonModeModel(ModelAround):
         try:
             return await self._inner.generate(messages, **asked)
         except ModelError as error:
-            if error.kind != "request":
+            if error.kind != "request" or error.data.get(WITHOUT_SCHEMA):
                 raise
         restart(asked.get("on_text"))
         asked["schema"] = None

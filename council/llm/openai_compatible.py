@@ -14,7 +14,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -23,6 +23,8 @@ from urllib.parse import urlsplit
 from council import __version__
 from council.errors import ModelError, ModelErrorKind
 from council.llm.base import Finish, Message, OnText, Reply, ToolCall, ToolSpec, TurnInfo
+from council.llm.bounds import whole_characters
+from council.llm.json_mode import WITHOUT_SCHEMA
 from council.llm.openai_answer import Answer, count_of
 from council.llm.openai_errors import Refusal, refusal_in, refusal_of
 from council.llm.providers import ListedModel
@@ -39,6 +41,7 @@ CHAT = "/chat/completions"
 MAX_ANSWER_BYTES = 16 * 1024 * 1024  # far above any answer, with all the frames of a stream around each word
 MAX_ERROR_BYTES = 64 * 1024
 MAX_LISTED_MODELS = 2_000
+_LINGER_S = 1.0
 _MESSAGE_CHARS = 300  # of a server's own words; an HTML error page is not a message
 
 _FIX: dict[ModelErrorKind, str] = {
@@ -270,6 +273,7 @@ class OpenAICompatibleModel:
             except _Refused as refused:
                 change = _left_out(refused.refusal, asked, dialect)
                 if change.keys() <= learnt.keys():
+                    refused.error.data[WITHOUT_SCHEMA] = dialect.json_mode == "none"
                     raise refused.error from None
                 learnt |= change
             else:
@@ -305,7 +309,8 @@ class OpenAICompatibleModel:
             async for event in stream:
                 if event == "[DONE]":
                     answer.done = True
-                    continue
+                    await self._read_on(stream)
+                    break
                 with self._transport_failures():
                     content = json.loads(event)
                     refusal = refusal_in(content)
@@ -317,6 +322,14 @@ class OpenAICompatibleModel:
                     on_text(piece)
         if not answer.done and not answer.finish:  # a stream may end in good order and still be cut
             raise self._error("protocol", f"the answer of {self.name} broke off: no finish reason came.")
+
+    async def _read_on(self, stream: AsyncIterator[str]) -> None:
+        """To the end of a body in which nothing more is said, for a connection that can be used again. Some servers keep
+        it open instead."""
+        with suppress(ModelError, TimeoutError):
+            async with asyncio.timeout(_LINGER_S):
+                async for _ in stream:
+                    continue
 
     async def _events(self, response: httpx2.Response) -> AsyncGenerator[str, None]:
         with self._transport_failures():
@@ -607,7 +620,7 @@ def _written(asked: _Asked, dialect: _Dialect) -> list[dict[str, str]]:
 def _listed(content: Any) -> list[ListedModel]:
     models = content if isinstance(content, list) else content["data"] or []
     found = [(model, model.get("id") or model.get("name")) for model in models[:MAX_LISTED_MODELS]]
-    return [ListedModel(str(id_), _window(model)) for model, id_ in found if id_]
+    return [ListedModel(whole_characters(str(id_)), _window(model)) for model, id_ in found if id_]
 
 
 def _window(model: dict[str, Any]) -> int | None:
@@ -654,5 +667,5 @@ def _is_loopback(host: str) -> bool:
 
 def _brief(text: str) -> str:
     """A server's words as one short line; the tags of an HTML page are dropped."""
-    line = " ".join(re.sub(r"<[^>]{0,500}>", " ", text).split())
+    line = " ".join(re.sub(r"<[^>]{0,500}>", " ", whole_characters(text)).split())
     return line if len(line) <= _MESSAGE_CHARS else f"{line[:_MESSAGE_CHARS]}…"

@@ -134,7 +134,7 @@ class Refusal:
 
     def _kind_by_words(self) -> ModelErrorKind | None:
         status, words = self.status, self.words
-        if status == 402 and self.headers.get("retry-after"):
+        if status == 402 and seconds(self.headers.get("retry-after", "")) is not None and not _PAYMENT.search(words):
             return "rate"  # a router's budget for calls in flight: it says when to come back
         if status in (0, 400, 403, 422) and _FILTERED.search(words):
             return "blocked"
@@ -211,7 +211,7 @@ def _error_object(content: object, status: int, headers: Mapping[str, str]) -> R
     error = content if content.get("object") == "error" else content.get("error")
     wait_s = _number(content.get("estimated_time"))
     if isinstance(error, list):
-        error = "; ".join(str(item) for item in error)
+        error = "; ".join(_text(item.get("message") if isinstance(item, dict) else item) for item in error[:5])
     if isinstance(error, str) and error:
         return Refusal(status, error, estimated_wait_s=wait_s, headers=headers)
     if not isinstance(error, dict) or not error:

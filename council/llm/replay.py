@@ -19,6 +19,8 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from council.errors import ConfigError, ModelError, ReplayMiss
 from council.ids import sha256_hex
 from council.llm.base import Message, OnText, Reply, ToolSpec, TurnInfo, request_hash
@@ -35,6 +37,7 @@ _DIFF_LINES = 15  # of each kind: taken away, added, the same
 _LINE_CHARS = 300
 _EXCERPT_CHARS = 120
 _MARK = "<<DATA "
+_THOUGHTS = "<think></think>\n"  # in the place of those that were not kept
 
 
 class ReplayModel:
@@ -106,9 +109,11 @@ class ReplayModel:
             raise self._miss(system, messages, info)
         if call.failed is not None:
             raise ModelError(call.failed.kind, call.failed.message, fix=call.failed.fix, model=self.name)
+        text = f"{_THOUGHTS}{call.text}" if call.thoughts else call.text
         if on_text is not None:
-            on_text(call.text)
-        return Reply(call.text, call.finish, _named(call.model or self._header.model), call.usage)
+            on_text(text)
+        replaced = tuple(msgspec.structs.replace(model, model=_named(model.model)) for model in call.replaced)
+        return Reply(text, call.finish, _named(call.model or self._header.model), call.usage, replaced=replaced)
 
     async def aclose(self) -> None:
         """Nothing to close."""

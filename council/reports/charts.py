@@ -176,7 +176,7 @@ def _bar(
     began, y = step.began_ms or 0, y_of[_lane_of(step.name, call, roles)]
     x0 = scale.x(began)
     hint = f"{step.name}: {duration(step.seconds)}"
-    if step.outcome != "done":
+    if step.outcome not in ("done", "refused"):
         svg.rect(
             x0,
             y - _BAR / 2,

@@ -3,6 +3,7 @@ died. Reads the records alone, also of a journal that is damaged or still grows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,17 +12,21 @@ from typing import Literal
 
 import msgspec
 
+from council.engine.engine import MAX_WAIT
 from council.engine.journal import ATTEMPT, FINISH, HANDBACK, decode_line
-from council.engine.records import Record, Reopened, Retried, RunHeader, StepBegun, StepDone, Waiting
+from council.engine.records import Committed, Record, Reopened, Retried, RunHeader, StepBegun, StepDone, Waiting
+from council.engine.runs import Finish
 from council.errors import JournalDamaged
 
-Outcome = Literal["done", "parked", "cut off", "under way", "not recorded"]
+Outcome = Literal["done", "parked", "refused", "cut off", "under way", "not recorded"]
+_REFUSED = re.compile(r"(.+)/refused/[0-9]+")  # what is recorded of a call that ended the run
 
 
 class StepTaken(msgspec.Struct, frozen=True):
     """`began_ms`, `ended_ms`: since the epoch, None where the journal does not say. `outcome`: `done` (recorded), `parked`
-    (the run waits, the step is taken again), `cut off` (the process died or was stopped), `under way`, `not recorded` (the
-    run ended without it). `again`: a retry took it anew later, so it no longer counts."""
+    (the run waits, the step is taken again), `refused` (its failure ended the run), `cut off` (the process died or was
+    stopped), `under way`, `not recorded` (the run ended without it). `again`: a retry took it anew later, so it no longer
+    counts."""
 
     name: str
     began_ms: int | None
@@ -69,8 +74,8 @@ class WaitMade(msgspec.Struct, frozen=True):
 
 class AttemptMade(msgspec.Struct, frozen=True):
     """One execution. `ended`: `finished`, `waiting`, `handed back` (the process was asked to stop), `cut off` (it died, or
-    the disk took no more), `under way`. `because` says what let it begin: `start`, `restart`, `wait over`, `resume`, `retry`
-    (from the step `retry_from`)."""
+    the disk took no more), `under way`. `because` says what let it begin: `start`, `restart`, `wait over`, `wait given up`
+    (it would be too long), `resume`, `retry` (from the step `retry_from`)."""
 
     number: int
     began_ms: int | None
@@ -106,6 +111,10 @@ class Chronicle:
     def step(self, name: str) -> StepTaken | None:
         """The one that counts: the last that was recorded."""
         return next((step for step in reversed(self.steps) if step.name == name and step.counts), None)
+
+    def refused(self, name: str) -> StepTaken | None:
+        """The last time that this step ended the run."""
+        return next((step for step in reversed(self.steps) if step.name == name and step.outcome == "refused"), None)
 
 
 def read_what_verifies(path: Path) -> tuple[list[Record], Damage | None]:
@@ -154,17 +163,20 @@ class _Writer:
     def read(self, record: Record) -> None:
         if isinstance(record, StepBegun):
             self._began(record)
+        elif isinstance(record, StepDone) and (refused := _REFUSED.fullmatch(record.name)):
+            self._step(refused[1], self._begun.pop(refused[1], 0), record.at, "refused")
         elif isinstance(record, StepDone):
             began = self._begun.pop(record.name, 0)
             self._step(record.name, began or record.at, record.at, "done")
             if record.name == FINISH:
-                self._end_attempt("finished")
-                self._because = "restart"
+                self._finish(record)
         elif isinstance(record, Retried):
             retry = RetryMade(record.step, record.at, record.attempt, record.wait_s, record.kind, record.error)
             self.chronicle.retries.append(retry)
         elif isinstance(record, Waiting):
             self._wait(record)
+        elif isinstance(record, Committed) and self._attempt_open:
+            self._end_attempt("finished")
         elif isinstance(record, Reopened):
             self._reopen(record)
 
@@ -201,6 +213,17 @@ class _Writer:
         if self.chronicle.attempts:
             self.chronicle.attempts[-1] = msgspec.structs.replace(self.chronicle.attempts[-1], ended=how)
         self._attempt_open = False
+
+    def _finish(self, record: StepDone) -> None:
+        """The end of the work; one that came because nobody would wait so long is then written in an attempt of its own."""
+        finish: Finish | None = msgspec.json.decode(record.out, type=Finish | None)
+        if finish is not None and finish.error is not None and finish.error.code == MAX_WAIT:
+            self._leave("parked", record.at)
+            self._end_attempt("waiting")
+            self._because = "wait given up"
+        else:
+            self._end_attempt("finished")
+            self._because = "restart"
 
     def _wait(self, record: Waiting) -> None:
         since = milliseconds(record.since)

@@ -93,8 +93,8 @@ def diff(first: FileJournal, second: FileJournal, alike: Alike = lambda step: Fa
         if one is not None and other is not None and other.name in left:
             other = right.get(one.name, other)
         kind = _kind(one, other, alike)
-        if kind == "answer":
-            field, first_part, second_part = _parted(json.loads(_answer(one)), json.loads(_answer(other)))
+        if kind == "answer" and one is not None and other is not None:
+            field, first_part, second_part = _parted(json.loads(_said(one)), json.loads(_said(other)))
             return Divergence(kind, same, _name(one), _name(other), first_part, second_part, field)
         if kind != "same" or one is None:
             return Divergence(kind, same, _name(one), _name(other), _answer(one), _answer(other))

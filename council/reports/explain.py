@@ -290,7 +290,7 @@ class _Teller:
             missing=missing,
             protocol=account.protocol if account else "",
             max_rounds=account.max_rounds if account else 0,
-            rounds=len({call.round for call in self._calls if call.purpose == "turn"}),
+            rounds=receipt.rounds if receipt else len({call.round for call in self._calls if call.purpose == "turn"}),
             model=account.model if account else "",
             times=self._times(),
             tokens=tokens,
@@ -313,7 +313,7 @@ class _Teller:
     # ── calls and agents ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _call(self, call: Call) -> CallMade:
-        step = self._chronicle.step(call.step)
+        step = self._chronicle.step(call.step) or self._chronicle.refused(call.step)
         retries = [retry for retry in self._chronicle.retries if step is not None and _within(retry, step)]
         usage = call.usage
         return CallMade(

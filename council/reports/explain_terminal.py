@@ -125,7 +125,7 @@ def _agents(agents: Sequence[AgentShare]) -> Table:
     for agent in agents:
         letter = f" ({agent.letter})" if agent.letter else ""
         failed = f" ({agent.failed} failed)" if agent.failed else ""
-        bar = "▇" * round(_BAR_CHARS * agent.seconds / longest) if longest else ""
+        bar = "▇" * round(_BAR_CHARS * agent.seconds / longest) if longest else "–"
         tokens = agent.tokens
         table.add_row(
             Text(f"{agent.role or 'memory'}{letter}"),

@@ -45,7 +45,7 @@ def _parts(stats: Stats, plots: bool) -> Iterator[RenderableType]:
 
 
 def _line(spent: Spent) -> Text:
-    unknown = f"; {spent.unknown_calls:,} calls without a count" if spent.unknown_calls else ""
+    unknown = f"; {spent.unknown_calls:,} of the calls without a count" if spent.unknown_calls else ""
     return Text(
         f"{spent.calls:,} calls, {spent.input:,} tokens in ({spent.cached:,} cached), {spent.output:,} out{unknown}; "
         f"cost {cost_words(spent)}"

@@ -13,7 +13,7 @@ from council.engine.journal import FINISH, FileJournal, RecordedStep
 from council.engine.runs import Finish
 from council.errors import FATAL, ModelErrorKind, RunNotFound
 from council.llm.base import Finish as ReplyFinish
-from council.llm.base import Usage
+from council.llm.base import Replaced, Usage
 from council.llm.cassette import ONE_RUN, Call, Failed, Header, Said, decode, encode, joined
 from council.redaction import Redactor
 from council.reports.requests import AskedCall
@@ -41,6 +41,8 @@ class _Result(msgspec.Struct):
     finish: ReplyFinish = "stop"
     usage: Usage | None = None
     failure: _Failure | None = None
+    replaced: tuple[Replaced, ...] = ()
+    thoughts: bool = False
 
 
 class _Nested(msgspec.Struct):
@@ -117,7 +119,15 @@ def _call(step: RecordedStep, asked: AskedCall | None) -> Call | None:
     call = Call(step.name, step.request) if asked is None else _question(asked)
     if result.failure is not None:
         return msgspec.structs.replace(call, failed=msgspec.convert(msgspec.to_builtins(result.failure), Failed))
-    return msgspec.structs.replace(call, text=result.text, finish=result.finish, model=result.model, usage=result.usage)
+    return msgspec.structs.replace(
+        call,
+        text=result.text,
+        finish=result.finish,
+        model=result.model,
+        usage=result.usage,
+        replaced=result.replaced,
+        thoughts=result.thoughts,
+    )
 
 
 def _question(asked: AskedCall) -> Call:
@@ -149,6 +159,7 @@ def _redacted(call: Call, redactor: Redactor) -> Call:
     clean = redactor.redact
     messages = call.messages and tuple(Said(message.role, clean(message.text)) for message in call.messages)
     failed = call.failed and msgspec.structs.replace(call.failed, message=clean(call.failed.message))
+    replaced = tuple(msgspec.structs.replace(model, message=clean(model.message)) for model in call.replaced)
     return msgspec.structs.replace(
-        call, system=clean(call.system), messages=messages, text=clean(call.text), failed=failed
+        call, system=clean(call.system), messages=messages, text=clean(call.text), failed=failed, replaced=replaced
     )

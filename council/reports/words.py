@@ -42,10 +42,12 @@ _BECAUSE = {
     "start": "begins",
     "restart": "goes on after a restart",
     "wait over": "goes on after the wait",
+    "wait given up": "ends the run: nobody waits so long",
     "resume": "is resumed",
     "retry": "is retried",
 }
 _NOT_DONE = {
+    "refused": "failed, and ended the run",
     "parked": "not answered: the run waits",
     "cut off": "cut off; it is taken again",
     "under way": "under way",
@@ -206,11 +208,13 @@ class _Facts:
         self._reads = {read.step: read for read in explanation.reads}
 
     def step(self, step: StepTaken) -> Moment:
+        call, read = self._calls.get(step.name), self._reads.get(step.name)
+        if step.outcome == "refused" and call is not None and call.failure and not step.again:
+            return Moment(step.began_ms, step.seconds, "failed", self._words(step.name), call_words(call))
         if step.outcome != "done":
             return Moment(step.began_ms, step.seconds, "cut", self._words(step.name), _NOT_DONE[step.outcome])
         if step.again:
             return Moment(step.began_ms, step.seconds, "done", self._words(step.name), "taken again later", faint=True)
-        call, read = self._calls.get(step.name), self._reads.get(step.name)
         if call is not None:
             mark: Mark = "failed" if call.failure else "done"
             return Moment(step.began_ms, step.seconds, mark, self._words(step.name), call_words(call))
@@ -266,11 +270,15 @@ def status_line(explanation: Explanation) -> Iterator[str]:
         yield plain(explanation.model, 100)
 
 
+def counted(calls: int) -> str:
+    return f"{calls} call{'s' if calls != 1 else ''}"
+
+
 def spent_line(explanation: Explanation) -> str:
     tokens = explanation.tokens
     unknown = f", {tokens.unknown_calls} of them without a count" if tokens.unknown_calls else ""
     return (
-        f"{explanation.calls_counted} calls{unknown}; {tokens.input:,} tokens in ({tokens.cached:,} cached), "
+        f"{counted(explanation.calls_counted)}{unknown}; {tokens.input:,} tokens in ({tokens.cached:,} cached), "
         f"{tokens.output:,} out ({tokens.thought:,} thought); cost {cost(explanation.cost_usd)}"
     )
 
@@ -282,7 +290,7 @@ def charged_line(explanation: Explanation) -> str:
     if (charged.calls, charged.tokens) == (explanation.calls_counted, tokens) or not charged.calls:
         return ""
     return (
-        f"charged to the budget: {charged.calls} calls, {charged.tokens:,} tokens, cost {cost(charged.cost_usd)} (tries that "
+        f"charged to the budget: {counted(charged.calls)}, {charged.tokens:,} tokens, cost {cost(charged.cost_usd)} (tries that "
         f"failed, calls that were cut off and earlier attempts included)"
     )
 

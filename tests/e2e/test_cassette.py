@@ -108,6 +108,31 @@ def test_the_same_command_on_a_cassette_gives_the_same_page_and_asks_nobody(
     assert [receipt["cost_usd"] for receipt in receipts(elsewhere)] == [0.0]
 
 
+def test_a_model_that_stood_in_and_thoughts_that_were_taken_off_are_told_again(
+    tmp_path: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = lambda request: (
+        error(503, message="overloaded")
+        if "You are AUDITOR" in request.system and request.model == "gemini-2.5-flash"
+        else text("<think>Which one?</think>Use the disk.")
+    )
+    home = prepared(tmp_path / "live")
+    page = run_once(
+        home, {**env, "COUNCIL_MODEL_ATTEMPTS": "1", "COUNCIL_FALLBACK_MODELS": "gemini:gemini-2.5-pro"}, code=7
+    )
+    tape = recorded(home)
+    keys = {"session": "again", "output_artifact_path": "artifacts/again.md"}
+    run_once(home, environment(), "--model", f"cassette:{tape.name}", code=7, **keys)
+    again = (home / "artifacts" / "again.md").read_text()
+    assert "AUDITOR in round 1: gemini:gemini-2.5-pro answered in place of gemini:gemini-2.5-flash (overload)" in page
+    assert "Which one?" not in page
+    assert "thoughts" in page
+    assert front_matter(again)["status"] == "degraded"
+    assert body(again).replace("cassette:gemini:", "gemini:") == body(page)
+    runs = [receipt["run_id"] for receipt in receipts(home)]
+    assert "The runs do not part" in run_cli("diff", *runs, cwd=home).stdout
+
+
 def test_it_holds_every_request_as_it_was_sent(live: tuple[Path, str], fake: FakeGemini) -> None:
     head, *calls = lines_of(recorded(live[0]))
     sent = sorted((request.system, *request.all_texts) for request in fake.requests)

@@ -1,59 +1,63 @@
-"""What is shown of a turn while it is being spoken: no thought, no block, and every word of the rest."""
+"""What those who watch a turn hear of it, however its text is cut into pieces."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import pytest
 
 from council.deliberation.hearing import Hearing
 
-
-def heard(text: str, size_chars: int) -> str:
-    """What a watcher has on the screen after `text` came in pieces of a size."""
-    shown: list[str] = []
-
-    def tell(hearing: Hearing, piece: str | None) -> None:
-        if piece is None:
-            shown.clear()
-        else:
-            shown.append(piece)
-
-    hearing = Hearing("AUDITOR", 1, tell)
-    for at in range(0, len(text), size_chars):
-        hearing(text[at : at + size_chars])
-    assert hearing.text == "".join(shown)
-    return "".join(shown)
+SAID = "A word of caution, then another one.\n\nAnd that is all. "
 
 
-BLOCK = '{"position": "wait for it", "confidence": 1, "evidence": [], "would_change": ""}'
-
-
-@pytest.mark.parametrize("size_chars", [1, 3, 7, 1000])
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("I would wait. ", "I would wait. "),
-        ("<think>QUARK one</think>I would wait. ", "I would wait. "),
-        ("<thinking>QUARK one</thinking>I would wait. ", "I would wait. "),
-        ("<Reasoning>QUARK one</Reasoning> I would wait. ", "I would wait. "),
-        ("\n\n<think>QUARK one</think>\n\nI would wait. ", "\n\nI would wait. "),
-        ("<think>QUARK</think>\n<think>QUARK two</think>I would wait. ", "I would wait. "),
-        ("I would.\n<think>QUARK one</think>\nWait. ", "I would.\nWait. "),
-        ("I would.\n<think>QUARK one and no end ", "I would.\n"),
-        ("QUARK one and more\n</think>\n\nI would wait. ", "I would wait. "),
-        (f"I would wait.\n\n```council\n{BLOCK}\n```\n", "I would wait.\n\n"),
-        (f"I would wait.\n\n~~~council\n{BLOCK}\n~~~\n", "I would wait.\n\n"),
-        (f"```json\n{BLOCK}\n```\n", ""),
-        ("A set {1, 2} and </div> stay. ", "A set {1, 2} and </div> stay. "),
-    ],
-)
-def test_thoughts_and_blocks_are_not_for_watching(text: str, said: str, size_chars: int) -> None:
-    assert heard(text, size_chars).strip() == said.strip()
-
-
-def test_another_attempt_takes_back_what_was_shown() -> None:
+def heard(pieces: Sequence[str]) -> tuple[str, list[str | None]]:
     told: list[str | None] = []
-    hearing = Hearing("AUDITOR", 1, lambda _, piece: told.append(piece))
-    hearing("Half an ")
+    hearing = Hearing("AUDITOR", 1, lambda hearing, piece: told.append(piece))
+    for piece in pieces:
+        hearing(piece)
+    return hearing.text, told
+
+
+def cut(text: str, size: int) -> list[str]:
+    return [text[at : at + size] for at in range(0, len(text), size)]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 50, 1000])
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (SAID, SAID),
+        (f"<think>Hm. ```council</think>\n{SAID}", SAID),
+        (f"{SAID}```council\n{{}}\n```\nmore words", SAID),
+        ('  {"answer": "words in it"}', ""),
+        ('```json\n{"answer": "words in it"}\n```', ""),
+        ("```council\nwords\n```", ""),
+        ("```python\nprint(1)\n```\nIt prints. ", "```python\nprint(1)\n```\nIt prints. "),
+        ("<thin air, they say, is no thought. ", "<thin air, they say, is no thought. "),
+    ],
+    ids=["prose", "thought", "block", "json", "fenced json", "only a block", "other fence", "no thought"],
+)
+def test_the_words_are_heard_and_neither_thoughts_nor_blocks(reply: str, expected: str, size: int) -> None:
+    text, told = heard(cut(reply, size))
+    assert text == "".join(piece or "" for piece in told) == expected
+
+
+def test_a_word_is_never_told_in_two_pieces() -> None:
+    _, told = heard(cut(SAID, 3))
+    assert all((piece or "").endswith((" ", "\n")) for piece in told)
+
+
+def test_a_script_without_spaces_is_heard_too_and_its_block_is_not() -> None:
+    text, _ = heard(cut("\u7a7a" * 1000 + "```council\n{}", 9))
+    assert text == "\u7a7a" * 1000
+
+
+def test_another_attempt_takes_back_what_was_heard() -> None:
+    told: list[str | None] = []
+    hearing = Hearing("AUDITOR", 1, lambda hearing, piece: told.append(piece))
+    hearing("Half a thought ")
+    hearing.restart()
     hearing.restart()
     hearing("A whole one. ")
-    assert told == ["Half an ", None, "A whole one. "]
+    assert (told, hearing.text) == (["Half a thought ", None, "A whole one. "], "A whole one. ")

@@ -1,0 +1,53 @@
+"""Calls that ended their run: a key, a bill or a model that is wrong is wrong for every further call. What such a call was
+for is not recorded, so that a resumed run asks it again; that it was made is, so that it counts where it was the last."""
+
+from __future__ import annotations
+
+from itertools import count, takewhile
+
+import msgspec
+
+from council.agents.turn import Failure, TurnResult
+from council.engine.journal import FileJournal
+from council.errors import ModelError
+from council.llm.base import TurnInfo
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """`step` is what was asked for; `round` 0: the closing call, or one of its repairs."""
+
+    step: str
+    role: str
+    round: int
+    result: TurnResult
+
+    @property
+    def whose(self) -> str:
+        """For "It ended with …"."""
+        return f"the call of {self.role} in round {self.round}" if self.round else f"the closing call of {self.role}"
+
+    @property
+    def is_repair(self) -> bool:
+        return "/repair/" in self.step
+
+
+def note(journal: FileJournal, step: str, model: str, info: TurnInfo, error: ModelError) -> Refused:
+    """Records it. Raises StorageFailed."""
+    failure = Failure(error.kind, error.message, error.fix)
+    round_no = 0 if step.startswith("synthesis") else info.round
+    refused = Refused(step, info.role, round_no, TurnResult("", model, failure=failure))
+    free = next(name for name in _names(step) if not journal.recorded(name))
+    return journal.put(free, refused, type=Refused)
+
+
+def last(journal: FileJournal, step: str) -> Refused | None:
+    """The last try of a step that a run ended without; None where it has an answer, or was not asked."""
+    if not journal.closed or journal.recorded(step):
+        return None
+    tries = list(takewhile(journal.recorded, _names(step)))
+    never = Refused(step, "", 0, TurnResult("", ""))
+    return journal.put(tries[-1], never, type=Refused) if tries else None
+
+
+def _names(step: str) -> map[str]:
+    return map(f"{step}/refused/{{}}".format, count(1))

@@ -1,0 +1,95 @@
+"""`BoundedModel`: what a model says, as text that can be written down and of a length that a page can hold.
+
+Servers cut characters in two, between the pieces of a stream or at a token limit, and some know no limit. Halves that
+belong together are joined, others replaced; a reply that goes on and on is cut off and says so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Unpack
+
+import msgspec
+
+from council.errors import ModelError
+from council.llm.base import Asked, Message, ModelAround, OnText, Reply, ToolCall
+
+MAX_REPLY_CHARS = 262_144  # the largest output limit of today's models, 65,536 tokens, at four characters each
+MAX_WAIT_S = 366 * 86_400.0  # what a provider may ask for; a date in another century is none
+_HALVES = re.compile("[\ud800-\udfff]")
+_LEADING_HALF = re.compile("[\ud800-\udbff]\\Z")
+
+
+def whole_characters(text: str) -> str:
+    """`text` with the halves of a character that stand together as that character, and each other one as U+FFFD."""
+    if _HALVES.search(text) is None:
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+class BoundedModel(ModelAround):
+    """A Model whose replies hold whole characters only, and at most MAX_REPLY_CHARS of them: a longer one has the finish
+    `length`. A function call of that size is a ModelError (`protocol`)."""
+
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
+        on_text = asked.get("on_text")
+        pieces = _Pieces(on_text) if on_text is not None else None
+        if pieces is not None:
+            asked["on_text"] = pieces
+        try:
+            reply = await self._inner.generate(messages, **asked)
+        except ModelError as error:
+            _bound(error)
+            raise
+        if pieces is not None:
+            pieces.end()
+        text = whole_characters(reply.text)
+        calls = tuple(self._call(call) for call in reply.tool_calls)
+        if len(text) > MAX_REPLY_CHARS:
+            return msgspec.structs.replace(reply, text=text[:MAX_REPLY_CHARS], finish="length", tool_calls=())
+        return msgspec.structs.replace(reply, text=text, tool_calls=calls)
+
+    def _call(self, call: ToolCall) -> ToolCall:
+        written = json.dumps(call.arguments, ensure_ascii=False)
+        if len(call.name) + len(written) > MAX_REPLY_CHARS:
+            raise ModelError(
+                "protocol",
+                f"{self.name} made a function call of {len(written):,} characters.",
+                fix="try again, or name another model",
+                model=self.name,
+            )
+        arguments: dict[str, Any] = json.loads(whole_characters(written))
+        return ToolCall(whole_characters(call.name), arguments, whole_characters(call.id))
+
+
+def _bound(error: ModelError) -> None:
+    """It holds a server's own words and wishes."""
+    error.message = whole_characters(error.message)
+    if error.retry_after_s is not None:
+        error.retry_after_s = min(error.retry_after_s, MAX_WAIT_S)
+
+
+class _Pieces:
+    """Hands on the pieces of one reply; the first half of a character waits for the other one."""
+
+    def __init__(self, on_text: OnText) -> None:
+        self._on_text: Callable[[str], None] = on_text
+        self._held = ""
+        self._left = MAX_REPLY_CHARS
+
+    def __call__(self, piece: str) -> None:
+        piece = self._held + piece
+        half = _LEADING_HALF.search(piece)
+        self._held = half[0] if half else ""
+        self._tell(piece.removesuffix(self._held))
+
+    def end(self) -> None:
+        self._tell(self._held)
+
+    def _tell(self, text: str) -> None:
+        text = whole_characters(text)[: self._left]
+        self._left -= len(text)
+        if text:
+            self._on_text(text)
