@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from council.agents.memory import Memory
+from council.audit.head_file import HEAD_FILE
+from council.audit.trail import Trail
 from council.budgets import Budget, BudgetedModel, Calibration, DayLogs, Price, Prices, SpendLog, TimedModel
 from council.budgets import Limits as Budgeted
 from council.commands.models import BudgetConfig, ForgetCommand, MemoryCommand, RunCommand, canonical_hash, dump
@@ -26,6 +28,7 @@ from council.engine.runs import Admission, Handler, Run
 from council.errors import CommandInvalid, ConfigError, ModelError
 from council.events import Events
 from council.ids import Clock, SystemClock
+from council.keys.sources import KEY_VARIABLE, KeySource, key_source, load_or_create, require_keys
 from council.knowledge.cortex.cortex import Cortex
 from council.knowledge.library import Library
 from council.knowledge.tools import list_files, query_cortex, read_file
@@ -40,12 +43,15 @@ from council.llm.retry import RetryingModel
 from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
 from council.settings.model import PriceSetting
+from council.storage.database_version import DATABASE_FILE, require_known_version
 from council.storage.paths import ALWAYS_DENIED, OUTPUT_DENIED, ConfinedRoot, PathRules
 from council.telemetry.switch import foreign_protocol, wanted
 from council.tools.base import Tool
 from council.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
+    from council.audit.log import AuditLog
+    from council.storage.database import Database
     from council.telemetry.export import Telemetry
     from council.telemetry.tracing import Tracing
 
@@ -72,6 +78,7 @@ class App:
     spending: Spending
     handlers: dict[str, Handler]
     cortex: Cortex
+    audit: Trail
     telemetry: Telemetry | None = None
 
     async def aclose(self) -> None:
@@ -81,6 +88,7 @@ class App:
         self.root.close()
         self.ledger.close()
         self.spending.close()
+        self.audit.close()
 
 
 def build_app(
@@ -98,6 +106,9 @@ def build_app(
     environ = os.environ if environ is None else environ
     events, clock = Events(), SystemClock()
     home.ensure_runtime()
+    require_known_version(home.runtime)
+    redactor = Redactor(keys.secrets())
+    trail = build_trail(home, settings, keys, environ, redactor)
     ledger = build_ledger(home)
     receipts = build_receipts(home, ledger)
     cassettes: dict[str, ReplayModel] = {}
@@ -154,6 +165,7 @@ def build_app(
         max_wait_s=settings.max_wait_s,
         max_attempts=settings.max_attempts,
         storage_retry_s=settings.storage_retry_s,
+        audit=trail,
         run_secret=_run_secret(cassette, environ),
     )
 
@@ -173,12 +185,46 @@ def build_app(
         engine,
         receipts,
         ledger,
-        Redactor(keys.secrets()),
+        redactor,
         spending,
         handlers,
         cortex,
+        trail,
         telemetry,
     )
+
+
+def build_trail(
+    home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str], redactor: Redactor
+) -> Trail:
+    """The home's audit; nothing is loaded, opened or made before its first record."""
+
+    def opening() -> AuditLog:
+        from council.audit.log import AuditLog
+
+        source = build_key_source(home, settings, keys, environ)
+        (require_keys if (home.runtime / HEAD_FILE).exists() else load_or_create)(source)
+        database = open_database(home, settings)
+        return AuditLog(database, partial(require_keys, source), home.runtime, SystemClock(), redactor.redact)
+
+    return Trail(opening)
+
+
+def build_key_source(home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> KeySource:
+    """Raises KeysRefused."""
+    return key_source(settings.key_source, settings.key_file, home.root, environ, keys.get(KEY_VARIABLE))
+
+
+def has_database(home: Home, settings: Settings) -> bool:
+    """Whether there may be anything in it; opening one that is not there would make it."""
+    return settings.database_url is not None or (home.runtime / DATABASE_FILE).exists()
+
+
+def open_database(home: Home, settings: Settings) -> Database:
+    """The home's database with the tables of every room. Raises ConfigError, StorageFailed."""
+    from council.storage.database import Database, url_of
+
+    return Database.open(url_of(settings.database_url, home.runtime))
 
 
 def build_telemetry(settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> Telemetry | None:

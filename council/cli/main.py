@@ -13,6 +13,7 @@ import typer
 from council import __version__
 from council.cli import (
     agents,
+    audit,
     cassette,
     completion,
     config,
@@ -87,6 +88,7 @@ app.command(rich_help_panel=LOOK)(reports.diff)
 app.command(rich_help_panel=LOOK)(stats.stats)
 app.command(rich_help_panel=LOOK)(cassette.cassette)
 app.command(rich_help_panel=LOOK)(logs.logs)
+app.add_typer(audit.app, name="audit", rich_help_panel=LOOK)
 app.command("eval", rich_help_panel=LOOK)(evaluate.evaluate)
 app.add_typer(agents.app, name="agents", rich_help_panel=KNOW)
 app.add_typer(memory.app, name="memory", rich_help_panel=KNOW)
