@@ -32,8 +32,8 @@ class Trail:
             return self._log
 
     def refuse(self, action: str, actor: str, detail: Mapping[str, Any]) -> None:
-        """Records what a door refused. Raises StorageFailed, KeysRefused, ConfigError."""
-        with self.log().transaction() as transaction:
+        """Records what a door refused. Raises StorageFailed."""
+        with _as_storage(), self.log().transaction() as transaction:
             transaction.record("refusal", action, actor, detail)
 
     async def before_commit(self, run_id: str, actor: str, refusals: Sequence[Mapping[str, Any]]) -> str:

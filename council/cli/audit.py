@@ -80,13 +80,12 @@ def export(ctx: typer.Context) -> None:
 def _log(cli: CliState) -> Iterator[AuditLog | None]:
     """None where nothing was ever recorded."""
     from council.app import build_trail, has_database
-    from council.redaction import Redactor
 
     home, settings = cli.home(), cli.settings().settings
     if not has_database(home, settings):
         yield None
         return
-    trail = build_trail(home, settings, cli.keys(), cli.environ, Redactor(cli.keys().secrets()))
+    trail = build_trail(home, settings, cli.keys(), cli.environ, cli.keys().redactor)
     try:
         yield trail.log()
     finally:

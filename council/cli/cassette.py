@@ -32,7 +32,6 @@ def cassette(
     from council.cli.reports import journal_of
     from council.cli.runs import find_run, read_receipt
     from council.llm.cassette import SUFFIX
-    from council.redaction import Redactor
     from council.reports.tape import record
 
     cli = state(ctx)
@@ -44,7 +43,7 @@ def cassette(
     if not path.parent.is_dir():
         raise UsageError(f"there is no folder {path.parent}.", fix="make it, or name another one")
     journal = journal_of(home, receipt.run_id)
-    tape = record(journal, requests_asked(cli, journal), receipt.status, Redactor(cli.keys().secrets()))
+    tape = record(journal, requests_asked(cli, journal), receipt.status, cli.keys().redactor)
     _write(path, tape)
     if as_json:
         told = {"run_id": receipt.run_id, "file": str(path), "model": tape.model, "calls": tape.calls}

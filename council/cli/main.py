@@ -32,7 +32,9 @@ from council.cli import (
     start,
     stats,
     submit,
+    users,
     validate,
+    vault,
 )
 from council.cli.context import CliState
 from council.cli.help import KNOW, LOOK, MEND, START, WORK, SectionedGroup
@@ -101,6 +103,8 @@ app.command(rich_help_panel=MEND)(repair.prune)
 app.add_typer(config.app, name="config", rich_help_panel=MEND)
 app.command(rich_help_panel=MEND)(validate.schema)
 app.command(rich_help_panel=MEND)(completion.completion)
+app.add_typer(users.app, name="users", rich_help_panel=MEND)
+app.add_typer(vault.app, name="vault", rich_help_panel=MEND)
 app.command(rich_help_panel=MEND)(version)
 
 

@@ -112,9 +112,11 @@ class Engine:
         max_attempts: int,
         storage_retry_s: float,
         audit: Audit | None = None,
+        require_authority: Callable[[RunCommand], None] = lambda command: None,
         run_secret: bytes | None = None,
     ) -> None:
-        """`audit` None: nothing is recorded. `run_secret` is for tests alone: two runs of one comparison get the same."""
+        """`audit` None: nothing is recorded. `require_authority` raises CommandInvalid for who may not ask this.
+        `run_secret` is for tests alone: two runs of one comparison get the same."""
         self._paths = paths
         self._root = root
         self._receipts = receipts
@@ -127,6 +129,7 @@ class Engine:
         self._max_attempts = max_attempts
         self._storage_retry_s = storage_retry_s
         self._audit = audit or Unaudited()
+        self._require_authority = require_authority
         self._run_secret = run_secret
         self._written = OutputLedger(paths.outputs)
         self._folders = RunFolders(paths.runs)
@@ -157,6 +160,7 @@ class Engine:
             answered = self._receipts.answering(command.id, canonical_hash(command), is_active)
             if answered is not None:
                 return answered
+        self._require_authority(command)
         admission = self._handlers[command.type].admit(command)
         header = self._header(command, file, admission)
         run = self._create(header, command.id)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import secrets
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +24,9 @@ SYSTEMD_CREDENTIAL = "council-keys"
 KeySourceName = Literal["auto", "keyring", "systemd", "environment", "file"]
 _MAX_BYTES = 65_536
 _FORMAT = 1
-_SERVICE, _ACCOUNT = "council", "keys"
+_SERVICE = "council"
+_ID = "key-id"  # in the run-time folder: names the keys of this home, and is no secret
+_ID_BYTES = 8
 
 
 class KeySource(Protocol):
@@ -70,18 +74,11 @@ class KeyFile:
     def create(self, keyring: Keyring) -> Keyring:
         """Puts `keyring` there unless another process was quicker: then it is that one's. Raises StorageFailed."""
         self._require_outside()
-        temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}.new")
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_atomic(temporary, _encoded(keyring).encode(), mode=0o600)
-            try:
-                os.link(temporary, self._path)
-            except FileExistsError:
-                pass
-            finally:
-                temporary.unlink()
         except OSError as error:
-            raise storage_failed(error, f"Cannot make {self._path}") from error
+            raise storage_failed(error, f"Cannot make {self._path.parent}") from error
+        _create_once(self._path, _encoded(keyring).encode())
         found = self.load()
         if found is None:
             raise StorageFailed(f"{self._path} is gone again.", fix="leave the key file where it is")
@@ -112,12 +109,15 @@ class SystemKeyring:
     name = "the system's keyring"
     writable = True
 
+    def __init__(self, account: str) -> None:
+        self._account = account
+
     def load(self) -> Keyring | None:
         import keyring
         from keyring.errors import KeyringError
 
         try:
-            text = keyring.get_password(_SERVICE, _ACCOUNT)
+            text = keyring.get_password(_SERVICE, self._account)
         except KeyringError as error:
             raise self._absent(error) from error
         return None if text is None else _decoded(text, self.name)
@@ -127,7 +127,7 @@ class SystemKeyring:
         from keyring.errors import KeyringError
 
         try:
-            system.set_password(_SERVICE, _ACCOUNT, _encoded(keyring))
+            system.set_password(_SERVICE, self._account, _encoded(keyring))
         except KeyringError as error:
             raise self._absent(error) from error
 
@@ -164,14 +164,16 @@ def key_source(
     Raises KeysRefused when the one that is named is not there."""
     credential = Path(environ.get("CREDENTIALS_DIRECTORY", "/nonexistent")) / SYSTEMD_CREDENTIAL
     if kind == "keyring":
-        return SystemKeyring()
+        return SystemKeyring(_id_of(home))
     if kind == "systemd" or (kind == "auto" and credential.is_file()):
         return GivenKeys(f"the systemd credential {SYSTEMD_CREDENTIAL}", _read_credential(credential))
     if kind == "environment" or (kind == "auto" and given is not None):
         if given is None:
             raise KeysRefused(f"{KEY_VARIABLE} is not set.", fix=f"set it, or leave key_source = {'auto'!r}")
         return GivenKeys(KEY_VARIABLE, given)
-    return KeyFile(home_relative(key_file, home) if key_file else default_key_file(environ), home)
+    return KeyFile(
+        home_relative(key_file, home) if key_file else _default_folder(environ) / f"{_id_of(home)}.json", home
+    )
 
 
 def require_keys(source: KeySource) -> Keyring:
@@ -199,10 +201,38 @@ def load_or_create(source: KeySource) -> Keyring:
     return first
 
 
-def default_key_file(environ: Mapping[str, str]) -> Path:
+def _default_folder(environ: Mapping[str, str]) -> Path:
+    """A file for each home: a rotation in one concerns no other."""
     base = environ.get("XDG_CONFIG_HOME", "")
     folder = Path(base) if base.startswith("/") else Path(environ.get("HOME") or Path.home()) / ".config"
-    return folder / "council" / "keys.json"
+    return folder / "council" / "keys"
+
+
+def _id_of(home: Path) -> str:
+    """Drawn when it is first asked for; it moves with the home. Raises StorageFailed."""
+    path = home / ".council" / _ID
+    try:
+        found = read_limited(path, _MAX_BYTES)
+    except FileNotFoundError:
+        _create_once(path, secrets.token_hex(_ID_BYTES).encode())
+        found = read_limited(path, _MAX_BYTES)
+    if not re.fullmatch(rb"[0-9a-f]{16}", found):
+        raise KeysRefused(f"{path} does not name keys.", fix="restore it from a backup, or name a file with `key_file`")
+    return found.decode()
+
+
+def _create_once(path: Path, data: bytes) -> None:
+    """Whole, unless another process was quicker. Raises StorageFailed."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    write_atomic(temporary, data, mode=0o600)
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise storage_failed(error, f"Cannot make {path}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def home_relative(path: str, home: Path) -> Path:

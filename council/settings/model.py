@@ -314,9 +314,19 @@ class Settings(BaseSettings):
     key_file: str | None = Field(
         default=None,
         min_length=1,
-        description="The file of keys, outside the home and for its owner only; unset: ~/.config/council/keys.json.",
+        description="The file of keys, outside the home and for its owner only; unset: ~/.config/council/keys/<id of the home>.json.",
         examples=["/etc/council/keys.json"],
         json_schema_extra={"allowed": "a file, absolute or relative to the home"},
+    )
+    vault: Literal["database", "aws"] = Field(
+        default="database",
+        description="Where credentials are: sealed in the home's database, or in AWS Secrets Manager (`council[aws]`).",
+    )
+    aws_prefix: str = Field(
+        default="council",
+        pattern=r"^[A-Za-z0-9_+=.@-]{1,64}$",
+        description="How the names of this home's secrets in AWS begin.",
+        json_schema_extra={"allowed": "letters, digits and _ + = . @ -"},
     )
     otel_endpoint: str | None = Field(
         default=None,

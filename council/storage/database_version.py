@@ -9,7 +9,7 @@ from pathlib import Path
 from council.errors import DatabaseTooNew
 
 DATABASE_FILE = "council.db"
-VERSIONS = ("0001",)  # oldest first: the revisions in `migrations/versions`
+VERSIONS = ("0001", "0002", "0003")  # oldest first: the revisions in `migrations/versions`
 
 
 def require_known_version(runtime: Path) -> None:
