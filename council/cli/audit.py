@@ -93,13 +93,13 @@ def _log(cli: CliState) -> Iterator[AuditLog | None]:
 
 
 def _verdict(cli: CliState, heads: list[str]) -> Verdict:
-    from council.audit.chain import GENESIS, Head, Verdict, verify
+    from council.audit.chain import GENESIS, Head, verify
 
     with _log(cli) as log:
         if log is None:
-            noted = list(_noted(cli, heads, "")) + _in_head_file(cli)
-            none = verify((), Head(noted[0][1].chain if noted else "", 0, GENESIS), noted, lambda kid: None)
-            return Verdict(0, 0, none.head, none.findings)
+            known = _in_head_file(cli)
+            chain = known[0][1].chain if known else ""
+            return verify((), Head(chain, 0, GENESIS), [*known, *_noted(cli, heads, chain)], lambda kid: None)
         chain = log.chain()
         return log.verify(_noted(cli, heads, chain))
 

@@ -314,7 +314,7 @@ class Settings(BaseSettings):
     key_file: str | None = Field(
         default=None,
         min_length=1,
-        description="The file of keys, outside the home and for its owner only; unset: ~/.config/council/keys/<id of the home>.json.",
+        description="The file of keys, outside the home and for its owner only; unset: one below ~/.config/council/keys/.",
         examples=["/etc/council/keys.json"],
         json_schema_extra={"allowed": "a file, absolute or relative to the home"},
     )

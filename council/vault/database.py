@@ -55,9 +55,11 @@ class DatabaseVault:
                 fix="give it on standard input",
             )
         self._register(value)
-        key = self._keys().primary
         with self._audit.transaction() as transaction:
             connection = transaction.connection
+            key = (
+                self._keys().primary
+            )  # NOTE: asked under the write lock, so that no rotation retires it before the commit
             before = _row(connection, place)
             entry = Entry(place, before.version + 1 if before is not None else 1, self._now(), expires_at, key.kid)
             sealed = seal(value, place, entry.version, expires_at, key)
