@@ -26,7 +26,7 @@ from council.engine.engine import Engine, EnginePaths
 from council.engine.ledger import Ledger, entry_of_receipt, found_on_disk
 from council.engine.receipts import Receipt, Receipts
 from council.engine.runs import Admission, Handler, Run
-from council.errors import CommandInvalid, ConfigError, ModelError
+from council.errors import CommandInvalid, ConfigError, KeysRefused, ModelError
 from council.events import Events
 from council.ids import STEWARD, Clock, SystemClock
 from council.keys.sources import KEY_VARIABLE, KeySource, key_source, load_or_create, require_keys
@@ -222,7 +222,13 @@ def build_trail(
 
 def build_key_source(home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> KeySource:
     """Raises KeysRefused."""
-    return key_source(settings.key_source, settings.key_file, home.root, environ, keys.get(KEY_VARIABLE))
+    given = keys.get(KEY_VARIABLE)
+    if given is not None and not environ.get(KEY_VARIABLE, "").strip():
+        raise KeysRefused(
+            f"{KEY_VARIABLE} stands in .env, inside the home, whose readers would have the key as well.",
+            fix="set it in the environment of the process, and take it out of .env",
+        )
+    return key_source(settings.key_source, settings.key_file, home.root, environ, given)
 
 
 def has_database(home: Home, settings: Settings) -> bool:

@@ -125,7 +125,7 @@ class DatabaseVault:
             stale = [row for row in rows if row.encryption_key_id != primary.kid]
             for row in stale:
                 self._reseal(transaction.connection, row, keys, primary)
-            old = [key.kid for key in keys.superseded]
+            old = [key.kid for key in keys.superseded] if self._source.writable else []
             detail = {"key": primary.kid, "resealed": len(stale), "retired": old}
             transaction.record("effect", "keys_rotated", STEWARD.id, detail)
         if self._source.writable:
