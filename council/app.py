@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from council.agents.memory import Memory
+from council.audit.head_file import HEAD_FILE
+from council.audit.trail import Trail
 from council.budgets import (
     Budget,
     BudgetedEmbedder,
@@ -42,9 +45,10 @@ from council.engine.engine import Engine, EnginePaths
 from council.engine.ledger import Ledger, entry_of_receipt, found_on_disk
 from council.engine.receipts import Receipt, Receipts
 from council.engine.runs import Admission, Handler, Run
-from council.errors import CommandInvalid, ConfigError, ModelError
+from council.errors import CommandInvalid, ConfigError, KeysRefused, ModelError
 from council.events import Events
-from council.ids import Clock, SystemClock
+from council.ids import STEWARD, Clock, SystemClock
+from council.keys.sources import KEY_VARIABLE, KeySource, key_source, load_or_create, require_keys
 from council.knowledge.cortex.cortex import Cortex
 from council.knowledge.cortex.meaning import Search
 from council.knowledge.library import Library
@@ -59,20 +63,27 @@ from council.llm.pool import ModelPool
 from council.llm.providers import Provider, Setup, build, build_embedder, find_provider
 from council.llm.replay import ReplayModel
 from council.llm.retry import OnRetry, RetryingModel
-from council.redaction import Redactor
+from council.redaction import Redactor, Secret
 from council.settings import Home, ProviderKeys, Settings
 from council.settings.model import PriceSetting
+from council.storage.database_version import DATABASE_FILE, require_known_version
 from council.storage.paths import ALWAYS_DENIED, OUTPUT_DENIED, ConfinedRoot, PathRules
 from council.telemetry.switch import foreign_protocol, wanted
 from council.tools.base import Tool
 from council.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
+    from council.audit.log import AuditLog
+    from council.storage.database import Database
     from council.telemetry.export import Telemetry
     from council.telemetry.tracing import Tracing
+    from council.users.directory import Users
+    from council.vault.base import Vault
 
 log = logging.getLogger(__name__)
 
+TABLES = ("council.audit.tables", "council.users.tables", "council.vault.tables")  # declared on the shared metadata
+ADMINISTRATORS_ONLY = ("memory", "forget")
 TEST_RUN_SECRET = "COUNCIL_TEST_RUN_SECRET"  # noqa: S105  hex; lets a test give two runs of one comparison one secret
 
 
@@ -94,6 +105,7 @@ class App:
     spending: Spending
     handlers: dict[str, Handler]
     cortex: Cortex
+    audit: Trail
     telemetry: Telemetry | None = None
 
     async def aclose(self) -> None:
@@ -103,6 +115,7 @@ class App:
         self.root.close()
         self.ledger.close()
         self.spending.close()
+        self.audit.close()
 
 
 def build_app(
@@ -120,6 +133,13 @@ def build_app(
     environ = os.environ if environ is None else environ
     events, clock = Events(), SystemClock()
     home.ensure_runtime()
+    require_known_version(home.runtime)
+    redactor = keys.redactor
+    trail = build_trail(home, settings, keys, environ, redactor)
+
+    def known_users() -> Users | None:
+        return build_users(trail) if has_database(home, settings) else None
+
     ledger = build_ledger(home)
     receipts = build_receipts(home, ledger)
     cassettes: dict[str, ReplayModel] = {}
@@ -178,6 +198,8 @@ def build_app(
         max_wait_s=settings.max_wait_s,
         max_attempts=settings.max_attempts,
         storage_retry_s=settings.storage_retry_s,
+        audit=trail,
+        require_authority=partial(require_authority, users=known_users),
         run_secret=partial(_run_secret, cassette, environ),
     )
 
@@ -197,12 +219,118 @@ def build_app(
         engine,
         receipts,
         ledger,
-        Redactor(keys.secrets()),
+        redactor,
         spending,
         handlers,
         cortex,
+        trail,
         telemetry,
     )
+
+
+def build_trail(
+    home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str], redactor: Redactor
+) -> Trail:
+    """The home's audit; nothing is loaded, opened or made before its first record."""
+
+    def opening() -> AuditLog:
+        from council.audit.log import AuditLog
+
+        source = build_key_source(home, settings, keys, environ)
+        (require_keys if (home.runtime / HEAD_FILE).exists() else load_or_create)(source)
+        database = open_database(home, settings)
+        return AuditLog(database, partial(require_keys, source), home.runtime, SystemClock(), redactor.redact)
+
+    return Trail(opening)
+
+
+def build_key_source(home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> KeySource:
+    """Raises KeysRefused."""
+    given = keys.get(KEY_VARIABLE)
+    if given is not None and not environ.get(KEY_VARIABLE, "").strip():
+        raise KeysRefused(
+            f"{KEY_VARIABLE} stands in .env, inside the home, whose readers would have the key as well.",
+            fix="set it in the environment of the process, and take it out of .env",
+        )
+    return key_source(settings.key_source, settings.key_file, home.root, environ, given)
+
+
+def has_database(home: Home, settings: Settings) -> bool:
+    """Whether there may be anything in it; opening one that is not there would make it."""
+    return settings.database_url is not None or (home.runtime / DATABASE_FILE).exists()
+
+
+def build_users(trail: Trail) -> Users:
+    """Raises ConfigError, KeysRefused, StorageFailed."""
+    from council.users.directory import Users
+
+    return Users(trail.log(), SystemClock())
+
+
+def build_vault(
+    home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str], trail: Trail, redactor: Redactor
+) -> Vault:
+    """Raises ConfigError, KeysRefused, StorageFailed."""
+    if settings.vault == "aws":
+        from council.vault.aws import AwsVault
+
+        return AwsVault(trail.log(), settings.aws_prefix, SystemClock(), redactor.register)
+    from council.vault.database import DatabaseVault
+
+    source = build_key_source(home, settings, keys, environ)
+    return DatabaseVault(trail.log(), source, SystemClock(), redactor.register)
+
+
+def key_in_vault(
+    name: str, home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]
+) -> Secret | None:
+    """A provider's key that the steward put into the vault; None when it holds none of that name. Raises CredentialRefused
+    (expired, changed), KeysRefused, StorageFailed, ConfigError."""
+    if name == KEY_VARIABLE or not (has_database(home, settings) or settings.vault == "aws"):
+        return None
+    from council.vault.sealing import Place
+
+    place = Place(STEWARD.id, "", name)
+    trail = build_trail(home, settings, keys, environ, keys.redactor)
+    try:
+        vault = build_vault(home, settings, keys, environ, trail, keys.redactor)
+        if not any(entry.place == place for entry in vault.list()):
+            return None
+        return vault.get(place, actor=STEWARD.id, purpose="a model's key")
+    finally:
+        trail.close()
+
+
+def require_authority(command: RunCommand, users: Callable[[], Users | None]) -> None:
+    """A command on somebody's behalf can do what that person may. `users` None: there never were any. Raises
+    CommandInvalid."""
+    if command.user is None:
+        return
+    known = users()
+    user = known.get(command.user) if known is not None else None
+    if user is None:
+        raise CommandInvalid(
+            f"`user` is {command.user!r}, and there is no such user here.",
+            fix=f"`council users add {command.user}` makes one; without `user` the command acts as the steward",
+            field="user",
+            refused=True,
+        )
+    if command.type in ADMINISTRATORS_ONLY and user.principal.kind != "administrator":
+        raise CommandInvalid(
+            f"`user` is {command.user!r}, who is no administrator: a {command.type} command is not theirs to give.",
+            fix=f"`council users roles {command.user} --grant administrator`, or leave `user` out",
+            field="user",
+            refused=True,
+        )
+
+
+def open_database(home: Home, settings: Settings) -> Database:
+    """The home's database with the tables of every room. Raises ConfigError, StorageFailed."""
+    from council.storage.database import Database, url_of
+
+    for room in TABLES:
+        import_module(room)
+    return Database.open(url_of(settings.database_url, home.runtime))
 
 
 def build_telemetry(settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> Telemetry | None:
@@ -224,7 +352,7 @@ def build_telemetry(settings: Settings, keys: ProviderKeys, environ: Mapping[str
             ) from None
         log.warning("no spans: OTEL_EXPORTER_OTLP_ENDPOINT is set, and OpenTelemetry is not installed (%s).", fix)
         return None
-    return open_telemetry(asked, Redactor(keys.secrets()))
+    return open_telemetry(asked, keys.redactor)
 
 
 def _run_secret(cassette: ReplayModel | None, environ: Mapping[str, str], command: RunCommand) -> bytes | None:

@@ -2,7 +2,8 @@
 
     CouncilError
     ├── ConfigError            config_invalid     settings, council.toml, environment, flags
-    │   └── HomeNotFound       home_not_found     no home here or above
+    │   ├── HomeNotFound       home_not_found     no home here or above
+    │   └── DatabaseTooNew     database_too_new   a newer program wrote the database
     ├── CommandInvalid         command_invalid    a command file that cannot become a run
     │   └── IdConflict         id_conflict        the same `id` with another content
     ├── PathRefused            path_refused       a path outside what is allowed
@@ -14,6 +15,8 @@
     ├── Drift                  drift              what a step asks is not what it asked when it was recorded
     ├── JournalDamaged         journal_damaged    a record in the middle of a journal does not verify
     ├── StorageFailed          storage_failed     disk full, read-only folder, failing sync
+    ├── KeysRefused            keys_refused       no key, or one that is kept where others read it
+    ├── CredentialRefused      credential_refused a credential that is not there, expired or tampered with
     ├── RunNotFound            run_not_found      no run by that id
     ├── DaemonRunning          daemon_running     another process holds this home
     ├── WaitTimeout            wait_timeout       a wait ended before its answer came
@@ -82,6 +85,10 @@ class ConfigError(CouncilError):
 
 class HomeNotFound(ConfigError):
     code = "home_not_found"
+
+
+class DatabaseTooNew(ConfigError):
+    code = "database_too_new"
 
 
 class CommandInvalid(CouncilError):
@@ -217,6 +224,25 @@ class Drift(CouncilError):
 class StorageFailed(CouncilError):
     code = "storage_failed"
     http_status = 507
+
+
+class KeysRefused(CouncilError):
+    """The key that seals credentials and signs the audit cannot be had. Not a ConfigError: runs wait for it."""
+
+    code = "keys_refused"
+    exit_code = EXIT_CONFIG
+
+
+class CredentialRefused(CouncilError):
+    """`reason`: absent, expired, tampered, unknown_key or unavailable."""
+
+    code = "credential_refused"
+    exit_code = EXIT_REFUSED
+    http_status = 403
+
+    def __init__(self, message: str, *, reason: str, fix: str = "", **data: object) -> None:
+        super().__init__(message, fix=fix, **data)
+        self.reason = reason
 
 
 class RunNotFound(CouncilError):

@@ -1,12 +1,13 @@
 """Secrets that cannot be printed by accident, and the removal of known secret values from any text that leaves.
 
-Does not guess: only values registered here are removed, in plain, URL-encoded and Base64 form.
+Does not guess: only values registered here are removed, as they are and as URLs, JSON, Base64 and hex spell them.
 """
 
 from __future__ import annotations
 
 import base64
-from urllib.parse import quote
+import json
+from urllib.parse import quote, quote_plus
 
 MASK = "[secret]"
 _MIN_LENGTH = 8  # shorter values would blank out ordinary words
@@ -50,7 +51,11 @@ class Redactor:
         value = secret.reveal()
         if len(value) < _MIN_LENGTH:
             return
-        forms = {value, quote(value, safe=""), base64.b64encode(value.encode()).decode().rstrip("=")}
+        encoded = value.encode("utf-8", "surrogatepass")
+        forms = {value, quote(value, safe=""), quote_plus(value, safe="")}
+        forms |= {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
+        forms |= {encoded.hex(), encoded.hex().upper()}
+        forms |= {encode(encoded).decode().rstrip("=") for encode in (base64.b64encode, base64.urlsafe_b64encode)}
         self._forms = sorted({*self._forms, *forms}, key=len, reverse=True)
 
     def redact(self, text: str) -> str:

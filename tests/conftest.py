@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
+
+from tests import postgres
 
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 ):  # a shell's background job: every process started here would ignore it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _keys_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Every process that a test starts makes its keys here, and not among those of whoever runs the tests."""
+    before = os.environ.get("XDG_CONFIG_HOME")
+    os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
+    yield
+    os.environ.pop("XDG_CONFIG_HOME")
+    if before is not None:
+        os.environ["XDG_CONFIG_HOME"] = before
 
 
 @pytest.fixture
@@ -27,3 +40,29 @@ def require_service() -> Callable[[str, bool, str], None]:
         pytest.skip(f"{name} absent: {how}")
 
     return require
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The URL of a PostgreSQL server of this test process's own."""
+    binaries = postgres.programs()
+    if binaries is None:
+        how = "install Debian's package postgresql"
+        if os.environ.get("COUNCIL_TEST_NO_SKIP") == "1":
+            pytest.fail(f"PostgreSQL absent: {how} (COUNCIL_TEST_NO_SKIP=1 makes this a failure)")
+        pytest.skip(f"PostgreSQL absent: {how}")
+    with postgres.server(binaries) as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> Iterator[str]:
+    """The URL of an empty PostgreSQL database."""
+    with postgres.database(postgres_server) as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest) -> str | None:
+    """The setting `database_url` for each backend: None for SQLite."""
+    return None if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))

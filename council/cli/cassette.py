@@ -65,11 +65,10 @@ def cassette(
 def _tape_of(cli: CliState, receipt: Receipt) -> tuple[Tape, str]:
     """A run's calls, and the words of its task."""
     from council.cli.reports import journal_of
-    from council.redaction import Redactor
     from council.reports.tape import record
 
     journal = journal_of(cli.home(), receipt.run_id)
-    tape = record(journal, requests_asked(cli, journal), receipt.status, Redactor(cli.keys().secrets()))
+    tape = record(journal, requests_asked(cli, journal), receipt.status, cli.keys().redactor)
     return tape, str(journal.header.command.get("task_description", ""))
 
 

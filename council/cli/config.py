@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from council.cli.context import state
-from council.redaction import MASK, Redactor
+from council.redaction import MASK
 
 if TYPE_CHECKING:
     from council.settings import LoadedSettings, ProviderKeys
@@ -34,7 +34,7 @@ def show(
     keys.register(table.key_env for table in loaded.settings.providers.values() if table.key_env)
     text = _json(str(home.root), loaded, keys) if as_json else _table(str(home.root), loaded, keys)
     # The keys are never put into the text; this catches one that was pasted where it does not belong.
-    typer.echo(_USERINFO.sub(f"{MASK}@", Redactor(keys.secrets()).redact(text)))
+    typer.echo(_USERINFO.sub(f"{MASK}@", keys.redactor.redact(text)))
 
 
 def _json(home: str, loaded: LoadedSettings, keys: ProviderKeys) -> str:

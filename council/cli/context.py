@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
+    from council.redaction import Secret
     from council.settings import Home, LoadedSettings, ProviderKeys
 
 
@@ -49,8 +50,16 @@ class CliState:
         from council.settings import load_provider_keys
 
         if self._keys is None:
-            self._keys = load_provider_keys(self.home(), self.environ)
+            found = load_provider_keys(self.home(), self.environ)
+            self._keys = found.beyond_them(self._in_vault)
         return self._keys
+
+    def _in_vault(self, name: str) -> Secret | None:
+        """A key that neither the environment nor `.env` holds. Imported late: most commands ask for none."""
+        from council.app import key_in_vault
+
+        assert self._keys is not None
+        return key_in_vault(name, self.home(), self.settings().settings, self._keys, self.environ)
 
     def styled(self, text: str, *, fg: str) -> str:
         """`text` in a colour on a terminal, as it is elsewhere and when NO_COLOR is set (no-color.org)."""

@@ -47,9 +47,7 @@ def _examined(cli: CliState, *, online: bool) -> list[Check]:
 def _redacted(cli: CliState, check: Check) -> Check:
     from dataclasses import replace
 
-    from council.redaction import Redactor
-
-    redact = Redactor(cli.keys().secrets()).redact
+    redact = cli.keys().redactor.redact
     return replace(check, message=redact(check.message), fix=redact(check.fix))
 
 

@@ -13,6 +13,7 @@ import typer
 from council import __version__
 from council.cli import (
     agents,
+    audit,
     cassette,
     completion,
     config,
@@ -31,7 +32,9 @@ from council.cli import (
     start,
     stats,
     submit,
+    users,
     validate,
+    vault,
 )
 from council.cli.context import CliState
 from council.cli.help import KNOW, LOOK, MEND, START, WORK, SectionedGroup
@@ -87,6 +90,7 @@ app.command(rich_help_panel=LOOK)(reports.diff)
 app.command(rich_help_panel=LOOK)(stats.stats)
 app.command(rich_help_panel=LOOK)(cassette.cassette)
 app.command(rich_help_panel=LOOK)(logs.logs)
+app.add_typer(audit.app, name="audit", rich_help_panel=LOOK)
 app.command("eval", rich_help_panel=LOOK)(evaluate.evaluate)
 app.add_typer(agents.app, name="agents", rich_help_panel=KNOW)
 app.add_typer(memory.app, name="memory", rich_help_panel=KNOW)
@@ -99,6 +103,8 @@ app.command(rich_help_panel=MEND)(repair.prune)
 app.add_typer(config.app, name="config", rich_help_panel=MEND)
 app.command(rich_help_panel=MEND)(validate.schema)
 app.command(rich_help_panel=MEND)(completion.completion)
+app.add_typer(users.app, name="users", rich_help_panel=MEND)
+app.add_typer(vault.app, name="vault", rich_help_panel=MEND)
 app.command(rich_help_panel=MEND)(version)
 
 

@@ -98,9 +98,8 @@ def try_model(
 
 
 def _print(cli: CliState, text: str) -> None:
-    from council.redaction import Redactor
 
-    typer.echo(Redactor(cli.keys().secrets()).redact(text))  # no key is put into it; this catches what a server repeats
+    typer.echo(cli.keys().redactor.redact(text))  # no key is put into it; this catches what a server repeats
 
 
 # ── as text ──────────────────────────────────────────────────────────────────────────────────────────────────────────

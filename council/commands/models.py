@@ -71,6 +71,15 @@ Priority = Annotated[
     ),
 ]
 
+USER_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$"
+User = Annotated[
+    StrictStr | None,
+    Field(
+        pattern=USER_PATTERN,
+        description="On whose behalf the command acts: a user of this home (`council users`). It can only lower authority.",
+    ),
+]
+
 Lane = Annotated[
     StrictStr,
     Field(
@@ -159,6 +168,7 @@ class DeliberateCommand(_CommandBase):
     type: Annotated[Literal["deliberate"], Field(description="What kind of command this is.")] = "deliberate"
     session: Lane = DEFAULT_LANE
     priority: Priority = 0
+    user: User = None
     task_description: Annotated[
         StrictStr, Field(min_length=1, max_length=MAX_TASK_CHARS, description="The goal, in words.")
     ]
@@ -231,6 +241,7 @@ class MemoryCommand(_CommandBase):
     type: Annotated[Literal["memory"], Field(description="What kind of command this is.")]
     session: Lane = DEFAULT_LANE
     priority: Priority = 0
+    user: User = None
     role: Annotated[StrictStr, Field(pattern=r"^[A-Z][A-Z0-9_]{1,31}$", description="The agent's role: AUDITOR.")]
     action: Annotated[
         Literal["reset", "replace"],
@@ -267,6 +278,7 @@ class ForgetCommand(_CommandBase):
     type: Annotated[Literal["forget"], Field(description="What kind of command this is.")]
     session: Lane = DEFAULT_LANE
     priority: Priority = 0
+    user: User = None
     text: Annotated[
         StrictStr | None,
         Field(
@@ -354,4 +366,6 @@ def canonical_hash(command: AnyCommand) -> str:
 def hash_of_dump(dumped: dict[str, Any]) -> str:
     """`canonical_hash` of the command that was dumped."""
     asked = {key: value for key, value in dumped.items() if key not in ("$schema", "id", "priority")}
+    if asked.get("user") is None:  # as it was before the key existed: ids that were bound then still answer
+        asked.pop("user", None)
     return sha256_hex(canonical_json(asked))

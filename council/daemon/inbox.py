@@ -14,6 +14,7 @@ import stat
 from dataclasses import dataclass
 from typing import get_args
 
+from council.audit.trail import Trail
 from council.commands.documents import read_document
 from council.commands.models import CancelCommand, ControlCommand, ResumeCommand, RunCommand
 from council.commands.parsing import NotACommand, Unparsable, parse_command
@@ -23,7 +24,7 @@ from council.engine.records import FileIdentity, RunStatus
 from council.engine.runs import Run
 from council.errors import CommandInvalid, JournalDamaged, PathRefused, StorageFailed
 from council.events import Events
-from council.ids import Clock, sha256_hex
+from council.ids import STEWARD, Clock, sha256_hex
 from council.settings import Home, Settings
 from council.storage.drop import is_command_name
 from council.storage.paths import ConfinedRoot, FileBytes
@@ -37,6 +38,7 @@ _LISTING_SHARE = (
 )
 _CROWD = 100  # files that wait for their admission; among more of them control commands are looked for first
 _LOOK_AHEAD_S = 0.25  # of each scan
+_AUDITED_CHARS = 600
 _CONTROL_WORDS = tuple(
     get_args(model.model_fields["type"].annotation)[0].encode() for model in get_args(ControlCommand)
 )  # a file without any of them is no control command, and need not be parsed to know it
@@ -49,6 +51,7 @@ class _Seen:
     mark: tuple[int, int, int]
     since_s: float
     ignored: bool = False
+    audited: bool = False
 
 
 @dataclass
@@ -91,7 +94,14 @@ class Inbox:
     """Watches over one home's `commands/`."""
 
     def __init__(
-        self, home: Home, root: ConfinedRoot, engine: Engine, settings: Settings, events: Events, clock: Clock
+        self,
+        home: Home,
+        root: ConfinedRoot,
+        engine: Engine,
+        settings: Settings,
+        events: Events,
+        clock: Clock,
+        audit: Trail,
     ) -> None:
         self._home = home
         self._root = root
@@ -99,6 +109,7 @@ class Inbox:
         self._settings = settings
         self._events = events
         self._clock = clock
+        self._audit = audit
         self._taking = Taking(home, root, events, max_bytes=settings.max_command_bytes)
         self._seen: dict[str, _Seen] = {}
         self._bound: dict[str, _Bound] = {}
@@ -433,8 +444,18 @@ class Inbox:
         else:  # what stands there belongs to another run; only a taking that was begun before is completed
             self._taking.complete(run.header.file, run.id, status)
 
+    def _audit_refusal(self, name: str, error: CommandInvalid) -> None:
+        """Once for each file. Raises StorageFailed: then the file stays."""
+        seen = self._seen.get(name)
+        if seen is None or seen.audited or not _is_refusal(error):
+            return
+        detail = {"file": printable(name), "code": error.code, "reason": printable(error.message)[:_AUDITED_CHARS]}
+        self._audit.refuse("command_refused", STEWARD.id, detail)
+        seen.audited = True
+
     def _set_aside(self, name: str, error: CommandInvalid, result: ScanResult) -> None:
         try:
+            self._audit_refusal(name, error)
             moved_to = self._taking.set_aside(name, error)
         except FileNotFoundError:
             return
@@ -455,6 +476,11 @@ class Inbox:
         )
 
 
+def _is_refusal(error: CommandInvalid) -> bool:
+    """By a rule of who may ask for what, and not because it cannot be read."""
+    return bool(error.data.get("refused")) or isinstance(error.__cause__, PathRefused)
+
+
 def _mark(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
@@ -465,4 +491,5 @@ def require_owner(home: Home, name: str, status: os.stat_result) -> None:
         raise CommandInvalid(
             f"commands/{name} belongs to uid {status.st_uid}, who is neither the home's owner nor the daemon's user.",
             fix="drop it as the home's owner",
+            refused=True,
         )

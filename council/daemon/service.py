@@ -64,7 +64,7 @@ class Service:
         self._timeout_s = timeout_s
         self._timed_out = False
         self._lock = FileLock(app.home.lock_file)
-        self._inbox = Inbox(app.home, app.root, app.engine, app.settings, app.events, app.clock)
+        self._inbox = Inbox(app.home, app.root, app.engine, app.settings, app.events, app.clock, app.audit)
         self._scheduler: Scheduler | None = None
         if only is not None:
             self._inbox.only(only)

@@ -7,7 +7,7 @@ import difflib
 import logging
 import posixpath
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -48,6 +48,8 @@ _LIVE_SHARE = 10  # a page that takes long to write is shown that many times les
 _TITLE_CHARS = 120
 _MAX_SHOWN_S = 366 * 86_400.0  # a provider may ask for any time; then the run ends
 _REASONS = {PROVIDER: "its provider", "budget": "the next day's budget"}
+_NOT_THERE = ("not_found", "no_match")
+_AUDITED_CHARS = 600
 _DRIFTED = "Resumed with accepted drift: later turns may come from another model, persona or prompt than earlier ones."
 _SENTENCE = re.compile(r".{12,}?[.?!:](?=\s)")  # shorter ones are "Hello." or "Task:"
 
@@ -238,6 +240,8 @@ class Task:
             self._waits = self._wait_as_said(parked)
             raise
         finally:
+            if self._deliberation is not None:
+                self._run.refusals = tuple(refusals_of(self._deliberation.transcript))
             if self._growing is not None:
                 self._growing.cancel()
             if self._waits:
@@ -384,6 +388,7 @@ class Task:
             cancelled=bool(finish and finish.cancelled),
             cancelled_by=finish.cancelled_by if finish else "",
             finished=finish.at if finish else "",
+            audit_head=self._run.audit_head if finish else "",
             displaced=f"`{self._run.output.wanted}` {self._run.output.displaced}."
             if self._run.output.displaced
             else "",
@@ -450,6 +455,14 @@ class Task:
             answer=excerpt(answer),
             messages=tuple(messages),
         )
+
+
+def refusals_of(transcript: Transcript) -> Iterator[Mapping[str, str]]:
+    """What was refused by a rule, and not for want of such a file."""
+    for item in transcript.evidence():
+        if item.error_code and item.error_code not in _NOT_THERE:
+            asked = plain_line(item.request or item.argument, _AUDITED_CHARS)
+            yield {"asked_by": item.asked_by, "round": str(item.round), "request": asked, "reason": item.error_code}
 
 
 def source_now(root: ConfinedRoot, path: str) -> SourceNow:

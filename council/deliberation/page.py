@@ -54,6 +54,7 @@ class PageState:
     cancelled: bool = False
     cancelled_by: str = ""
     finished: str = ""
+    audit_head: str = ""
     displaced: str = ""
     speaking: Sequence[tuple[str, int, str]] = ()
     settled: Settled | None = None
@@ -206,6 +207,7 @@ def _front_matter(state: PageState, status: str) -> dict[str, str | int | float 
         "tokens_in": "unknown" if all_unknown else f"{at_least}{tokens.input}" if at_least else tokens.input,
         "tokens_out": "unknown" if all_unknown else f"{at_least}{tokens.output}" if at_least else tokens.output,
         "cost": _shown_cost(state),
+        **({"audit_head": state.audit_head} if state.audit_head else {}),
         "tags": ("council",),
     }
 

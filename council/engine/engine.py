@@ -30,6 +30,7 @@ from council.commands.models import (
     dump,
     hash_of_dump,
 )
+from council.engine.auditing import AUDIT_HEAD, Audit, Unaudited, actor_of, record_commit
 from council.engine.commit import Output, roll_forward, stage
 from council.engine.folders import RunFolders
 from council.engine.journal import FINISH, Exhausted, FileJournal, Handback, committed_in, read_header
@@ -110,9 +111,12 @@ class Engine:
         max_wait_s: float,
         max_attempts: int,
         storage_retry_s: float,
+        audit: Audit | None = None,
+        require_authority: Callable[[RunCommand], None] = lambda command: None,
         run_secret: Callable[[RunCommand], bytes | None] = lambda command: None,
     ) -> None:
-        """`run_secret`: that of a command's run, where it is given: by a cassette, or by a test that compares two runs."""
+        """`audit` None: nothing is recorded. `require_authority` raises CommandInvalid for who may not ask this.
+        `run_secret`: that of a command's run, where it is given: by a cassette, or by a test that compares two runs."""
         self._paths = paths
         self._root = root
         self._receipts = receipts
@@ -124,6 +128,8 @@ class Engine:
         self._max_wait_s = max_wait_s
         self._max_attempts = max_attempts
         self._storage_retry_s = storage_retry_s
+        self._audit = audit or Unaudited()
+        self._require_authority = require_authority
         self._run_secret = run_secret
         self._written = OutputLedger(paths.outputs)
         self._folders = RunFolders(paths.runs)
@@ -154,6 +160,7 @@ class Engine:
             answered = self._receipts.answering(command.id, canonical_hash(command), is_active)
             if answered is not None:
                 return answered
+        self._require_authority(command)
         admission = self._handlers[command.type].admit(command)
         header = self._header(command, file, admission)
         run = self._create(header, command.id)
@@ -349,7 +356,7 @@ class Engine:
             if run.journal.committed is None:
                 run.journal.attempt()
                 self._commit(run, await self._work(run))
-            self._complete(run)
+            await self._complete(run)
         except Handback:
             self._note_handback(run)
             run.status = "queued"
@@ -387,9 +394,15 @@ class Engine:
             run.journal.closed = True  # once more, for what was said until then
             execution = self._handlers[run.header.type].begin(run)
             await self._finish_of(run, execution)
+        await self._note_audit_head(run)
         run.state = "PRODUCING_ARTIFACT"
         run.publish("state", state=run.state)
         return partial(execution.conclude, finish)
+
+    async def _note_audit_head(self, run: Run) -> None:
+        if not run.journal.recorded(AUDIT_HEAD):
+            head = await self._audit.before_commit(run.id, actor_of(run.header), run.refusals)
+            run.journal.put(AUDIT_HEAD, head, type=str)
 
     def _too_many_attempts(self, run: Run) -> ErrorRef | None:
         attempts = run.journal.fruitless_attempts
@@ -485,13 +498,18 @@ class Engine:
             tokens=outcome.tokens,
             cost_usd=outcome.cost_usd,
             attempts=run.journal.attempts,
+            audit_head=run.audit_head,
         )
 
-    def _complete(self, run: Run) -> None:
+    async def _complete(self, run: Run) -> None:
         """Everything after the point of no return; safe to repeat."""
         committed = run.journal.committed
         assert committed is not None
         finals = roll_forward(self._root, committed.files)
+        if (
+            committed.files or not run.journal.sealed
+        ):  # else the receipt is all that is left, and that came after the audit
+            await record_commit(self._audit, run.header, committed, finals)
         receipt = msgspec.json.decode(committed.receipt, type=Receipt)
         if receipt.artifact is not None and committed.files:
             receipt = _placed(receipt, finals[0], committed.files[0])

@@ -22,6 +22,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from council.engine.auditing import AUDIT_HEAD
 from council.engine.journal_file import JournalFile
 from council.engine.records import (
     Committed,
@@ -46,6 +47,7 @@ ATTEMPT = "attempt"  # such a `begin` is no step: an execution began
 HANDBACK = "handback"  # … or ended because the process did
 JOURNAL = "journal.jsonl"  # its name in the run's folder
 FINISH = "finish"  # the step that records how the work ended
+ENDING = (FINISH, AUDIT_HEAD)  # what a run records of its end, and again when it goes on after all
 MAX_INLINE_BYTES = 256 << 10  # a line beyond this makes every later load slow
 MAX_EPHEMERAL_BYTES = 1 << 10  # an outcome, not a text
 MAX_RETRY_CHARS = 300  # of a provider's words about one failed try
@@ -331,6 +333,11 @@ class FileJournal:
     def recorded(self, name: str) -> bool:
         return name in self._steps
 
+    def value(self, name: str, type: type[T]) -> T | None:
+        """The recorded result of a step, None when there is none."""
+        known = self._steps.get(name)
+        return None if known is None else self._result(known, type)
+
     @property
     def reopened(self) -> bool:
         """Whether the run had ended before, and was told to go on."""
@@ -397,7 +404,8 @@ class FileJournal:
             self.reopened_by, self.accepts_drift = record.by, self.accepts_drift or record.accept_drift
             self.committed = self.ended = None
             self.waits.clear()
-            self._steps.pop(FINISH, None)
+            for step in ENDING:
+                self._steps.pop(step, None)
             if record.retry_from:
                 self.retries += 1
                 self._drop_steps_from(record.retry_from)

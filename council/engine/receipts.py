@@ -54,7 +54,7 @@ class Pruned(msgspec.Struct, frozen=True):
 
 class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     """What became of a command. `cost_usd` is None when unknown, never zero for want of a price. `pruned`: the journal is
-    gone, this receipt and the artifact stay."""
+    gone, this receipt and the artifact stay. `audit_head`: the end of the audit's chain just before the commit."""
 
     run_id: str
     status: RunStatus
@@ -76,6 +76,7 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     tokens: TokenCount = TokenCount()
     cost_usd: float | None = None
     attempts: int = 1
+    audit_head: str = ""
     pruned: Pruned | None = None
 
 

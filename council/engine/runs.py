@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from council.commands.models import RunCommand
+from council.engine.auditing import AUDIT_HEAD
 from council.engine.commit import Output
 from council.engine.journal import FileJournal
 from council.engine.outputs import OutputFile
@@ -88,6 +89,7 @@ class Run:
         self.task: asyncio.Task[None] | None = None
         self.waiting_for = ""
         self.marked = False  # True: a restart finds it
+        self.refusals: tuple[Mapping[str, str], ...] = ()  # what agents asked for and did not get, for the audit
         self._events = events
 
     @property
@@ -100,6 +102,11 @@ class Run:
     def output_path(self) -> str:
         """Where the artifact goes, as far as is known now; empty when the run leaves none."""
         return self._output.path if self._output is not None else ""
+
+    @property
+    def audit_head(self) -> str:
+        """The end of the audit's chain just before the commit, empty until then."""
+        return self.journal.value(AUDIT_HEAD, str) or ""
 
     @property
     def is_waiting(self) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from council.redaction import Secret
+from council.redaction import Redactor, Secret
 from council.settings.home import Home
 from council.settings.sources import DOTENV, ENVIRONMENT, PROVIDER_NAMES, read_dotenv
 
@@ -16,7 +16,8 @@ KEY_NAMES = tuple(name for name in PROVIDER_NAMES if name != BASE_URL_NAME)
 
 @dataclass(frozen=True)
 class ProviderKeys:
-    """`sources[name]`: `environment` or `.env`, for the names that are set.
+    """`sources[name]`: `environment` or `.env`, for the names that are set. `redactor` takes every key that was asked for
+    out of texts. `beyond` is asked for what neither place holds: the vault.
 
     Beside the names that everyone knows, any name can be asked for: a provider's own, or one that settings name.
     """
@@ -24,12 +25,23 @@ class ProviderKeys:
     sources: Mapping[str, str] = field(default_factory=dict)
     _values: dict[str, Secret] = field(default_factory=dict, repr=False)
     _layers: tuple[tuple[str, Mapping[str, str]], ...] = field(default=(), repr=False)
+    redactor: Redactor = field(default_factory=Redactor, repr=False)
+    beyond: Callable[[str], Secret | None] = field(default=lambda name: None, repr=False)
 
     def get(self, name: str) -> Secret | None:
         """The value of one name, None when it is absent or empty. From then on it is one of `secrets`."""
-        if name not in self._values and (found := self._find(name)):
-            self._values[name] = Secret(found[0])
+        if name not in self._values:
+            found = self._find(name)
+            value = Secret(found[0]) if found else self.beyond(name)
+            if value is not None:
+                self._values[name] = value
+                if name != BASE_URL_NAME:
+                    self.redactor.register(value)
         return self._values.get(name)
+
+    def beyond_them(self, beyond: Callable[[str], Secret | None]) -> ProviderKeys:
+        """The same keys, which ask `beyond` for what is set nowhere."""
+        return replace(self, beyond=beyond)
 
     def variable(self, name: str) -> str | None:
         """The value of a name that holds no secret, such as an address."""

@@ -320,6 +320,34 @@ class Settings(BaseSettings):
         default="auto", description="`poll`: never rely on file events (network file systems)."
     )
 
+    database_url: str | None = Field(
+        default=None,
+        description="A PostgreSQL database of this home's own, in place of SQLite in .council/; never with a password.",
+        examples=["postgresql://council@db-host/council"],
+        json_schema_extra={"allowed": "a postgresql:// URL"},
+    )
+    key_source: Literal["auto", "keyring", "systemd", "environment", "file"] = Field(
+        default="auto",
+        description="Where the key is that seals credentials and signs the audit: the system's keyring, the systemd "
+        "credential council-keys, CREDENTIAL_ENCRYPTION_KEY, or a file (docs/security.md).",
+    )
+    key_file: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The file of keys, outside the home and for its owner only; unset: one below ~/.config/council/keys/.",
+        examples=["/etc/council/keys.json"],
+        json_schema_extra={"allowed": "a file, absolute or relative to the home"},
+    )
+    vault: Literal["database", "aws"] = Field(
+        default="database",
+        description="Where credentials are: sealed in the home's database, or in AWS Secrets Manager (`council[aws]`).",
+    )
+    aws_prefix: str = Field(
+        default="council",
+        pattern=r"^[A-Za-z0-9_+=.@-]{1,64}$",
+        description="How the names of this home's secrets in AWS begin.",
+        json_schema_extra={"allowed": "letters, digits and _ + = . @ -"},
+    )
     otel_endpoint: str | None = Field(
         default=None,
         description="Where OpenTelemetry spans go (OTLP over HTTP); else OTEL_EXPORTER_OTLP_ENDPOINT; unset: nowhere.",
@@ -384,6 +412,18 @@ class Settings(BaseSettings):
     @classmethod
     def _check_url(cls, value: str | None) -> str | None:
         return _checked_url(value)
+
+    @field_validator("database_url")
+    @classmethod
+    def _check_database(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        parts = urlsplit(value)
+        if parts.scheme not in ("postgresql", "postgres"):
+            raise ValueError("not a postgresql:// URL")
+        if parts.password is not None or "password=" in parts.query:
+            raise ValueError("a password does not belong into a setting; PGPASSWORD or ~/.pgpass hold it")
+        return value
 
     @field_validator("providers")
     @classmethod

@@ -6,16 +6,17 @@ and repeated. Changing happens in one stretch in which no other run moves, looki
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from council.agents.memory import decode_session, encode_session
-from council.app import App
+from council.app import App, has_database
 from council.commands.documents import NotACommand, read_document
 from council.engine.journal import JOURNAL, FileJournal
 from council.engine.outputs import OutputLedger, Written
@@ -50,6 +51,9 @@ from council.upkeep.texts import (
     without_command_hash,
 )
 
+if TYPE_CHECKING:
+    from council.audit.log import AuditLog
+
 log = logging.getLogger(__name__)
 
 _MAX_ARTIFACT_BYTES = 64 << 20
@@ -61,6 +65,7 @@ _NOTE_ENDING = ".error.md"  # our notes beside files that could not become runs
 _NOT_THE_REST = frozenset({
     "runs", "receipts", "memory", "logs", "cortex", "outputs", "active", "lock", "forgotten",
     "ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-shm",
+    "council.db", "council.db-wal", "council.db-shm",
 })  # fmt: skip
 Counts = dict[str, int]
 _Stamp = tuple[int, int, int]
@@ -114,13 +119,15 @@ class Traces:
             "memory": sum(self._is_in(path) for path in self._memories()),
             "logs": sum(self._is_in(path) for path in files_below(self._home.log_file.parent)),
             "other": sum(self._is_in(path) for path in self._rest()),
+            "audit": len(self._audit.holding(self._holds, self._held_runs())) if self._audit is not None else 0,
         }
 
     async def remove(self) -> bool:
         """Whether anything was changed. Raises CannotForget, StorageFailed."""
         for hidden in self._home.runs.glob(f"{PRUNED}*"):
             shutil.rmtree(hidden)
-        done = [await self._in_run(folder) for folder in self._run_folders()]
+        done = [await asyncio.to_thread(self._in_audit)]  # first: it needs to know which runs held a text
+        done += [await self._in_run(folder) for folder in self._run_folders()]
         done += [self._in_receipt(path) for path in self._receipts()]
         done += [self._in_artifact(entry) for entry in self._ours.entries()]
         done += [self._in_memory(path) for path in self._memories()]
@@ -158,6 +165,26 @@ class Traces:
         for scope in SCOPES:
             if (self._home.runtime / "cortex" / scope).exists():
                 self._app.cortex.refresh(scope, rebuild=True, patience_s=_INDEX_PATIENCE_S)
+
+    # ── the audit ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _audit(self) -> AuditLog | None:
+        """None where nothing was ever recorded."""
+        return self._app.audit.log() if has_database(self._home, self._app.settings) else None
+
+    def _in_audit(self) -> bool:
+        """Its words, and the hashes of what runs left that held a text: the text could be guessed from them."""
+        audit = self._audit
+        return audit is not None and audit.forget(self._holds, self._run_id, self._held_runs()) > 0
+
+    def _held_runs(self) -> set[str]:
+        folders = (folder for folder in self._run_folders() if any(self._is_in(path) for path in files_below(folder)))
+        receipts = (path for path in self._receipts() if self._is_in(path))
+        return {folder.name for folder in folders} | {path.stem for path in receipts}
+
+    def _holds(self, text: str) -> bool:
+        return any(span.is_in(text) for span in self._spans)
 
     # ── where ────────────────────────────────────────────────────────────────────────────────────────────────────────
 

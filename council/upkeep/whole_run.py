@@ -16,7 +16,7 @@ import msgspec
 
 from council.agents.memory import RememberedTask, Session, Summary, decode_session, digest, encode_session, excerpt
 from council.agents.turn import TurnResult
-from council.app import App
+from council.app import App, has_database
 from council.deliberation.record import read
 from council.deliberation.remembering import STEP as SUMMARY_STEP
 from council.deliberation.remembering import Summarised
@@ -140,8 +140,16 @@ class WholeRun:
         if artifact is not None:
             self._app.root.unlink(artifact)
             self._ours.drop(artifact)
+        done.append(self._forget_records())
         done += [artifact is not None, self._strip_receipt(), self._remove_folder()]
         return any(done)
+
+    def _forget_records(self) -> bool:
+        """What the audit says of it: which paths it wrote, what it asked for."""
+        app = self._app
+        if not has_database(self._home, app.settings):
+            return False
+        return app.audit.log().forget(lambda text: self._run_id in text, self._run_id, {self._run_id}) > 0
 
     # ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

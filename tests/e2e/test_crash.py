@@ -26,7 +26,7 @@ from tests.harness import (
 )
 
 SECRET = "5e" * 32
-VARIES = ("id", "created", "finished")
+VARIES = ("id", "created", "finished", "audit_head")
 SCRIPT = """\
 replies:
   - {role: COORDINATOR, round: 1, purpose: turn, text: "First I want the figures.\\n\\n[ORCHESTRATOR_REQUEST: READ_FILE(b.md)]"}

@@ -37,7 +37,7 @@ from tests.harness import (
 )
 
 SECRET = "c3" * 32
-VARIES = {"id", "created", "finished", "attempts"}
+VARIES = {"id", "created", "finished", "attempts", "audit_head"}
 SETTINGS = 'model = "scripted:script.yaml"\nsettle_s = 0.5\nscan_interval_s = 0.2\nstorage_retry_s = 0.1\n'
 SCRIPT = """\
 replies:

@@ -72,7 +72,15 @@ def test_nothing_is_left_and_the_gap_is_shown(told: Path, env: dict[str, str]) -
     assert holding(told) == []
     [record] = [json.loads(path.read_bytes()) for path in (told / ".council" / "forgotten").iterdir()]
     assert record["run_id"] == receipt["run_id"]
-    assert record["counts"] == {"runs": 1, "artifacts": 1, "receipts": 1, "memory": 5, "logs": 1, "other": 0}
+    assert record["counts"] == {
+        "runs": 1,
+        "artifacts": 1,
+        "receipts": 1,
+        "memory": 5,
+        "logs": 1,
+        "other": 0,
+        "audit": 1,
+    }
     mark = f"[forgotten {record['digest'][:12]}]"
     page = (told / "artifacts" / "out.md").read_text()
     assert f"The council would call. {mark}, and nobody else." in page

@@ -100,8 +100,8 @@ def test_a_cancel_command_is_told_by_its_type() -> None:
         ({"session": "Not A Lane"}, "session", "must match"),
         ({"session": "archive"}, "session", "reserved"),
         ({"session": "ask-1"}, "session", "reserved"),
-        ({"user": "ann"}, "user", "not a known key"),
-        ({"user": "bo"}, "user", "not a known key"),
+        ({"user": "ann b"}, "user", "must match"),
+        ({"user": "-"}, "user", "must match"),
         ({"id": ""}, "id", "longer"),
     ],
 )

@@ -1,0 +1,242 @@
+"""What a record is, how it hangs on the one before, and how a chain is checked. Pure: no database, no files.
+
+Each record carries the HMAC-SHA-256 of its fields and of the HMAC before it. Its detail is signed through a salted hash,
+so that `council forget` can take the words out and leave the chain whole; a detail that is gone without a record of a
+forgetting that names it is a finding.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import msgspec
+
+from council.ids import canonical_json, sha256_hex
+
+SCHEMA = "council.audit.v1"
+GENESIS = "0" * 64
+FORGOT = "details_forgotten"  # the action whose detail `records` names records without a detail
+MAX_DETAIL_BYTES = 16_384
+Kind = Literal["effect", "approval", "secret_read", "refusal"]
+
+
+class Record(msgspec.Struct, frozen=True):
+    """`at`: RFC 3339 in UTC. `run_id` and `step` are empty for what no run did. `detail` is canonical JSON and `salt` hex;
+    both are None when they were forgotten. `kid` names the key, `mac` is hex."""
+
+    seq: int
+    at: str
+    kind: str
+    action: str
+    actor: str
+    run_id: str
+    step: str
+    detail: str | None
+    salt: str | None
+    detail_sha256: str
+    kid: str
+    mac: str
+
+
+class Head(msgspec.Struct, frozen=True):
+    """The end of a chain: as it stands in the database, in the file beside it, and in each artifact."""
+
+    chain: str
+    seq: int
+    mac: str
+
+    def __str__(self) -> str:
+        return f"{self.seq}:{self.mac}"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that does not hold. `seq`: of the first record concerned, 0 when it is the chain as a whole."""
+
+    code: Literal["bad_record", "torn_tail", "truncated", "head_mismatch", "head_missing", "forgotten_unrecorded"]
+    seq: int
+    message: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`records` that verify, `forgotten` of them without their words."""
+
+    records: int
+    forgotten: int
+    head: Head
+    findings: tuple[Finding, ...]
+
+
+MacKey = Callable[[str], bytes | None]  # the key for the audit by its id, None when it is not known
+
+
+def detail_hash(detail: str, salt: str) -> str:
+    return sha256_hex(bytes.fromhex(salt) + detail.encode())
+
+
+def mac_of(record: Record, chain: str, previous: str, key: bytes) -> str:
+    """Of everything but the words of the detail, which are signed through their hash."""
+    signed = [SCHEMA, chain, previous, record.seq, record.at, record.kind, record.action, record.actor]
+    signed += [record.run_id, record.step, record.detail_sha256, record.kid]
+    return hmac.digest(key, canonical_json(signed), "sha256").hex()
+
+
+@dataclass
+class Checker:
+    """Goes along a chain, record by record. After a record that does not hold nothing behind it can be trusted."""
+
+    chain: str
+    key: MacKey
+    seq: int = 0
+    mac: str = GENESIS
+    bad: Finding | None = None
+    blank: set[int] = field(default_factory=set)
+    excused: set[int] = field(default_factory=set)
+
+    def take(self, record: Record) -> bool:
+        """False at the first record that does not hold, and ever after."""
+        if self.bad is not None:
+            return False
+        problem = self._problem(record)
+        if problem:
+            self.bad = Finding("bad_record", self.seq + 1, f"record {self.seq + 1} {problem}.")
+            return False
+        self.seq, self.mac = record.seq, record.mac
+        if record.detail is None:
+            self.blank.add(record.seq)
+        elif record.action == FORGOT:
+            self.excused |= set(json.loads(record.detail).get("records", ()))
+        return True
+
+    def _problem(self, record: Record) -> str:
+        if record.seq != self.seq + 1:
+            return f"is missing: record {record.seq} stands in its place"
+        key = self.key(record.kid)
+        if key is None:
+            return f"is signed with the key {record.kid[:16]}, which is not known here"
+        if not hmac.compare_digest(record.mac.encode(), mac_of(record, self.chain, self.mac, key).encode()):
+            return "was changed, or stands in another's place"
+        if (record.detail is None) != (record.salt is None):
+            return "has lost a part of its detail"
+        if record.detail is not None and record.salt is not None:
+            try:
+                held = detail_hash(record.detail, record.salt)
+            except ValueError:
+                return "has a changed detail"
+            if not hmac.compare_digest(held, record.detail_sha256):
+                return "has a changed detail"
+        return ""
+
+    @property
+    def head(self) -> Head:
+        return Head(self.chain, self.seq, self.mac)
+
+
+def verify(records: Iterable[Record], head: Head, anchors: Iterable[tuple[str, Head]], key: MacKey) -> Verdict:
+    """Checks a whole chain: every record, its end as the database says it, and `anchors`: ends that were noted elsewhere,
+    each with the name of its place."""
+    checker = Checker(head.chain, key)
+    wanted = sorted(anchors, key=lambda anchor: anchor[1].seq)
+    findings: list[Finding] = []
+    beyond = 0
+    waiting = iter(wanted)
+    anchor = next(waiting, None)
+    for record in records:
+        if checker.seq >= head.seq:
+            beyond = beyond or record.seq
+        if not checker.take(record):
+            break
+        while anchor is not None and anchor[1].seq <= checker.seq:
+            findings += _anchored(anchor, checker)
+            anchor = next(waiting, None)
+    findings += [checker.bad] if checker.bad is not None else []
+    if checker.bad is None:
+        if checker.seq < head.seq:
+            message = f"the chain ends with record {checker.seq}; its head says {head.seq}: the end was cut off."
+            findings.append(Finding("truncated", checker.seq + 1, message))
+        elif beyond:
+            message = f"records from {beyond} on stand beyond the head ({head.seq}): a torn tail."
+            findings.append(Finding("torn_tail", beyond, message))
+        elif checker.mac != head.mac:
+            findings.append(Finding("head_mismatch", head.seq, "the head in the database is not that of the records."))
+        while anchor is not None:
+            findings += _anchored(anchor, checker)
+            anchor = next(waiting, None)
+    for seq in sorted(checker.blank - checker.excused)[:1]:
+        message = f"record {seq} has lost its detail, and no record says that it was forgotten."
+        findings.append(Finding("forgotten_unrecorded", seq, message))
+    return Verdict(checker.seq, len(checker.blank & checker.excused), checker.head, tuple(findings))
+
+
+def _anchored(anchor: tuple[str, Head], checker: Checker) -> Iterator[Finding]:
+    where, head = anchor
+    if head.chain != checker.chain:
+        yield Finding("head_mismatch", 0, f"{where} is of another chain of records.")
+    elif head.seq > checker.seq:
+        message = f"{where} knows record {head.seq}; the chain ends with {checker.seq}: the end was cut off."
+        yield Finding("truncated", checker.seq + 1, message)
+    elif head.seq == checker.seq and head.mac != checker.mac:
+        yield Finding("head_mismatch", head.seq, f"{where} knows another record {head.seq}: the chain was replaced.")
+
+
+# ── as lines ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def export_line(value: Head | Record) -> bytes:
+    """One line of JSONL in its only spelling, so that a changed byte is a changed line."""
+    return canonical_json(msgspec.to_builtins(value)) + b"\n"
+
+
+def read_line(line: bytes) -> Record | None:
+    """None when it is not exactly a line that `export_line` writes."""
+    try:
+        record = msgspec.json.decode(line, type=Record)
+        return record if export_line(record) == line else None
+    except (msgspec.MsgspecError, ValueError, UnicodeError):
+        return None
+
+
+def read_head_line(line: bytes) -> Head | None:
+    try:
+        head = msgspec.json.decode(line, type=Head)
+        return head if export_line(head) == line else None
+    except (msgspec.MsgspecError, ValueError, UnicodeError):
+        return None
+
+
+def verify_lines(lines: Iterable[bytes], anchors: Iterable[tuple[str, Head]], key: MacKey) -> Verdict:
+    """An exported chain: its head on the first line, then one record on each."""
+    given = iter(lines)
+    head = read_head_line(next(given, b""))
+    if head is None:
+        finding = Finding("head_missing", 0, "the first line is not the head of a chain.")
+        return Verdict(0, 0, Head("", 0, GENESIS), (finding,))
+    torn: list[Finding] = []
+
+    def records() -> Iterator[Record]:
+        for number, line in enumerate(given, start=1):
+            record = read_line(line)
+            if record is not None:
+                yield record
+            elif not line.endswith(b"\n"):
+                torn.append(Finding("torn_tail", number, f"record {number} is torn: its line has no end."))
+                return
+            else:
+                torn.append(Finding("bad_record", number, f"record {number} is not a record as it was written."))
+                return
+
+    verdict = verify(records(), head, anchors, key)
+    return replace(verdict, findings=(*torn, *verdict.findings))
+
+
+def detail_text(detail: dict[str, Any]) -> str:
+    """Raises ValueError when it is larger than a record takes."""
+    encoded = canonical_json(detail)
+    if len(encoded) > MAX_DETAIL_BYTES:
+        raise ValueError(f"the detail of a record is larger than {MAX_DETAIL_BYTES} bytes")
+    return encoded.decode()

@@ -1,0 +1,36 @@
+"""The file beside the database that knows the end of the chain. Imports no SQLAlchemy."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import msgspec
+
+from council.audit.chain import Head, export_line
+from council.storage.files import read_limited, write_atomic
+
+log = logging.getLogger(__name__)
+
+HEAD_FILE = "audit.head"
+DISPUTED = "audit.head.disputed-"
+_MAX_BYTES = 4_096
+
+
+def read_head(path: Path) -> Head | None:
+    """None when there is no file. What is no head is borne out by nothing: it is set aside, and said. Raises
+    StorageFailed."""
+    try:
+        data = read_limited(path, _MAX_BYTES)
+    except FileNotFoundError:
+        return None
+    try:
+        return msgspec.json.decode(data, type=Head)
+    except msgspec.MsgspecError:
+        log.error("%s does not hold the head of a chain", path)
+        return Head("", 0, data[:64].hex())
+
+
+def write_head(path: Path, head: Head) -> None:
+    """Whole and synced. Raises StorageFailed."""
+    write_atomic(path, export_line(head))

@@ -1,0 +1,290 @@
+"""The audit in the database: records are written in the transaction of the effect that they tell of.
+
+The end of the chain is kept three times: in the database, in `.council/audit.head` (written after each transaction), and
+in every artifact and receipt. A head file that the database no longer bears out is evidence: it is set aside, never
+overwritten, and `verify` tells of it until a person removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, select, text
+
+from council.audit.chain import (
+    FORGOT,
+    GENESIS,
+    Finding,
+    Head,
+    Kind,
+    Record,
+    Verdict,
+    detail_hash,
+    detail_text,
+    export_line,
+    mac_of,
+    verify,
+)
+from council.audit.head_file import DISPUTED, HEAD_FILE, read_head, write_head
+from council.audit.tables import chain as chain_table
+from council.audit.tables import records as record_table
+from council.ids import Clock, timestamp
+from council.keys.keyring import Keyring
+from council.storage.database import Database
+
+log = logging.getLogger(__name__)
+
+_PAGE = 5_000  # records in memory at a time
+_LOCK = 0x6175646974  # "audit": PostgreSQL's advisory lock of whoever appends
+_SALT_BYTES = 16
+_FORGET_AT_ONCE = 500  # record numbers in one detail
+
+
+@dataclass
+class Transaction:
+    """An effect and its records, all or nothing. `connection` is for the effect's own statements."""
+
+    connection: Connection
+    _log: AuditLog
+    head: Head
+
+    def record(
+        self,
+        kind: Kind,
+        action: str,
+        actor: str,
+        detail: Mapping[str, Any],
+        *,
+        run_id: str | None = None,
+        step: str | None = None,
+    ) -> bool:
+        """Appends a record. False when there is one of this run and step: then nothing is done again."""
+        if run_id is not None and self._is_known(run_id, step):
+            return False
+        self.head = self._log.append(self.connection, self.head, kind, action, actor, detail, run_id, step)
+        return True
+
+    def _is_known(self, run_id: str, step: str | None) -> bool:
+        found = select(record_table.c.seq).where(record_table.c.run_id == run_id, record_table.c.step == step)
+        return self.connection.execute(found).first() is not None
+
+
+class AuditLog:
+    """The chain of one database. Safe to use from several threads and processes: one appends at a time."""
+
+    def __init__(
+        self,
+        database: Database,
+        keys: Callable[[], Keyring],
+        runtime: Path,
+        clock: Clock,
+        redact: Callable[[str], str] = lambda text: text,
+    ) -> None:
+        """`redact` takes known secrets out of what is recorded; `keys` is asked at each use, for they may be rotated."""
+        self.database = database
+        self._keys = keys
+        self._runtime = runtime
+        self._file = runtime / HEAD_FILE
+        self._clock = clock
+        self._redact = redact
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Effect and records are committed together when the block ends. Raises StorageFailed, KeysRefused."""
+        with self.database.begin() as connection:
+            if not self.database.is_sqlite:  # SQLite's transaction holds the write lock already
+                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+            head = self._head(connection) or self._begin(connection)
+            known = self._read_file()
+            borne_out = known is None or self._bears_out(connection, known)
+            transaction = Transaction(connection, self, head)
+            yield transaction
+        if known is not None and not borne_out:
+            self._dispute(known)
+        if known != transaction.head:
+            self._write_file(transaction.head)
+
+    def head(self) -> Head:
+        """The end of the chain now, durable in the file beside it. Raises StorageFailed, KeysRefused."""
+        with self.transaction() as transaction:
+            return transaction.head
+
+    def append(
+        self,
+        connection: Connection,
+        head: Head,
+        kind: Kind,
+        action: str,
+        actor: str,
+        detail: Mapping[str, Any],
+        run_id: str | None,
+        step: str | None,
+    ) -> Head:
+        key = self._keys().primary
+        words = self._redact(detail_text(dict(detail)))
+        salt = secrets.token_hex(_SALT_BYTES)
+        record = Record(
+            seq=head.seq + 1,
+            at=timestamp(self._clock.now()),
+            kind=kind,
+            action=action,
+            actor=self._redact(actor),
+            run_id=run_id or "",
+            step=step or "",
+            detail=words,
+            salt=salt,
+            detail_sha256=detail_hash(words, salt),
+            kid=key.kid,
+            mac="",
+        )
+        record = msgspec.structs.replace(record, mac=mac_of(record, head.chain, head.mac, key.derive("audit")))
+        row = msgspec.structs.asdict(record) | {"run_id": run_id, "step": step}
+        connection.execute(record_table.insert().values(**row))
+        connection.execute(chain_table.update().values(seq=record.seq, mac=record.mac))
+        return Head(head.chain, record.seq, record.mac)
+
+    # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def chain(self) -> str:
+        """The id of the chain, empty before its first record. Raises StorageFailed."""
+        with self.database.reading() as connection:
+            head = self._head(connection)
+        return head.chain if head is not None else ""
+
+    def tail(self, count: int) -> list[Record]:
+        """The last records, oldest first. Raises StorageFailed."""
+        with self.database.reading() as connection:
+            rows = connection.execute(select(record_table).order_by(record_table.c.seq.desc()).limit(count)).all()
+        return [_record(row) for row in reversed(rows)]
+
+    def export(self) -> Iterator[bytes]:
+        """The chain as JSON lines: its head, then every record. Raises StorageFailed."""
+        with self.database.reading() as connection:
+            head = self._head(connection)
+            if head is not None:
+                yield export_line(head)
+                yield from map(export_line, _all(connection))
+
+    def verify(self, noted: Iterable[tuple[str, Head]] = ()) -> Verdict:
+        """Every record against its key, and the end against the file beside the database and against `noted`, ends that
+        stand elsewhere. Raises StorageFailed, KeysRefused."""
+        anchors = list(noted)
+        missing = False
+        with self.database.reading() as connection:
+            file = self._read_file()
+            head = self._head(connection)
+            if file is not None:
+                anchors.append((f"the file {HEAD_FILE}", file))
+            elif head is not None:
+                missing = True
+            anchors += self._disputed()
+            if head is None:
+                head = Head(file.chain if file is not None else "", 0, GENESIS)
+            keys = self._keys()
+            derived = {key.kid: key.derive("audit") for key in keys.keys}
+            verdict = verify(_all(connection), head, anchors, derived.get)
+        if missing:
+            verdict = _with_missing_file(verdict)
+        return verdict
+
+    # ── forgetting ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def holding(self, is_in: Callable[[str], bool], runs: Collection[str]) -> list[int]:
+        """The numbers of the records whose words hold something, or that are of those runs. Raises StorageFailed."""
+        with self.database.reading() as connection:
+            return [record.seq for record in _all(connection) if _concerns(record, is_in, runs)]
+
+    def forget(self, is_in: Callable[[str], bool], by_run: str, runs: Collection[str]) -> int:
+        """Takes the words out of those records, for good: they stay in the chain, which says that they were forgotten. How
+        many. Raises StorageFailed, also while another process reads."""
+        with self.transaction() as transaction:
+            connection = transaction.connection
+            found = [record.seq for record in _all(connection) if _concerns(record, is_in, runs)]
+            for first in range(0, len(found), _FORGET_AT_ONCE):
+                some = found[first : first + _FORGET_AT_ONCE]
+                where = record_table.c.seq.in_(some)
+                connection.execute(record_table.update().where(where).values(detail=None, salt=None))
+                transaction.record("effect", FORGOT, "steward", {"records": some, "by_run": by_run})
+        if found:
+            self.database.sweep()
+        return len(found)
+
+    # ── the head ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _head(self, connection: Connection) -> Head | None:
+        row = connection.execute(select(chain_table)).first()
+        return None if row is None else Head(row.chain, row.seq, row.mac)
+
+    def _begin(self, connection: Connection) -> Head:
+        """The file comes first: a chain without one has lost it."""
+        self._keys()
+        head = Head(secrets.token_hex(16), 0, GENESIS)
+        known = self._read_file()
+        if known is None:
+            self._write_file(head)
+        elif known.seq == 0:  # a process died right here
+            head = known
+        connection.execute(chain_table.insert().values(id=1, chain=head.chain, seq=0, mac=head.mac))
+        return head
+
+    def _bears_out(self, connection: Connection, known: Head) -> bool:
+        head = self._head(connection)
+        if head is None or known.chain != head.chain:
+            return False
+        if known.seq == 0:
+            return known.mac == GENESIS
+        found = select(record_table.c.mac).where(record_table.c.seq == known.seq)
+        return bool(connection.execute(found).scalar() == known.mac)
+
+    def _read_file(self) -> Head | None:
+        return read_head(self._file)
+
+    def _write_file(self, head: Head) -> None:
+        write_head(self._file, head)
+
+    def _dispute(self, known: Head) -> None:
+        log.error("the audit was changed: its head file knows record %d, which the database does not hold", known.seq)
+        write_head(self._runtime / f"{DISPUTED}{known.seq}-{known.mac[:8]}", known)
+
+    def _disputed(self) -> Iterator[tuple[str, Head]]:
+        for path in sorted(self._runtime.glob(f"{DISPUTED}*")):
+            head = read_head(path)
+            if head is not None:
+                yield f"the file {path.name}", head
+
+
+def _all(connection: Connection) -> Iterator[Record]:
+    last = 0
+    while True:
+        page = select(record_table).where(record_table.c.seq > last).order_by(record_table.c.seq).limit(_PAGE)
+        rows = connection.execute(page).all()
+        if not rows:
+            return
+        for row in rows:
+            yield _record(row)
+        last = rows[-1].seq
+
+
+def _record(row: Any) -> Record:
+    return Record(
+        row.seq, row.at, row.kind, row.action, row.actor, row.run_id or "", row.step or "",
+        row.detail, row.salt, row.detail_sha256, row.kid, row.mac,
+    )  # fmt: skip
+
+
+def _concerns(record: Record, is_in: Callable[[str], bool], runs: Collection[str]) -> bool:
+    if record.detail is None or record.action == FORGOT:
+        return False
+    return record.run_id in runs or is_in(record.detail)
+
+
+def _with_missing_file(verdict: Verdict) -> Verdict:
+    message = f"the file {HEAD_FILE} is missing: whether the end of the chain was cut off cannot be told from it."
+    return replace(verdict, findings=(*verdict.findings, Finding("head_missing", 0, message)))

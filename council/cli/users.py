@@ -1,0 +1,114 @@
+"""`council users`: on whose behalf a command may act."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from council.cli.context import CliState, state
+from council.errors import UsageError
+
+if TYPE_CHECKING:
+    from council.users.directory import User, Users
+
+app = typer.Typer(no_args_is_help=True)
+
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+_Id = Annotated[str, typer.Argument(help="The user's id, as commands name it: anna.")]
+
+
+class RoleName(StrEnum):
+    """What a user may be."""
+
+    user = "user"
+    administrator = "administrator"
+
+
+@app.callback()
+def users() -> None:
+    """The people on whose behalf a command may act (its key `user`), and their roles."""
+
+
+@app.command()
+def add(
+    ctx: typer.Context,
+    user_id: _Id,
+    name: Annotated[str, typer.Option(help="The person's name.")] = "",
+    role: Annotated[list[RoleName] | None, typer.Option(help="A role; may be given again.")] = None,
+    as_json: _Json = False,
+) -> None:
+    """Add a user."""
+    from council.commands.models import USER_PATTERN
+
+    _require_id(user_id, USER_PATTERN)
+    if len(name) > 200 or not name.isprintable():
+        raise UsageError("the name is not one line of at most 200 characters.", fix="shorten it")
+    with _users(state(ctx)) as known:
+        user = known.add(user_id, name, [entry.value for entry in role or [RoleName.user]])
+    _print([user], as_json=as_json)
+
+
+@app.command("list")
+def list_(ctx: typer.Context, as_json: _Json = False) -> None:
+    """Print all users and their roles."""
+    with _users(state(ctx)) as known:
+        found = known.list()
+    _print(found, as_json=as_json)
+
+
+@app.command()
+def roles(
+    ctx: typer.Context,
+    user_id: _Id,
+    grant: Annotated[list[RoleName] | None, typer.Option(help="A role to grant; may be given again.")] = None,
+    revoke: Annotated[list[RoleName] | None, typer.Option(help="A role to revoke; may be given again.")] = None,
+    as_json: _Json = False,
+) -> None:
+    """Print a user's roles; grant or revoke some."""
+    from council.users.directory import unknown_user
+
+    with _users(state(ctx)) as known:
+        if grant or revoke:
+            user: User | None = known.change_roles(user_id, grant or [], revoke or [])
+        else:
+            user = known.get(user_id)
+    if user is None:
+        raise unknown_user(user_id)
+    _print([user], as_json=as_json)
+
+
+@contextmanager
+def _users(cli: CliState) -> Iterator[Users]:
+    from council.app import build_trail, build_users
+
+    home, settings = cli.home(), cli.settings().settings
+    home.ensure_runtime()
+    trail = build_trail(home, settings, cli.keys(), cli.environ, cli.keys().redactor)
+    try:
+        yield build_users(trail)
+    finally:
+        trail.close()
+
+
+def _require_id(user_id: str, pattern: str) -> None:
+    import re
+
+    if not re.fullmatch(pattern, user_id):
+        raise UsageError(f"{user_id[:80]!r} is no id of a user.", fix="letters, digits, . _ @ -, at most 64")
+
+
+def _print(users: list[User], *, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    if as_json:
+        typer.echo(json.dumps({"users": [asdict(user) for user in users]}, indent=2, ensure_ascii=False))
+        return
+    for user in users:
+        typer.echo(f"{user.user_id:<24} {', '.join(user.roles) or 'no role':<24} {user.name}")
+    if not users:
+        typer.echo("No user yet: every command acts as the steward.")

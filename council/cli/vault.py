@@ -1,0 +1,202 @@
+"""`council vault`: encrypted credentials. No command prints one; values come on standard input or at a prompt."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from council.cli.context import CliState, state
+from council.errors import EXIT_FAILED, UsageError
+
+if TYPE_CHECKING:
+    from council.vault.base import Entry, Vault
+    from council.vault.database import DatabaseVault
+    from council.vault.sealing import Place
+
+app = typer.Typer(no_args_is_help=True)
+
+_MAX_INPUT_CHARS = 70_000
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+_Key = Annotated[str, typer.Argument(help="The credential's name: GEMINI_API_KEY.")]
+_User = Annotated[str, typer.Option(help="Whose it is.")]
+_Role = Annotated[str, typer.Option(help="The one role that may read it; unset: what is no specialist's.")]
+
+
+@app.callback()
+def vault() -> None:
+    """Encrypted credentials, each for one user and role; every read is audited before it happens (docs/security.md)."""
+
+
+@app.command("set")
+def set_(
+    ctx: typer.Context,
+    key: _Key,
+    user: _User = "steward",
+    role: _Role = "",
+    expires: Annotated[
+        str, typer.Option(help="When it ends: 2027-01-31, or a time as RFC 3339 writes it.", show_default=False)
+    ] = "",
+    as_json: _Json = False,
+) -> None:
+    """Store a value, read from standard input (at a terminal: asked for, and not shown)."""
+    from council.redaction import Secret
+
+    place, ends = _place(user, role, key), _moment(expires)
+    value = Secret(_value())
+    if not value:
+        raise UsageError("there is no value.", fix="give it on standard input: `council vault set NAME < file`")
+    with _vault(state(ctx)) as built:
+        _print([built.set(place, value, expires_at=ends)], as_json=as_json)
+
+
+@app.command("list")
+def list_(ctx: typer.Context, as_json: _Json = False) -> None:
+    """Print what the vault holds, without the values."""
+    with _vault(state(ctx)) as built:
+        _print(built.list(), as_json=as_json)
+
+
+@app.command()
+def rm(ctx: typer.Context, key: _Key, user: _User = "steward", role: _Role = "") -> None:
+    """Remove a credential for good."""
+    place = _place(user, role, key)
+    with _vault(state(ctx)) as built:
+        built.remove(place)
+    typer.echo(f"{place} is gone.")
+
+
+@app.command()
+def rotate(ctx: typer.Context, as_json: _Json = False) -> None:
+    """Seal everything with a new key and retire the old ones; one that was cut off is completed."""
+    with _own(state(ctx)) as built:
+        done = built.rotate()
+    if as_json:
+        typer.echo(json.dumps({"key": done.kid, "resealed": done.resealed, "retired": list(done.retired)}))
+        return
+    retired = f" Retired: {', '.join(done.retired)}." if done.retired else ""
+    typer.echo(f"{done.resealed} sealed anew; everything is under the key {done.kid}.{retired}")
+
+
+@app.command()
+def verify(ctx: typer.Context, as_json: _Json = False) -> None:
+    """Open every record and show none: what was changed or lost its key is told."""
+    with _own(state(ctx)) as built:
+        failed = built.verify()
+        count = len(built.list())
+    if as_json:
+        told = [{**_plain(entry), "problem": problem} for entry, problem in failed]
+        typer.echo(json.dumps({"ok": not failed, "credentials": count, "failed": told}, indent=2, ensure_ascii=False))
+    else:
+        for _, problem in failed:
+            typer.echo(problem)
+        typer.echo(f"{count - len(failed)} of {count} credentials open.")
+    if failed:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command("import")
+def import_(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(help="Rows of the original's `user_credentials`, as a JSON list or CSV.")],
+    as_json: _Json = False,
+) -> None:
+    """Take over rows that were sealed with Fernet under CREDENTIAL_ENCRYPTION_KEY: all of them or none."""
+    from council.keys.sources import KEY_VARIABLE
+    from council.vault.fernet import read_rows
+
+    cli = state(ctx)
+    key = cli.keys().get(KEY_VARIABLE)
+    if key is None:
+        raise UsageError(f"{KEY_VARIABLE} is not set.", fix="set it to the key that sealed the rows")
+    rows = read_rows(file, key)
+    with _vault(cli) as built:
+        _print([built.set(row.place, row.value, expires_at=row.expires_at) for row in rows], as_json=as_json)
+
+
+@contextmanager
+def _vault(cli: CliState) -> Iterator[Vault]:
+    from council.app import build_trail, build_vault
+
+    home, settings = cli.home(), cli.settings().settings
+    home.ensure_runtime()
+    redactor = cli.keys().redactor
+    trail = build_trail(home, settings, cli.keys(), cli.environ, redactor)
+    try:
+        yield build_vault(home, settings, cli.keys(), cli.environ, trail, redactor)
+    finally:
+        trail.close()
+
+
+@contextmanager
+def _own(cli: CliState) -> Iterator[DatabaseVault]:
+    """The vault in the database. Raises UsageError for one that a service keeps: it rotates and checks by itself."""
+    from council.vault.database import DatabaseVault
+
+    with _vault(cli) as built:
+        if not isinstance(built, DatabaseVault):
+            raise UsageError("this vault is kept by a service, not by this home.", fix="rotate and check it there")
+        yield built
+
+
+def _place(user: str, role: str, key: str) -> Place:
+    from council.vault.sealing import Place
+
+    for what, value, limit in (("user", user, 255), ("role", role, 100), ("name", key, 100)):
+        plain = value.isascii() and value.replace("_", "").replace("-", "").replace(".", "").replace("@", "").isalnum()
+        if len(value) > limit or not (plain or (what == "role" and not value)):
+            raise UsageError(f"{value[:40]!r} is no {what} of a credential.", fix="letters, digits, . _ @ and -")
+    return Place(user, role, key)
+
+
+def _moment(text: str) -> str:
+    from datetime import UTC, datetime
+
+    from council.ids import timestamp
+
+    if not text:
+        return ""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{text[:40]!r} is no time.", fix="write 2027-01-31 or 2027-01-31T12:00:00Z") from None
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    if moment <= datetime.now(UTC):
+        raise UsageError(f"{text} is over.", fix="name a time to come")
+    return timestamp(moment)
+
+
+def _value() -> str:
+    if sys.stdin.isatty():
+        import getpass
+
+        return getpass.getpass("value: ").strip()
+    return sys.stdin.read(_MAX_INPUT_CHARS).rstrip("\r\n")
+
+
+def _print(entries: Any, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps({"credentials": [_plain(entry) for entry in entries]}, indent=2, ensure_ascii=False))
+        return
+    for entry in entries:
+        expiry = f"until {entry.expires_at}" if entry.expires_at else ""
+        typer.echo(f"{entry.place!s:<40} version {entry.version:<4} {entry.created_at}  {entry.kid} {expiry}".rstrip())
+    if not entries:
+        typer.echo("The vault is empty.")
+
+
+def _plain(entry: Entry) -> dict[str, Any]:
+    return {
+        "user": entry.place.user,
+        "role": entry.place.role,
+        "key": entry.place.key,
+        "version": entry.version,
+        "created_at": entry.created_at,
+        "expires_at": entry.expires_at,
+        "encryption_key_id": entry.kid,
+    }

@@ -1,0 +1,269 @@
+"""Where keys are kept: the system's keyring, a systemd credential, CREDENTIAL_ENCRYPTION_KEY, or a file outside the home.
+
+Whoever reads the home must not have its keys: a file inside it, or one that others may read, is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from council.errors import KeysRefused, StorageFailed
+from council.keys.keyring import Key, Keyring, keyring_of, listed_keyring, new_key
+from council.redaction import Secret
+from council.storage.files import read_limited, storage_failed, write_atomic
+
+KEY_VARIABLE = "CREDENTIAL_ENCRYPTION_KEY"
+SYSTEMD_CREDENTIAL = "council-keys"
+KeySourceName = Literal["auto", "keyring", "systemd", "environment", "file"]
+_MAX_BYTES = 65_536
+_FORMAT = 1
+_SERVICE = "council"
+_ID = "key-id"  # in the run-time folder: names the keys of this home, and is no secret
+_ID_BYTES = 8
+
+
+class KeySource(Protocol):
+    """`writable`: Council can add and retire keys there by itself."""
+
+    name: str
+    writable: bool
+
+    def load(self) -> Keyring | None:
+        """None when nothing is kept there yet. Raises KeysRefused, StorageFailed."""
+
+    def save(self, keyring: Keyring) -> None:
+        """Replaces what is kept there, whole. Raises KeysRefused, StorageFailed."""
+
+
+class KeyFile:
+    """A file for its owner only, outside the home."""
+
+    writable = True
+
+    def __init__(self, path: Path, home: Path) -> None:
+        self.name = str(path)
+        self._path = path
+        self._home = home
+
+    def load(self) -> Keyring | None:
+        self._require_outside()
+        try:
+            status = os.lstat(self._path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise storage_failed(error, f"Cannot read {self._path}") from error
+        self._require_private(status)
+        return _decoded(read_limited(self._path, _MAX_BYTES).decode("utf-8", "replace"), self.name)
+
+    def save(self, keyring: Keyring) -> None:
+        self._require_outside()
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise storage_failed(error, f"Cannot make {self._path.parent}") from error
+        write_atomic(self._path, _encoded(keyring).encode(), mode=0o600)
+
+    def create(self, keyring: Keyring) -> Keyring:
+        """Puts `keyring` there unless another process was quicker: then it is that one's. Raises StorageFailed."""
+        self._require_outside()
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise storage_failed(error, f"Cannot make {self._path.parent}") from error
+        _create_once(self._path, _encoded(keyring).encode())
+        found = self.load()
+        if found is None:
+            raise StorageFailed(f"{self._path} is gone again.", fix="leave the key file where it is")
+        return found
+
+    def _require_outside(self) -> None:
+        if self._path.resolve().is_relative_to(self._home.resolve()):
+            raise KeysRefused(
+                f"the key file {self._path} is inside the home, whose readers would have the keys as well.",
+                fix="name a file outside it with `key_file`",
+            )
+
+    def _require_private(self, status: os.stat_result) -> None:
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+            raise KeysRefused(
+                f"the key file {self._path} is not a regular file of this user.", fix="name another one with `key_file`"
+            )
+        if status.st_mode & 0o077:
+            raise KeysRefused(
+                f"the key file {self._path} can be read by others (mode {stat.S_IMODE(status.st_mode):o}).",
+                fix=f"chmod 600 {self._path}; if others may have read it, rotate: `council vault rotate`",
+            )
+
+
+class SystemKeyring:
+    """The keyring of the desktop or system, by the package `keyring`."""
+
+    name = "the system's keyring"
+    writable = True
+
+    def __init__(self, account: str) -> None:
+        self._account = account
+
+    def load(self) -> Keyring | None:
+        import keyring
+        from keyring.errors import KeyringError
+
+        try:
+            text = keyring.get_password(_SERVICE, self._account)
+        except KeyringError as error:
+            raise self._absent(error) from error
+        return None if text is None else _decoded(text, self.name)
+
+    def save(self, keyring: Keyring) -> None:
+        import keyring as system
+        from keyring.errors import KeyringError
+
+        try:
+            system.set_password(_SERVICE, self._account, _encoded(keyring))
+        except KeyringError as error:
+            raise self._absent(error) from error
+
+    def _absent(self, error: Exception) -> KeysRefused:
+        return KeysRefused(
+            f"the system's keyring does not answer ({type(error).__name__}).",
+            fix='unlock it, or set key_source = "file"',
+        )
+
+
+class GivenKeys:
+    """Keys that somebody else keeps, as a list whose first one is the primary: Council only reads them."""
+
+    writable = False
+
+    def __init__(self, name: str, text: Secret) -> None:
+        self.name = name
+        self._text = text
+
+    def load(self) -> Keyring | None:
+        return listed_keyring(self._text.reveal(), self.name)
+
+    def save(self, keyring: Keyring) -> None:
+        raise KeysRefused(
+            f"Council cannot change {self.name}.",
+            fix="put a new key before the present one, separated by a comma, then `council vault rotate`",
+        )
+
+
+def key_source(
+    kind: KeySourceName, key_file: str | None, home: Path, environ: Mapping[str, str], given: Secret | None
+) -> KeySource:
+    """`auto`: a systemd credential if there is one, else CREDENTIAL_ENCRYPTION_KEY (`given`) if it is set, else the file.
+    Raises KeysRefused when the one that is named is not there."""
+    credential = Path(environ.get("CREDENTIALS_DIRECTORY", "/nonexistent")) / SYSTEMD_CREDENTIAL
+    if kind == "keyring":
+        return SystemKeyring(_id_of(home))
+    if kind == "systemd" or (kind == "auto" and credential.is_file()):
+        return GivenKeys(f"the systemd credential {SYSTEMD_CREDENTIAL}", _read_credential(credential))
+    if kind == "environment" or (kind == "auto" and given is not None):
+        if given is None:
+            raise KeysRefused(f"{KEY_VARIABLE} is not set.", fix=f"set it, or leave key_source = {'auto'!r}")
+        return GivenKeys(KEY_VARIABLE, given)
+    return KeyFile(
+        home_relative(key_file, home) if key_file else _default_folder(environ) / f"{_id_of(home)}.json", home
+    )
+
+
+def require_keys(source: KeySource) -> Keyring:
+    """The keys of a home that has used some before: a new one in their place would open and verify nothing. Raises
+    KeysRefused, StorageFailed."""
+    found = source.load()
+    if found is None:
+        raise KeysRefused(
+            f"the keys of this home are gone: there are none in {source.name}.",
+            fix="restore them from a backup; without them, move .council/audit.head and .council/council.db away: audit and "
+            "vault then begin anew",
+        )
+    return found
+
+
+def load_or_create(source: KeySource) -> Keyring:
+    """The keys; a first one is made where Council may. Raises KeysRefused, StorageFailed."""
+    found = source.load()
+    if found is not None:
+        return found
+    first = Keyring((new_key(),))
+    if isinstance(source, KeyFile):
+        return source.create(first)
+    source.save(first)
+    return first
+
+
+def _default_folder(environ: Mapping[str, str]) -> Path:
+    """A file for each home: a rotation in one concerns no other."""
+    base = environ.get("XDG_CONFIG_HOME", "")
+    folder = Path(base) if base.startswith("/") else Path(environ.get("HOME") or Path.home()) / ".config"
+    return folder / "council" / "keys"
+
+
+def _id_of(home: Path) -> str:
+    """Drawn when it is first asked for; it moves with the home. Raises StorageFailed."""
+    path = home / ".council" / _ID
+    try:
+        found = read_limited(path, _MAX_BYTES)
+    except FileNotFoundError:
+        _create_once(path, secrets.token_hex(_ID_BYTES).encode())
+        found = read_limited(path, _MAX_BYTES)
+    if not re.fullmatch(rb"[0-9a-f]{16}", found):
+        raise KeysRefused(f"{path} does not name keys.", fix="restore it from a backup, or name a file with `key_file`")
+    return found.decode()
+
+
+def _create_once(path: Path, data: bytes) -> None:
+    """Whole, unless another process was quicker. Raises StorageFailed."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    write_atomic(temporary, data, mode=0o600)
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise storage_failed(error, f"Cannot make {path}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def home_relative(path: str, home: Path) -> Path:
+    return home / Path(path).expanduser()
+
+
+def _read_credential(path: Path) -> Secret:
+    try:
+        return Secret(read_limited(path, _MAX_BYTES).decode("ascii", "replace"))
+    except FileNotFoundError:
+        raise KeysRefused(
+            f"there is no systemd credential {SYSTEMD_CREDENTIAL}.",
+            fix=f"add LoadCredential={SYSTEMD_CREDENTIAL}:<file> to the service",
+        ) from None
+
+
+def _encoded(keyring: Keyring) -> str:
+    keys = [{"kid": key.kid, "status": key.status, "key": key.material.reveal()} for key in keyring.keys]
+    return json.dumps({"version": _FORMAT, "keys": keys}, indent=2) + "\n"
+
+
+def _decoded(text: str, where: str) -> Keyring:
+    """Raises KeysRefused, without what stands there."""
+    broken = KeysRefused(f"{where} does not hold keys as Council writes them.", fix="restore it from a backup")
+    try:
+        value: Any = json.loads(text)
+        if value["version"] != _FORMAT:
+            raise KeysRefused(f"{where} was written by another version.", fix="use the version that wrote it")
+        keys = tuple(Key(Secret(str(entry["key"])), entry["status"]) for entry in value["keys"])
+    except (ValueError, KeyError, TypeError):
+        raise broken from None
+    if any(key.status not in ("primary", "active", "retired") for key in keys):
+        raise broken
+    return keyring_of(keys, where)

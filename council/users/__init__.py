@@ -1,0 +1,1 @@
+"""The people on whose behalf commands may act, and their roles."""

@@ -1,0 +1,91 @@
+"""Adding users, listing them, granting and revoking roles; every change is audited in its own transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from sqlalchemy import Connection, delete, insert, select
+
+from council.audit.log import AuditLog
+from council.errors import UsageError
+from council.ids import STEWARD, Clock, Principal, timestamp
+from council.users.tables import roles, users
+
+Role = Literal["user", "administrator"]
+ROLES: tuple[str, ...] = get_args(Role)
+
+
+@dataclass(frozen=True)
+class User:
+    """`roles`: what the steward granted; nobody has more authority than the steward."""
+
+    user_id: str
+    name: str
+    created: str
+    roles: tuple[str, ...]
+
+    @property
+    def principal(self) -> Principal:
+        return Principal(self.user_id, "administrator" if "administrator" in self.roles else "user")
+
+
+class Users:
+    """The users of one home."""
+
+    def __init__(self, audit: AuditLog, clock: Clock) -> None:
+        self._audit = audit
+        self._clock = clock
+
+    def add(self, user_id: str, name: str, granted: Sequence[str]) -> User:
+        """Raises UsageError when there is such a user already, StorageFailed."""
+        user = User(user_id, name, timestamp(self._clock.now()), tuple(sorted(set(granted))))
+        with self._audit.transaction() as transaction:
+            connection = transaction.connection
+            if _found(connection, user_id) is not None:
+                raise UsageError(f"there is a user {user_id} already.", fix="`council users list` shows them")
+            connection.execute(insert(users).values(user_id=user_id, name=name, created=user.created))
+            for role in user.roles:
+                connection.execute(insert(roles).values(user_id=user_id, role=role))
+            transaction.record("effect", "user_added", STEWARD.id, {"user": user_id, "roles": list(user.roles)})
+        return user
+
+    def list(self) -> list[User]:
+        """By their ids. Raises StorageFailed."""
+        with self._audit.database.reading() as connection:
+            ids = connection.execute(select(users.c.user_id).order_by(users.c.user_id)).scalars().all()
+            return [user for user_id in ids if (user := _found(connection, user_id)) is not None]
+
+    def get(self, user_id: str) -> User | None:
+        with self._audit.database.reading() as connection:
+            return _found(connection, user_id)
+
+    def change_roles(self, user_id: str, grant: Sequence[str], revoke: Sequence[str]) -> User:
+        """Raises UsageError for a user who is not there, StorageFailed."""
+        with self._audit.transaction() as transaction:
+            connection = transaction.connection
+            before = _found(connection, user_id)
+            if before is None:
+                raise unknown_user(user_id)
+            for role in set(grant) - set(before.roles):
+                connection.execute(insert(roles).values(user_id=user_id, role=role))
+                transaction.record("effect", "role_granted", STEWARD.id, {"user": user_id, "role": role})
+            for role in set(revoke) & set(before.roles):
+                connection.execute(delete(roles).where(roles.c.user_id == user_id, roles.c.role == role))
+                transaction.record("effect", "role_revoked", STEWARD.id, {"user": user_id, "role": role})
+            after = _found(connection, user_id)
+        assert after is not None
+        return after
+
+
+def unknown_user(user_id: str) -> UsageError:
+    return UsageError(f"there is no user {user_id}.", fix=f"`council users add {user_id}` makes one")
+
+
+def _found(connection: Connection, user_id: str) -> User | None:
+    row = connection.execute(select(users).where(users.c.user_id == user_id)).first()
+    if row is None:
+        return None
+    held = connection.execute(select(roles.c.role).where(roles.c.user_id == user_id).order_by(roles.c.role))
+    return User(row.user_id, row.name, row.created, tuple(held.scalars()))

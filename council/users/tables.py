@@ -1,0 +1,22 @@
+"""The tables of users and their roles."""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, ForeignKey, String, Table
+
+from council.storage.database import metadata
+
+users = Table(
+    "users",
+    metadata,
+    Column("user_id", String(64), primary_key=True),
+    Column("name", String(200), nullable=False),
+    Column("created", String(32), nullable=False),
+)
+
+roles = Table(
+    "roles",
+    metadata,
+    Column("user_id", String(64), ForeignKey("users.user_id", ondelete="CASCADE"), primary_key=True),
+    Column("role", String(64), primary_key=True),
+)

@@ -1,0 +1,1 @@
+"""Encrypted credentials: sealed (`sealing`), kept in the database (`vault`) or elsewhere (`aws`), read only when audited."""

@@ -1,0 +1,166 @@
+"""The vault in AWS Secrets Manager, behind the same interface (extra `aws`). Region, endpoint and identity are boto3's own
+configuration. AWS seals and rotates; whose a secret is, and when it ends, stands in tags. Audited here all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from council.audit.log import AuditLog
+from council.errors import ConfigError, CredentialRefused
+from council.ids import STEWARD, Clock, timestamp
+from council.redaction import Secret
+from council.vault.base import Entry, absent, expired
+from council.vault.sealing import Place
+
+_TIMEOUT_S = 10
+_ATTEMPTS = 3
+_MAX_PAGES = 1_000
+_USER, _ROLE, _KEY, _VERSION, _EXPIRES = (f"council:{word}" for word in ("user", "role", "key", "version", "expires"))
+
+
+class AwsVault:
+    """See `council.vault.base.Vault`. `prefix` begins the name of every secret here: several homes may share an account."""
+
+    def __init__(
+        self, audit: AuditLog, prefix: str, clock: Clock, register: Callable[[Secret], None] = lambda secret: None
+    ) -> None:
+        """Raises ConfigError: boto3 is not installed, or knows no region."""
+        self._audit = audit
+        self._prefix = prefix
+        self._clock = clock
+        self._register = register
+        self._client = _client()
+
+    def set(self, place: Place, value: Secret, *, expires_at: str = "", actor: str = STEWARD.id) -> Entry:
+        """See `Vault.set`. The record comes first: AWS is in no transaction of ours."""
+        self._register(value)
+        before = self._found(place)
+        version = before.version + 1 if before is not None else 1
+        detail = {"credential": str(place), "version": version, "expires_at": expires_at, "in": "aws"}
+        with self._audit.transaction() as transaction:
+            transaction.record("effect", "credential_set", actor, detail)
+        entry = Entry(place, version, timestamp(self._clock.now()), expires_at, "aws")
+        tags = _tags(entry)
+        with _asking(place):
+            if before is None:
+                self._client.create_secret(Name=self._name(place), SecretString=value.reveal(), Tags=tags)
+            else:
+                self._client.put_secret_value(SecretId=self._name(place), SecretString=value.reveal())
+                self._client.tag_resource(SecretId=self._name(place), Tags=tags)
+        return entry
+
+    def get(self, place: Place, *, actor: str, purpose: str) -> Secret:
+        """See `Vault.get`."""
+        with self._audit.transaction() as transaction:
+            transaction.record("secret_read", "credential_read", actor, {"credential": str(place), "purpose": purpose})
+        entry = self._found(place)
+        if entry is None:
+            raise absent(place)
+        if entry.expires_at and entry.expires_at <= timestamp(self._clock.now()):
+            raise expired(place, entry.expires_at)
+        with _asking(place):
+            value = Secret(self._client.get_secret_value(SecretId=self._name(place))["SecretString"])
+        self._register(value)
+        return value
+
+    def list(self) -> Sequence[Entry]:
+        """See `Vault.list`."""
+        entries = []
+        request: dict[str, Any] = {"Filters": [{"Key": "name", "Values": [f"{self._prefix}/"]}], "MaxResults": 100}
+        for _ in range(_MAX_PAGES):
+            with _asking(None):
+                page = self._client.list_secrets(**request)
+            entries += [entry for found in page["SecretList"] if (entry := self._entry(found)) is not None]
+            if "NextToken" not in page:
+                break
+            request["NextToken"] = page["NextToken"]
+        return sorted(entries, key=lambda entry: (entry.place.user, entry.place.role, entry.place.key))
+
+    def remove(self, place: Place, *, actor: str = STEWARD.id) -> None:
+        """See `Vault.remove`."""
+        if self._found(place) is None:
+            raise absent(place)
+        with self._audit.transaction() as transaction:
+            transaction.record("effect", "credential_removed", actor, {"credential": str(place), "in": "aws"})
+        with _asking(place):
+            self._client.delete_secret(SecretId=self._name(place), ForceDeleteWithoutRecovery=True)
+
+    def _name(self, place: Place) -> str:
+        return f"{self._prefix}/{place.user}/{place.role or '-'}/{place.key}"
+
+    def _found(self, place: Place) -> Entry | None:
+        from botocore.exceptions import ClientError
+
+        with _asking(place):
+            try:
+                found = self._client.describe_secret(SecretId=self._name(place))
+            except ClientError as error:
+                if error.response["Error"]["Code"] == "ResourceNotFoundException":
+                    return None
+                raise
+        entry = self._entry(found)
+        if entry is None or entry.place != place:
+            raise CredentialRefused(
+                f"the secret {self._name(place)} has other tags than Council wrote.",
+                reason="tampered",
+                fix="set it again with `council vault set`",
+            )
+        return entry
+
+    def _entry(self, found: Mapping[str, Any]) -> Entry | None:
+        """None for a secret that is not ours, or is being deleted."""
+        tags = {tag["Key"]: tag["Value"] for tag in found.get("Tags", ())}
+        version = tags.get(_VERSION, "")
+        if not version.isdecimal() or _USER not in tags or _KEY not in tags or "DeletedDate" in found:
+            return None
+        place = Place(tags[_USER], tags.get(_ROLE, ""), tags[_KEY])
+        created = found.get("LastChangedDate") or found.get("CreatedDate")
+        return Entry(place, int(version), timestamp(created) if created else "", tags.get(_EXPIRES, ""), "aws")
+
+
+def _tags(entry: Entry) -> list[dict[str, str]]:
+    place = entry.place
+    values = {_USER: place.user, _ROLE: place.role, _KEY: place.key, _VERSION: str(entry.version)}
+    return [{"Key": key, "Value": value} for key, value in (values | {_EXPIRES: entry.expires_at}).items()]
+
+
+def _client() -> Any:
+    try:
+        import boto3
+        from botocore.config import Config
+        from botocore.exceptions import NoRegionError
+    except ImportError:
+        raise ConfigError(
+            'vault = "aws" is set, and boto3 is not installed.', fix="pip install 'council[aws]'"
+        ) from None
+    retries = {"max_attempts": _ATTEMPTS}
+    config = Config(connect_timeout=_TIMEOUT_S, read_timeout=_TIMEOUT_S, retries=retries)
+    try:
+        return boto3.client("secretsmanager", config=config)
+    except NoRegionError:
+        raise ConfigError('vault = "aws" is set, and boto3 knows no region.', fix="set AWS_DEFAULT_REGION") from None
+
+
+@contextmanager
+def _asking(place: Place | None) -> Iterator[None]:
+    """What AWS answers may repeat what it was asked: only its code is told."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except ClientError as error:
+        raise _unavailable(place, str(error.response["Error"]["Code"])) from None
+    except BotoCoreError as error:
+        raise _unavailable(place, type(error).__name__) from None
+
+
+def _unavailable(place: Place | None, reason: str) -> CredentialRefused:
+    what = f"the credential {place}" if place is not None else "the list of credentials"
+    return CredentialRefused(
+        f"AWS Secrets Manager does not give {what}: {reason[:100]}.",
+        reason="unavailable",
+        fix="check the identity that boto3 uses, its permissions, and the region",
+    )

@@ -1,0 +1,188 @@
+"""The vault in the database (table `user_credentials`).
+
+A value is read in two transactions: the first writes the audit record and is on the disk before the second opens
+anything. No record, no secret. A rotation adds a key, seals everything anew in one transaction, and retires the old keys:
+a process that dies anywhere in between leaves every value readable, and the next rotation goes on from there.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from council.audit.log import AuditLog
+from council.errors import CredentialRefused
+from council.ids import STEWARD, Clock, timestamp
+from council.keys.keyring import Key, Keyring
+from council.keys.sources import KeySource, require_keys
+from council.redaction import Secret
+from council.vault.base import Entry, absent, expired
+from council.vault.sealing import MAX_SECRET_BYTES, Place, seal, unseal
+from council.vault.tables import credentials
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """What a rotation did: `resealed` credentials are now under `kid`; `retired` are the ids of keys that open no more."""
+
+    kid: str
+    resealed: int
+    retired: tuple[str, ...]
+
+
+class DatabaseVault:
+    """See `council.vault.base.Vault`."""
+
+    def __init__(
+        self, audit: AuditLog, source: KeySource, clock: Clock, register: Callable[[Secret], None] = lambda secret: None
+    ) -> None:
+        """`register` is told of each value that is set or read: redaction takes it out of whatever leaves."""
+        self._audit = audit
+        self._source = source
+        self._clock = clock
+        self._register = register
+
+    def set(self, place: Place, value: Secret, *, expires_at: str = "", actor: str = STEWARD.id) -> Entry:
+        """See `Vault.set`."""
+        if not value or len(value.reveal().encode()) > MAX_SECRET_BYTES:
+            raise CredentialRefused(
+                f"the value for {place} is empty or larger than {MAX_SECRET_BYTES} bytes.",
+                reason="unavailable",
+                fix="give it on standard input",
+            )
+        self._register(value)
+        with self._audit.transaction() as transaction:
+            connection = transaction.connection
+            key = (
+                self._keys().primary
+            )  # NOTE: asked under the write lock, so that no rotation retires it before the commit
+            before = _row(connection, place)
+            entry = Entry(place, before.version + 1 if before is not None else 1, self._now(), expires_at, key.kid)
+            sealed = seal(value, place, entry.version, expires_at, key)
+            _put(connection, entry, sealed, before.id if before is not None else None)
+            detail = {"credential": str(place), "version": entry.version, "expires_at": expires_at, "key": key.kid}
+            transaction.record("effect", "credential_set", actor, detail)
+        return entry
+
+    def get(self, place: Place, *, actor: str, purpose: str) -> Secret:
+        """See `Vault.get`."""
+        with self._audit.transaction() as transaction:
+            detail = {"credential": str(place), "purpose": purpose}
+            transaction.record("secret_read", "credential_read", actor, detail)
+        with self._audit.database.reading() as connection:
+            row = _row(connection, place)
+        if row is None:
+            raise absent(place)
+        if row.expires_at and row.expires_at <= self._now():
+            raise expired(place, row.expires_at)
+        value = self._opened(row, self._keys())
+        self._register(value)
+        return value
+
+    def list(self) -> Sequence[Entry]:
+        """See `Vault.list`."""
+        order = (credentials.c.user_id, credentials.c.specialist_role, credentials.c.credential_key)
+        with self._audit.database.reading() as connection:
+            return [_entry(row) for row in connection.execute(select(credentials).order_by(*order))]
+
+    def remove(self, place: Place, *, actor: str = STEWARD.id) -> None:
+        """See `Vault.remove`."""
+        with self._audit.transaction() as transaction:
+            if transaction.connection.execute(delete(credentials).where(_at(place))).rowcount == 0:
+                raise absent(place)
+            transaction.record("effect", "credential_removed", actor, {"credential": str(place)})
+        self._audit.database.sweep()
+
+    def verify(self) -> Sequence[tuple[Entry, str]]:
+        """Opens every record, and shows none; what does not open, and why. Audited. Raises StorageFailed, KeysRefused."""
+        with self._audit.transaction() as transaction:
+            transaction.record("secret_read", "vault_verified", STEWARD.id, {})
+        keys = self._keys()
+        failed = []
+        with self._audit.database.reading() as connection:
+            for row in connection.execute(select(credentials)):
+                try:
+                    self._opened(row, keys)
+                except CredentialRefused as error:
+                    failed.append((_entry(row), error.message))
+        return failed
+
+    def rotate(self) -> Rotation:
+        """A new key for everything, and the old ones retired. One that was cut off is completed first, and no further key is
+        made. Raises CredentialRefused when a record does not open (then every key stays as it is), StorageFailed,
+        KeysRefused."""
+        keys = self._keys()
+        if self._source.writable and not keys.superseded:
+            self._source.save(keys.grown())
+            keys = self._keys()
+        primary = keys.primary
+        with self._audit.transaction() as transaction:
+            rows = transaction.connection.execute(select(credentials)).all()
+            stale = [row for row in rows if row.encryption_key_id != primary.kid]
+            for row in stale:
+                self._reseal(transaction.connection, row, keys, primary)
+            old = [key.kid for key in keys.superseded] if self._source.writable else []
+            detail = {"key": primary.kid, "resealed": len(stale), "retired": old}
+            transaction.record("effect", "keys_rotated", STEWARD.id, detail)
+        if self._source.writable:
+            self._source.save(keys.settled())
+        self._audit.database.sweep()
+        return Rotation(primary.kid, len(stale), tuple(old))
+
+    def _reseal(self, connection: Connection, row: Any, keys: Keyring, primary: Key) -> None:
+        entry = _entry(row)
+        value = self._opened(row, keys)
+        sealed = seal(value, entry.place, entry.version, entry.expires_at, primary)
+        changed = {"encrypted_value": sealed, "encryption_key_id": primary.kid}
+        connection.execute(update(credentials).where(credentials.c.id == row.id).values(**changed))
+
+    def _opened(self, row: Any, keys: Keyring) -> Secret:
+        entry = _entry(row)
+        key = keys.get(entry.kid)
+        if key is None or key.status == "retired":
+            raise CredentialRefused(
+                f"the credential {entry.place} was sealed with the key {entry.kid}, which is not in use here.",
+                reason="unknown_key",
+                fix=f"bring that key back into {self._source.name}, or set the credential again",
+            )
+        return unseal(bytes(row.encrypted_value), entry.place, entry.version, entry.expires_at, key)
+
+    def _keys(self) -> Keyring:
+        return require_keys(self._source)
+
+    def _now(self) -> str:
+        return timestamp(self._clock.now())
+
+
+def _at(place: Place) -> Any:
+    row = credentials.c
+    return (row.user_id == place.user) & (row.specialist_role == place.role) & (row.credential_key == place.key)
+
+
+def _row(connection: Connection, place: Place) -> Any:
+    return connection.execute(select(credentials).where(_at(place))).first()
+
+
+def _entry(row: Any) -> Entry:
+    place = Place(row.user_id, row.specialist_role, row.credential_key)
+    return Entry(place, row.version, row.created_at, row.expires_at or "", row.encryption_key_id)
+
+
+def _put(connection: Connection, entry: Entry, sealed: bytes, id_: str | None) -> None:
+    values = {
+        "encrypted_value": sealed,
+        "encryption_key_id": entry.kid,
+        "version": entry.version,
+        "created_at": entry.created_at,
+        "expires_at": entry.expires_at or None,
+    }
+    if id_ is not None:
+        connection.execute(update(credentials).where(credentials.c.id == id_).values(**values))
+        return
+    place = entry.place
+    named = {"user_id": place.user, "specialist_role": place.role, "credential_key": place.key}
+    connection.execute(insert(credentials).values(id=str(uuid.uuid4()), **named, **values))

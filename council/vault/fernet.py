@@ -1,0 +1,69 @@
+"""Rows of the original's `user_credentials` (source document, section 4), whose values Fernet sealed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from council.errors import UsageError
+from council.ids import timestamp
+from council.redaction import Secret
+from council.storage.files import read_limited
+from council.vault.sealing import Place
+
+_MAX_BYTES = 64 << 20
+_MAX_ROWS = 100_000
+
+
+@dataclass(frozen=True)
+class Row:
+    place: Place
+    value: Secret
+    expires_at: str
+
+
+def read_rows(file: Path, key: Secret) -> list[Row]:
+    """All rows, opened. Raises UsageError naming the first that cannot be: then none is returned; StorageFailed."""
+    try:
+        text = read_limited(file, _MAX_BYTES).decode("utf-8")
+    except (FileNotFoundError, UnicodeDecodeError):
+        raise UsageError(f"{file} is not there, or is not UTF-8.", fix="name an export of user_credentials") from None
+    return [_opened(number, row, key) for number, row in enumerate(_rows(text, file), start=1)]
+
+
+def _rows(text: str, file: Path) -> list[dict[str, Any]]:
+    value: Any
+    if text.lstrip().startswith("["):
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            raise UsageError(f"{file} is no JSON: {error}.", fix="export the rows again") from None
+    else:
+        value = list(csv.DictReader(io.StringIO(text)))
+    if not value or len(value) > _MAX_ROWS or not all(isinstance(row, dict) for row in value):
+        raise UsageError(f"{file} holds no rows, or more than {_MAX_ROWS}.", fix="export user_credentials")
+    return list(value)
+
+
+def _opened(number: int, row: dict[str, Any], key: Secret) -> Row:
+    from cryptography.fernet import Fernet, InvalidToken
+
+    try:
+        place = Place(str(row["user_id"]), str(row["specialist_role"]), str(row["credential_key"]))
+        opened = Fernet(key.reveal().encode()).decrypt(str(row["encrypted_value"]).encode()).decode()
+        expires = str(row.get("expires_at") or "")
+        moment = datetime.fromisoformat(expires) if expires else None
+    except KeyError as error:
+        raise UsageError(f"row {number} has no {error}.", fix="export all columns of user_credentials") from None
+    except InvalidToken:
+        raise UsageError(f"row {number} does not open with this key.", fix="check CREDENTIAL_ENCRYPTION_KEY") from None
+    except ValueError:
+        raise UsageError(f"row {number} cannot be read, or the key is none.", fix="check the row and the key") from None
+    if moment is None:
+        return Row(place, Secret(opened), "")
+    return Row(place, Secret(opened), timestamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC)))

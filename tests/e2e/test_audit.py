@@ -1,0 +1,185 @@
+"""The audit of a real daemon: what is in it, what a person is shown of it, and what was done to it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness import Daemon, command, drop_command, make_home, receipts, run_cli, wait_until
+
+OFFLINE = 'model = "offline"\nsettle_s = 0.5\nscan_interval_s = 0.5\n'
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    home = make_home(tmp_path / "home", settings=OFFLINE)
+    (home / "a.md").write_text("The archive holds ten files.\n")
+    return home
+
+
+def run(home: Path, **keys: Any) -> dict[str, Any]:
+    """One command to its end; the newest receipt."""
+    drop_command(home, command(**keys))
+    done = run_cli("run", "--once", cwd=home)
+    assert "Traceback" not in done.stderr
+    return receipts(home)[-1]
+
+
+def audited(home: Path) -> list[dict[str, Any]]:
+    done = run_cli("audit", "tail", "-n", "100", "--json", cwd=home)
+    assert done.returncode == 0, done.stderr
+    records: list[dict[str, Any]] = json.loads(done.stdout)["records"]
+    return records
+
+
+def verified(home: Path, *arguments: str) -> tuple[int, list[str]]:
+    done = run_cli("audit", "verify", "--json", *arguments, cwd=home)
+    return done.returncode, [finding["code"] for finding in json.loads(done.stdout)["findings"]]
+
+
+def head_on_page(home: Path) -> str:
+    [line] = [line for line in (home / "artifacts" / "out.md").read_text().splitlines() if "audit_head" in line]
+    return line.split('"')[1]
+
+
+def test_a_run_is_recorded_with_what_it_wrote_and_its_page_shows_the_chain(home: Path) -> None:
+    receipt = run(home, input_artifacts=["a.md"])
+    first = head_on_page(home)
+    assert first == f"0:{'0' * 64}"
+    [record] = audited(home)
+    assert (record["kind"], record["action"], record["run_id"]) == ("effect", "run_ended", receipt["run_id"])
+    assert {"path": "artifacts/out.md", "sha256": receipt["artifact"]["sha256"]} in record["detail"]["files"]
+    run(home, task="Another question?", input_artifacts=["a.md"])
+    assert head_on_page(home) == f"1:{record['mac']}"
+    assert verified(home, "--head", head_on_page(home)) == (0, [])
+
+
+def test_what_was_refused_is_recorded_and_a_missing_file_is_no_refusal(home: Path) -> None:
+    run(home, input_artifacts=["a.md", "../outside.md", ".env", "none.md"])
+    refused = {record["detail"]["request"] for record in audited(home) if record["kind"] == "refusal"}
+    assert refused == {"../outside.md", ".env"}
+
+
+def test_a_command_that_may_not_write_there_is_recorded(home: Path) -> None:
+    drop_command(home, command(output_artifact_path="../outside.md"))
+    run_cli("run", "--once", cwd=home)
+    [record] = audited(home)
+    assert (record["kind"], record["action"]) == ("refusal", "command_refused")
+    assert record["detail"]["file"] == "command.json"
+
+
+def test_a_change_of_memory_and_a_forgetting_are_recorded_and_the_words_go(home: Path) -> None:
+    run(home, task="Where is the blue heron?", input_artifacts=["a.md"], output_artifact_path="artifacts/heron.md")
+    assert run_cli("memory", "reset", "auditor", "--yes", cwd=home).returncode == 0
+    assert run_cli("forget", "heron", "--yes", cwd=home).returncode == 0
+    actions = [record["action"] for record in audited(home)]
+    assert actions == ["run_ended", "memory_changed", "details_forgotten", "text_forgotten"]
+    files = [path for path in (home / ".council").iterdir() if path.name.startswith("council.db")]
+    assert not [path.name for path in files if b"heron" in path.read_bytes()]
+    assert audited(home)[0]["detail"] is None
+    assert verified(home) == (0, [])
+
+
+def test_a_database_set_back_is_found_by_the_receipts_too(home: Path) -> None:
+    run(home, input_artifacts=["a.md"])
+    runtime = home / ".council"
+    kept = [name for name in ("council.db", "audit.head") if shutil.copy(runtime / name, home.parent / name)]
+    run(home, task="A second question?", input_artifacts=["a.md"])
+    run(home, task="A third question?", input_artifacts=["a.md"])
+    for name in kept:
+        shutil.copy(home.parent / name, runtime / name)
+    assert verified(home) == (1, ["truncated"])
+
+
+def test_a_database_taken_away_is_found(home: Path) -> None:
+    run(home, input_artifacts=["a.md"])
+    (home / ".council" / "council.db").unlink()
+    code, found = verified(home)
+    assert (code, found[:1]) == (1, ["truncated"])
+
+
+def test_an_export_is_checked_anywhere_and_a_torn_one_is_told(home: Path) -> None:
+    run(home, input_artifacts=["a.md"])
+    run(home, task="Again?", input_artifacts=["a.md"])
+    exported = run_cli("audit", "export", cwd=home).stdout
+    file = home.parent / "audit.jsonl"
+    file.write_text(exported)
+    assert verified(home, str(file)) == (0, [])
+    file.write_text(exported[:-40])
+    assert verified(home, str(file)) == (1, ["torn_tail", "truncated"])
+    file.write_text(exported.replace("run_ended", "run_enden", 1))
+    assert verified(home, str(file))[1][0] == "bad_record"
+
+
+def test_a_run_waits_for_an_audit_that_cannot_be_written_and_then_ends_once(home: Path) -> None:
+    run(home, input_artifacts=["a.md"])
+    (home / "council.toml").write_text(f"{OFFLINE}storage_retry_s = 0.3\n")
+    blocker = sqlite3.connect(home / ".council" / "council.db", isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    with Daemon(home) as daemon:
+        daemon.ready()
+        drop_command(home, command("A second question?", input_artifacts=["a.md"]))
+        waiting = daemon.wait("run_waiting")
+        assert waiting["reason"] == "storage"
+        assert "council.db" in waiting["error"]
+        blocker.rollback()
+        blocker.close()
+        daemon.wait("run_ended", status="succeeded")
+        assert daemon.stop() == 0
+    assert [record["action"] for record in audited(home)] == ["run_ended", "run_ended"]
+    assert verified(home) == (0, [])
+
+
+def test_a_database_of_a_newer_program_stops_the_start(home: Path) -> None:
+    run(home, input_artifacts=["a.md"])
+    with sqlite3.connect(home / ".council" / "council.db") as database:
+        database.execute("UPDATE alembic_version SET version_num = '9999'")
+    done = run_cli("run", "--once", cwd=home)
+    assert done.returncode == 3
+    assert "database_too_new" in done.stderr
+
+
+def test_a_home_with_a_database_url_keeps_nothing_of_it_in_sqlite(home: Path, postgres_url: str) -> None:
+    (home / "council.toml").write_text(f"{OFFLINE}database_url = {json.dumps(postgres_url)}\n")
+    run(home, input_artifacts=["a.md"])
+    assert [record["action"] for record in audited(home)] == ["run_ended"]
+    assert verified(home) == (0, [])
+    assert not (home / ".council" / "council.db").exists()
+
+
+def test_users_act_with_less_authority_and_must_exist(home: Path) -> None:
+    assert run_cli("users", "add", "anna", "--name", "Anna", cwd=home).returncode == 0
+    assert run_cli("users", "add", "anna", cwd=home).returncode == 2
+    receipt = run(home, input_artifacts=["a.md"], user="anna")
+    assert receipt["status"] == "succeeded"
+    assert [record["actor"] for record in audited(home)][-1] == "anna"
+    drop_command(home, command(user="bert"), name="bert.json")
+    drop_command(home, {"type": "memory", "role": "AUDITOR", "action": "reset", "user": "anna"}, name="reset.json")
+    run_cli("run", "--once", cwd=home)
+    failed = home / "commands" / "failed"
+    assert "no such user" in (failed / "bert.json.error.md").read_text()
+    assert "no administrator" in (failed / "reset.json.error.md").read_text()
+    refused = {record["detail"]["file"] for record in audited(home) if record["action"] == "command_refused"}
+    assert refused == {"bert.json", "reset.json"}
+    granted = run_cli("users", "roles", "anna", "--grant", "administrator", "--json", cwd=home)
+    assert json.loads(granted.stdout)["users"][0]["roles"] == ["administrator", "user"]
+    drop_command(home, {"type": "memory", "role": "AUDITOR", "action": "reset", "user": "anna"}, name="again.json")
+    run_cli("run", "--once", cwd=home)
+    wait_until(lambda: [receipt["type"] for receipt in receipts(home)].count("memory") == 1, "the change of memory")
+
+
+def test_a_look_at_the_state_loads_no_database(home: Path) -> None:
+    run(home, input_artifacts=["a.md"])
+    done = run_cli("config", "show", cwd=home)
+    assert done.returncode == 0
+    script = "import sys, council.app, council.daemon.service, council.audit.trail; print('sqlalchemy' in sys.modules)"
+    import subprocess
+    import sys
+
+    printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert printed.stdout == "False\n"

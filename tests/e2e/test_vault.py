@@ -1,0 +1,164 @@
+"""The vault through its own door, and what a kill in the middle of a rotation leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.fernet import Fernet
+
+from tests.fake_gemini import FakeGemini
+from tests.harness import (
+    FAULTY,
+    command,
+    drop_command,
+    environment,
+    faulty_environment,
+    make_home,
+    receipts,
+    run_cli,
+)
+
+CANARY = "canary-7f3a91c2d4e5b608"
+VALUES = {f"key_{number}": f"{CANARY}-{number}" for number in range(3)}
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Path:
+    home = make_home(tmp_path / "home")
+    for key, value in VALUES.items():
+        done = run_cli("vault", "set", key, "--user", "anna", "--role", "CALLER", cwd=home, stdin=value.encode())
+        assert done.returncode == 0, done.stderr
+        assert value not in done.stdout + done.stderr
+    return home
+
+
+def told(home: Path, *arguments: str, env: dict[str, str] | None = None) -> dict[str, Any]:
+    done = run_cli(*arguments, "--json", cwd=home, env=env)
+    assert done.returncode == 0, done.stderr
+    value: dict[str, Any] = json.loads(done.stdout)
+    return value
+
+
+def everything(home: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
+
+
+def test_no_value_stands_in_the_home_and_all_of_them_open(filled: Path) -> None:
+    assert told(filled, "vault", "verify") == {"ok": True, "credentials": 3, "failed": []}
+    held = everything(filled)
+    for value in VALUES.values():
+        assert value.encode() not in held
+        assert value.encode().hex().encode() not in held
+
+
+def test_a_rotation_killed_at_any_step_leaves_everything_readable_and_is_completed_by_the_next(
+    filled: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "trace"
+    steps = kills = 0
+    while True:
+        steps += 1
+        env = faulty_environment(COUNCIL_TEST_FAULT=f"kill-before:{steps}", COUNCIL_TEST_FAULT_LOG=str(log))
+        done = run_cli("vault", "rotate", cwd=filled, env=env, module=FAULTY)
+        if done.returncode == 0:
+            break
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        kills += 1
+        assert told(filled, "vault", "verify")["ok"] is True
+        assert steps < 60
+    assert kills >= 8  # two keyrings and a head file, each written, synced, renamed and synced again
+    assert len({entry["encryption_key_id"] for entry in told(filled, "vault", "list")["credentials"]}) == 1
+    assert told(filled, "vault", "verify")["ok"] is True
+    assert told(filled, "audit", "verify")["ok"] is True
+
+
+def test_a_model_finds_its_key_in_the_vault_and_every_reading_is_recorded(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home", settings="settle_s = 0.5\n")
+    run_cli("vault", "set", "GEMINI_API_KEY", cwd=home, stdin=f"{CANARY}\n".encode())
+    with FakeGemini() as fake:
+        drop_command(home, command("Which engine?"))
+        done = run_cli("run", "--once", cwd=home, env=environment(GOOGLE_GEMINI_BASE_URL=fake.url))
+    assert done.returncode == 0, done.stderr
+    assert [receipt["status"] for receipt in receipts(home)] == ["succeeded"]
+    records = told(home, "audit", "tail")["records"]
+    read = [record["detail"] for record in records if record["kind"] == "secret_read"]
+    assert {"credential": "steward/GEMINI_API_KEY", "purpose": "a model's key"} in read
+    assert CANARY.encode() not in everything(home)
+    assert CANARY not in done.stdout + done.stderr
+
+
+def test_without_a_writable_audit_no_key_is_read(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home")
+    run_cli("vault", "set", "GEMINI_API_KEY", cwd=home, stdin=CANARY.encode())
+    (home / ".council" / "audit.head").unlink()
+    (home / ".council" / "audit.head").mkdir()
+    done = run_cli("doctor", cwd=home)
+    assert done.returncode != 0
+    assert "audit.head" in done.stdout + done.stderr
+    assert "its key is set" not in done.stdout
+
+
+def test_the_keys_of_a_home_that_are_gone_are_not_made_anew(filled: Path) -> None:
+    folder = Path(os.environ["XDG_CONFIG_HOME"]) / "council" / "keys"
+    name = (filled / ".council" / "key-id").read_text()
+    (folder / f"{name}.json").rename(folder / f"{name}.away")
+    done = run_cli("vault", "list", cwd=filled)
+    assert done.returncode == 3
+    assert "keys of this home are gone" in done.stderr
+    (folder / f"{name}.away").rename(folder / f"{name}.json")
+    assert told(filled, "vault", "verify")["ok"] is True
+
+
+def test_rows_of_the_original_are_taken_over_and_bound_to_their_place(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home")
+    key = Fernet.generate_key()
+    rows = [
+        {
+            "user_id": "anna",
+            "specialist_role": "CALLER",
+            "credential_key": name,
+            "encrypted_value": Fernet(key).encrypt(value.encode()).decode(),
+            "expires_at": None,
+        }
+        for name, value in VALUES.items()
+    ]
+    (tmp_path / "rows.json").write_text(json.dumps(rows))
+    env = environment(CREDENTIAL_ENCRYPTION_KEY=key.decode())
+    taken = told(home, "vault", "import", str(tmp_path / "rows.json"), env=env)
+    assert [entry["key"] for entry in taken["credentials"]] == list(VALUES)
+    assert told(home, "vault", "verify", env=env)["ok"] is True
+    assert key not in everything(home)
+
+
+def test_a_row_that_another_key_sealed_stops_the_import_before_anything_is_stored(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home")
+    keys = [Fernet.generate_key(), Fernet.generate_key()]
+    named = "user_id,specialist_role,credential_key,encrypted_value"
+    lines = [named, *(f"anna,CALLER,k{i},{Fernet(key).encrypt(b'value').decode()}" for i, key in enumerate(keys))]
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    env = environment(CREDENTIAL_ENCRYPTION_KEY=keys[0].decode())
+    done = run_cli("vault", "import", str(tmp_path / "rows.csv"), cwd=home, env=env)
+    assert done.returncode == 2
+    assert "row 2 does not open" in done.stderr
+    assert told(home, "vault", "list", env=env)["credentials"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("set", "a b"), "no name"),
+        (("set", "ok", "--expires", "2001-01-01"), "is over"),
+        (("set", "ok", "--expires", "soon"), "no time"),
+        (("rm", "nothing"), "holds no"),
+    ],
+)
+def test_what_does_not_fit_is_told(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    home = make_home(tmp_path / "home")
+    done = run_cli("vault", *arguments, cwd=home, stdin=b"value-0123")
+    assert done.returncode != 0
+    assert said in done.stderr

@@ -1,0 +1,75 @@
+"""A PostgreSQL server of the tests' own: made in a temporary folder, reached by a socket in it, ended with them."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_SUPERUSER = "council"
+_TIMEOUT_S = 120
+
+
+def programs() -> Path | None:
+    """The folder of initdb and pg_ctl: of Debian's newest package, or on the PATH; None when there is none."""
+    packaged = Path("/usr/lib/postgresql").glob("*/bin/initdb")
+    found = sorted(packaged, key=lambda path: int(path.parts[-3]), reverse=True)
+    on_path = shutil.which("initdb")
+    if found:
+        return found[0].parent
+    return Path(on_path).resolve().parent if on_path else None
+
+
+@contextmanager
+def server(binaries: Path) -> Iterator[str]:
+    """The URL of a database of a running server. PostgreSQL refuses root: then its own user runs it, else `nobody`."""
+    folder = Path(tempfile.mkdtemp(prefix="council-pg-", dir="/tmp"))  # a socket's path is short
+    try:
+        command = _as_other(folder)
+        data = folder / "data"
+        env = {"PATH": f"{binaries}:/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": str(folder)}
+
+        def run(*arguments: str) -> None:
+            subprocess.run(
+                [*command, *arguments], check=True, capture_output=True, timeout=_TIMEOUT_S, cwd=folder, env=env
+            )
+
+        run(str(binaries / "initdb"), "-D", str(data), "-U", _SUPERUSER, "-A", "trust", "-E", "UTF8", "--no-sync")
+        options = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off -c max_connections=40"
+        control = (str(binaries / "pg_ctl"), "-D", str(data), "-w", "-t", "60")
+        run(*control, "-l", str(folder / "log"), "-o", options, "start")
+        try:
+            yield f"postgresql://{_SUPERUSER}@/postgres?host={folder}"
+        finally:
+            run(*control, "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def database(server_url: str) -> Iterator[str]:
+    """The URL of a new, empty database of that server."""
+    import psycopg
+
+    name = f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+        try:
+            yield server_url.replace("/postgres?", f"/{name}?")
+        finally:
+            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+def _as_other(folder: Path) -> list[str]:
+    if os.geteuid() != 0:
+        return []
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    user = pwd.getpwnam("postgres" if "postgres" in names else "nobody")
+    os.chown(folder, user.pw_uid, user.pw_gid)
+    return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
