@@ -17,6 +17,7 @@ from council.budgets import Budget, BudgetedModel, Calibration, DayLogs, Price, 
 from council.budgets import Limits as Budgeted
 from council.commands.models import BudgetConfig, ForgetCommand, MemoryCommand, RunCommand, canonical_hash, dump
 from council.deliberation.deliberate import Limits
+from council.deliberation.guarding import Guard
 from council.deliberation.handler import CouncilSetup, DeliberateHandler, admit_deliberation
 from council.deliberation.memory import MemoryHandler, admit_memory_change
 from council.engine.engine import Engine, EnginePaths
@@ -135,6 +136,7 @@ def build_app(
         ),
         output_rules=PathRules(deny=OUTPUT_DENIED),
         clock=clock,
+        guard=guard_of(settings, replays=cassette is not None),
     )
     handlers: dict[str, Handler] = {
         "deliberate": DeliberateHandler(setup),
@@ -179,6 +181,12 @@ def build_app(
         cortex,
         telemetry,
     )
+
+
+def guard_of(settings: Settings, *, replays: bool = False) -> Guard:
+    """The guardrails that settings ask for. `replays`: the model is a cassette, which gives no second opinions."""
+    model = "" if replays else settings.guardrail_model or ""
+    return Guard(settings.guardrails, settings.scope_topics, model)
 
 
 def build_telemetry(settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> Telemetry | None:

@@ -14,6 +14,7 @@ from council import __version__
 from council.cli import (
     agents,
     cassette,
+    check,
     completion,
     config,
     cortex,
@@ -74,6 +75,7 @@ app.command(rich_help_panel=START)(start.demo)
 app.command(rich_help_panel=WORK)(daemon.run)
 app.command(rich_help_panel=WORK)(submit.submit)
 app.command(rich_help_panel=WORK)(validate.validate)
+app.command(rich_help_panel=WORK)(check.check)
 app.command(rich_help_panel=WORK)(runs.cancel)
 app.command(rich_help_panel=WORK)(runs.resume)
 app.command(rich_help_panel=WORK)(runs.retry)

@@ -7,7 +7,7 @@ import difflib
 import logging
 import posixpath
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -18,6 +18,7 @@ import msgspec
 
 from council.agents.manifest import AgentManifest, load_personas, require_roles
 from council.agents.memory import Memory, MemoryMessage, RememberedTask, digest, excerpt
+from council.agents.turn import TurnResult
 from council.artifacts.account import Account
 from council.artifacts.render import render
 from council.budgets import Price
@@ -25,6 +26,7 @@ from council.commands.models import COMMANDS, BudgetConfig, DeliberateCommand, R
 from council.deliberation.account import account_of
 from council.deliberation.decision import SourceNow, SourcesNow, files_read
 from council.deliberation.deliberate import Deliberation, Equipment, Limits, Member, Rules, StartView, enlist
+from council.deliberation.guarding import Guard, Guarding, Judged
 from council.deliberation.names import Names
 from council.deliberation.page import PageState, build_page, cost_of, is_extract, notes_of, status_of, tokens_of
 from council.deliberation.remembering import Summarised, applied, summarise
@@ -86,6 +88,7 @@ class CouncilSetup:
     limits: Limits
     output_rules: PathRules
     clock: Clock
+    guard: Guard
 
 
 class _OneModel:
@@ -201,6 +204,7 @@ class Task:
         self._deliberation: Deliberation | None = None
         self._sources: SourcesNow | None = None
         self._summarised: Summarised | None = None
+        self._guarding: Guarding | None = None
         self._shown_at = -_LIVE_INTERVAL_S
         self._growing: asyncio.TimerHandle | None = None
         self._waits = ""
@@ -240,6 +244,8 @@ class Task:
         setup = self._setup
         config = self._command.config
         models = setup.models.models_for(self._run, config.budget, self._start.members[0].model)
+        self._guarding = self._guarding_with(models)
+        await self._guarding.judge_task()
         equipment = Equipment(
             lambda member: models(self._chain_of(member)),
             setup.tools,
@@ -251,10 +257,13 @@ class Task:
         )
         rules = Rules(config.protocol, config.max_rounds, config.stops_early)
         task = self._command.task_description
-        self._deliberation = Deliberation(self._run, equipment, self._start, task, rules, self._grow)
+        self._deliberation = Deliberation(
+            self._run, equipment, self._start, task, rules, self._grow, self._guarding.task
+        )
         self._grow()
         await self._deliberation.deliberate(self._command.input_artifacts)
         self._sources = await self._run.step("sources", self._look_again, type=SourcesNow)
+        await self._judge_outcome(self._guarding)
         if not is_extract(self._start.model):
             sessions = [
                 self._setup.memory.load(member.role, self._run.header.lane).session for member in self._start.members
@@ -263,6 +272,25 @@ class Task:
             self._summarised = await summarise(
                 self._run, model, self._start.model, sessions, self._command.task_description
             )
+
+    def _guarding_with(self, models: Callable[[tuple[str, ...]], Model]) -> Guarding:
+        guard = self._start.guard
+        if not guard.model or is_extract(self._start.model):
+            return Guarding(self._run, guard, None, "", self._command.task_description)
+        chain = (guard.model,)
+        name = self._setup.models.names(chain)[0] if not self._run.journal.closed else guard.model
+        return Guarding(self._run, guard, partial(models, chain), name, self._command.task_description)
+
+    async def _judge_outcome(self, guarding: Guarding) -> None:
+        """What was decided and what of it is to be remembered. Raises GuardrailBlocked."""
+        assert self._deliberation is not None
+        decision = self._state(None).decision
+        parts = (
+            [decision.answer, *(item for section in decision.sections for item in section.items)] if decision else []
+        )
+        await guarding.judge_decision("\n\n".join(parts))
+        said = [turn.result.text for turn in self._deliberation.transcript.turns() if turn.result.failure is None]
+        await guarding.judge_memory([*said, *parts[:1]])
 
     async def _look_again(self) -> SourcesNow:
         """The files that were read, as they are now."""
@@ -331,8 +359,11 @@ class Task:
             members.append(enlist(manifest, setup.tools, digest(loaded.session), chain, own[0]))
             names += own
             notes += [f"Memory: {loaded.damage}."] if loaded.damage else []
+        guard = setup.guard.looking_at(self._command.task_description)
+        if guard.model and not is_extract(names[0]):
+            names += setup.models.names((guard.model,))
         prices = {name: setup.models.price(name) for name in names}
-        return StartView(tuple(members), names[0], tuple(notes), prices)
+        return StartView(tuple(members), names[0], tuple(notes), prices, guard)
 
     # ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -351,7 +382,8 @@ class Task:
             speaking=tuple((heard.role, heard.round, heard.text) for heard in task.hearings) if task else (),
             settled=task.settled if task else None,
             sources=self._sources,
-            beside=(self._summarised.result,) if self._summarised else (),
+            beside=self._beside(),
+            judged=tuple(self._judged()),
             notes=(*self._start.notes, *self._later_notes()),
             prices=self._start.prices,
             stopped=task.stopped.reason if task and task.stopped else "",
@@ -364,6 +396,27 @@ class Task:
             if self._run.output.displaced
             else "",
         )
+
+    def _beside(self) -> tuple[TurnResult, ...]:
+        opinions = self._guarding.results() if self._guarding else []
+        return (*opinions, *([self._summarised.result] if self._summarised else []))
+
+    def _judged(self) -> Iterator[Judged]:
+        """What guardrails had to say, in the order of the stages."""
+        if self._guarding is None:
+            return
+        if not self._guarding.task.allows:
+            yield Judged("task", "The task", self._guarding.task)
+        for item in self._deliberation.transcript.evidence() if self._deliberation else ():
+            if not item.guard.allows:
+                path = plain_line(item.path or item.argument, 120).replace("`", "'")
+                yield Judged("tool_result", f"{item.id} `{path}`".strip(), item.guard)
+        if not self._guarding.decision.allows:
+            yield Judged("decision", "The decision", self._guarding.decision)
+        for verdict in dict.fromkeys(self._guarding.memory.verdicts.values()):
+            yield Judged(
+                "memory", "Something said, which is not remembered" if verdict.blocks else "Something said", verdict
+            )
 
     def _later_notes(self) -> list[str]:
         notes = [_DRIFTED] if self._run.journal.accepts_drift else []
@@ -411,19 +464,23 @@ class Task:
         messages = [MemoryMessage("user", state.transcript.task)]
         for entry in state.transcript.entries:
             if isinstance(entry, Turn) and entry.role == role and entry.result.failure is None:
-                messages.append(MemoryMessage("model", entry.result.text))
+                messages.append(MemoryMessage("model", self._rememberable(entry.result.text)))
             elif isinstance(entry, Evidence) and entry.asked_by == role and entry.ok:
                 messages.append(MemoryMessage("user", f"CONTEXT_PROVIDED: {entry.title} sha256 {entry.sha256}"))
         if synthesis is not None and role == synthesis.role:
-            messages.append(MemoryMessage("model", answer))
+            messages.append(MemoryMessage("model", self._rememberable(answer)))
         return RememberedTask(
             run_id=self._run.id,
             title=self._run.header.title,
             status=status_of(state),
             finished=state.finished,
-            answer=excerpt(answer),
+            answer=excerpt(self._rememberable(answer)),
             messages=tuple(messages),
         )
+
+    def _rememberable(self, text: str) -> str:
+        """What an agent said as it is remembered."""
+        return self._guarding.remembered(text) if self._guarding else text
 
 
 def source_now(root: ConfinedRoot, path: str) -> SourceNow:

@@ -10,6 +10,7 @@ from council.agents.turn import TurnResult
 from council.deliberation.stance import Stance
 from council.llm.base import Source
 from council.llm.structured import Repair
+from council.safety.verdict import ALLOWED, Verdict
 
 STEWARD_INPUT = "STEWARD"
 
@@ -17,7 +18,8 @@ STEWARD_INPUT = "STEWARD"
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a request brought (or a named input): text from outside with its place, or the reason it was refused.
 
-    `id` (`E1`, `E2`, …) is empty for a refusal and for a repeated request, which names the earlier id in `repeats`.
+    `id` (`E1`, `E2`, …) is empty for a refusal and for a repeated request, which names the earlier id in `repeats`. `guard` is
+    what a guardrail said of it; what one blocked is a refusal, and its text is not kept.
     """
 
     asked_by: str
@@ -35,6 +37,7 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     repeats: str = ""
     error_code: str = ""
     error: str = ""
+    guard: Verdict = ALLOWED
 
     @property
     def ok(self) -> bool:

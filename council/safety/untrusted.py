@@ -176,9 +176,14 @@ def _fold_char(char: str) -> str:
     return "".join(_LOOKALIKES.get(part, part) for part in parts if not unicodedata.combining(part))
 
 
+def folded(text: str) -> str:
+    """Small letters, accents and look-alikes folded one for one: positions are those of the original."""
+    return text.lower() if text.isascii() else text.translate(_ShadowTable())
+
+
 def _replace_folded(pattern: re.Pattern[str], replacement: str, text: str) -> str:
     """`pattern` (lower case) is looked for in the folded text, `replacement` is put into the original."""
-    shadow = text.lower() if text.isascii() else text.translate(_ShadowTable())
+    shadow = folded(text)
     pieces: list[str] = []
     position = 0
     for match in pattern.finditer(shadow):
