@@ -99,6 +99,7 @@ def build_app(
     environ = os.environ if environ is None else environ
     events, clock = Events(), SystemClock()
     home.ensure_runtime()
+    keys.register(setting.key_env for setting in settings.providers.values() if setting.key_env)
     ledger = build_ledger(home)
     receipts = build_receipts(home, ledger)
     cassettes: dict[str, ReplayModel] = {}
@@ -117,7 +118,7 @@ def build_app(
         settings = settings.model_copy(update={"model_attempts": 1})
     spending = Spending(home, settings, models, events, clock, cassette, telemetry.tracing if telemetry else None)
     root = ConfinedRoot(home.root)
-    cortex = build_cortex(root, settings)
+    cortex = build_cortex(root, settings, keys.redactor)
     setup = CouncilSetup(
         home=home.root,
         root=root,
@@ -137,6 +138,7 @@ def build_app(
         output_rules=PathRules(deny=OUTPUT_DENIED),
         clock=clock,
         guard=guard_of(settings, replays=cassette is not None),
+        redactor=keys.redactor,
     )
     handlers: dict[str, Handler] = {
         "deliberate": DeliberateHandler(setup),
@@ -157,6 +159,7 @@ def build_app(
         max_attempts=settings.max_attempts,
         storage_retry_s=settings.storage_retry_s,
         run_secret=_run_secret(cassette, environ),
+        redactor=keys.redactor,
     )
 
     def ask_again() -> None:
@@ -175,7 +178,7 @@ def build_app(
         engine,
         receipts,
         ledger,
-        Redactor(keys.secrets()),
+        keys.redactor,
         spending,
         handlers,
         cortex,
@@ -208,7 +211,7 @@ def build_telemetry(settings: Settings, keys: ProviderKeys, environ: Mapping[str
             ) from None
         log.warning("no spans: OTEL_EXPORTER_OTLP_ENDPOINT is set, and OpenTelemetry is not installed (%s).", fix)
         return None
-    return open_telemetry(asked, Redactor(keys.secrets()))
+    return open_telemetry(asked, keys.redactor)
 
 
 def _run_secret(cassette: ReplayModel | None, environ: Mapping[str, str]) -> bytes | None:
@@ -422,10 +425,11 @@ def build_tools(
     return ToolRegistry(map(around, tools) if around else tools)
 
 
-def build_cortex(root: ConfinedRoot, settings: Settings) -> Cortex:
-    """The indexes of a home; nothing is read or loaded until it is asked."""
+def build_cortex(root: ConfinedRoot, settings: Settings, redactor: Redactor) -> Cortex:
+    """The indexes of a home, without the secrets that `redactor` knows; nothing is read or loaded until it is asked."""
     folder = Home(root.root).runtime / "cortex"
-    return Cortex(root, read_rules(settings), folder, max_file_bytes=settings.max_file_bytes)
+    rules = read_rules(settings)
+    return Cortex(root, rules, folder, max_file_bytes=settings.max_file_bytes, redact=redactor.redact)
 
 
 def read_rules(settings: Settings) -> PathRules:

@@ -107,7 +107,7 @@ def _cortex(cli: CliState) -> Iterator[Cortex]:
     home, settings = cli.home(), cli.settings().settings
     home.ensure_runtime()
     with ConfinedRoot(home.root) as root:
-        yield build_cortex(root, settings)
+        yield build_cortex(root, settings, cli.keys().redactor)
 
 
 def _scopes() -> tuple[Scope, ...]:

@@ -56,10 +56,9 @@ def built(cli: CliState) -> App:
     """The council of this home, with logging set up. Imported late: other commands need none of it."""
     from council.app import build_app, build_telemetry
     from council.logs import configure
-    from council.redaction import Redactor
 
     settings, keys = cli.settings().settings, cli.keys()
-    configure(settings.log_level, settings.log_format, Redactor(keys.secrets()))
+    configure(settings.log_level, settings.log_format, keys.redactor)
     telemetry = build_telemetry(settings, keys, cli.environ)
     return build_app(cli.home(), settings, keys, environ=cli.environ, telemetry=telemetry)
 

@@ -228,7 +228,8 @@ class Service:
 
 def _scheduler(app: App) -> Scheduler:
     admits = partial(admission_of, app.home, app.settings)
-    folder = RecurringFolder(app.home, app.root, max_bytes=app.settings.max_command_bytes, admits=admits)
+    max_bytes = app.settings.max_command_bytes
+    folder = RecurringFolder(app.home, app.root, max_bytes=max_bytes, admits=admits, redact=app.redactor.redact)
 
     def active_ids() -> dict[str, str]:
         commands = {run.id: run.header.command.get("id") for run in app.engine.active.values()}

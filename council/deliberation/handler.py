@@ -17,7 +17,7 @@ from typing import Protocol
 import msgspec
 
 from council.agents.manifest import AgentManifest, load_personas, require_roles
-from council.agents.memory import Memory, MemoryMessage, RememberedTask, digest, excerpt
+from council.agents.memory import Memory, MemoryMessage, RememberedTask, Session, digest, excerpt
 from council.agents.turn import TurnResult
 from council.artifacts.account import Account
 from council.artifacts.render import render
@@ -37,6 +37,7 @@ from council.errors import CommandInvalid, ConfigError, Drift, PathRefused, Pers
 from council.ids import Clock, slugify, timestamp
 from council.knowledge.cortex.chunks import is_artifact
 from council.llm.base import Model
+from council.redaction import Redactor
 from council.safety.untrusted import plain_line
 from council.storage.paths import ConfinedRoot, PathRules
 from council.tools.registry import ToolRegistry
@@ -89,6 +90,7 @@ class CouncilSetup:
     output_rules: PathRules
     clock: Clock
     guard: Guard
+    redactor: Redactor
 
 
 class _OneModel:
@@ -326,7 +328,7 @@ class Task:
     def conclude(self, finish: Finish) -> Outcome:
         state = self._state(finish)
         status = status_of(state)
-        artifact = render(build_page(state), self._run.output.path).encode()
+        artifact = self._rendered(state).encode()
         calls, tokens = tokens_of(state)
         return Outcome(
             status=status,
@@ -437,9 +439,13 @@ class Task:
         self._growing = None
         self._shown_at = self._setup.clock.monotonic_s()
         try:
-            self._run.output.grow(render(build_page(self._state(None)), self._run.output.path).encode())
+            self._run.output.grow(self._rendered(self._state(None)).encode())
         except (StorageFailed, PathRefused) as error:
             log.warning("the growing artifact of run %s is not shown: %s", self._run.id, error)
+
+    def _rendered(self, state: PageState) -> str:
+        """The page; what is still being said is in no step yet, and redacted here."""
+        return self._setup.redactor.redact(render(build_page(state), self._run.output.path))
 
     # ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -454,8 +460,8 @@ class Task:
                     *tasks,
                     remembered,
                 )  # else it was committed before: by a try that a crash cut off, or an earlier one
-            grown = msgspec.structs.replace(session, tasks=tasks)
-            outputs += self._setup.memory.outputs(applied(grown, session, self._summarised), self._setup.home)
+            grown = applied(msgspec.structs.replace(session, tasks=tasks), session, self._summarised)
+            outputs += self._setup.memory.outputs(self._setup.redactor.redacted(grown, Session), self._setup.home)
         return outputs
 
     def _remembered(self, state: PageState, role: str) -> RememberedTask:

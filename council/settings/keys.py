@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from council.redaction import Secret
+from council.redaction import Redactor, Secret
 from council.settings.home import Home
 from council.settings.sources import DOTENV, ENVIRONMENT, PROVIDER_NAMES, read_dotenv
 
@@ -18,10 +18,13 @@ KEY_NAMES = tuple(name for name in PROVIDER_NAMES if name != BASE_URL_NAME)
 class ProviderKeys:
     """`sources[name]`: `environment` or `.env`, for the names that are set.
 
+    `redactor` knows every one of them as soon as it has been asked for.
+
     Beside the names that everyone knows, any name can be asked for: a provider's own, or one that settings name.
     """
 
     sources: Mapping[str, str] = field(default_factory=dict)
+    redactor: Redactor = field(default_factory=Redactor, repr=False, compare=False)
     _values: dict[str, Secret] = field(default_factory=dict, repr=False)
     _layers: tuple[tuple[str, Mapping[str, str]], ...] = field(default=(), repr=False)
 
@@ -29,6 +32,8 @@ class ProviderKeys:
         """The value of one name, None when it is absent or empty. From then on it is one of `secrets`."""
         if name not in self._values and (found := self._find(name)):
             self._values[name] = Secret(found[0])
+            if name != BASE_URL_NAME:
+                self.redactor.register(self._values[name])
         return self._values.get(name)
 
     def variable(self, name: str) -> str | None:

@@ -10,7 +10,7 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -98,9 +98,11 @@ class Shelf:
         selection: Selection,
         *,
         max_file_bytes: int,
+        redact: Callable[[str], str] = str,
         forgets: bool = False,
     ) -> None:
-        """With `forgets`, nothing of a removed or changed file may stay in the index, whatever that costs."""
+        """Of a text the index keeps what `redact` leaves, line for line. With `forgets`, nothing of a removed or changed
+        file may stay in the index, whatever that costs."""
         self._name = name
         self._folder = folder
         self._catalog_path = folder / "catalog.json"
@@ -109,6 +111,7 @@ class Shelf:
         self._root = root
         self._selection = selection
         self._max_file_bytes = max_file_bytes
+        self._redact = redact
         self._forgets = forgets
         self._catalog: Catalog | None = None
         self._flaw = ""
@@ -175,7 +178,7 @@ class Shelf:
         work.changed += [path for path in distrusted if path in listing.stamps and path not in work.changed]
         files = dict(catalog.files)
         dead = catalog.dead_chunks
-        reads = _Reads(self._root, self._max_file_bytes)
+        reads = _Reads(self._root, self._max_file_bytes, self._redact)
         _let_the_clock_tick([listing.stamps[path] for path in (*work.added, *work.changed)])
         if self._index is None:
             self._index = TantivyIndex(self._index_path)
@@ -257,7 +260,7 @@ class Shelf:
         hits: list[Hit] = []
         stale: set[str] = set()
         chunks: dict[str, dict[int, Chunk]] = {}
-        reads = _Reads(self._root, self._max_file_bytes)
+        reads = _Reads(self._root, self._max_file_bytes, self._redact)
         for score, found in self._ranked(index.search(terms, group=group, limit=limit * _CANDIDATES)):
             entry = self._catalog.files[found.path]
             if found.path not in chunks:
@@ -375,16 +378,17 @@ class Shelf:
 class _Reads:
     """Reads whole texts through the confined root, and counts them."""
 
-    def __init__(self, root: ConfinedRoot, max_bytes: int) -> None:
+    def __init__(self, root: ConfinedRoot, max_bytes: int, redact: Callable[[str], str]) -> None:
         self._root = root
+        self._redact = redact
         self._max_bytes = max_bytes
         self.count = 0
 
     def read(self, path: str) -> tuple[str, str]:
-        """Text with plain newlines, and the SHA-256 of the bytes. Raises PathRefused."""
+        """Redacted text with plain newlines, and the SHA-256 of the bytes. Raises PathRefused."""
         self.count += 1
         data = self._root.read(path, max_bytes=self._max_bytes).data
-        return as_text(path, data), sha256_hex(data)
+        return self._redact(as_text(path, data)), sha256_hex(data)
 
 
 def _chunks_now(path: str, entry: Entry, reads: _Reads) -> dict[int, Chunk]:
