@@ -516,7 +516,7 @@ class Deliberation:
             request=request.raw,
             action=request.action,
             argument=inert(plain_line(request.argument, 512)),
-            title=result.title,
+            title=inert(result.title),
         )
         if not result.ok:
             return msgspec.structs.replace(shown, error_code=result.error_code, error=result.error)
@@ -526,7 +526,7 @@ class Deliberation:
                 shown, title="", error_code=GuardrailBlocked.code, error=withheld(verdict), guard=verdict
             )
         sha256 = source.sha256 if source else sha256_hex(result.text)
-        known = self.transcript.same_as(result.title, sha256, result.text)
+        known = self.transcript.same_as(shown.title, sha256, result.text)
         if known is not None:
             return msgspec.structs.replace(shown, repeats=known.id, path=known.path)
         first_line = source.first_line if source else 1
