@@ -71,6 +71,7 @@ class _Line:
     refusal: str = ""  # why no token on this line counts
 
 
+_RUNS_ON = "it runs on from a block quotation, leave an empty line between"
 _MARKERS = re.compile(r"(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*")
 _BLOCK_START = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]|#{1,6}[ \t]|(?:[-*_][ \t]*){3,}$")
 _CODE_FENCE = re.compile(r"(`{3,})[^`]*$|(~{3,})")
@@ -84,6 +85,9 @@ def _blocks(reply: str) -> Iterator[list[_Line]]:
     fence: tuple[str, int] | None = None  # (run, columns)
     quoting = False  # the line before was a block quotation, which runs on until an empty line
     for number, text in enumerate(reply.split("\n"), 1):
+        if fence is None and (text[:1].isalpha() or text[:1] == "["):  # most lines by far: plain prose, or a request
+            block.append(_Line(number, text, _RUNS_ON if quoting else ""))
+            continue
         bare = text.strip()
         columns = _indentation(text)
         if fence is not None:
@@ -108,7 +112,7 @@ def _blocks(reply: str) -> Iterator[list[_Line]]:
             quoting = True
             yield [_Line(number, text, "it stands in a block quotation")]
         else:
-            refusal = "it runs on from a block quotation, leave an empty line between" if quoting else _refusal(text)
+            refusal = _RUNS_ON if quoting else _refusal(text)
             block.append(_Line(number, text, refusal))
     if block:
         yield block
