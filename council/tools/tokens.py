@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -64,8 +65,7 @@ def echoed(request: Request, outside: OutsideTexts) -> bool:
 # --- Blocks of lines ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Line:
+class _Line(NamedTuple):
     number: int
     text: str
     refusal: str = ""  # why no token on this line counts
@@ -154,6 +154,7 @@ _QUOTED = re.compile(
 )
 _BARE = re.compile(r"([^\[\]]*+)\]")
 _JOINT = re.compile(r"(?:\*{1,3}|_{1,3})?[.,;]?(?:\*{1,3}|_{1,3}){0,2}")  # what may follow a token, spaces aside
+_MAX_JOINT_CHARS = 256  # spaces between its signs included
 _BEFORE = frozenset(" \t\u00a0:.,;?)—–…*_")  # what may touch a token from the left; anything else holds or hides it
 _QUOTES = frozenset("\"'`“”„‘’‚«»‹›「」『』")
 
@@ -260,7 +261,10 @@ def _first_of_tail(line: str, tokens: list[_Token]) -> int:
     """Index of the first token from which on the line holds nothing but tokens; `len(tokens)` if it ends otherwise."""
     first = len(tokens)
     end = len(line)
-    while first > 0 and _JOINT.fullmatch("".join(line[tokens[first - 1].end : end].split())):
+    while first > 0:
+        between = line[tokens[first - 1].end : end].strip()
+        if len(between) > _MAX_JOINT_CHARS or not _JOINT.fullmatch("".join(between.split())):
+            break
         first -= 1
         end = tokens[first].start
     return first
