@@ -39,6 +39,7 @@ from council.commands.models import (
     dump,
 )
 from council.deliberation.deliberate import Limits
+from council.deliberation.guarding import Guard
 from council.deliberation.handler import CouncilSetup, DeliberateHandler, RunModels, admit_deliberation
 from council.deliberation.memory import MemoryHandler, admit_memory_change
 from council.engine.engine import Engine, EnginePaths
@@ -134,6 +135,7 @@ def build_app(
     events, clock = Events(), SystemClock()
     home.ensure_runtime()
     require_known_version(home.runtime)
+    keys.register(setting.key_env for setting in settings.providers.values() if setting.key_env)
     redactor = keys.redactor
     trail = build_trail(home, settings, keys, environ, redactor)
 
@@ -159,7 +161,7 @@ def build_app(
     tracing = telemetry.tracing if telemetry else None
     spending = Spending(home, settings, keys, models, events, clock, cassette, tracing)
     root = ConfinedRoot(home.root)
-    cortex = build_cortex(root, settings)
+    cortex = build_cortex(root, settings, keys.redactor)
     spending.require_embedder()
     setup = CouncilSetup(
         home=home.root,
@@ -179,6 +181,8 @@ def build_app(
         ),
         output_rules=PathRules(deny=OUTPUT_DENIED),
         clock=clock,
+        guard=guard_of(settings, replays=cassette is not None),
+        redactor=keys.redactor,
     )
     handlers: dict[str, Handler] = {
         "deliberate": DeliberateHandler(setup),
@@ -201,6 +205,7 @@ def build_app(
         audit=trail,
         require_authority=partial(require_authority, users=known_users),
         run_secret=partial(_run_secret, cassette, environ),
+        redactor=redactor,
     )
 
     def ask_again() -> None:
@@ -331,6 +336,12 @@ def open_database(home: Home, settings: Settings) -> Database:
     for room in TABLES:
         import_module(room)
     return Database.open(url_of(settings.database_url, home.runtime))
+
+
+def guard_of(settings: Settings, *, replays: bool = False) -> Guard:
+    """The guardrails that settings ask for. `replays`: the model is a cassette, which gives no second opinions."""
+    model = "" if replays else settings.guardrail_model or ""
+    return Guard(settings.guardrails, settings.scope_topics, model)
 
 
 def build_telemetry(settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> Telemetry | None:
@@ -592,10 +603,11 @@ def build_tools(
     return ToolRegistry(map(around, tools) if around else tools)
 
 
-def build_cortex(root: ConfinedRoot, settings: Settings) -> Cortex:
-    """The indexes of a home; nothing is read or loaded until it is asked."""
+def build_cortex(root: ConfinedRoot, settings: Settings, redactor: Redactor) -> Cortex:
+    """The indexes of a home, without the secrets that `redactor` knows; nothing is read or loaded until it is asked."""
     folder = Home(root.root).runtime / "cortex"
-    return Cortex(root, read_rules(settings), folder, max_file_bytes=settings.max_file_bytes)
+    rules = read_rules(settings)
+    return Cortex(root, rules, folder, max_file_bytes=settings.max_file_bytes, redact=redactor.redact)
 
 
 def build_search(cortex: Cortex, settings: Settings) -> Search:

@@ -10,6 +10,7 @@
     ├── PersonaError           persona_invalid    a missing or unreadable persona
     ├── InputUnreadable        input_unreadable   no named input could be read
     ├── ToolRefused            tool_refused       a request token that is not honoured
+    ├── GuardrailBlocked       guardrail_blocked  a task or a decision that a guardrail does not let pass
     ├── ModelError             model_<kind>       a call to a language model failed
     │   └── ReplayMiss         replay_miss        a cassette holds no reply to a request
     ├── Drift                  drift              what a step asks is not what it asked when it was recorded
@@ -49,7 +50,7 @@ EXIT_CODES: dict[int, str] = {
     EXIT_CONFIG: "settings, home or personas are not in order",
     EXIT_NO_DAEMON: "no daemon where one is needed, or another one holds the home",
     EXIT_TIMEOUT: "the wait ended before the answer came",
-    EXIT_REFUSED: "refused by a rule (path, tool)",
+    EXIT_REFUSED: "refused by a rule (path, tool, guardrail)",
     EXIT_DEGRADED: "a run ended with something missing (status degraded)",
     EXIT_CANCELLED: "a run was cancelled",
     EXIT_WAITING: "only waiting runs remain; run again later",
@@ -145,6 +146,14 @@ class ToolRefused(CouncilError):
     code = "tool_refused"
     exit_code = EXIT_REFUSED
     http_status = 403
+
+
+class GuardrailBlocked(CouncilError):
+    """`data["stage"]` says what was judged: task or decision."""
+
+    code = "guardrail_blocked"
+    exit_code = EXIT_REFUSED
+    http_status = 422
 
 
 ModelErrorKind = Literal[

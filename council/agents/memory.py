@@ -136,6 +136,7 @@ class Memory:
     def outputs(self, session: Session, home: Path) -> list[Output]:
         """The files that make `session` the agent's memory, to be committed with a run; tasks beyond the kept ones go
         to the archive in the same commit."""
+        session = sanitised(session)
         archived = session.tasks[:-KEPT_TASKS]
         kept = msgspec.structs.replace(session, tasks=session.tasks[-KEPT_TASKS:])
         data = encode_session(kept)
@@ -229,6 +230,25 @@ def _why_not(data: bytes, error: Exception) -> str:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return "not JSON"
     return str(error) if schema == SCHEMA else f"not of the form {SCHEMA}"
+
+
+def sanitised(session: Session) -> Session:
+    """As it may be written: what is remembered today is tomorrow's prompt. Nothing invisible, no request that counts."""
+
+    def plain(text: str) -> str:
+        return inert(clean(text))
+
+    tasks = tuple(
+        msgspec.structs.replace(
+            task,
+            title=plain(task.title),
+            answer=plain(task.answer),
+            messages=tuple(MemoryMessage(message.role, plain(message.text)) for message in task.messages),
+        )
+        for task in session.tasks
+    )
+    summary = msgspec.structs.replace(session.summary, text=plain(session.summary.text))
+    return msgspec.structs.replace(session, tasks=tasks, summary=summary)
 
 
 def _without_requests(text: str) -> str:

@@ -13,7 +13,7 @@ import msgspec
 from council.artifacts.page import Page
 from council.llm.base import Usage
 
-Purpose = Literal["turn", "repair", "closing", "closing repair", "memory summary", "embedding"]
+Purpose = Literal["turn", "repair", "closing", "closing repair", "memory summary", "embedding", "second opinion"]
 
 
 class Call(msgspec.Struct, frozen=True):

@@ -123,7 +123,7 @@ def _cortex(cli: CliState) -> Iterator[Cortex]:
     home, settings = cli.home(), cli.settings().settings
     home.ensure_runtime()
     with ConfinedRoot(home.root) as root:
-        yield build_cortex(root, settings)
+        yield build_cortex(root, settings, cli.keys().redactor)
 
 
 async def _ask(cli: CliState, built: Cortex, question: str, scope: Scope, limit: int) -> Answer:

@@ -15,6 +15,7 @@ from council.cli import (
     agents,
     audit,
     cassette,
+    check,
     completion,
     config,
     cortex,
@@ -77,6 +78,7 @@ app.command(rich_help_panel=START)(start.demo)
 app.command(rich_help_panel=WORK)(daemon.run)
 app.command(rich_help_panel=WORK)(submit.submit)
 app.command(rich_help_panel=WORK)(validate.validate)
+app.command(rich_help_panel=WORK)(check.check)
 app.command(rich_help_panel=WORK)(runs.cancel)
 app.command(rich_help_panel=WORK)(runs.resume)
 app.command(rich_help_panel=WORK)(runs.retry)
@@ -115,9 +117,8 @@ def main() -> None:
     try:
         app()
     except CouncilError as error:
-        print(f"error ({error.code}): {error.message}", file=sys.stderr)  # noqa: T201
-        if error.fix:
-            print(f"  fix: {error.fix}", file=sys.stderr)  # noqa: T201
+        told = f"error ({error.code}): {error.message}" + (f"\n  fix: {error.fix}" if error.fix else "")
+        print(_without_secrets(told), file=sys.stderr)  # noqa: T201
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
@@ -128,3 +129,11 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the interpreter's own flush is silent
         sys.exit(EXIT_FAILED)
+
+
+def _without_secrets(text: str) -> str:
+    """As logs show it: without the keys of the environment, and without what looks like one."""
+    from council.redaction import Redactor, Secret
+    from council.settings.keys import KEY_NAMES
+
+    return Redactor([Secret(os.environ[name]) for name in KEY_NAMES if os.environ.get(name)]).redact(text)

@@ -20,10 +20,12 @@ from council.errors import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
     EXIT_OK,
+    EXIT_REFUSED,
     EXIT_WAITING,
     CommandInvalid,
     CouncilError,
     DaemonRunning,
+    GuardrailBlocked,
     UsageError,
     WaitTimeout,
 )
@@ -73,7 +75,13 @@ def submit(
         typer.echo("note: a daemon runs in this home, so its model answers, not --model.", err=True)
     receipt = drop_and_wait(cli, name, data, timeout_s, quiet=as_json)
     _report_answer(home, receipt, as_json)
-    raise typer.Exit(STATUS_EXIT[receipt.status])
+    raise typer.Exit(exit_code_of(receipt))
+
+
+def exit_code_of(receipt: Receipt) -> int:
+    """How a command ends that waited for this receipt."""
+    refused = receipt.error is not None and receipt.error.code == GuardrailBlocked.code
+    return EXIT_REFUSED if refused else STATUS_EXIT[receipt.status]
 
 
 def drop_and_wait(cli: CliState, name: str, data: bytes, timeout_s: float, *, quiet: bool) -> Receipt:

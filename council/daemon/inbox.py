@@ -110,7 +110,7 @@ class Inbox:
         self._events = events
         self._clock = clock
         self._audit = audit
-        self._taking = Taking(home, root, events, max_bytes=settings.max_command_bytes)
+        self._taking = Taking(home, root, events, max_bytes=settings.max_command_bytes, redact=engine.redact)
         self._seen: dict[str, _Seen] = {}
         self._bound: dict[str, _Bound] = {}
         self._only: str | None = None

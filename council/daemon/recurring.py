@@ -59,9 +59,12 @@ class RecurringFolder:
         *,
         max_bytes: int,
         admits: Callable[[RunCommand], object] = lambda command: None,
+        redact: Callable[[str], str] = str,
     ) -> None:
-        """`admits` raises CommandInvalid or PathRefused for a command that admission would refuse."""
+        """`redact` is what a note goes through. `admits` raises CommandInvalid or PathRefused for a command that
+        admission would refuse."""
         self._admits = admits
+        self._redact = redact
         self._home = home
         self._root = root
         self._max_bytes = max_bytes
@@ -114,7 +117,7 @@ class RecurringFolder:
     def write_page(self, name: str, error: CommandInvalid) -> str:
         """Puts what is wrong beside the file; where, relative to the home. Raises StorageFailed."""
         page = self._page(name)
-        write_atomic(page, error_page(f"recurring/{name}", error, mend=_MEND).encode(), mode=0o644)
+        write_atomic(page, self._redact(error_page(f"recurring/{name}", error, mend=_MEND)).encode(), mode=0o644)
         return f"commands/recurring/{page.name}"
 
     def remove_page(self, name: str) -> None:

@@ -26,8 +26,10 @@ from council.errors import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
     EXIT_OK,
+    EXIT_REFUSED,
     EXIT_USAGE,
     EXIT_WAITING,
+    GuardrailBlocked,
 )
 from council.events import Event
 from council.ids import timestamp
@@ -43,7 +45,7 @@ _RUN_EXIT: dict[RunStatus, int] = {
     "degraded": EXIT_DEGRADED,
     "succeeded": EXIT_OK,
 }
-_WORST_FIRST = (EXIT_FAILED, EXIT_USAGE, EXIT_CANCELLED, EXIT_DEGRADED, EXIT_OK)
+_WORST_FIRST = (EXIT_FAILED, EXIT_REFUSED, EXIT_USAGE, EXIT_CANCELLED, EXIT_DEGRADED, EXIT_OK)
 _REST_FACTOR = 3.0  # after a scan rest three times as long as it took: a burst of events costs a quarter of one core
 _MIN_REST_S = 0.002
 _KEEPING_S = 1.0  # a process that drains and leaves lets go of old runs for so long
@@ -188,7 +190,8 @@ class Service:
     def _on_event(self, event: Event) -> None:
         """Looks at the inbox again when the queue has drained, or when a file may have waited for this."""
         if event.kind == "run_ended":
-            self._exits.add(_RUN_EXIT[event.data["status"]])
+            refused = (event.data["error"] or {}).get("code") == GuardrailBlocked.code
+            self._exits.add(EXIT_REFUSED if refused else _RUN_EXIT[event.data["status"]])
         if event.kind in ("command_changed", "schedule_due") or (  # a file of ours that no event may tell of
             event.kind in ("run_ended", "run_waiting") and self._may_be_due
         ):
@@ -225,7 +228,8 @@ class Service:
 
 def _scheduler(app: App) -> Scheduler:
     admits = partial(admission_of, app.home, app.settings)
-    folder = RecurringFolder(app.home, app.root, max_bytes=app.settings.max_command_bytes, admits=admits)
+    max_bytes = app.settings.max_command_bytes
+    folder = RecurringFolder(app.home, app.root, max_bytes=max_bytes, admits=admits, redact=app.redactor.redact)
 
     def active_ids() -> dict[str, str]:
         commands = {run.id: run.header.command.get("id") for run in app.engine.active.values()}

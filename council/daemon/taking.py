@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from council.commands.documents import Problem
@@ -39,7 +40,17 @@ def printable(text: str) -> str:
 class Taking:
     """The moves of command files in one home."""
 
-    def __init__(self, home: Home, root: ConfinedRoot, events: Events, *, max_bytes: int) -> None:
+    def __init__(
+        self,
+        home: Home,
+        root: ConfinedRoot,
+        events: Events,
+        *,
+        max_bytes: int,
+        redact: Callable[[str], str] = str,
+    ) -> None:
+        """`redact` is what a note goes through before it is written."""
+        self._redact = redact
         self._home = home
         self._root = root
         self._events = events
@@ -80,7 +91,7 @@ class Taking:
         aside = self._move(self._home.commands / name, place)
         note = aside.with_name(f"{aside.name}{_NOTE_ENDING}")
         forgets = self._forgets(aside)
-        text = error_page(printable(name), error, mend=_NOT_KEPT if forgets else "")
+        text = self._redact(error_page(printable(name), error, mend=_NOT_KEPT if forgets else ""))
         write_atomic(note, text.encode("utf-8", "backslashreplace"), mode=0o644)
         if forgets:
             os.unlink(aside)

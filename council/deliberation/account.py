@@ -12,7 +12,6 @@ from council.artifacts.account import Account, Call, Mended, MindChanged, Purpos
 from council.deliberation.flips import flips
 from council.deliberation.page import PageState, build_page, cost_of_call, cost_of_embedding
 from council.deliberation.refused import Refused
-from council.deliberation.remembering import STEP
 from council.deliberation.transcript import STEWARD_INPUT, Evidence, Turn
 from council.llm.structured import Repair
 
@@ -64,8 +63,8 @@ def _calls(state: PageState) -> Iterator[Call]:
         for number, result in enumerate(state.settled.repairs, start=1):
             step = f"{_closing_step(state, role)}/repair/{number}"
             yield _call(state, step, role, "closing repair", 0, result)
-    for result in state.beside:
-        yield _call(state, STEP, "", "memory summary", 0, result)
+    for aside in state.beside:
+        yield _call(state, aside.step, "", aside.purpose, 0, aside.result)
     yield from _embeddings(state)
     for refused in state.refused:
         yield _call(state, refused.step, refused.role, _purpose(refused), refused.round, refused.result)

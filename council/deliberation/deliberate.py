@@ -23,6 +23,7 @@ from council.deliberation.blocks import Block, read_block
 from council.deliberation.decision import look_up
 from council.deliberation.duties import Duty
 from council.deliberation.folding import CONTEXT_SHARE
+from council.deliberation.guarding import Guard, manner_of, withheld
 from council.deliberation.hearing import Hearing
 from council.deliberation.holders import Holders
 from council.deliberation.names import Names
@@ -46,12 +47,13 @@ from council.deliberation.stances_page import RANKS_NOTHING
 from council.deliberation.stopping import Ending, reason_to_end, still_open
 from council.deliberation.transcript import STEWARD_INPUT, Closing, Evidence, Transcript, Turn
 from council.engine.runs import PROVIDER, Parked, Run
-from council.errors import CouncilError, InputUnreadable, ModelError, ReplayMiss, ToolRefused
+from council.errors import CouncilError, GuardrailBlocked, InputUnreadable, ModelError, ReplayMiss, ToolRefused
 from council.ids import sha256_hex
 from council.knowledge.library import split_range
 from council.llm.base import Message, Model, ToolSpec, TurnInfo, request_hash
 from council.llm.embeddings import Embedder
 from council.safety.untrusted import OutsideTexts, inert, plain_line
+from council.safety.verdict import ALLOWED, Verdict
 from council.tools.base import ToolContext, ToolResult
 from council.tools.registry import ToolRegistry
 from council.tools.tokens import Request, echoed, parse
@@ -114,12 +116,13 @@ class Member(msgspec.Struct, frozen=True):
 class StartView(msgspec.Struct, frozen=True):
     """Recorded when a run starts, so that an edited persona or another task's end does not touch it. Members speak in
     this order; the first one writes the synthesis. `model` is the name of the council's; `prices` are by name, None when
-    nobody knows one."""
+    nobody knows one. `guard`: by which guardrails the run goes."""
 
     members: tuple[Member, ...]
     model: str
     notes: tuple[str, ...] = ()
     prices: dict[str, Price | None] = {}
+    guard: Guard = Guard()
 
 
 class Stopped(msgspec.Struct, frozen=True):
@@ -145,8 +148,16 @@ class Deliberation:
     """
 
     def __init__(
-        self, run: Run, equipment: Equipment, start: StartView, task: str, rules: Rules, changed: Callable[[], None]
+        self,
+        run: Run,
+        equipment: Equipment,
+        start: StartView,
+        task: str,
+        rules: Rules,
+        changed: Callable[[], None],
+        verdict: Verdict = ALLOWED,
     ) -> None:
+        """`verdict` is what the guardrails say of the task: agents are told how to treat it."""
         self._run = run
         self._equipment = equipment
         self._start = start
@@ -157,6 +168,7 @@ class Deliberation:
         self.names = names_of(rules.protocol, self.roles, run)
         self.closing_note = ""
         self._changed = changed
+        self._manner = manner_of(verdict)
         self._fencer = Fencer(run.secret)
         self._said = Said(self._fencer, self.names)
         self._contexts: dict[str, Message] = {}
@@ -384,7 +396,7 @@ class Deliberation:
     def _context(self, member: Member) -> Message:
         if member.role not in self._contexts:
             task = self._fencer.task(self.transcript.task, sha256_hex(self.transcript.task))
-            message = context_message(member.memory, task, self.transcript.inputs, self._fencer)
+            message = context_message(member.memory, task, self.transcript.inputs, self._fencer, self._manner)
             self._contexts[member.role] = message
         return self._contexts[member.role]
 
@@ -528,13 +540,18 @@ class Deliberation:
             request=request.raw,
             action=request.action,
             argument=inert(plain_line(request.argument, 512)),
-            title=result.title,
+            title=inert(result.title),
             embeddings=result.embeddings,
         )
         if not result.ok:
             return msgspec.structs.replace(shown, error_code=result.error_code, error=result.error)
+        verdict = self._start.guard.check("tool_result", result.text)
+        if verdict.blocks:
+            return msgspec.structs.replace(
+                shown, title="", error_code=GuardrailBlocked.code, error=withheld(verdict), guard=verdict
+            )
         sha256 = source.sha256 if source else sha256_hex(result.text)
-        known = self.transcript.same_as(result.title, sha256, result.text)
+        known = self.transcript.same_as(shown.title, sha256, result.text)
         if known is not None:
             return msgspec.structs.replace(shown, repeats=known.id, path=known.path)
         first_line = source.first_line if source else 1
@@ -549,6 +566,7 @@ class Deliberation:
             last_line=first_line + lines - 1,
             sha256=sha256,
             text=result.text,
+            guard=verdict,
         )
 
     def _note_outside(self, *texts: str) -> None:

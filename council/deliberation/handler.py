@@ -17,7 +17,7 @@ from typing import Protocol
 import msgspec
 
 from council.agents.manifest import AgentManifest, load_personas, require_roles
-from council.agents.memory import Memory, MemoryMessage, RememberedTask, digest, excerpt
+from council.agents.memory import Memory, MemoryMessage, RememberedTask, Session, digest, excerpt
 from council.artifacts.account import Account
 from council.artifacts.render import render
 from council.budgets import Price
@@ -25,10 +25,12 @@ from council.commands.models import COMMANDS, BudgetConfig, DeliberateCommand, R
 from council.deliberation.account import account_of
 from council.deliberation.decision import SourceNow, SourcesNow, files_read
 from council.deliberation.deliberate import Deliberation, Equipment, Limits, Member, Rules, StartView, enlist
+from council.deliberation.guarding import Guard, Guarding, Judged
 from council.deliberation.names import Names
 from council.deliberation.page import PageState, build_page, cost_of, is_extract, notes_of, status_of, tokens_of
+from council.deliberation.remembering import STEP as SUMMARY_STEP
 from council.deliberation.remembering import Summarised, applied, summarise
-from council.deliberation.transcript import Evidence, Transcript, Turn
+from council.deliberation.transcript import Aside, Evidence, Transcript, Turn
 from council.engine.commit import Output
 from council.engine.runs import PROVIDER, Admission, Finish, Outcome, Parked, Run
 from council.errors import CommandInvalid, ConfigError, Drift, PathRefused, PersonaError, StorageFailed
@@ -36,6 +38,7 @@ from council.ids import Clock, slugify, timestamp
 from council.knowledge.cortex.chunks import is_artifact
 from council.llm.base import Model
 from council.llm.embeddings import Embedder
+from council.redaction import Redactor
 from council.safety.untrusted import plain_line
 from council.storage.paths import ConfinedRoot, PathRules
 from council.tools.registry import ToolRegistry
@@ -102,6 +105,8 @@ class CouncilSetup:
     limits: Limits
     output_rules: PathRules
     clock: Clock
+    guard: Guard
+    redactor: Redactor
 
 
 class _OneModel:
@@ -222,6 +227,7 @@ class Task:
         self._deliberation: Deliberation | None = None
         self._sources: SourcesNow | None = None
         self._summarised: Summarised | None = None
+        self._guarding: Guarding | None = None
         self._shown_at = -_LIVE_INTERVAL_S
         self._live_interval_s = _LIVE_INTERVAL_S
         self._growing: asyncio.TimerHandle | None = None
@@ -265,6 +271,8 @@ class Task:
         config = self._command.config
         run_models = setup.models.models_for(self._run, config.budget, self._start.members[0].model)
         models = run_models.of
+        self._guarding = self._guarding_with(models)
+        await self._guarding.judge_task()
         equipment = Equipment(
             lambda member: models(self._chain_of(member)),
             setup.tools,
@@ -277,10 +285,13 @@ class Task:
         )
         rules = Rules(config.protocol, config.max_rounds, config.stops_early)
         task = self._command.task_description
-        self._deliberation = Deliberation(self._run, equipment, self._start, task, rules, self._grow)
+        self._deliberation = Deliberation(
+            self._run, equipment, self._start, task, rules, self._grow, self._guarding.task
+        )
         self._grow()
         await self._deliberation.deliberate(self._command.input_artifacts)
         self._sources = await self._run.step("sources", self._look_again, type=SourcesNow)
+        await self._judge_outcome(self._guarding)
         if not is_extract(self._start.model):
             sessions = [
                 self._setup.memory.load(member.role, self._run.header.lane).session for member in self._start.members
@@ -289,6 +300,25 @@ class Task:
             self._summarised = await summarise(
                 self._run, model, self._start.model, sessions, self._command.task_description
             )
+
+    def _guarding_with(self, models: Callable[[tuple[str, ...]], Model]) -> Guarding:
+        guard = self._start.guard
+        if not guard.model or is_extract(self._start.model):
+            return Guarding(self._run, guard, None, "", self._command.task_description)
+        chain = (guard.model,)
+        name = self._setup.models.names(chain)[0] if not self._run.journal.closed else guard.model
+        return Guarding(self._run, guard, partial(models, chain), name, self._command.task_description)
+
+    async def _judge_outcome(self, guarding: Guarding) -> None:
+        """What was decided and what of it is to be remembered. Raises GuardrailBlocked."""
+        assert self._deliberation is not None
+        decision = self._state(None).decision
+        parts = (
+            [decision.answer, *(item for section in decision.sections for item in section.items)] if decision else []
+        )
+        await guarding.judge_decision("\n\n".join(parts))
+        said = [turn.result.text for turn in self._deliberation.transcript.turns() if turn.result.failure is None]
+        await guarding.judge_memory([*said, *parts[:1]])
 
     async def _look_again(self) -> SourcesNow:
         """The files that were read, as they are now."""
@@ -324,7 +354,7 @@ class Task:
     def conclude(self, finish: Finish) -> Outcome:
         state = self._state(finish)
         status = status_of(state)
-        artifact = render(build_page(state), self._run.output.path).encode()
+        artifact = self._rendered(state).encode()
         calls, tokens = tokens_of(state)
         return Outcome(
             status=status,
@@ -357,9 +387,12 @@ class Task:
             members.append(enlist(manifest, setup.tools, digest(loaded.session), chain, own[0]))
             names += own
             notes += [f"Memory: {loaded.damage}."] if loaded.damage else []
+        guard = setup.guard.looking_at(self._command.task_description)
+        if guard.model and not is_extract(names[0]):
+            names += setup.models.names((guard.model,))
         embedding = [setup.models.embedding] if setup.models.embedding else []
         prices = {name: setup.models.price(name) for name in [*names, *embedding]}
-        return StartView(tuple(members), names[0], tuple(notes), prices)
+        return StartView(tuple(members), names[0], tuple(notes), prices, guard)
 
     # ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -378,8 +411,9 @@ class Task:
             speaking=tuple((heard.role, heard.round, heard.text) for heard in task.hearings) if task else (),
             settled=task.settled if task else None,
             sources=self._sources,
-            beside=(self._summarised.result,) if self._summarised else (),
+            beside=self._beside(),
             refused=task.refused if task else (),
+            judged=tuple(self._judged()),
             notes=(*self._start.notes, *self._later_notes()),
             prices=self._start.prices,
             stopped=task.stopped.reason if task and task.stopped else "",
@@ -393,6 +427,28 @@ class Task:
             if self._run.output.displaced
             else "",
         )
+
+    def _beside(self) -> tuple[Aside, ...]:
+        opinions = self._guarding.asides() if self._guarding else []
+        summary = [Aside(SUMMARY_STEP, "memory summary", self._summarised.result)] if self._summarised else []
+        return (*opinions, *summary)
+
+    def _judged(self) -> Iterator[Judged]:
+        """What guardrails had to say, in the order of the stages."""
+        if self._guarding is None:
+            return
+        if not self._guarding.task.allows:
+            yield Judged("task", "The task", self._guarding.task)
+        for item in self._deliberation.transcript.evidence() if self._deliberation else ():
+            if not item.guard.allows:
+                path = plain_line(item.path or item.argument, 120).replace("`", "'")
+                yield Judged("tool_result", f"{item.id} `{path}`".strip(), item.guard)
+        if not self._guarding.decision.allows:
+            yield Judged("decision", "The decision", self._guarding.decision)
+        for verdict in dict.fromkeys(self._guarding.memory.verdicts.values()):
+            yield Judged(
+                "memory", "Something said, which is not remembered" if verdict.blocks else "Something said", verdict
+            )
 
     def _later_notes(self) -> list[str]:
         notes = [_DRIFTED] if self._run.journal.accepts_drift else []
@@ -413,11 +469,15 @@ class Task:
         self._growing = None
         began_s = self._setup.clock.monotonic_s()
         try:
-            self._run.output.grow(render(build_page(self._state(None)), self._run.output.path).encode())
+            self._run.output.grow(self._rendered(self._state(None)).encode())
         except (StorageFailed, PathRefused) as error:
             log.warning("the growing artifact of run %s is not shown: %s", self._run.id, error)
         self._shown_at = self._setup.clock.monotonic_s()
         self._live_interval_s = max(_LIVE_INTERVAL_S, _LIVE_SHARE * (self._shown_at - began_s))
+
+    def _rendered(self, state: PageState) -> str:
+        """The page; what is still being said is in no step yet, and redacted here."""
+        return self._setup.redactor.redact(render(build_page(state), self._run.output.path))
 
     # ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -432,8 +492,8 @@ class Task:
                     *tasks,
                     remembered,
                 )  # else it was committed before: by a try that a crash cut off, or an earlier one
-            grown = msgspec.structs.replace(session, tasks=tasks)
-            outputs += self._setup.memory.outputs(applied(grown, session, self._summarised), self._setup.home)
+            grown = applied(msgspec.structs.replace(session, tasks=tasks), session, self._summarised)
+            outputs += self._setup.memory.outputs(self._setup.redactor.redacted(grown, Session), self._setup.home)
         return outputs
 
     def _remembered(self, state: PageState, role: str) -> RememberedTask:
@@ -442,19 +502,23 @@ class Task:
         messages = [MemoryMessage("user", state.transcript.task)]
         for entry in state.transcript.entries:
             if isinstance(entry, Turn) and entry.role == role and entry.result.failure is None:
-                messages.append(MemoryMessage("model", entry.result.text))
+                messages.append(MemoryMessage("model", self._rememberable(entry.result.text)))
             elif isinstance(entry, Evidence) and entry.asked_by == role and entry.ok:
                 messages.append(MemoryMessage("user", f"CONTEXT_PROVIDED: {entry.title} sha256 {entry.sha256}"))
         if synthesis is not None and role == synthesis.role:
-            messages.append(MemoryMessage("model", answer))
+            messages.append(MemoryMessage("model", self._rememberable(answer)))
         return RememberedTask(
             run_id=self._run.id,
             title=self._run.header.title,
             status=status_of(state),
             finished=state.finished,
-            answer=excerpt(answer),
+            answer=excerpt(self._rememberable(answer)),
             messages=tuple(messages),
         )
+
+    def _rememberable(self, text: str) -> str:
+        """What an agent said as it is remembered."""
+        return self._guarding.remembered(text) if self._guarding else text
 
 
 def refusals_of(transcript: Transcript) -> Iterator[Mapping[str, str]]:

@@ -13,15 +13,17 @@ from council.budgets import Price
 from council.commands.models import ProtocolName
 from council.deliberation.attendance import absences, attendance, failed_closings, listed
 from council.deliberation.decision import Decision, SourcesNow, decide
+from council.deliberation.guarding import Judged, declined
 from council.deliberation.holders import Holders
 from council.deliberation.names import Names
 from council.deliberation.record import Settled
 from council.deliberation.refused import Refused
 from council.deliberation.stances_page import RANKS_NOTHING, tables, unread
 from council.deliberation.stopping import Ending
-from council.deliberation.transcript import STEWARD_INPUT, Closing, Evidence, Transcript, Turn
+from council.deliberation.transcript import STEWARD_INPUT, Aside, Closing, Evidence, Transcript, Turn
 from council.engine.receipts import ErrorRef, TokenCount
 from council.engine.records import RunHeader, RunStatus
+from council.errors import GuardrailBlocked
 from council.llm.base import Usage
 from council.tools.base import EmbeddingCall
 
@@ -34,8 +36,8 @@ class PageState:
     """Everything a page is made of. `finished` is empty while the run goes on; `waits` says what for, if it does not just
     now; `displaced` says why the page is not where it was wanted; `models` are the agents' by role, `prices` those of all
     models by name; `sources` are the files that were read, looked at again; `speaking`: role, round and text so far of
-    those who speak just now; `beside` are calls beside turns and synthesis,
-    `refused` those that ended the run."""
+    those who speak just now; `beside` are calls beside turns and synthesis, `refused` those that ended the run; `judged` is
+    what guardrails had to say."""
 
     header: RunHeader
     transcript: Transcript
@@ -59,8 +61,18 @@ class PageState:
     speaking: Sequence[tuple[str, int, str]] = ()
     settled: Settled | None = None
     sources: SourcesNow | None = None
-    beside: Sequence[TurnResult] = ()
+    beside: Sequence[Aside] = ()
     refused: Sequence[Refused] = ()
+    judged: Sequence[Judged] = ()
+
+    @property
+    def refusal(self) -> Judged | None:
+        """The verdict for which there is no decision, None when it is none."""
+        if self.error is None or self.error.code != GuardrailBlocked.code:
+            return None
+        return next(
+            (judged for judged in self.judged if judged.verdict.blocks and judged.stage in ("task", "decision")), None
+        )
 
     @cached_property
     def decision(self) -> Decision | None:
@@ -85,8 +97,9 @@ class PageState:
         turns = [result for turn in self.transcript.turns() for result in (turn.result, *turn.repairs)]
         closings = [result for closing in self.closings for result in (closing.result, *closing.repairs)]
         repairs = self.settled.repairs if self.settled else ()
+        beside = [aside.result for aside in self.beside]
         ended_by = [refused.result for refused in self.refused]
-        return [result for result in (*turns, *closings, *repairs, *self.beside, *ended_by) if result.was_asked]
+        return [result for result in (*turns, *closings, *repairs, *beside, *ended_by) if result.was_asked]
 
 
 def status_of(state: PageState) -> RunStatus:
@@ -158,6 +171,7 @@ def build_page(state: PageState) -> Page:
     status = status_of(state) if state.finished else "in_progress"
     succeeded = (f"**Succeeded.** {attendance(state.transcript, state.roles)}",) if status == "succeeded" else ()
     heading, answer, byline = _answer(state)
+    withheld = state.refusal is not None and state.refusal.stage == "decision"  # with what it was made of
     return Page(
         title=state.header.title,
         front_matter=_front_matter(state, status),
@@ -165,12 +179,12 @@ def build_page(state: PageState) -> Page:
         heading=heading,
         answer=answer,
         byline=byline,
-        tables=tuple(tables(state.transcript, state.roles, state.names, state.ending)),
+        tables=() if withheld else tuple(tables(state.transcript, state.roles, state.names, state.ending)),
         task=state.transcript.task,
         inputs=tuple(_request(item) for item in state.transcript.inputs),
-        rounds=tuple(_rounds(state)),
+        rounds=() if withheld else tuple(_rounds(state)),
         footnotes=tuple(_footnote(item) for item in state.transcript.evidence() if item.id),
-        sections=state.decision.sections if state.decision else (),
+        sections=state.decision.sections if state.decision and not withheld else (),
     )
 
 
@@ -234,6 +248,10 @@ def _answer(state: PageState) -> tuple[str, str, str]:
     answered = sum(turn.result.failure is None for turn in state.transcript.turns())
     turns = f"{answered} turn{'s' if answered != 1 else ''}"
     synthesis, decision = state.synthesis, state.decision
+    if state.refusal is not None:
+        if state.refusal.stage == "task":
+            return "Declined", declined(state.refusal.verdict), "Declined before any member was asked."
+        return "Withheld", declined(state.refusal.verdict), f"Decided after {turns}, and withheld with them."
     if synthesis is not None and decision is not None:
         if is_extract(state.model):
             byline = f"Extracted offline after {turns}; no language model took part."
@@ -291,6 +309,7 @@ def notes_of(state: PageState) -> list[str]:
     notes += state.decision.warnings if state.decision else ()
     notes += [f"Not all of an input was read: {item.title}." for item in cut]
     notes += [f"The input `{item.argument}` could not be read: {item.error}" for item in unread_inputs]
+    notes += [judged.note for judged in state.judged]
     notes += [state.displaced] if state.displaced else []
     return [*notes, *state.notes]
 

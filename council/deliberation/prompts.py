@@ -103,12 +103,16 @@ class Fencer:
         return fence(text, secret=self._secret, source_id="TASK", path="", sha256=sha256, ordinal=0, numbered=False)
 
 
-def context_message(memory: str, task_fenced: str, inputs: Sequence[Evidence], fencer: Fencer) -> Message:
-    """The first message: the same for every turn of an agent in this task."""
+def context_message(
+    memory: str, task_fenced: str, inputs: Sequence[Evidence], fencer: Fencer, manner: str = ""
+) -> Message:
+    """The first message: the same for every turn of an agent in this task. `manner`: how a guardrail would have it treated."""
     parts = []
     if memory:
         parts.append(f"# What you remember of earlier tasks\n\n{memory}")
     parts.append(f"# The task\n\n{task_fenced}")
+    if manner:
+        parts.append(f"# How to treat it\n\n{manner}")
     if inputs:
         parts.append("# Documents given with the task")
         parts += [_given(item, fencer) for item in inputs]

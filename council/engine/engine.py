@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -62,12 +63,14 @@ from council.engine.runs import PROVIDER, Admission, Execution, Finish, Handler,
 from council.errors import CouncilError, Drift, JournalDamaged, PathRefused, StorageFailed
 from council.events import Events
 from council.ids import Clock, new_run_id, timestamp
+from council.redaction import Redactor
 from council.storage.files import fsync_dir
 from council.storage.paths import ConfinedRoot
 
 log = logging.getLogger(__name__)
 
 _SECRET_BYTES = 32
+_TEXTS = frozenset({"task_description", "answers"})  # keys of commands that hold what a person wrote
 MAX_WAIT = "max_wait"  # how a run ends that waited too long
 
 
@@ -114,9 +117,11 @@ class Engine:
         audit: Audit | None = None,
         require_authority: Callable[[RunCommand], None] = lambda command: None,
         run_secret: Callable[[RunCommand], bytes | None] = lambda command: None,
+        redactor: Redactor | None = None,
     ) -> None:
         """`audit` None: nothing is recorded. `require_authority` raises CommandInvalid for who may not ask this.
-        `run_secret`: that of a command's run, where it is given: by a cassette, or by a test that compares two runs."""
+        `run_secret`: that of a command's run, where it is given: by a cassette, or by a test that compares two runs. What
+        is kept of a run holds no secret that `redactor` knows."""
         self._paths = paths
         self._root = root
         self._receipts = receipts
@@ -131,6 +136,7 @@ class Engine:
         self._audit = audit or Unaudited()
         self._require_authority = require_authority
         self._run_secret = run_secret
+        self._redactor = redactor or Redactor()
         self._written = OutputLedger(paths.outputs)
         self._folders = RunFolders(paths.runs)
         self._lanes: dict[str, _Lane] = {}
@@ -183,15 +189,19 @@ class Engine:
             created=timestamp(now),
             lane=command.session,
             type=command.type,
-            command=dumped if admission.recorded is None else admission.recorded,
+            command=self._without_secrets(dumped if admission.recorded is None else admission.recorded),
             command_hash=hash_of_dump(dumped) if admission.keeps_hashes else FORGOTTEN,
             file=file if admission.keeps_hashes else msgspec.structs.replace(file, sha256=FORGOTTEN),
             secret=(self._run_secret(command) or secrets.token_bytes(_SECRET_BYTES)).hex(),
             output_path=admission.output_path,
-            title=admission.title,
+            title=self._redactor.redact(admission.title),
             order=self._next_order(),
             priority=command.priority,
         )
+
+    def _without_secrets(self, command: dict[str, Any]) -> dict[str, Any]:
+        """A command as record 0 keeps it: texts of a person are redacted; names and paths are what they are."""
+        return {key: self._redactor.in_texts(value) if key in _TEXTS else value for key, value in command.items()}
 
     def _next_order(self) -> int:
         """Nanoseconds since the epoch, but never less than before: a clock set back does not change the order."""
@@ -205,6 +215,7 @@ class Engine:
 
     def _adopt(self, journal: FileJournal) -> Run:
         header = journal.header
+        journal.redactor = self._redactor
         journal.stopping = lambda: self._stopping
         journal.now_ms = lambda: int(self._clock.now().timestamp() * 1000)
         run = Run(journal, self._events, self._output(header) if header.output_path else None)
@@ -688,6 +699,10 @@ class Engine:
         )
         self._receipts.write(receipt)
         return receipt
+
+    def redact(self, text: str) -> str:
+        """`text` without the secrets that are known."""
+        return self._redactor.redact(text)
 
     def receipt(self, run_id: str) -> Receipt | None:
         return self._receipts.read(run_id)

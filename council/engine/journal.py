@@ -37,6 +37,7 @@ from council.engine.records import (
 )
 from council.errors import Drift, JournalDamaged, StorageFailed
 from council.ids import sha256_hex
+from council.redaction import Redactor
 from council.storage.files import write_atomic
 
 T = TypeVar("T")
@@ -145,6 +146,7 @@ class FileJournal:
         self.sealed = False  # True: it is damaged, and left as it is
         self.stopping: Callable[[], bool] = lambda: False
         self.now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+        self.redactor = Redactor()  # what is recorded, and what a step returns, holds no secret that it knows
         for record in records[1:]:
             self._remember(record)
 
@@ -227,7 +229,8 @@ class FileJournal:
         return [RecordedStep(step.name, step.request, self._encoded(step)) for step in self._steps.values()]
 
     async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], request: str = "") -> T:
-        """The recorded result of step `name`, else what `fn` returns, recorded and synced before this returns.
+        """The recorded result of step `name`, else what `fn` returns, without secrets, recorded and synced before this
+        returns.
 
         `name` is unique in its run and stable across restarts; `request` is the hash of what is asked. What `fn`
         raises is not recorded: the step runs again on resume. Raises StorageFailed when the record cannot be written
@@ -242,7 +245,7 @@ class FileJournal:
             self._begin(name)
             inside = _in_step.set(name)
             try:
-                self._unsaved[name] = (request, await fn())
+                self._unsaved[name] = (request, self.redactor.redacted(await fn(), type))
             finally:
                 _in_step.reset(inside)
         answer: T = self._unsaved[name][1]
@@ -273,7 +276,11 @@ class FileJournal:
         if row is not None:
             return self.put(name, msgspec.json.decode(row, type=type), type=type, request=request)
         self._begin(name)
-        return self.put(name, await fn(self.header.run_id, name, _encoder.encode), type=type, request=request)
+
+        def encode(result: T) -> bytes:
+            return _encoder.encode(self.redactor.redacted(result, type))
+
+        return self.put(name, await fn(self.header.run_id, name, encode), type=type, request=request)
 
     async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], request: str = "") -> T:
         """A step of which only its outcome is kept: `fn` returns a small typed value without prompt text, and that is
@@ -288,10 +295,12 @@ class FileJournal:
         return await self.step(name, small, type=type, request=request)
 
     def put(self, name: str, value: T, *, type: type[T], request: str = "") -> T:
-        """The recorded result of `name`, else `value`, now recorded and synced: a step whose work is already done."""
+        """The recorded result of `name`, else `value` without secrets, now recorded and synced: a step whose work is already
+        done."""
         known = self._steps.get(name)
         if known is not None:
             return self._result(known, type)
+        value = self.redactor.redacted(value, type)
         encoded = _encoder.encode(value)
         if len(encoded) <= MAX_INLINE_BYTES:
             record = StepDone(name, request, msgspec.Raw(encoded), at=self.now_ms())
@@ -384,6 +393,8 @@ class FileJournal:
         self._file = None
 
     def _append(self, record: Record, *, sync: bool) -> None:
+        if not isinstance(record, StepBegun | StepDone):  # results were redacted before; a begun step holds no text
+            record = self.redactor.redacted(record, Record)  # type: ignore[arg-type]
         self._write(encode_line(record), sync=sync)
         self._remember(record)
 

@@ -35,6 +35,7 @@ _KEPT = frozenset({
     "$schema", "type", "session", "lane", "run_id", "order", "priority", "created", "finished", "at", "since", "time",
     "sha256", "sha256s", "command_sha256", "command_hash", "secret", "role", "asked_by", "model", "status", "finish",
     "code", "error_code", "kind", "event", "level", "logger", "action", "before", "price", "t",
+    "outcome", "posture", "mode",
 })  # fmt: skip
 _SHA256 = re.compile(rb"\b[0-9a-f]{64}\b")
 _PATHS = frozenset({"output_artifact_path", "output_path", "output"})

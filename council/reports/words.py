@@ -29,6 +29,10 @@ _OWN_STEPS = {
     "sources": "the files that were read are looked at again",
     "stopped": "the budget ends the rounds",
     "finish": "the work is over",
+    "guard/task": "a second opinion on the task",
+    "guard/decision": "what the guardrails say of the decision",
+    "guard/decision/opinion": "a second opinion on the decision",
+    "guard/memory": "what is not remembered is noted",
     "memory/summary": "older tasks are summarised",
 }
 _ENDED = {

@@ -1,8 +1,9 @@
 """Text from outside is never authority: how it is cleaned, disarmed, fenced for a prompt, remembered and shown.
 
 Holds the promise of DESIGN.md by that name (Protocol 93 gives agents request tokens; outside text must not be able to
-issue them). Does not decide what is honoured: that is `council.tools.tokens`. Cannot see through a re-encoding (Base64,
-a translation): what an agent decodes and then asks for in its own words is bounded by its allowlist and `read_roots`.
+issue them). Does not decide what is honoured: that is `council.tools.tokens`. Sees through the usual encodings
+(`encodings`), not through a cipher or a translation: what an agent then asks for in its own words is bounded by its
+allowlist and `read_roots`.
 Every function here is pure and takes time linear in its input.
 """
 
@@ -15,6 +16,8 @@ import re
 import unicodedata
 from bisect import bisect_left
 from dataclasses import dataclass
+
+from council.safety.encodings import decodings
 
 NONCE_CHARS = 16
 MAX_OUTSIDE_BYTES = 8 * 1024 * 1024  # kept around markers per task; a real task keeps a few hundred bytes
@@ -117,7 +120,12 @@ class OutsideTexts:
         return self._bytes > self._max_bytes
 
     def add(self, text: str) -> None:
-        """Remember the requests that `text` holds, in its original spelling or already inert."""
+        """Remember the requests that `text` holds, in its original spelling, already inert, or encoded."""
+        self._add(text)
+        for read in decodings(text):
+            self._add(read)
+
+    def _add(self, text: str) -> None:
         folded = _fold(text)
         start = folded.find(_MARKER)
         while start >= 0 and not self.full:
@@ -179,9 +187,14 @@ def _fold_char(char: str) -> str:
     return "".join(_LOOKALIKES.get(part, part) for part in parts if not unicodedata.combining(part))
 
 
+def folded(text: str) -> str:
+    """Small letters, accents and look-alikes folded one for one: positions are those of the original."""
+    return text.lower() if text.isascii() else text.translate(_ShadowTable())
+
+
 def _replace_folded(pattern: re.Pattern[str], replacement: str, text: str) -> str:
     """`pattern` (lower case) is looked for in the folded text, `replacement` is put into the original."""
-    shadow = text.lower() if text.isascii() else text.translate(_ShadowTable())
+    shadow = folded(text)
     pieces: list[str] = []
     position = 0
     for match in pattern.finditer(shadow):

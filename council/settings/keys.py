@@ -25,7 +25,7 @@ class ProviderKeys:
     sources: Mapping[str, str] = field(default_factory=dict)
     _values: dict[str, Secret] = field(default_factory=dict, repr=False)
     _layers: tuple[tuple[str, Mapping[str, str]], ...] = field(default=(), repr=False)
-    redactor: Redactor = field(default_factory=Redactor, repr=False)
+    redactor: Redactor = field(default_factory=Redactor, repr=False, compare=False)
     beyond: Callable[[str], Secret | None] = field(default=lambda name: None, repr=False)
 
     def get(self, name: str) -> Secret | None:
@@ -54,9 +54,10 @@ class ProviderKeys:
         return found[1] if found else None
 
     def register(self, names: Iterable[str]) -> None:
-        """Makes these names `secrets` as well, where they are set."""
+        """Makes these names `secrets` as well, where they are set; what lies beyond is not asked."""
         for name in names:
-            self.get(name)
+            if self._find(name):
+                self.get(name)
 
     def _find(self, name: str) -> tuple[str, str] | None:
         for source, mapping in self._layers:

@@ -30,6 +30,7 @@ _MIB = 1_048_576
 # NoDecode: the environment gives the text as it stands, and `_split_list` takes both spellings of a list.
 Globs = Annotated[tuple[str, ...], NoDecode]
 Models = Annotated[tuple[str, ...], NoDecode]
+Topics = Annotated[tuple[str, ...], NoDecode]
 
 
 class PriceSetting(BaseModel):
@@ -303,6 +304,23 @@ class Settings(BaseSettings):
         examples=[["private/**"]],
         json_schema_extra={"allowed": "globs relative to the home, without `..`"},
     )
+    guardrails: Literal["on", "warn", "off"] = Field(
+        default="on",
+        description="What a guardrail's block does: it blocks, only warns, or no guardrail looks at all (docs/guardrails.md).",
+    )
+    guardrail_model: str | None = Field(
+        default=None,
+        description="A model that gives a second opinion on tasks and decisions; none when unset.",
+        examples=["gemini:gemini-2.5-flash-lite"],
+        json_schema_extra={"allowed": "a model"},
+    )
+    scope_topics: Topics = Field(
+        default=(),
+        max_length=64,
+        description="What this council takes on: a task that holds none of these words is declined. Empty: everything.",
+        examples=[["database", "migration", "backup"]],
+        json_schema_extra={"allowed": "a list of words"},
+    )
     seeds_dir: str | None = Field(
         default=None,
         min_length=1,
@@ -408,6 +426,15 @@ class Settings(BaseSettings):
     def _check_agents(cls, value: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
         return {role.upper(): model_chain(names) for role, names in value.items()}
 
+    @field_validator("guardrail_model")
+    @classmethod
+    def _check_guardrail_model(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        if value.split(":")[0] in ("offline", "cassette"):
+            raise ValueError(f"{value.split(':')[0]} has no opinion; name a language model")
+        return model_spelling(value)
+
     @field_validator("gemini_base_url", "otel_endpoint")
     @classmethod
     def _check_url(cls, value: str | None) -> str | None:
@@ -440,10 +467,17 @@ class Settings(BaseSettings):
     def _lower(cls, value: object) -> object:
         return value.lower() if isinstance(value, str) else value
 
-    @field_validator("read_roots", "deny", mode="before")
+    @field_validator("read_roots", "deny", "scope_topics", mode="before")
     @classmethod
     def _split_list(cls, value: object) -> object:
         return _listed(value)
+
+    @field_validator("scope_topics")
+    @classmethod
+    def _check_topics(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if any(not re.search(r"[^\W_]", topic) or len(topic) > 80 for topic in value):
+            raise ValueError("a topic is one or a few words, at most 80 characters")
+        return value
 
     @field_validator("read_roots", "deny")
     @classmethod

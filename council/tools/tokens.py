@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -64,13 +65,13 @@ def echoed(request: Request, outside: OutsideTexts) -> bool:
 # --- Blocks of lines ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Line:
+class _Line(NamedTuple):
     number: int
     text: str
     refusal: str = ""  # why no token on this line counts
 
 
+_RUNS_ON = "it runs on from a block quotation, leave an empty line between"
 _MARKERS = re.compile(r"(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*")
 _BLOCK_START = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]|#{1,6}[ \t]|(?:[-*_][ \t]*){3,}$")
 _CODE_FENCE = re.compile(r"(`{3,})[^`]*$|(~{3,})")
@@ -84,6 +85,9 @@ def _blocks(reply: str) -> Iterator[list[_Line]]:
     fence: tuple[str, int] | None = None  # (run, columns)
     quoting = False  # the line before was a block quotation, which runs on until an empty line
     for number, text in enumerate(reply.split("\n"), 1):
+        if fence is None and (text[:1].isalpha() or text[:1] == "["):  # most lines by far: plain prose, or a request
+            block.append(_Line(number, text, _RUNS_ON if quoting else ""))
+            continue
         bare = text.strip()
         columns = _indentation(text)
         if fence is not None:
@@ -108,7 +112,7 @@ def _blocks(reply: str) -> Iterator[list[_Line]]:
             quoting = True
             yield [_Line(number, text, "it stands in a block quotation")]
         else:
-            refusal = "it runs on from a block quotation, leave an empty line between" if quoting else _refusal(text)
+            refusal = _RUNS_ON if quoting else _refusal(text)
             block.append(_Line(number, text, refusal))
     if block:
         yield block
@@ -150,6 +154,7 @@ _QUOTED = re.compile(
 )
 _BARE = re.compile(r"([^\[\]]*+)\]")
 _JOINT = re.compile(r"(?:\*{1,3}|_{1,3})?[.,;]?(?:\*{1,3}|_{1,3}){0,2}")  # what may follow a token, spaces aside
+_MAX_JOINT_CHARS = 256  # spaces between its signs included
 _BEFORE = frozenset(" \t\u00a0:.,;?)—–…*_")  # what may touch a token from the left; anything else holds or hides it
 _QUOTES = frozenset("\"'`“”„‘’‚«»‹›「」『』")
 
@@ -256,7 +261,10 @@ def _first_of_tail(line: str, tokens: list[_Token]) -> int:
     """Index of the first token from which on the line holds nothing but tokens; `len(tokens)` if it ends otherwise."""
     first = len(tokens)
     end = len(line)
-    while first > 0 and _JOINT.fullmatch("".join(line[tokens[first - 1].end : end].split())):
+    while first > 0:
+        between = line[tokens[first - 1].end : end].strip()
+        if len(between) > _MAX_JOINT_CHARS or not _JOINT.fullmatch("".join(between.split())):
+            break
         first -= 1
         end = tokens[first].start
     return first

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -38,14 +38,29 @@ class Cortex:
     """The two indexes of a home. Making one touches nothing: disk and engine are used when it is asked. May be used
     from several threads, which then wait for one another; several processes share the folder."""
 
-    def __init__(self, root: ConfinedRoot, rules: PathRules, folder: Path, *, max_file_bytes: int) -> None:
-        """`rules` are those of READ_FILE; `folder` is the Cortex's own (`.council/cortex`)."""
+    def __init__(
+        self,
+        root: ConfinedRoot,
+        rules: PathRules,
+        folder: Path,
+        *,
+        max_file_bytes: int,
+        redact: Callable[[str], str] = str,
+    ) -> None:
+        """`rules` are those of READ_FILE; `folder` is the Cortex's own (`.council/cortex`). Of a text the
+        index keeps what `redact` leaves, line for line."""
         lock = folder / "lock"
         self.lock_path = lock
         self._guard = threading.Lock()
         self._shelves: dict[str, Shelf] = {
             "files": Shelf(
-                "files", folder / "files", lock, root, HomeFiles(root, rules), max_file_bytes=max_file_bytes
+                "files",
+                folder / "files",
+                lock,
+                root,
+                HomeFiles(root, rules),
+                max_file_bytes=max_file_bytes,
+                redact=redact,
             ),
             "memory": Shelf(
                 "memory",
@@ -54,6 +69,7 @@ class Cortex:
                 root,
                 ArchivedMemory(root),
                 max_file_bytes=max_file_bytes,
+                redact=redact,
                 forgets=True,  # memory that a person had forgotten must be gone
             ),
         }

@@ -10,7 +10,7 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from operator import mul
@@ -121,9 +121,11 @@ class Shelf:
         selection: Selection,
         *,
         max_file_bytes: int,
+        redact: Callable[[str], str] = str,
         forgets: bool = False,
     ) -> None:
-        """With `forgets`, nothing of a removed or changed file may stay in the index, whatever that costs."""
+        """Of a text the index keeps what `redact` leaves, line for line. With `forgets`, nothing of a removed or changed
+        file may stay in the index, whatever that costs."""
         self._name = name
         self._folder = folder
         self._catalog_path = folder / "catalog.json"
@@ -132,6 +134,7 @@ class Shelf:
         self._root = root
         self._selection = selection
         self._max_file_bytes = max_file_bytes
+        self._redact = redact
         self._forgets = forgets
         self._catalog: Catalog | None = None
         self._flaw = ""
@@ -202,7 +205,7 @@ class Shelf:
         work.changed += [path for path in distrusted if path in listing.stamps and path not in work.changed]
         files = dict(catalog.files)
         dead = catalog.dead_chunks
-        reads = _Reads(self._root, self._max_file_bytes)
+        reads = _Reads(self._root, self._max_file_bytes, self._redact)
         _let_the_clock_tick([listing.stamps[path] for path in (*work.added, *work.changed)])
         if self._index is None:
             self._index = TantivyIndex(self._index_path)
@@ -277,7 +280,7 @@ class Shelf:
         wanted = {key for places in keys.values() for _, key in places}
         known = self._vectors.of(model)
         texts: dict[Key, str] = {}
-        reads = _Reads(self._root, self._max_file_bytes)
+        reads = _Reads(self._root, self._max_file_bytes, self._redact)
         for path, places in keys.items():
             if all(key in known for _, key in places):
                 continue
@@ -313,7 +316,7 @@ class Shelf:
         files = self._catalog.files if self._catalog else {}
         found: dict[str, Keys] = {}
         count = left_out = 0
-        reads = _Reads(self._root, self._max_file_bytes)
+        reads = _Reads(self._root, self._max_file_bytes, self._redact)
         for path in sorted(files, key=lambda path: (files[path].artifact, path)):
             entry = files[path]
             if not entry.chunks or not self._selection.permits(path):
@@ -367,7 +370,7 @@ class Shelf:
         hits: list[Hit] = []
         stale: set[str] = set()
         chunks: dict[str, dict[int, Chunk]] = {}
-        reads = _Reads(self._root, self._max_file_bytes)
+        reads = _Reads(self._root, self._max_file_bytes, self._redact)
         ranked = self._ranked(index.search(terms, group=group, limit=limit * _CANDIDATES)) if terms else []
         if meaning is not None:
             ranked = _fused(ranked, self._by_meaning(meaning, group, limit * _CANDIDATES))
@@ -489,16 +492,17 @@ class Shelf:
 class _Reads:
     """Reads whole texts through the confined root, and counts them."""
 
-    def __init__(self, root: ConfinedRoot, max_bytes: int) -> None:
+    def __init__(self, root: ConfinedRoot, max_bytes: int, redact: Callable[[str], str]) -> None:
         self._root = root
+        self._redact = redact
         self._max_bytes = max_bytes
         self.count = 0
 
     def read(self, path: str) -> tuple[str, str]:
-        """Text with plain newlines, and the SHA-256 of the bytes. Raises PathRefused."""
+        """Redacted text with plain newlines, and the SHA-256 of the bytes. Raises PathRefused."""
         self.count += 1
         data = self._root.read(path, max_bytes=self._max_bytes).data
-        return as_text(path, data), sha256_hex(data)
+        return self._redact(as_text(path, data)), sha256_hex(data)
 
 
 def _chunks_now(path: str, entry: Entry, reads: _Reads) -> dict[int, Chunk]:

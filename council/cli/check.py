@@ -1,0 +1,188 @@
+"""`council check`: what the guardrails and the ministers say of a file, without running anything."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from council.errors import EXIT_REFUSED, UsageError
+
+if TYPE_CHECKING:
+    from council.safety.verdict import Stage
+
+_MAX_BYTES = 1 << 20
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)---[ \t]*\n?", re.DOTALL)
+
+
+class Kind(StrEnum):
+    """As what a file is judged."""
+
+    auto = "auto"
+    code = "code"
+    spec = "spec"
+    task = "task"
+    tool_result = "tool_result"
+    decision = "decision"
+    memory = "memory"
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """What one guardrail says: `told` is its whole answer, `line` the same for a terminal."""
+
+    by: str
+    blocks: bool
+    line: str
+    told: dict[str, Any]
+
+
+def check(
+    file: Annotated[Path, typer.Argument(help="Python code, a persona or agent spec, a command, or any text.")],
+    kind: Annotated[Kind, typer.Option("--as", help="Judge it as that; auto goes by the file.")] = Kind.auto,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Ask the guardrails and the ministers about a file; ends with code 6 when one of them says no."""
+    text = _read(file)
+    judged_as, findings = _judge(file, text, kind)
+    blocked = any(finding.blocks for finding in findings)
+    if as_json:
+        told = {finding.by: finding.told for finding in findings}
+        typer.echo(
+            json.dumps(
+                {"file": str(file), "as": judged_as.value, "passed": not blocked, **told}, indent=2, ensure_ascii=False
+            )
+        )
+    else:
+        typer.echo(
+            "\n".join(
+                [
+                    f"{file}: {'refused' if blocked else 'ok'} (as {judged_as.value})",
+                    *(f"  {finding.line}" for finding in findings),
+                ]
+            )
+        )
+    if blocked:
+        raise typer.Exit(EXIT_REFUSED)
+
+
+def _read(file: Path) -> str:
+    try:
+        if file.exists() and not file.is_file():
+            raise UsageError(f"{file} is not a regular file.", fix="name a text file")
+        with file.open("rb") as stream:
+            data = stream.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name a text file") from None
+    if len(data) > _MAX_BYTES:
+        raise UsageError(f"{file} is larger than {_MAX_BYTES} bytes.", fix="split it")
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not UTF-8 (byte {error.start}).", fix="save it as UTF-8") from None
+
+
+def _judge(file: Path, text: str, kind: Kind) -> tuple[Kind, list[_Finding]]:
+    from council.safety.spec import looks_like_spec
+
+    if kind is Kind.code or (kind is Kind.auto and file.suffix.lower() in (".py", ".pyi")):
+        return Kind.code, [_guardian_on_code(text)]
+    values = _values(file, text) if kind in (Kind.auto, Kind.spec) else None
+    if kind is Kind.spec or (values is not None and looks_like_spec(values)):
+        if values is None:
+            raise UsageError(f"{file} holds no agent spec.", fix="write it as a mapping in JSON, YAML or front matter")
+        return Kind.spec, _ministers(values)
+    if values is not None and isinstance(values.get("task_description"), str):
+        return Kind.task, [_guardrails("task", values["task_description"])]
+    stage = cast("Stage", "tool_result" if kind in (Kind.auto, Kind.spec, Kind.code) else kind.value)
+    return Kind(stage), [_guardrails(stage, text)]
+
+
+def _values(file: Path, text: str) -> dict[str, Any] | None:
+    """The mapping that a file holds; of Markdown its front matter, with the text below as rules or task. None: it holds
+    none. Raises UsageError for JSON or YAML that does not parse."""
+    import yaml
+
+    suffix = file.suffix.lower()
+    front = _FRONT_MATTER.match(text) if suffix in (".md", ".markdown") else None
+    if suffix not in (".json", ".yaml", ".yml") and front is None:
+        return None
+    source = front.group(1) if front else text
+    try:
+        values = json.loads(source) if suffix == ".json" else yaml.safe_load(source)
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, RecursionError):
+        raise UsageError(
+            f"{file} is not {'JSON' if suffix == '.json' else 'YAML'}.", fix="correct it, or give --as"
+        ) from None
+    if not isinstance(values, dict):
+        return None
+    if front:
+        below = text[front.end() :].strip()
+        values = {"instructions": below, "task_description": below, **values}
+        values.pop("instructions" if "output_artifact_path" in values else "task_description")
+    return {str(key): value for key, value in values.items()}
+
+
+def _guardian_on_code(code: str) -> _Finding:
+    from council.safety.ministers import guardian_on_code
+
+    verdict = guardian_on_code(code)
+    line = f"guardian: {verdict.verdict} ({verdict.risk_level} risk), {verdict.reason}"
+    return _Finding("guardian", verdict.verdict == "BLOCKED", line, _told(verdict))
+
+
+def _ministers(values: dict[str, Any]) -> list[_Finding]:
+    from council.safety.ministers import auditor, guardian, validator
+    from council.safety.spec import read_spec
+
+    spec = read_spec(values)
+    safe, made, good = guardian(spec), validator(spec), auditor(spec)
+    issues = [f"{issue} ({suggestion})" for issue, suggestion in zip(made.issues, made.suggestions, strict=True)]
+    return [
+        _Finding(
+            "guardian",
+            safe.verdict == "BLOCKED",
+            f"guardian: {safe.verdict} ({safe.risk_level} risk), {safe.reason}",
+            _told(safe),
+        ),
+        _Finding("validator", made.verdict == "INVALID", _listed(f"validator: {made.verdict}", issues), _told(made)),
+        _Finding("auditor", False, _listed(f"auditor: {good.verdict}", good.findings), _told(good)),
+    ]
+
+
+def _guardrails(stage: Stage, text: str) -> _Finding:
+    from council.safety.guardrails import check as judge
+
+    verdict = judge(stage, text)
+    details = [
+        f"`{verdict.code}`",
+        f"posture {verdict.posture}" if verdict.posture else "",
+        f"law {verdict.law}" if verdict.law else "",
+    ]
+    line = f"guardrails: {verdict.outcome}"
+    if not verdict.allows:
+        line += f" ({', '.join(filter(None, details))}), {verdict.reason}"
+    told = {
+        "outcome": verdict.outcome,
+        "code": verdict.code,
+        "reason": verdict.reason,
+        "posture": verdict.posture,
+        "law": verdict.law,
+    }
+    return _Finding("guardrails", verdict.blocks, line, told)
+
+
+def _listed(head: str, items: Any) -> str:
+    return "\n".join([head, *(f"    - {item}" for item in items)])
+
+
+def _told(verdict: Any) -> dict[str, Any]:
+    import msgspec
+
+    told: dict[str, Any] = msgspec.to_builtins(verdict)
+    return told

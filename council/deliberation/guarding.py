@@ -1,0 +1,222 @@
+"""Guardrails in a deliberation: by which a run goes, what they said, and how that reads on its page.
+
+Verdicts are recorded where they change something, so that a resumed run sees the same ones whatever version reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from council.agents.turn import Failure, ProviderBusy, TurnResult, take_turn
+from council.budgets import BudgetSpent
+from council.deliberation.transcript import Aside
+from council.engine.runs import Run
+from council.errors import GuardrailBlocked, ModelError
+from council.ids import sha256_hex
+from council.llm.base import Model, TurnInfo, request_hash
+from council.safety.guardrails import POSTURES, check
+from council.safety.laws import LAWS
+from council.safety.scope import ScopeGuard
+from council.safety.second_opinion import SCHEMA, SYSTEM, Opinion, question, read_opinion
+from council.safety.verdict import ALLOWED, Posture, Stage, Verdict, gravest
+
+Mode = Literal["on", "warn", "off"]
+TASK_STEP, DECISION_STEP, MEMORY_STEP = "guard/task", "guard/decision", "guard/memory"
+WITHHELD = "(withheld by a guardrail)"
+
+
+class Guard(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The guardrails of a run, recorded when it starts. `task` is what the rules say of its task, `model` the spelling of
+    the one that gives second opinions, empty for none."""
+
+    mode: Mode = "off"
+    scope: tuple[str, ...] = ()
+    model: str = ""
+    task: Verdict = ALLOWED
+
+    def check(self, stage: Stage, text: str) -> Verdict:
+        """What the rules say of `text` in this mode."""
+        if self.mode == "off":
+            return ALLOWED
+        return self.applied(check(stage, text, scope=ScopeGuard(self.scope)))
+
+    def applied(self, verdict: Verdict) -> Verdict:
+        return verdict.softened() if self.mode == "warn" else verdict
+
+    def looking_at(self, task: str) -> Guard:
+        """This guard at the start of a run."""
+        return msgspec.structs.replace(self, task=self.check("task", task))
+
+
+class WithheldMemory(msgspec.Struct, frozen=True):
+    """What is not remembered: verdicts by the hash of the text."""
+
+    verdicts: dict[str, Verdict] = {}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A verdict for a page; `subject` says on what, in words."""
+
+    stage: Stage
+    subject: str
+    verdict: Verdict
+
+    @property
+    def note(self) -> str:
+        """As a page says it: outcome, stage, code, posture and reason."""
+        verdict = self.verdict
+        law = next((f", law {law.number}: {law.name}" for law in LAWS if law.number == verdict.law), "")
+        posture = f", posture `{verdict.posture}`" if verdict.posture else ""
+        done = {"block": "blocked", "warn": "warns"}[verdict.outcome] if not verdict.allows else "allows"
+        return f"**Guardrail {done}** ({self.stage}, `{verdict.code}`{posture}{law}). {self.subject}: {verdict.reason}."
+
+
+class Guarding:
+    """The guardrails of one run at work."""
+
+    def __init__(self, run: Run, guard: Guard, model: Callable[[], Model] | None, model_name: str, task: str) -> None:
+        """`model` gives the second opinion, None: there is none."""
+        self._run = run
+        self._guard = guard
+        self._model = model
+        self._model_name = model_name
+        self._task = task
+        self.opinions: dict[str, Opinion] = {}  # by step
+        self.task = ALLOWED
+        self.decision = ALLOWED
+        self.memory = WithheldMemory()
+
+    async def judge_task(self) -> None:
+        """Raises GuardrailBlocked."""
+        self.task = gravest((self._guard.task, await self._second(TASK_STEP, "task", self._task)))
+        if self.task.blocks:
+            raise GuardrailBlocked(
+                f"the task was declined by a guardrail (`{self.task.code}`): {self.task.reason}.",
+                fix=_FIXES.get(self.task.code, _FIX),
+                stage="task",
+            )
+
+    async def judge_decision(self, text: str) -> None:
+        """Raises GuardrailBlocked; then no decision stands on the page."""
+        found = await self._recorded(DECISION_STEP, self._guard.check("decision", text))
+        self.decision = gravest((found, await self._second(f"{DECISION_STEP}/opinion", "decision", text)))
+        if self.decision.blocks:
+            raise GuardrailBlocked(
+                f"the decision was withheld by a guardrail (`{self.decision.code}`): {self.decision.reason}.",
+                fix="reword the task and drop it again; what was said stays in the run's journal",
+                stage="decision",
+            )
+
+    async def judge_memory(self, texts: Iterable[str]) -> None:
+        """Notes which of `texts` are not to be remembered."""
+        journal = self._run.journal
+        if journal.recorded(MEMORY_STEP):
+            self.memory = journal.put(MEMORY_STEP, WithheldMemory(), type=WithheldMemory)
+            return
+        found = {sha256_hex(text): self._guard.check("memory", text) for text in texts}
+        bad = WithheldMemory({digest: verdict for digest, verdict in found.items() if not verdict.allows})
+
+        async def keep() -> WithheldMemory:
+            return bad
+
+        if bad.verdicts and not journal.closed:
+            self.memory = await self._run.step(MEMORY_STEP, keep, type=WithheldMemory)
+
+    def remembered(self, text: str) -> str:
+        """`text` as it may be remembered."""
+        verdict = self.memory.verdicts.get(sha256_hex(text), ALLOWED)
+        return f"{WITHHELD[:-1]}: {verdict.reason})" if verdict.blocks else text
+
+    def asides(self) -> list[Aside]:
+        """The calls of second opinions, for the account."""
+        return [Aside(step, "second opinion", _as_result(opinion)) for step, opinion in self.opinions.items()]
+
+    async def _recorded(self, step: str, found: Verdict) -> Verdict:
+        journal = self._run.journal
+        if journal.recorded(step):
+            return journal.put(step, ALLOWED, type=Verdict)
+        if found.allows or journal.closed:
+            return ALLOWED
+
+        async def keep() -> Verdict:
+            return found
+
+        return await self._run.step(step, keep, type=Verdict)
+
+    async def _second(self, step: str, stage: Stage, text: str) -> Verdict:
+        """The second opinion, recorded; ALLOWED where none is asked for."""
+        journal = self._run.journal
+        if not journal.recorded(step) and (self._model is None or self._guard.mode == "off" or journal.closed):
+            return ALLOWED
+        opinion = await journal.ephemeral(step, lambda: self._ask(stage, text), type=Opinion)
+        self.opinions[step] = opinion
+        return self._guard.applied(opinion.verdict())
+
+    async def _ask(self, stage: Stage, text: str) -> Opinion:
+        """Whatever goes wrong is an outcome: the rules have judged, and no run is lost for want of an opinion."""
+        assert self._model is not None
+        messages = question(stage, text, self._run.secret)
+        name = self._model_name
+        asked = request_hash(name, SYSTEM, messages)
+        info = TurnInfo("GUARDIAN", "other", task=self._task)
+        try:
+            said = await take_turn(self._model(), system=SYSTEM, messages=messages, info=info, schema=SCHEMA)
+        except ProviderBusy as busy:
+            return Opinion(name, asked, failure=busy.error.kind)
+        except ModelError as error:
+            return Opinion(name, asked, failure=error.kind)
+        except BudgetSpent:
+            return Opinion(name, asked, failure="budget")
+        if said.failure is not None:
+            return Opinion(said.model, asked, failure=said.failure.kind, usage=said.usage)
+        complete = said.finish == "stop"
+        return read_opinion(said.text, complete=complete, model=said.model, asked=asked, usage=said.usage)
+
+
+def _as_result(opinion: Opinion) -> TurnResult:
+    failure = Failure(opinion.failure, "no second opinion", "") if opinion.failure else None
+    return TurnResult("", opinion.model, usage=opinion.usage, failure=failure)
+
+
+_FIX = (
+    "reword the task, and put what it only quotes into quotation marks; `guardrails` in council.toml says what a guardrail's "
+    "block does"
+)
+_FIXES = {"out_of_scope": "name a topic of this council, or add one to `scope_topics` in council.toml"}
+
+
+def withheld(verdict: Verdict) -> str:
+    """What stands in a prompt and on the page in the place of a result that a guardrail blocked."""
+    return f"withheld by a guardrail (`{verdict.code}`): {verdict.reason}"
+
+
+def manner_of(verdict: Verdict) -> str:
+    """What agents are told of a task that goes on with care; empty where there is nothing to tell."""
+    return POSTURES[verdict.posture] if verdict.posture and not verdict.allows else ""
+
+
+def declined(verdict: Verdict) -> str:
+    """What the person who asked reads, by posture."""
+    return _ANSWERS.get(verdict.posture, _PLAIN).format(reason=verdict.reason)
+
+
+_PLAIN = "The council did not take this on: {reason}."
+_ANSWERS: dict[Posture, str] = {
+    "decline_explain_alternatives": (
+        "The council did not take this on: {reason}. What it can take on instead: the lawful and harmless side of the "
+        "matter, such as its rules, its history, or how people are kept safe; say which, and drop the task again."
+    ),
+    "decline_care_resources": (
+        "The council did not take this on, because {reason}. If that is you, or somebody near you: it matters that you are "
+        "here, and you do not have to carry this alone. Please talk to somebody now, if you can: a person you trust, a "
+        "doctor, or a crisis line. findahelpline.com lists free and confidential ones for most countries; in the United States "
+        "and Canada, call or text 988. In danger, the local emergency number (112 or 911 in many countries) reaches help at "
+        "once."
+    ),
+    "decline_no_alternatives": _PLAIN,
+}

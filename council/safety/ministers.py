@@ -1,0 +1,289 @@
+"""The ministers (source: Kingdom, "Minister Council") as guardrails over proposed agents and their code.
+
+The Guardian says whether one is safe, the Validator whether it is well made, the Auditor whether it is any good. All are
+deterministic. None of them is a boundary: an agent that all of them approve still runs with an allowlist, in a sandbox.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from council.errors import PathRefused
+from council.safety.authority import claim_of_authority
+from council.safety.guardrails import lawful_check
+from council.safety.hidden import hides_text
+from council.safety.python_code import Risk, judge_python
+from council.safety.spec import AgentSpec
+from council.safety.untrusted import plain_line
+from council.storage.paths import ALWAYS_DENIED, PathRules
+
+READ_TOOLS = ("READ_FILE", "LIST_FILES", "QUERY_CORTEX")
+MIN_PURPOSE_CHARS = 20
+_MIN_RULE_CHARS, _MAX_RULE_CHARS, _MAX_RULES = 8, 1_000, 60
+_MAX_SCHEMA_DEPTH = 16
+_RISKS: tuple[Risk, ...] = ("low", "medium", "high")
+_TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
+
+_POWER_TOOL = re.compile(r"shell|exec|bash|terminal|command|subprocess|eval|sudo|root|deploy|delete|remove|write|upload|http|fetch|browser|network|socket|mail|send|pay", re.I)  # fmt: skip  # noqa: E501
+_RELAYS = re.compile(
+    r"(?:^|\.)(?:ngrok(?:-free)?\.(?:io|app|dev)|webhook\.site|requestbin\.(?:com|net)|pastebin\.com|transfer\.sh|burpcollaborator\.net"
+    r"|oast\.(?:fun|pro|live|me)|interact\.sh|pipedream\.net|beeceptor\.com)$"
+)
+_HOST = re.compile(r"^(?:\*\.)?[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+$")
+_LOCAL = re.compile(r"(?:^|\.)(?:localhost|local|internal|intranet|lan|home|corp)$|^metadata\b")
+_VAGUE = re.compile(r"\b(?:be (?:good|nice|helpful|smart|careful)|do (?:your|its) best|as needed|as appropriate|somehow|and so on|etc\.?$|whatever)\b")  # fmt: skip  # noqa: E501
+
+
+class GuardianVerdict(msgspec.Struct, frozen=True):
+    """`reason` names what was found first, and how much more there is."""
+
+    verdict: Literal["APPROVED", "BLOCKED"]
+    risk_level: Risk
+    reason: str
+
+
+class ValidatorVerdict(msgspec.Struct, frozen=True):
+    """One suggestion per issue, in the same order."""
+
+    verdict: Literal["VALID", "INVALID"]
+    issues: tuple[str, ...] = ()
+    suggestions: tuple[str, ...] = ()
+
+
+class AuditVerdict(msgspec.Struct, frozen=True):
+    """What would make a spec better; it stops nothing."""
+
+    verdict: Literal["SOUND", "WEAK"]
+    findings: tuple[str, ...] = ()
+
+
+# ── the Guardian ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def guardian(spec: AgentSpec, *, tools: Sequence[str] = READ_TOOLS) -> GuardianVerdict:
+    """Whether a proposed agent is safe: its code by its tree, its tools, hosts and paths, and rules that claim authority.
+    `tools` are those of this house that only read. Words alone (token, password) are no reason."""
+    found: list[tuple[Risk, str]] = [(finding.risk, f"code, {finding}") for finding in _code(spec.code)]
+    found += [problem for tool in spec.tools if (problem := _tool(tool, tools))]
+    found += [problem for host in spec.hosts if (problem := _host(host))]
+    found += [problem for path in spec.paths if (problem := _path(path))]
+    found += _words("purpose", spec.purpose)
+    for number, rule in enumerate(spec.rules, start=1):
+        found += _words(f"rule {number}", rule)
+    return _guardian(found, "nothing in it asks for more than a reading agent has")
+
+
+def guardian_on_code(code: str) -> GuardianVerdict:
+    """The same for Python code alone."""
+    return _guardian([(finding.risk, str(finding)) for finding in _code(code)], "nothing dangerous in its syntax tree")
+
+
+def _guardian(found: list[tuple[Risk, str]], otherwise: str) -> GuardianVerdict:
+    if not found:
+        return GuardianVerdict("APPROVED", "low", otherwise)
+    risk = max((risk for risk, _ in found), key=_RISKS.index)
+    first = next(reason for found_risk, reason in found if found_risk == risk)
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return GuardianVerdict("APPROVED" if risk == "low" else "BLOCKED", risk, f"{first}{more}")
+
+
+def _code(code: str) -> Sequence[Any]:
+    return judge_python(code) if code.strip() else ()
+
+
+def _tool(tool: str, known: Sequence[str]) -> tuple[Risk, str] | None:
+    if tool.upper() in known:
+        return None
+    shown = plain_line(tool, 60)
+    if _POWER_TOOL.search(tool):
+        return "high", f"tool `{shown}` could change or send something"
+    return "medium", f"tool `{shown}` is not one of this house ({', '.join(known)})"
+
+
+def _host(host: str) -> tuple[Risk, str] | None:
+    shown = plain_line(host, 80)
+    name = re.sub(r"^[a-z]+://", "", host.strip().lower()).split("/")[0].split("@")[-1]
+    bare = name if name.count(":") > 1 else name.split(":")[0]
+    try:
+        ipaddress.ip_address(bare.strip("[]"))
+    except ValueError:
+        pass
+    else:
+        return "high", f"host `{shown}` is a bare address"
+    if bare in ("", "*") or (bare.startswith("*.") and bare.count(".") < 2):
+        return "high", f"host `{shown}` is every host"
+    if _LOCAL.search(bare):
+        return "high", f"host `{shown}` is inside this machine or its network"
+    if _RELAYS.search(bare):
+        return "high", f"host `{shown}` is a public relay, through which anything can be sent out"
+    if not _HOST.match(bare):
+        return "medium", f"host `{shown}` is no host name"
+    return "low", f"it names the host `{shown}`; an agent of this house has no network"
+
+
+def _path(path: str) -> tuple[Risk, str] | None:
+    shown = plain_line(path, 80)
+    if path.startswith(("/", "~", "\\")) or re.match(r"[A-Za-z]:", path) or ".." in re.split(r"[/\\]", path):
+        return "high", f"path `{shown}` leads out of the home"
+    if path.strip("./") in ("", "*", "**", "**/*"):
+        return "medium", f"path `{shown}` is the whole home"
+    try:
+        PathRules(deny=ALWAYS_DENIED).check(re.sub(r"/?\*+(?:/\*+)?$", "", path.removeprefix("./")) or "x")
+    except PathRefused as error:
+        risk: Risk = "high" if error.reason == "denied" else "medium"
+        return risk, f"path `{shown}` is one that no agent may read"
+    return None
+
+
+def _words(where: str, text: str) -> list[tuple[Risk, str]]:
+    found: list[tuple[Risk, str]] = []
+    crossed = lawful_check(text)
+    if crossed.blocks:
+        found.append(("high", f"{where}: {crossed.reason}"))
+    claim = claim_of_authority(text)
+    if claim:
+        found.append(("high", f"{where} claims authority (“{plain_line(claim, 80)}”)"))
+    if hides_text(text):
+        found.append(("high", f"{where} carries a message in characters that nobody sees"))
+    return found
+
+
+# ── the Validator ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def validator(spec: AgentSpec, known: Mapping[str, Sequence[str]] | None = None) -> ValidatorVerdict:
+    """Whether a spec is well made: its fields, its schema, its rules, and no cycle of dependencies. `known`: what each
+    agent there is depends on; None where dependencies cannot be looked up."""
+    found = [(fault, "correct its type") for fault in spec.faults]
+    if not spec.role:
+        found.append(("`role` is missing", "name the agent: letters, digits and underscores"))
+    elif not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{1,63}", spec.role):
+        found.append((f"`role` is {plain_line(spec.role, 60)!r}", "use letters, digits and underscores, 2 to 64"))
+    if len(spec.purpose) < MIN_PURPOSE_CHARS:
+        found.append(
+            (f"`purpose` has {len(spec.purpose)} characters", f"say in {MIN_PURPOSE_CHARS} or more what it is for")
+        )
+    found += _rule_issues(spec.rules)
+    found += _schema_issues(spec.output_schema)
+    found += _dependency_issues(spec, known)
+    issues, suggestions = tuple(issue for issue, _ in found), tuple(suggestion for _, suggestion in found)
+    return ValidatorVerdict("INVALID" if found else "VALID", issues, suggestions)
+
+
+def _rule_issues(rules: Sequence[str]) -> list[tuple[str, str]]:
+    if not rules:
+        return [("there are no rules", "say in `rules` what it does, and what it never does")]
+    found = []
+    for number, rule in enumerate(rules, start=1):
+        if len(rule) < _MIN_RULE_CHARS:
+            found.append((f"rule {number} is too short to follow", "write a whole sentence"))
+        elif len(rule) > _MAX_RULE_CHARS:
+            found.append((f"rule {number} is longer than {_MAX_RULE_CHARS} characters", "split it"))
+    return found
+
+
+def _schema_issues(schema: Any) -> list[tuple[str, str]]:
+    if schema is None or schema == "text":
+        return []
+    if not isinstance(schema, Mapping):
+        return [("`output_schema` is no object", "give a JSON Schema, or `text`")]
+    return list(_schema_faults(schema, "output_schema", 0))
+
+
+def _schema_faults(schema: Mapping[str, Any], where: str, depth: int) -> list[tuple[str, str]]:
+    if depth > _MAX_SCHEMA_DEPTH:
+        return [(f"`{where}` is nested more than {_MAX_SCHEMA_DEPTH} deep", "make it flatter")]
+    kind = schema.get("type")
+    kinds = kind if isinstance(kind, list) else [kind]
+    named = not any(key in schema for key in ("enum", "const", "anyOf", "oneOf", "allOf", "$ref"))
+    if (kind is not None or named) and (not kinds or not all(isinstance(k, str) and k in _TYPES for k in kinds)):
+        return [(f"`{where}.type` is {plain_line(repr(kind), 40)}", f"use one of {', '.join(sorted(_TYPES))}")]
+    found: list[tuple[str, str]] = []
+    properties = schema.get("properties", {})
+    if not isinstance(properties, Mapping):
+        return [(f"`{where}.properties` is no object", "name each property with its schema")]
+    required = schema.get("required", [])
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        found.append((f"`{where}.required` is no list of names", "list the names of properties"))
+    elif properties and (missing := [name for name in required if name not in properties]):
+        found.append(
+            (f"`{where}.required` names {plain_line(missing[0], 60)!r}", "it is no property; add or remove it")
+        )
+    parts = [(f"{where}.{name}", part) for name, part in properties.items()]
+    parts += [(f"{where}[]", schema["items"])] if isinstance(schema.get("items"), Mapping) else []
+    for name, part in parts:
+        if isinstance(part, Mapping):
+            found += _schema_faults(part, name, depth + 1)
+        elif not isinstance(part, bool):
+            found.append((f"`{name}` is no schema", "give it a type"))
+    return found
+
+
+def _dependency_issues(spec: AgentSpec, known: Mapping[str, Sequence[str]] | None) -> list[tuple[str, str]]:
+    role = spec.role.upper()
+    graph = {name.upper(): [other.upper() for other in others] for name, others in (known or {}).items()}
+    graph[role] = [other.upper() for other in spec.depends_on]
+    found = []
+    if known is not None:
+        found += [
+            (f"it depends on {plain_line(name, 60)}, which is not known", "create that one first, or leave it out")
+            for name in graph[role]
+            if name not in graph
+        ]
+    cycle = _cycle(graph, role)
+    if cycle:
+        found.append((f"its dependencies go in a circle: {' → '.join(cycle)}", f"let {cycle[-2]} not depend on {role}"))
+    return found
+
+
+def _cycle(graph: Mapping[str, Sequence[str]], start: str) -> list[str]:
+    """A way from `start` back to itself, empty when there is none."""
+    came_from: dict[str, str] = {}
+    queue = [start]
+    while queue:
+        here = queue.pop(0)
+        for there in graph.get(here, ()):
+            if there == start:
+                way = [start]
+                while here != start:
+                    way.append(here)
+                    here = came_from[here]
+                return [start, *reversed(way)]
+            if there not in came_from:
+                came_from[there] = here
+                queue.append(there)
+    return []
+
+
+# ── the Auditor ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def auditor(spec: AgentSpec) -> AuditVerdict:
+    """What would make a proposed agent better."""
+    found = []
+    lines = [" ".join(rule.lower().split()).rstrip(".") for rule in spec.rules]
+    twice = [number for number, line in enumerate(lines, start=1) if line in lines[: number - 1]]
+    found += [f"rule {number} stands there twice" for number in twice]
+    found += [f"rule {number} is vague" for number, line in enumerate(lines, start=1) if _VAGUE.search(line)]
+    found += [f"rules {first} and {second} contradict each other" for first, second in _contradictions(lines)]
+    if len(lines) > _MAX_RULES:
+        found.append(f"it has {len(lines)} rules; nobody follows more than {_MAX_RULES}")
+    if lines and not re.search(r"\b(?:uncertain|unsure|not sure|unknown|don't know|do not know|cannot tell|missing|if .* not)\b", " ".join(lines)):  # fmt: skip  # noqa: E501
+        found.append("no rule says what it does when it does not know")
+    if spec.tools and len(spec.tools) > len(set(map(str.upper, spec.tools))):
+        found.append("a tool is named twice")
+    return AuditVerdict("WEAK" if found else "SOUND", tuple(found))
+
+
+def _contradictions(lines: Sequence[str]) -> list[tuple[int, int]]:
+    always = {line.removeprefix("always "): n for n, line in enumerate(lines, start=1) if line.startswith("always ")}
+    return [
+        (always[rest], number)
+        for number, line in enumerate(lines, start=1)
+        if line.startswith("never ") and (rest := line.removeprefix("never ")) in always
+    ]

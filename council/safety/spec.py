@@ -1,0 +1,90 @@
+"""A proposed agent as the ministers read it: whatever its file says, in one shape. Judges nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+MAX_ITEMS = 200  # of any list in a spec; what more there is, is said to be too much
+
+
+@dataclass(frozen=True)
+class AgentSpec:
+    """What a proposal declares. `faults` are places where it does not have the shape that it should."""
+
+    role: str = ""
+    purpose: str = ""
+    rules: tuple[str, ...] = ()
+    output_schema: Any = None
+    tools: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    code: str = ""
+    trust: str = "unverified"
+    faults: tuple[str, ...] = field(default=())
+
+
+_SPELLINGS = {
+    "role": ("role", "id", "name"),
+    "purpose": ("purpose", "description"),
+    "rules": ("rules", "dna_rules", "instructions"),
+    "output_schema": ("output_schema", "schema", "output"),
+    "tools": ("tools",),
+    "hosts": ("hosts", "network", "domains"),
+    "paths": ("paths", "files", "read_roots"),
+    "depends_on": ("depends_on", "dependencies"),
+    "code": ("code", "source"),
+    "trust": ("trust", "status"),
+}
+
+
+def read_spec(values: Mapping[str, Any]) -> AgentSpec:
+    """The spec in a mapping, in the spellings of the source documents and of a persona. Never raises: what does not fit is
+    a fault."""
+    faults: list[str] = []
+
+    def value(name: str) -> Any:
+        return next((values[key] for key in _SPELLINGS[name] if values.get(key) is not None), None)
+
+    def text(name: str) -> str:
+        found = value(name)
+        if found is None or isinstance(found, str):
+            return (found or "").strip()
+        faults.append(f"`{name}` is no text")
+        return ""
+
+    def texts(name: str) -> tuple[str, ...]:
+        found = value(name)
+        if isinstance(found, str):
+            found = [part for part in (line.strip(" -*\t") for line in found.splitlines()) if part]
+        if found is None:
+            return ()
+        if not isinstance(found, (list, tuple)) or not all(isinstance(item, str) for item in found):
+            faults.append(f"`{name}` is no list of texts")
+            return tuple(str(item)[:1000] for item in found[:MAX_ITEMS]) if isinstance(found, (list, tuple)) else ()
+        if len(found) > MAX_ITEMS:
+            faults.append(f"`{name}` holds more than {MAX_ITEMS} entries")
+        return tuple(item.strip() for item in found[:MAX_ITEMS] if item.strip())
+
+    return AgentSpec(
+        role=text("role"),
+        purpose=text("purpose"),
+        rules=texts("rules"),
+        output_schema=value("output_schema"),
+        tools=texts("tools"),
+        hosts=texts("hosts"),
+        paths=texts("paths"),
+        depends_on=texts("depends_on"),
+        code=text("code"),
+        trust=text("trust") or "unverified",
+        faults=tuple(faults),
+    )
+
+
+def looks_like_spec(values: Mapping[str, Any]) -> bool:
+    """Whether a mapping proposes an agent: it has a role, and a purpose or rules."""
+    return any(key in values for key in ("role", "dna_rules")) and any(
+        key in values for key in ("purpose", "dna_rules", "rules", "output_schema")
+    )

@@ -1,0 +1,146 @@
+"""Fifty secrets go through runs that succeed, fail, are retried and resumed; then everything that is kept is searched."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from tests.fake_collector import FakeCollector
+from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
+from tests.harness import Daemon, command, drop_command, receipts, run_cli, wait_until
+
+COUNT = 50
+CANARIES = [f"cAn{number:02}/ary+{number * 7919:08x}&z=Q" for number in range(COUNT)]
+GITHUB = "ghp_0123456789abcdefghijABCDEFGHIJ012345"  # nobody registered it
+SHOWN = ("docs/", "commands/failed/")  # the steward's own files, which stay as they are
+
+
+def plain_forms(value: str) -> Iterator[str]:
+    yield from (value, quote(value, safe=""), quote(value), json.dumps(value)[1:-1], value.replace("&", "&amp;"))
+    yield from (value.encode().hex(), value.encode().hex().upper())
+
+
+def written(value: str) -> Iterator[str]:
+    """As a text may hold a secret: Base64 of a longer text, too."""
+    yield from plain_forms(value)
+    for offset in range(3):
+        encoded = base64.b64encode(b"x" * offset + value.encode() + b"y" * 3).decode()
+        yield from (encoded, encoded.replace("+", "-").replace("/", "_"))
+    yield base64.b64encode(value.encode()).decode()
+
+
+def forms(value: str) -> Iterator[str]:
+    """What to look for, found without the code that is tested."""
+    yield from plain_forms(value)
+    for offset in range(3):
+        encoded = base64.b64encode(b"x" * offset + value.encode() + b"y" * 3).decode()
+        whole = encoded[4 if offset else 0 : (offset + len(value)) // 3 * 4]
+        yield from (whole, whole.replace("+", "-").replace("/", "_"))
+
+
+NEEDLES = [form.encode() for value in (*CANARIES, GITHUB) for form in set(forms(value))]
+
+
+def leaks(data: bytes) -> list[str]:
+    return [needle.decode() for needle in NEEDLES if needle in data]
+
+
+def kept(home: Path) -> Iterator[tuple[str, bytes]]:
+    """Everything below the home but what the steward wrote there."""
+    for path in sorted(home.rglob("*")):
+        name = path.relative_to(home).as_posix()
+        if path.is_file() and not (name.startswith(SHOWN) and not name.endswith(".error.md")):
+            yield name, path.read_bytes()
+
+
+def in_all_forms(values: list[str]) -> str:
+    lines = [f"{number}: {' '.join(written(value))}" for number, value in enumerate(values)]
+    return "\n".join([*lines, f"token {GITHUB}"])
+
+
+@pytest.fixture
+def secretive(home: Path, env: dict[str, str]) -> dict[str, str]:
+    """A home that names fifty keys, and an environment that holds them."""
+    tables = [
+        f'[providers.p{number}]\nbase_url = "http://127.0.0.1:9/v1"\nkey_env = "CANARY_{number}"'
+        for number in range(COUNT)
+    ]
+    with (home / "council.toml").open("a") as settings:
+        settings.write('model_attempts = 2\nlog_level = "debug"\n' + "\n".join(tables) + "\n")
+    (home / "docs").mkdir()
+    (home / "docs" / "leak.md").write_text(f"# Keys\n{in_all_forms(CANARIES[:25])}\nThe figure is 17.\n")
+    return {**env, **{f"CANARY_{number}": value for number, value in enumerate(CANARIES)}}
+
+
+def test_fifty_secrets_leave_no_trace_in_home_logs_and_spans(
+    home: Path, fake: FakeGemini, secretive: dict[str, str]
+) -> None:
+    calls: list[str] = []
+
+    def reply(request: RecordedRequest) -> FakeReply:
+        calls.append(request.system)
+        if len(calls) == 3:
+            return error(503, message=f"overloaded, key {CANARIES[30]} {in_all_forms(CANARIES[31:34])}")
+        if "Fail now" in "".join(request.texts):
+            return error(400, message=f"bad key {in_all_forms(CANARIES[34:40])}")
+        asked = "[ORCHESTRATOR_REQUEST: READ_FILE(docs/leak.md)]\n[ORCHESTRATOR_REQUEST: QUERY_CORTEX(keys figure)]\n"
+        asked += f"[ORCHESTRATOR_REQUEST: READ_FILE(docs/{CANARIES[40][:5]}.md)]"
+        return text(f"I know these:\n{in_all_forms(CANARIES[25:])}\n\n{asked}")
+
+    fake.reply = reply
+    output = []
+    with FakeCollector() as collector:
+        env = {**secretive, "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "COUNCIL_OTEL_CONTENT": "true"}
+        told = command(f"Compare these: {in_all_forms(CANARIES[:50])}", rounds=2, input_artifacts=["docs/leak.md"])
+        drop_command(home, told, "a.json")
+        drop_command(home, command(f"Fail now. {CANARIES[45]}", output_artifact_path="artifacts/failed.md"), "b.json")
+        drop_command(home, {**command(), CANARIES[46]: CANARIES[47]}, "c.json")
+        drop_command(home, command(session=CANARIES[48]), "d.json")
+        done = run_cli("run", "--once", "--log-format", "json", cwd=home, env=env)
+        output += [done.stdout, done.stderr]
+        spans = repr(collector.spans)
+    last = receipts(home)[0]["run_id"]
+    for arguments in (("replay", last), ("explain", last), ("explain", last, "--json"), ("report", last),
+                      ("cassette", last, "--out", str(home / "tape.jsonl")), ("status", "--json"), ("logs",),
+                      ("cortex", "search", "keys figure"), ("doctor",), ("show", "last"), ("config", "show")):  # fmt: skip
+        shown = run_cli(*arguments, cwd=home, env=secretive)
+        output += [shown.stdout, shown.stderr]
+
+    assert sorted(receipt["status"] for receipt in receipts(home)) == ["failed", "succeeded"]
+    assert (home / "artifacts" / "out.md").read_text().count("[secret]") > 100
+    assert "The figure is 17." in "".join("".join(request.texts) for request in fake.requests)
+    assert len(list((home / "commands" / "failed").glob("*.error.md"))) == 2
+    assert len(spans) > 1000
+    assert [(name, found) for name, data in kept(home) if (found := leaks(data))] == []
+    assert [(text[:200], found) for text in output if (found := leaks(text.encode()))] == []
+    assert leaks(spans.encode()) == []
+    prompts = json.dumps([[request.system, request.texts] for request in fake.requests], ensure_ascii=False)
+    assert leaks(prompts.encode()) == []
+
+
+def test_a_resumed_run_sees_the_redacted_text_that_the_live_one_saw(
+    home: Path, fake: FakeGemini, secretive: dict[str, str]
+) -> None:
+    hold = {"at": 2}
+
+    def reply(request: RecordedRequest) -> FakeReply:
+        if len(fake.requests) == hold["at"]:
+            return FakeReply((), ending="silent")
+        return text(f"The key is {CANARIES[3]}.")
+
+    fake.reply = reply
+    with Daemon(home, env=secretive) as daemon:
+        drop_command(home, command())
+        wait_until(lambda: len(fake.requests) >= 2, "the second turn is asked")
+        daemon.kill()
+    said_before = "".join(fake.requests[1].texts)
+    hold["at"] = 0
+    assert run_cli("run", "--once", cwd=home, env=secretive).returncode == 0
+    assert "The key is [secret]." in said_before
+    assert "".join(fake.requests[2].texts) == said_before
+    assert receipts(home)[0]["status"] == "succeeded"

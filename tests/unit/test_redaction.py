@@ -1,0 +1,144 @@
+"""What is known to be a secret, and what looks like a key, is removed in every form; nothing else is."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from urllib.parse import quote, quote_plus
+
+import msgspec
+import pytest
+
+from council.redaction import MASK, Redactor, Secret
+
+VALUE = 'pä$$w0rd/+&"<tail>\\end'
+FORMS = {
+    "plain": VALUE,
+    "URL": quote(VALUE, safe=""),
+    "URL, small": quote(VALUE, safe="").lower(),
+    "form": quote_plus(VALUE),
+    "JSON": json.dumps(VALUE)[1:-1],
+    "JSON, UTF-8": json.dumps(VALUE, ensure_ascii=False)[1:-1],
+    "hex": VALUE.encode().hex(),
+    "HEX": VALUE.encode().hex().upper(),
+    "percent, all": "".join(f"%{byte:02X}" for byte in VALUE.encode()),
+    "HTML": "pä$$w0rd/+&amp;&quot;&lt;tail&gt;\\end",
+}
+KEYS = {
+    "google": "AIza" + "Sy0123456789abcdefghijklmnopqrstuvw"[:35],
+    "openai": "sk-proj-abcDEF0123456789abcDEF0123456789",
+    "anthropic": "sk-ant-api03-abcdefghijklmnop0123456789-_AA",
+    "stripe": "sk_live_0123456789abcdefABCDEF01",
+    "github": "ghp_0123456789abcdefghijABCDEFGHIJ012345",
+    "github pat": "github_pat_" + "0123456789abcdefghij_" * 3,
+    "gitlab": "glpat-0123456789abcdefghij",
+    "slack": "xoxb-123456789012-abcdefABCDEF",
+    "aws": "AKIAIOSFODNN7EXAMPLE",
+    "aws secret": "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    "hugging face": "hf_abcdefghijklmnopqrstuvwxyz01234567",
+    "ours": "lev_" + "aB3_-xyz" * 5,
+    "pypi": "pypi-" + "AgEIcHlwaS5vcmc" * 4,
+    "sendgrid": "SG.0123456789abcdefABCDEF.0123456789abcdefABCDEF",
+    "jwt": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P",
+    "bearer": "Authorization: Bearer abcdefghijklmnop0123456789",
+    "url": "postgresql://council:hunter2hunter2@db.example/council",
+    "pem": "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nBKcwggSjAgEAAoIBAQ==\n-----END PRIVATE KEY-----",
+    "pem in JSON": "-----BEGIN RSA PRIVATE KEY-----\\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\\n-----END RSA PRIVATE KEY-----",
+    "pem, cut off": "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAE\nAAAAB3NzaC1",
+}
+LIVE = {
+    "aws secret": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    "bearer": "abcdefghijklmnop0123456789",
+    "url": "hunter2hunter2",
+}
+PLAIN = [
+    "Task-force sk-learn and a disk-based-cache-of-many-words-2",
+    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+    "20261121-124340-25wf3vhv",
+    "https://example.org:8080/path?user=1",
+    "Authorization: Bearer YOUR_API_KEY",
+    "-----BEGIN CERTIFICATE-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n-----END CERTIFICATE-----",
+    "the file begins with -----BEGIN PRIVATE KEY----- and must never be read",
+    "a basic understanding of tokens and passwords",
+    "hf_hub_download and npm_config_registry and lev_distance",
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk",
+]
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+def test_a_known_value_is_removed_in_every_form(form: str) -> None:
+    assert Redactor([Secret(VALUE)]).redact(f"before {form} after") == f"before {MASK} after"
+
+
+@pytest.mark.parametrize("length", range(8, 30))
+def test_a_known_value_is_removed_from_base64_wherever_it_begins_and_ends(length: int) -> None:
+    value = "Zk7!qW2@eR4#tY6$uI8%oP0^aS3&dF5*"[:length]
+    redactor = Redactor([Secret(value)])
+    for before in range(4):
+        for after in range(4):
+            data = b"x" * before + value.encode() + b"y" * after
+            for encoded in (base64.b64encode(data).decode(), base64.urlsafe_b64encode(data).decode()):
+                left = redactor.redact(encoded)
+                assert MASK in left
+                kept = left.replace(MASK, "")
+                assert len(kept) <= 12, "more than the edges stayed"
+
+
+def test_a_value_registered_later_counts_from_then_on() -> None:
+    redactor = Redactor()
+    assert redactor.redact("hunter2hunter2") == "hunter2hunter2"
+    redactor.register(Secret("hunter2hunter2"))
+    assert redactor.redact("hunter2hunter2") == MASK
+
+
+def test_a_value_too_short_to_be_told_from_a_word_is_left() -> None:
+    assert Redactor([Secret("secret")]).redact("the secret garden") == "the secret garden"
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_what_looks_like_a_key_is_removed_though_nobody_knows_it(name: str) -> None:
+    left = Redactor().redact(f"see {KEYS[name]} there")
+    assert MASK in left
+    assert LIVE.get(name, KEYS[name]) not in left
+    assert left.startswith("see ")
+    assert left.endswith(" there")
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_what_only_resembles_a_key_stays(text: str) -> None:
+    assert Redactor().redact(text) == text
+
+
+def test_ordinary_documents_hold_nothing_that_is_removed() -> None:
+    repository = Path(__file__).parents[2]
+    for path in [*repository.glob("docs/*.md"), repository / "README.md", *repository.glob("council/**/*.py")]:
+        if path.name != "redaction.py":
+            text = path.read_text()
+            assert Redactor().redact(text) == text, path
+
+
+def test_line_numbers_stay() -> None:
+    text = f"one\n{KEYS['pem']}\nlast"
+    assert Redactor().redact(text).count("\n") == text.count("\n")
+    assert Redactor().redact(text).splitlines()[-1] == "last"
+
+
+def test_redacting_twice_changes_nothing_more() -> None:
+    redactor = Redactor([Secret(VALUE)])
+    once = redactor.redact(" ".join([*KEYS.values(), *FORMS.values()]))
+    assert redactor.redact(once) == once
+
+
+class Point(msgspec.Struct, frozen=True):
+    name: str
+    texts: tuple[str, ...] = ()
+    by: dict[str, str] = {}
+
+
+def test_every_text_of_a_value_is_redacted_and_a_clean_value_is_the_same_object() -> None:
+    redactor = Redactor([Secret(VALUE)])
+    clean = Point("a", ("b",), {"c": "d"})
+    assert redactor.redacted(clean, Point) is clean
+    bad = Point(VALUE, (f"x {VALUE}", KEYS["pem"]), {VALUE: KEYS["google"]})
+    assert redactor.redacted(bad, Point) == Point(MASK, (f"x {MASK}", MASK + "\n" * 3), {MASK: MASK})
