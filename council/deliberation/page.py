@@ -128,7 +128,9 @@ def cost_of(state: PageState) -> float | None:
 
 
 def cost_of_call(state: PageState, result: TurnResult) -> Decimal | None:
-    """US dollars of one call; None as in `cost_of`."""
+    """US dollars of one call; None as in `cost_of`. What a cassette says costs nothing, whoever said it first."""
+    if mode_of(result.model) == "replay":
+        return Decimal(0)
     price = state.prices.get(result.model)
     if price is None or (result.usage is None and not price.is_free):
         return None
