@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from council.cli.context import CliState, state
+from council.cli.outfile import checked
 from council.errors import EXIT_DEGRADED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, ConfigError, CouncilError, UsageError
 
 if TYPE_CHECKING:
@@ -65,8 +66,7 @@ def evaluate(
 
     cli = state(ctx)
     cli.flags = {"model": model}
-    if out is not None and not out.parent.is_dir():
-        raise UsageError(f"{out.parent} is no folder.", fix="name a file in a folder that exists")
+    out = checked(out) if out is not None else None
     from council.evaluation.session import Wanted
 
     wanted = Wanted(
@@ -196,14 +196,14 @@ def _print(report: Report, redact: Callable[[str], str], out: Path | None, as_js
     from council.evaluation import report as rendered
     from council.storage.files import write_atomic
 
-    if out is not None:
-        write_atomic(out, redact(rendered.as_markdown(report)).encode(), mode=0o644)
     if as_json:
         typer.echo(redact(json.dumps(rendered.as_json(report), ensure_ascii=False)))
-        return
-    typer.echo(redact(rendered.as_text(report)))
-    if report.stopped.fix:
+    else:
+        typer.echo(redact(rendered.as_text(report)))
+    if report.stopped.fix and not as_json:
         typer.echo(f"Fix: {redact(report.stopped.fix)}", err=True)
+    if out is not None:  # last: a disk that is full takes nothing away from what is shown
+        write_atomic(out, redact(rendered.as_markdown(report)).encode(), mode=0o644)
 
 
 def _init(folder: Path) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from council.cli.context import CliState, state
+from council.cli.outfile import checked
 from council.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,26 +56,18 @@ def report(
             fix="say `council report RUN --html`; `council explain RUN` prints in the terminal",
         )
     from council.reports.html_report import render_html
+    from council.storage.files import write_atomic
 
     cli = state(ctx)
+    place = checked(Path(output)) if output not in ("", "-") else None
     found = explained(cli, run)
     page = render_html(found).encode("utf-8", "replace")
     if output == "-":
         sys.stdout.buffer.write(page)
         return
-    target = Path(output or f"{found.explanation.run_id}.html")
-    _write(target, page)
-    typer.echo(f"{target} ({len(page):,} bytes) explains run {found.explanation.run_id}.")
-
-
-def _write(target: Path, page: bytes) -> None:
-    from council.storage.files import write_atomic
-
-    if target.is_dir():
-        raise UsageError(f"{target} is a folder.", fix="name a file, such as report.html")
-    if not target.parent.is_dir():
-        raise UsageError(f"there is no folder {target.parent}.", fix="make it, or name another file")
+    target = place or checked(Path(f"{found.explanation.run_id}.html"))
     write_atomic(target, page, sync=False, mode=0o644)
+    typer.echo(f"{target} ({len(page):,} bytes) explains run {found.explanation.run_id}.")
 
 
 def explained(cli: CliState, given: str) -> Explained:

@@ -7,6 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from council.agents.turn import Failure
 from council.deliberation.transcript import Transcript
 
+_MENDED_BY_HAND = frozenset(
+    {"blocked", "length", "network"}
+)  # others pass by themselves, or end the run and say so there
+
 
 def attendance(transcript: Transcript, roles: Sequence[str]) -> str:
     """One sentence for all members, empty before anybody was asked."""
@@ -37,7 +41,7 @@ def absences(transcript: Transcript) -> Iterator[str]:
     for turn in transcript.turns():
         failure = turn.result.failure
         if failure is not None:
-            who = by_failure.setdefault((failure.kind, failure.message), {})
+            who = by_failure.setdefault((failure.kind, _said(failure)), {})
             who.setdefault(turn.role, []).append(str(turn.round))
     for (kind, message), who in by_failure.items():
         times = [f"round{'s' if len(rounds) > 1 else ''} {listed(rounds)}" for rounds in who.values()]
@@ -52,9 +56,16 @@ def failed_closings(failed: Iterable[tuple[str, Failure]]) -> Iterator[str]:
     """Failed closing calls with the real error, those of one reason together."""
     by_failure: dict[tuple[str, str], list[str]] = {}
     for role, failure in failed:
-        by_failure.setdefault((failure.kind, failure.message), []).append(role)
+        by_failure.setdefault((failure.kind, _said(failure)), []).append(role)
     for (kind, message), roles in by_failure.items():
         yield f"The closing call{'s' if len(roles) > 1 else ''} of {listed(roles)} failed ({kind}): {message}"
+
+
+def _said(failure: Failure) -> str:
+    """What went wrong, and what to do where that is somebody's to do."""
+    if failure.kind not in _MENDED_BY_HAND or not failure.fix:
+        return failure.message
+    return f"{failure.message} To mend it: {failure.fix.rstrip('.')}."
 
 
 def listed(names: Sequence[str]) -> str:

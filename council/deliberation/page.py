@@ -146,8 +146,8 @@ def cost_of(state: PageState) -> float | None:
 
 
 def cost_of_call(state: PageState, result: TurnResult) -> Decimal | None:
-    """US dollars of one call; None as in `cost_of`."""
-    return _cost(state, result.model, result.usage)
+    """US dollars of one call; None as in `cost_of`. What a cassette says costs nothing, whoever said it first."""
+    return Decimal(0) if mode_of(result.model) == "replay" else _cost(state, result.model, result.usage)
 
 
 def _cost(state: PageState, model: str, usage: Usage | None) -> Decimal | None:

@@ -87,7 +87,7 @@ _FIX: dict[ModelErrorKind, str] = {
     "network": "check the connection, the proxy variables (HTTPS_PROXY, NO_PROXY) and the base URL.",
     "protocol": "try again; if it keeps happening something between here and the provider alters the answers.",
     "blocked": "reword the task or leave out the input that the provider's filter objects to.",
-    "length": "raise the output token limit: thinking counts towards it.",
+    "length": "raise max_output_tokens: thinking counts towards it.",
     "empty": "try again; if it keeps happening reword the task or name another model.",
 }
 

@@ -18,6 +18,7 @@ from council.budgets import Price
 from council.errors import ConfigError, CouncilError, ModelError
 from council.ids import Clock
 from council.llm.base import Message, Model, Reply, ToolSpec, Usage
+from council.llm.bounds import whole_characters
 from council.llm.providers import BUILT_IN, ListedModel, Provider, Setup, installed_providers
 from council.settings import Home, ProviderKeys, Settings
 
@@ -284,7 +285,7 @@ async def _first_words(model: Model) -> tuple[str, Usage | None]:
         if error.kind in ("length", "empty"):  # it was reached, and that is what was asked
             return f"no text ({error.kind})", None
         raise
-    return " ".join(reply.text.split())[:60], reply.usage
+    return " ".join(whole_characters(reply.text).split())[:60], reply.usage
 
 
 async def _streams(model: Model) -> Feature:
@@ -333,7 +334,7 @@ async def _ask(model: Model, words: str, **asked: Any) -> Reply:
 def _failed(feature: str, error: ModelError) -> Feature:
     if error.kind in ("length", "empty"):
         return Feature(feature, "unclear", f"no text came within {_TRIAL_TOKENS} tokens ({error.kind})")
-    return Feature(feature, "no", error.message)
+    return Feature(feature, "no" if error.kind == "request" else "unclear", error.message)
 
 
 def sorted_listing(models: Sequence[ListedModel]) -> list[ListedModel]:

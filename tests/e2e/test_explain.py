@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -252,7 +253,12 @@ def test_the_page_goes_where_it_is_wanted(told: Told, tmp_path: Path) -> None:
     target = tmp_path / "why.html"
     done = run_cli("report", told.run_id, "--html", "-o", str(target), cwd=told.home)
     assert (done.returncode, target.read_text()) == (0, told.html)
+    (tmp_path / "link.html").symlink_to(target)
+    run_cli("report", told.run_id, "--html", "-o", str(tmp_path / "link.html"), cwd=told.home)
+    assert (tmp_path / "link.html").is_symlink()
+    os.mkfifo(tmp_path / "pipe")
     for arguments, said_so in (
+        (("report", "last", "--html", "-o", str(tmp_path / "pipe")), "is no regular file"),
         (("report", "last"), "--html"),
         (("report", "last", "--html", "-o", str(tmp_path)), "is a folder"),
         (("report", "last", "--html", "-o", str(tmp_path / "none" / "a.html")), "there is no folder"),
@@ -260,6 +266,7 @@ def test_the_page_goes_where_it_is_wanted(told: Told, tmp_path: Path) -> None:
         refused = run_cli(*arguments, cwd=told.home)
         assert refused.returncode == 2
         assert said_so in refused.stderr
+    assert (tmp_path / "pipe").is_fifo()
 
 
 # ── runs that did not come to a good end ─────────────────────────────────────────────────────────────────────────────

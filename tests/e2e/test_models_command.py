@@ -129,6 +129,15 @@ def test_a_trial_tells_what_a_server_does_not_have(home: Path, server: FakeOpenA
     assert "price         unknown" in done.stdout
 
 
+def test_a_failure_that_passes_does_not_say_that_a_server_lacks_a_thing(home: Path, server: FakeOpenAI) -> None:
+    cut = '{"choices":[{"message":{"content":"ready \\ud83d"},"finish_reason":"stop"}]}'
+    server.reply = fake_openai.in_turn(fake_openai.raw(cut), error(503, "Loading model"))
+    done = models(home, "test", "openai:gpt-4o-mini", OPENAI_API_KEY=KEY, OPENAI_BASE_URL=server.url)
+    assert done.returncode == 0, done.stderr
+    assert "ready \ufffd (tokens not counted)" in done.stdout
+    assert done.stdout.count("  unclear: openai:gpt-4o-mini answered 503: Loading model.") == 3
+
+
 def test_a_model_that_is_reached_and_only_thinks_has_been_reached(home: Path, server: FakeOpenAI) -> None:
     server.reply = lambda request: text("<think>Hm", finish="length")
     content = answered(home, "test", "ollama:r1", OLLAMA_HOST=server.root)

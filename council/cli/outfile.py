@@ -1,0 +1,20 @@
+"""A file that a command writes where it is told to: checked before the work begins, so that none is done in vain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from council.errors import UsageError
+
+
+def checked(target: Path) -> Path:
+    """Where the bytes go, a symbolic link followed. Raises UsageError for a place that cannot be a file: a folder, a device,
+    a pipe, or one in a folder that is not there."""
+    target = target.resolve() if target.is_symlink() else target
+    if target.is_dir():
+        raise UsageError(f"{target} is a folder.", fix="name a file in it")
+    if target.exists() and not target.is_file():
+        raise UsageError(f"{target} is no regular file.", fix="name another one, or redirect the output there")
+    if not target.parent.is_dir():
+        raise UsageError(f"there is no folder {target.parent}.", fix="make it, or name another file")
+    return target
