@@ -29,6 +29,7 @@ from council.evaluation.questions import Question, load_folder
 from council.evaluation.report import Report
 from council.evaluation.verdict import verdict
 from council.ids import SystemClock
+from council.keys.sources import share_keys
 from council.llm.base import Model
 from council.llm.fallback import FallbackModel
 from council.llm.retry import RetryingModel
@@ -176,6 +177,7 @@ def _opened(
         return MeteredModel(model, budget, calibration, meter, max_output_tokens=settings.max_output_tokens)
 
     home.ensure_runtime()
+    share_keys(home.root, found.home.root)
     app = build_app(found.home, _own_settings(home, settings), keys, environ=environ, around=around)
     order = {each.id: at for at, each in enumerate(loaded)}
     model = _ballot_model(app, settings)
@@ -217,6 +219,7 @@ def _own_settings(home: Home, settings: Settings) -> Settings:
                 role: tuple(_found_from(home, each) for each in chain) for role, chain in settings.agent_models.items()
             },
             "seeds_dir": str(seeds.resolve()) if seeds is not None else None,
+            "database_url": None,
             "day_max_calls": None,
             "day_max_tokens": None,
             "day_max_usd": None,
