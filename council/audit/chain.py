@@ -20,7 +20,7 @@ from council.ids import canonical_json, sha256_hex
 SCHEMA = "council.audit.v1"
 GENESIS = "0" * 64
 FORGOT = "details_forgotten"  # the action whose detail `records` names records without a detail
-MAX_DETAIL_BYTES = 16_384
+MAX_DETAIL_BYTES = 1 << 20  # of one commit: 64 files whose paths are as long as a path may be
 Kind = Literal["effect", "approval", "secret_read", "refusal"]
 
 
@@ -235,8 +235,11 @@ def verify_lines(lines: Iterable[bytes], anchors: Iterable[tuple[str, Head]], ke
 
 
 def detail_text(detail: dict[str, Any]) -> str:
-    """Raises ValueError when it is larger than a record takes."""
-    encoded = canonical_json(detail)
+    """One spelling of it; what is no text of UTF-8 stands escaped. Raises ValueError when it is larger than a record takes."""
+    try:
+        encoded = canonical_json(detail)
+    except UnicodeEncodeError:  # half of a pair, as JSON from anywhere may hold one
+        encoded = json.dumps(detail, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
     if len(encoded) > MAX_DETAIL_BYTES:
         raise ValueError(f"the detail of a record is larger than {MAX_DETAIL_BYTES} bytes")
     return encoded.decode()

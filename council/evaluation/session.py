@@ -30,6 +30,7 @@ from council.evaluation.recording import RecordingModel, Traffic, cassette_of
 from council.evaluation.report import Report
 from council.evaluation.verdict import verdict
 from council.ids import SystemClock
+from council.keys.sources import share_keys
 from council.llm.base import Model
 from council.llm.fallback import FallbackModel
 from council.llm.retry import RetryingModel
@@ -188,6 +189,7 @@ def _opened(
         return MeteredModel(model, budget, calibration, meter, max_output_tokens=settings.max_output_tokens)
 
     home.ensure_runtime()
+    share_keys(home.root, found.home.root)
     app = build_app(found.home, _own_settings(home, settings), keys, environ=environ, around=around)
     order = {each.id: at for at, each in enumerate(loaded)}
     model = RecordingModel(_ballot_model(app, settings), Traffic(found.traffic))
@@ -229,6 +231,7 @@ def _own_settings(home: Home, settings: Settings) -> Settings:
                 role: tuple(_found_from(home, each) for each in chain) for role, chain in settings.agent_models.items()
             },
             "seeds_dir": str(seeds.resolve()) if seeds is not None else None,
+            "database_url": None,
             "day_max_calls": None,
             "day_max_tokens": None,
             "day_max_usd": None,

@@ -221,6 +221,12 @@ def _id_of(home: Path) -> str:
     return found.decode()
 
 
+def share_keys(home: Path, other: Path) -> None:
+    """The home `other`, which is this one's own, has no keys beside this one's. Raises StorageFailed, KeysRefused."""
+    (other / ".council").mkdir(mode=0o700, parents=True, exist_ok=True)
+    _create_once(other / ".council" / _ID, _id_of(home).encode())
+
+
 def _create_once(path: Path, data: bytes) -> None:
     """Whole, unless another process was quicker. Raises StorageFailed."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")

@@ -20,12 +20,14 @@ from typing import Literal
 
 from council.agents.manifest import load_personas, require_roles
 from council.agents.memory import decode_session
-from council.app import build_model, provider_of, seeds_folder
+from council.app import build_key_source, build_model, provider_of, seeds_folder
+from council.audit.head_file import HEAD_FILE
 from council.commands.documents import NotACommand
 from council.commands.recurring import parse_recurring
 from council.deliberation.handler import TRIAD
 from council.errors import CommandInvalid, ConfigError, CouncilError, ModelError, PersonaError
 from council.ids import Clock, timestamp
+from council.keys.sources import require_keys
 from council.llm.base import Message
 from council.settings import Home, LoadedSettings, ProviderKeys, Settings, load_settings
 from council.storage.drop import is_command_name
@@ -63,7 +65,7 @@ def examine(
     checks.append(settings_check)
     if loaded is not None:
         checks += [check_model(home, loaded.settings, keys), check_personas(home, loaded.settings)]
-        checks.append(check_watching(loaded.settings))
+        checks += [check_keys(home, loaded.settings, keys, environ), check_watching(loaded.settings)]
     checks += [
         *check_memory(home),
         *check_schedules(home),
@@ -229,18 +231,34 @@ def check_settings(
     return Check("settings", "ok", f"valid, {changed} not at their defaults"), loaded
 
 
+def check_keys(home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> Check:
+    """Whether audit and vault have the keys they had: none are made, and nothing is opened."""
+    if not (home.runtime / HEAD_FILE).exists():
+        return Check("keys", "ok", "none used yet; audit and vault get theirs when they first need some")
+    try:
+        source = build_key_source(home, settings, keys, environ)
+        return Check("keys", "ok", f"{len(require_keys(source).keys)} in {source.name}")
+    except CouncilError as error:
+        return Check("keys", "fail", error.message, error.fix)
+
+
 def check_model(home: Home, settings: Settings, keys: ProviderKeys) -> Check:
     """Whether the chosen model can be built: its key or its script is there. The key itself is not tried."""
+    try:
+        return _checked_model(home, settings, keys)
+    except CouncilError as error:  # of the vault, too
+        return Check("model", "fail", error.message, error.fix)
+
+
+def _checked_model(home: Home, settings: Settings, keys: ProviderKeys) -> Check:
+    """Raises CouncilError."""
     provider, _, detail = settings.model.partition(":")
     if provider == "gemini" and keys.get("GEMINI_API_KEY") is None and keys.get("GOOGLE_API_KEY") is None:
         fix = f"echo 'GEMINI_API_KEY=…' >> {shlex.quote(str(home.root / '.env'))}, or use --model offline"
         return Check("model", "fail", f"{settings.model} needs a key, and GEMINI_API_KEY is not set", fix)
     if provider == "scripted" and not (home.root / detail).is_file():
         return Check("model", "fail", f"the script {detail} is not there", "write it, or choose another model")
-    try:
-        build_model(home, settings, keys, settings.model)
-    except CouncilError as error:
-        return Check("model", "fail", error.message, error.fix)
+    build_model(home, settings, keys, settings.model)
     if provider == "offline":
         return Check("model", "ok", "offline: extractive, no language model")
     found, setup = provider_of(home, settings, keys, settings.model)

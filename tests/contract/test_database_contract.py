@@ -12,13 +12,14 @@ from sqlalchemy import inspect, text
 from council.app import open_database
 from council.audit.chain import verify_lines
 from council.audit.log import AuditLog
-from council.errors import DatabaseTooNew, StorageFailed
+from council.errors import DatabaseTooNew, StorageFailed, UsageError
 from council.ids import SystemClock
 from council.keys.keyring import Keyring, new_key
 from council.settings import Home, Settings
 from council.storage.database import Database, metadata, url_of
 from council.storage.database_version import VERSIONS
 from council.storage.migrations import upgrade
+from council.users.directory import Users
 
 KEYS = Keyring((new_key(),))
 
@@ -132,7 +133,7 @@ def test_what_raises_changes_nothing(database: Database, log: AuditLog) -> None:
     assert log.verify().findings == ()
 
 
-def test_a_foreign_key_and_a_unique_key_are_kept(database: Database, log: AuditLog) -> None:
+def test_a_step_of_a_run_is_recorded_once(database: Database, log: AuditLog) -> None:
     with log.transaction() as transaction:
         assert transaction.record("effect", "run_ended", "steward", {}, run_id="r", step="commit") is True
         assert transaction.record("effect", "run_ended", "steward", {}, run_id="r", step="commit") is False
@@ -224,3 +225,24 @@ def test_a_password_in_a_url_is_never_told(tmp_path: Path) -> None:
     with pytest.raises(StorageFailed) as caught:
         Database.open(url)
     assert "hunter2" not in str(caught.value)
+
+
+def test_users_have_the_roles_they_were_granted_and_each_change_is_recorded(log: AuditLog) -> None:
+    users = Users(log, SystemClock())
+    users.add("bert", "", ["user"])
+    users.add("anna", "Anna", ["user"])
+    assert users.change_roles("anna", ["administrator"], ["user"]).roles == ("administrator",)
+    assert [(user.user_id, user.principal.kind) for user in users.list()] == [
+        ("anna", "administrator"),
+        ("bert", "user"),
+    ]
+    assert [record.action for record in log.tail(9)] == ["user_added", "user_added", "role_granted", "role_revoked"]
+    for unfit in (lambda: users.add("anna", "", ["user"]), lambda: users.change_roles("carl", ["user"], [])):
+        with pytest.raises(UsageError):
+            unfit()
+    assert len(log.tail(9)) == 4
+
+
+def test_a_role_of_nobody_is_refused_by_the_database(database: Database) -> None:
+    with pytest.raises(StorageFailed), database.begin() as connection:
+        connection.execute(text("INSERT INTO roles (user_id, role) VALUES ('nobody', 'user')"))

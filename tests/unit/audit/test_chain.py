@@ -152,3 +152,11 @@ def test_words_may_go_only_where_a_record_says_that_they_were_forgotten(named: l
     verdict = verify(changed, head_of(changed), (), known)
     assert [finding.code for finding in verdict.findings] == codes
     assert verdict.records == 10
+
+
+def test_a_detail_holds_whatever_a_path_may_be() -> None:
+    paths = [f"{number}/" + "ü" * 1020 for number in range(64)]
+    assert "ü" in detail_text({"files": [{"path": path, "sha256": "0" * 64} for path in paths]})
+    assert detail_text({"request": "half \ud800 of a pair"}) == '{"request":"half \\ud800 of a pair"}'
+    with pytest.raises(ValueError, match="larger"):
+        detail_text({"request": "x" * (1 << 20)})

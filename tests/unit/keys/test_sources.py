@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from council.app import build_key_source
 from council.errors import KeysRefused
-from council.keys.keyring import listed_keyring, new_key
+from council.keys.keyring import hkdf_sha256, listed_keyring, new_key
 from council.keys.sources import KeyFile, KeySource, key_source, load_or_create, require_keys
 from council.redaction import Secret
+from council.settings import Home, Settings, load_provider_keys
 
 FERNET = base64.urlsafe_b64encode(bytes(range(32))).decode()
 
@@ -97,6 +99,22 @@ def test_each_purpose_has_a_key_of_its_own() -> None:
     derived = {key.derive("credentials"), key.derive("audit"), key.derive("confirmation")}
     assert len(derived) == 3
     assert all(len(value) == 32 for value in derived)
+
+
+@pytest.mark.parametrize("length", [4, 16, 32])
+def test_keys_are_derived_as_rfc_5869_says(length: int) -> None:
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+    known = HKDF(algorithm=SHA256(), length=length, salt=None, info=b"purpose").derive(bytes(range(32)))
+    assert hkdf_sha256(bytes(range(32)), b"purpose", length) == known
+
+
+def test_the_variable_in_the_home_is_refused(home: Path, tmp_path: Path) -> None:
+    (home / ".env").write_text(f"CREDENTIAL_ENCRYPTION_KEY={FERNET}\n")
+    keys = load_provider_keys(Home(home), {})
+    with pytest.raises(KeysRefused, match="inside the home"):
+        build_key_source(Home(home), Settings(), keys, {"XDG_CONFIG_HOME": str(tmp_path)})
 
 
 def test_keys_in_the_systems_keyring_are_made_and_found_again(
