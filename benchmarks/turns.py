@@ -16,7 +16,15 @@ from typing import Any
 import benchmarks
 from benchmarks.peers import AUTOGEN, autogen_python
 from benchmarks.report import Figure, Row, Table
-from council.agents.memory import KEPT_TASKS, MemoryMessage, RememberedTask, Session, Summary, decode_session, encode_session
+from council.agents.memory import (
+    KEPT_TASKS,
+    MemoryMessage,
+    RememberedTask,
+    Session,
+    Summary,
+    decode_session,
+    encode_session,
+)
 from council.engine.journal import FileJournal
 from council.settings import builtin_personas_dir, init_home
 
@@ -108,7 +116,10 @@ def _restore_table(theirs_s: list[float], home: Path, more_calls: int) -> Table:
         [
             Row("AutoGen", theirs_s),
             Row("session file", session_s, theirs_s, 0.5),
-            Row(f"journal of {TURNS} turns", [_cpu_s(lambda: FileJournal.read(journal).steps()) for _ in range(_RESTORED)]),
+            Row(
+                f"journal of {TURNS} turns",
+                [_cpu_s(lambda: FileJournal.read(journal).steps()) for _ in range(_RESTORED)],
+            ),
         ],
         [Figure("more model calls of a run that restored them", more_calls, "calls", None, 0, exactly=True)],
     )
