@@ -65,6 +65,9 @@ def echoed(request: Request, outside: OutsideTexts) -> bool:
 # --- Blocks of lines ------------------------------------------------------------------------------------------------
 
 
+_Raw = tuple[int, str, str]  # a `_Line`, which few lines of a long reply have to become
+
+
 class _Line(NamedTuple):
     number: int
     text: str
@@ -79,19 +82,19 @@ _NUMBERED = re.compile(r"\s*\d+\| ")  # a line copied out of a data fence
 _DEEP_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?: {5}|[ ]*\t)")  # code inside a list item
 
 
-def _blocks(reply: str) -> Iterator[list[_Line]]:
+def _blocks(reply: str) -> Iterator[list[_Raw]]:
     """Groups of lines that share their inline markup: paragraphs and list items; every other line stands alone."""
-    block: list[_Line] = []
+    block: list[_Raw] = []
     fence: tuple[str, int] | None = None  # (run, columns)
     quoting = False  # the line before was a block quotation, which runs on until an empty line
     for number, text in enumerate(reply.split("\n"), 1):
         if fence is None and (text[:1].isalpha() or text[:1] == "["):  # most lines by far: plain prose, or a request
-            block.append(_Line(number, text, _RUNS_ON if quoting else ""))
+            block.append((number, text, _RUNS_ON if quoting else ""))
             continue
         bare = text.strip()
         columns = _indentation(text)
         if fence is not None:
-            yield [_Line(number, text, "it stands inside a code fence")]
+            yield [(number, text, "it stands inside a code fence")]
             if _closes(fence, bare, columns):
                 fence = None
             continue
@@ -104,16 +107,16 @@ def _blocks(reply: str) -> Iterator[list[_Line]]:
         if starts:
             quoting = False
         if not bare:
-            yield [_Line(number, "")]
+            yield [(number, "", "")]
         elif opening:
             fence = (opening[1] or opening[2], columns)
-            yield [_Line(number, text, "it stands inside a code fence")]
+            yield [(number, text, "it stands inside a code fence")]
         elif content.startswith(">"):
             quoting = True
-            yield [_Line(number, text, "it stands in a block quotation")]
+            yield [(number, text, "it stands in a block quotation")]
         else:
             refusal = _RUNS_ON if quoting else _refusal(text)
-            block.append(_Line(number, text, refusal))
+            block.append((number, text, refusal))
     if block:
         yield block
 
@@ -168,8 +171,8 @@ class _Token:
     error: str = ""
 
 
-def _block_requests(block: list[_Line], html: _Html) -> Iterator[Request]:
-    text = "\n".join(line.text for line in block)
+def _block_requests(block: list[_Raw], html: _Html) -> Iterator[Request]:
+    text = "\n".join([text for _, text, _ in block])
     if not _OPEN.search(text) and "<" not in text and "-->" not in text:
         if not text:
             html.end_paragraph()
@@ -177,7 +180,8 @@ def _block_requests(block: list[_Line], html: _Html) -> Iterator[Request]:
     masked = _without_code(text)
     quotation = _Quotation()
     offset = 0
-    for line in block:
+    for raw in block:
+        line = _Line(*raw)
         tokens = _tokens(line.text)
         tail = _first_of_tail(line.text, tokens)
         position = 0
