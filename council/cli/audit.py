@@ -169,9 +169,10 @@ def _plain(record: Record) -> dict[str, Any]:
 def _text(verdict: Verdict) -> str:
     forgotten = f", the words of {verdict.forgotten} forgotten" if verdict.forgotten else ""
     lines = [f"{finding.code}: {finding.message}" for finding in verdict.findings]
+    holds = "1 record holds" if verdict.records == 1 else f"{verdict.records} records hold"
     if not lines:
-        return f"{verdict.records} records hold{forgotten}. Head: {verdict.head}"
-    return "\n".join([*lines, f"{verdict.records} records hold{forgotten}."])
+        return f"{holds}{forgotten}. Head: {verdict.head}"
+    return "\n".join([*lines, f"{holds}{forgotten}."])
 
 
 def _json(verdict: Verdict) -> str:
