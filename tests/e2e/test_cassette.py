@@ -294,12 +294,15 @@ def test_a_key_that_stood_in_a_document_does_not_leave_the_home(
     tmp_path: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
     home = prepared(tmp_path / "live")
-    (home / "a.md").write_text(f"The key is {KEY}, keep it.\n")
+    later = "known-only-later-9876543210"
+    (home / "a.md").write_text(f"The key is {KEY}, keep it; so is {later}.\n")
     run_once(home, env, rounds=1)
-    done = run_cli("cassette", "-o", "x.cassette.jsonl", cwd=home, env=env)
+    assert KEY not in "".join("".join(request.texts) for request in fake.requests)
+    done = run_cli("cassette", "-o", "x.cassette.jsonl", cwd=home, env={**env, "OPENAI_API_KEY": later})
     assert "a key stood in 4 of the calls and was left out" in done.stderr
     assert KEY not in (home / "x.cassette.jsonl").read_text()
-    page = run_once(home, environment(), "--model", "cassette:x.cassette.jsonl", rounds=1, session="b")
+    assert later not in (home / "x.cassette.jsonl").read_text()
+    page = run_once(home, env, "--model", "cassette:x.cassette.jsonl", rounds=1, session="b")
     assert front_matter(page)["status"] == "succeeded"
 
 
