@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from council.engine.auditing import AUDIT_HEAD
 from council.engine.journal import FileJournal, RecordedStep
 from council.llm.replay import prompt_text
 from council.reports.requests import AskedCall
@@ -19,7 +20,7 @@ from council.safety.untrusted import NONCE_CHARS
 
 Kind = Literal["same", "question", "answer", "order", "longer"]
 # What it began with, what was known of the model then, when it ended; what follows from that shows in what was asked.
-_NOT_COMPARED = frozenset({"start", "finish", "window"})
+_NOT_COMPARED = frozenset({"start", "finish", "window", AUDIT_HEAD})
 _FROM_CASSETTE = b'"model":"cassette:', b'"model":"'  # a replayed answer is the recorded one
 _NONCE = re.compile(rf"(?<=nonce=)[0-9a-f]{{{NONCE_CHARS}}}(?= path=)|(?<=<<END )[0-9a-f]{{{NONCE_CHARS}}}(?=>>)")
 _CONTEXT_CHARS = 80

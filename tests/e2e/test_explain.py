@@ -379,7 +379,7 @@ def test_a_command_without_agents_has_a_timeline_and_no_account(
     run_id = receipts(home)[-1]["run_id"]
     told = explain(home, run_id)
     assert (told["type"], told["agents"], told["tokens"]["input"]) == ("memory", [], 0)
-    assert told["steps"][-1]["name"] == "finish"
+    assert [step["name"] for step in told["steps"]][-2:] == ["finish", "audit_head"]
     assert run_cli("report", run_id, "--html", "-o", "-", cwd=home).returncode == 0
 
 
