@@ -30,6 +30,7 @@ from council.budgets import (
 )
 from council.budgets import Limits as Budgeted
 from council.commands.models import (
+    MIN_FORGOTTEN_CHARS,
     BudgetConfig,
     DeliberateCommand,
     ForgetCommand,
@@ -65,6 +66,7 @@ from council.llm.providers import Provider, Setup, build, build_embedder, find_p
 from council.llm.replay import ReplayModel
 from council.llm.retry import OnRetry, RetryingModel
 from council.redaction import Redactor, Secret
+from council.safety.untrusted import clean
 from council.settings import Home, ProviderKeys, Settings
 from council.settings.model import PriceSetting
 from council.storage.database_version import DATABASE_FILE, require_known_version
@@ -403,6 +405,12 @@ def admit_forget(command: ForgetCommand, home: Home, receipts: Receipts) -> Admi
             f"`run` is {command.run!r}, which is not known here.",
             fix="`council status` lists the last runs",
             field="run",
+        )
+    if command.text is not None and len(clean(command.text).strip()) < MIN_FORGOTTEN_CHARS:
+        raise CommandInvalid(
+            f"`text` has fewer than {MIN_FORGOTTEN_CHARS} visible characters.",
+            fix="give more of the text; invisible and control characters do not count",
+            field="text",
         )
     what = [] if command.text is None else ["a text"]
     what += [] if command.run is None else [f"run {command.run}"]

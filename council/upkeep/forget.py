@@ -24,6 +24,7 @@ from council.engine.records import FORGOTTEN
 from council.engine.runs import Admission, Finish, Outcome, Parked, Run
 from council.errors import DaemonRunning, PathRefused
 from council.ids import sha256_hex
+from council.safety.untrusted import clean
 from council.upkeep.span import Span
 from council.upkeep.traces import CannotForget, Left, Traces
 from council.upkeep.whole_run import WholeRun
@@ -201,6 +202,6 @@ def _marked(what: str, secret: bytes) -> tuple[str, str]:
         salt = secret + (str(number).encode() if number else b"")
         digest = hashlib.scrypt(what.encode("utf-8", "surrogatepass"), salt=salt, **_SCRYPT).hex()
         mark = FORGOTTEN_MARK.format(digest[:_MARK_CHARS])
-        if what.strip() not in mark:
+        if clean(what).strip() not in mark:
             return digest, mark
     raise AssertionError("unreachable")

@@ -228,6 +228,7 @@ def test_a_command_whose_text_was_forgotten_still_answers_for_its_id(scripted: P
         ({"type": "forgot", "text": SECRET}, "did you mean 'forget'?"),
         ({"type": "forget", "text": SECRET, "run": "20200101-000000-abcdefgh"}, "is not known here"),
         ({"type": "forget", "text": SECRET, "id": "mine"}, "needs a `salt`"),
+        ({"type": "forget", "text": "a\u200b\u200bb"}, "fewer than 4 visible characters"),
         (f'{{"type": "forget", "text": "{SECRET}"'.encode(), "not JSON"),
     ],
 )
