@@ -530,7 +530,8 @@ class Spending:
     def _embedder_for(self, run: Run, budget: Budget) -> Embedder:
         budget.require_price(self.embedding)
         asking = self._embedder(lambda inner: BudgetedEmbedder(inner, budget, self._calibration))
-        return TimedEmbedder(embedder_with_retry(asking, self._settings, self._events, run), budget)
+        embedder = TimedEmbedder(embedder_with_retry(asking, self._settings, self._events, run), budget)
+        return embedder if self._tracing is None else self._tracing.embedder(run.id, embedder)
 
     def close(self) -> None:
         self._calibration.save()

@@ -15,12 +15,14 @@ INVOKE_WORKFLOW = "invoke_workflow"
 INVOKE_AGENT = "invoke_agent"
 CHAT = "chat"
 EXECUTE_TOOL = "execute_tool"
+EMBEDDINGS = "embeddings"
 
 CONVERSATION_ID = "gen_ai.conversation.id"  # the run's id
 WORKFLOW_NAME = "gen_ai.workflow.name"
 AGENT_NAME = "gen_ai.agent.name"  # the agent's role
 PROVIDER = "gen_ai.provider.name"
 REQUEST_MODEL = "gen_ai.request.model"
+EMBEDDINGS_DIMENSIONS = "gen_ai.embeddings.dimension.count"
 REQUEST_MAX_TOKENS = "gen_ai.request.max_tokens"
 REQUEST_TEMPERATURE = "gen_ai.request.temperature"
 RESPONSE_MODEL = "gen_ai.response.model"

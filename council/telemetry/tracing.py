@@ -4,6 +4,7 @@
       invoke_agent AUDITOR           a turn, or a closing call
         chat gemini-2.5-flash        a call that was made; its retries are events. A recorded step makes none
         execute_tool READ_FILE       what the turn asked for
+          embeddings text-embed-3    a call that a search by meaning took
 
 No text of a run is in them unless `content` is on; errors show by their kind. Spans are handed to a bounded queue
 (`export`): nothing here waits for anybody.
@@ -30,6 +31,7 @@ from council.budgets import BudgetSpent
 from council.errors import ModelError, ToolRefused
 from council.events import Event
 from council.llm.base import Asked, Message, Model, ModelAround, Reply, TurnInfo
+from council.llm.embeddings import Embedded, Embedder, EmbedderAround, Purpose
 from council.redaction import Redactor
 from council.telemetry import conventions as names
 from council.tools.base import Tool, ToolContext, ToolResult
@@ -190,6 +192,10 @@ class Tracing:
         """`inner`, with a span around each call; to be put around its retries."""
         return _TracedModel(inner, run_id, self)
 
+    def embedder(self, run_id: str, inner: Embedder) -> Embedder:
+        """`inner`, with a span around each call; to be put around its retries."""
+        return _TracedEmbedder(inner, run_id, self)
+
     def tool(self, tool: Tool) -> Tool:
         """`tool`, with a span around each execution."""
 
@@ -234,21 +240,24 @@ class Tracing:
             if agent is not None:
                 agent.ended_ns = time.time_ns()
 
+    def start_embeddings(self, run_id: str, embedder: Embedder) -> Span:
+        """Below the tool that is being executed."""
+        asked = _asked_of(names.EMBEDDINGS, embedder.name, run_id)
+        if embedder.dimensions is not None:
+            asked[names.EMBEDDINGS_DIMENSIONS] = embedder.dimensions
+        name = f"{names.EMBEDDINGS} {asked[names.REQUEST_MODEL]}"
+        return self._tracer.start_span(name, kind=SpanKind.CLIENT, attributes=asked)
+
     def start_chat(self, run_id: str, model: str, info: TurnInfo, asked: Asked) -> Span:
-        provider, _, model_id = model.partition(":")
-        attributes: dict[str, Any] = {
-            names.OPERATION: names.CHAT,
-            names.PROVIDER: names.PROVIDERS.get(provider, provider),
-            names.REQUEST_MODEL: model_id or provider,
+        attributes = _asked_of(names.CHAT, model, run_id) | {
             names.REQUEST_MAX_TOKENS: asked.get("max_output_tokens"),
             names.REQUEST_TEMPERATURE: asked.get("temperature"),
-            names.CONVERSATION_ID: run_id,
             names.AGENT_NAME: info.role or None,
             names.ROUND: info.round,
             names.PURPOSE: info.purpose,
         }
         return self._tracer.start_span(
-            f"{names.CHAT} {model_id or provider}",
+            f"{names.CHAT} {attributes[names.REQUEST_MODEL]}",
             context=self._under(self._speaker(run_id, info)),
             kind=SpanKind.CLIENT,
             attributes={key: value for key, value in attributes.items() if value is not None},
@@ -326,18 +335,55 @@ class _TracedModel(ModelAround):
             error = ""
             tracing.tell_words(span, asked["system"], messages, reply)
             return reply
-        except ModelError as failure:
-            error = failure.kind if failure.code == f"model_{failure.kind}" else failure.code
-            raise
-        except BudgetSpent as spent:
-            error = spent.code
-            raise
         except Exception as failure:
-            error = getattr(failure, "code", type(failure).__name__)
+            error = _kind_of(failure)
             raise
         finally:
             if error != BudgetSpent.code:  # a span that is never ended is never told of
                 tracing.end_chat(self._run_id, info, span, reply, error)
+
+
+class _TracedEmbedder(EmbedderAround):
+    """A run's embedder with a span around each call that is made; one that the budget refuses is none."""
+
+    def __init__(self, inner: Embedder, run_id: str, tracing: Tracing) -> None:
+        super().__init__(inner)
+        self._run_id = run_id
+        self._tracing = tracing
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
+        span = self._tracing.start_embeddings(self._run_id, self)
+        error = "cancelled"
+        try:
+            embedded = await self._inner.embed(texts, purpose=purpose)
+            error = ""
+            if embedded.usage is not None:
+                span.set_attribute(names.INPUT_TOKENS, embedded.usage.input_tokens)
+            return embedded
+        except Exception as failure:
+            error = _kind_of(failure)
+            raise
+        finally:
+            if error:
+                _fail(span, error)
+            if error != BudgetSpent.code:  # a span that is never ended is never told of
+                span.end()
+
+
+def _asked_of(operation: str, model: str, run_id: str) -> dict[str, Any]:
+    provider, _, model_id = model.partition(":")
+    return {
+        names.OPERATION: operation,
+        names.PROVIDER: names.PROVIDERS.get(provider, provider),
+        names.REQUEST_MODEL: model_id or provider,
+        names.CONVERSATION_ID: run_id,
+    }
+
+
+def _kind_of(failure: Exception) -> str:
+    if isinstance(failure, ModelError) and failure.code == f"model_{failure.kind}":
+        return failure.kind
+    return str(getattr(failure, "code", type(failure).__name__))
 
 
 def _answered(reply: Reply) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests import fake_openai
+from tests.fake_collector import FakeCollector
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
 from tests.fake_openai import FakeOpenAI
 from tests.harness import command, drop_command, receipts, run_cli
@@ -133,6 +134,20 @@ def test_a_resumed_run_reads_what_the_search_brought_and_asks_nobody_again(
 
 
 # ── what it costs ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_its_spans_stand_under_the_search_and_hold_the_rest_of_the_receipts_tokens(
+    hybrid: Path, server: FakeOpenAI, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    with FakeCollector() as collector:
+        run_once(hybrid, fake, {**env, "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url})
+    chats, embeddings = collector.named("chat"), collector.named("embeddings")
+    [search] = collector.named("execute_tool QUERY_CORTEX")
+    assert [span.parent_id for span in embeddings] == [search.span_id] * len(server.embeddings) != []
+    assert {span.attributes["gen_ai.request.model"] for span in embeddings} == {"e-1"}
+    assert {span.attributes["gen_ai.operation.name"] for span in embeddings} == {"embeddings"}
+    counted = sum(span.attributes["gen_ai.usage.input_tokens"] for span in [*chats, *embeddings])
+    assert counted == receipts(hybrid)[-1]["tokens"]["input"]
 
 
 def test_its_tokens_and_its_price_are_the_runs(
