@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from council.errors import EXIT_REFUSED, UsageError
+from council.cli.context import CliState, state
+from council.errors import EXIT_REFUSED, HomeNotFound, UsageError
 
 if TYPE_CHECKING:
     from council.safety.verdict import Stage
@@ -43,13 +44,15 @@ class _Finding:
 
 
 def check(
+    ctx: typer.Context,
     file: Annotated[Path, typer.Argument(help="Python code, a persona or agent spec, a command, or any text.")],
     kind: Annotated[Kind, typer.Option("--as", help="Judge it as that; auto goes by the file.")] = Kind.auto,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Ask the guardrails and the ministers about a file; ends with code 6 when one of them says no."""
+    """Ask the guardrails and the ministers about a file; ends with code 6 when one of them says no. In a home its
+    `scope_topics` hold for tasks."""
     text = _read(file)
-    judged_as, findings = _judge(file, text, kind)
+    judged_as, findings = _judge(file, text, kind, _scope(state(ctx)))
     blocked = any(finding.blocks for finding in findings)
     if as_json:
         told = {finding.by: finding.told for finding in findings}
@@ -87,7 +90,18 @@ def _read(file: Path) -> str:
         raise UsageError(f"{file} is not UTF-8 (byte {error.start}).", fix="save it as UTF-8") from None
 
 
-def _judge(file: Path, text: str, kind: Kind) -> tuple[Kind, list[_Finding]]:
+def _scope(cli: CliState) -> tuple[str, ...]:
+    """Raises ConfigError. Empty outside of any home: there everything is in scope."""
+    try:
+        cli.home()
+    except HomeNotFound:
+        if cli.home_flag is not None:
+            raise
+        return ()
+    return tuple(cli.settings().settings.scope_topics)
+
+
+def _judge(file: Path, text: str, kind: Kind, scope: tuple[str, ...]) -> tuple[Kind, list[_Finding]]:
     from council.safety.spec import looks_like_spec
 
     if kind is Kind.code or (kind is Kind.auto and file.suffix.lower() in (".py", ".pyi")):
@@ -98,9 +112,9 @@ def _judge(file: Path, text: str, kind: Kind) -> tuple[Kind, list[_Finding]]:
             raise UsageError(f"{file} holds no agent spec.", fix="write it as a mapping in JSON, YAML or front matter")
         return Kind.spec, _ministers(values)
     if values is not None and isinstance(values.get("task_description"), str):
-        return Kind.task, [_guardrails("task", values["task_description"])]
+        return Kind.task, [_guardrails("task", values["task_description"], scope)]
     stage = cast("Stage", "tool_result" if kind in (Kind.auto, Kind.spec, Kind.code) else kind.value)
-    return Kind(stage), [_guardrails(stage, text)]
+    return Kind(stage), [_guardrails(stage, text, scope)]
 
 
 def _values(file: Path, text: str) -> dict[str, Any] | None:
@@ -155,10 +169,11 @@ def _ministers(values: dict[str, Any]) -> list[_Finding]:
     ]
 
 
-def _guardrails(stage: Stage, text: str) -> _Finding:
+def _guardrails(stage: Stage, text: str, scope: tuple[str, ...]) -> _Finding:
     from council.safety.guardrails import check as judge
+    from council.safety.scope import ScopeGuard
 
-    verdict = judge(stage, text)
+    verdict = judge(stage, text, scope=ScopeGuard(scope))
     details = [
         f"`{verdict.code}`",
         f"posture {verdict.posture}" if verdict.posture else "",

@@ -232,3 +232,16 @@ def test_a_run_with_verdicts_is_replayed_and_explained_as_it_was(
         done = run_cli(*arguments, cwd=home, env=env)
         assert done.returncode == 0, done.stderr
     assert len(fake.requests) == asked
+
+
+def test_check_judges_a_task_by_the_topics_of_the_home_it_is_asked_in(home: Path, tmp_path: Path) -> None:
+    with (home / "council.toml").open("a") as settings:
+        settings.write('scope_topics = ["migration"]\n')
+    asked = tmp_path / "asked.json"
+    asked.write_text(json.dumps({"task_description": "Which cake shall we bake?"}))
+    inside = run_cli("check", str(asked), cwd=home)
+    assert (inside.returncode, "`out_of_scope`" in inside.stdout) == (6, True)
+    asked.write_text(json.dumps({"task_description": "Shall we do the migrations now?"}))
+    assert run_cli("check", str(asked), cwd=home).returncode == 0
+    asked.write_text(json.dumps({"task_description": "Which cake shall we bake?"}))
+    assert run_cli("check", str(asked), cwd=tmp_path).returncode == 0
