@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.report import Figure, Table
-from council.app import open_database
+from council.app.safekeeping import open_database
 from council.audit.log import AuditLog
 from council.ids import SystemClock
 from council.keys.sources import KeyFile, load_or_create

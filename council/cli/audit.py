@@ -79,7 +79,7 @@ def export(ctx: typer.Context) -> None:
 @contextmanager
 def _log(cli: CliState) -> Iterator[AuditLog | None]:
     """None where nothing was ever recorded."""
-    from council.app import build_trail, has_database
+    from council.app.safekeeping import build_trail, has_database
 
     home, settings = cli.home(), cli.settings().settings
     if not has_database(home, settings):
@@ -114,7 +114,7 @@ def _in_head_file(cli: CliState) -> list[tuple[str, Head]]:
 
 def _noted(cli: CliState, heads: list[str], chain: str) -> Iterator[tuple[str, Head]]:
     """Ends of the chain that stand elsewhere: given by hand, and in the receipts."""
-    from council.app import build_receipts
+    from council.app.safekeeping import build_receipts
 
     for text in heads:
         yield f"the head {text[:20]}…", _head_of(text, chain)
@@ -135,7 +135,7 @@ def _head_of(text: str, chain: str) -> Head:
 
 
 def _verdict_of_file(cli: CliState, file: Path, heads: list[str]) -> Verdict:
-    from council.app import build_key_source
+    from council.app.safekeeping import build_key_source
     from council.audit.chain import read_head_line, verify_lines
     from council.keys.sources import require_keys
 

@@ -56,7 +56,7 @@ class CliState:
 
     def _in_vault(self, name: str) -> Secret | None:
         """A key that neither the environment nor `.env` holds. Imported late: most commands ask for none."""
-        from council.app import key_in_vault
+        from council.app.safekeeping import key_in_vault
 
         assert self._keys is not None
         return key_in_vault(name, self.home(), self.settings().settings, self._keys, self.environ)

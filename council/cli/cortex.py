@@ -117,7 +117,7 @@ def status(
 
 @contextmanager
 def _cortex(cli: CliState) -> Iterator[Cortex]:
-    from council.app import build_cortex
+    from council.app.reading import build_cortex
     from council.storage.paths import ConfinedRoot
 
     home, settings = cli.home(), cli.settings().settings
@@ -127,7 +127,7 @@ def _cortex(cli: CliState) -> Iterator[Cortex]:
 
 
 async def _ask(cli: CliState, built: Cortex, question: str, scope: Scope, limit: int) -> Answer:
-    from council.app import build_search
+    from council.app.reading import build_search
 
     async with _embedder(cli) as embedder:
         search = build_search(built, cli.settings().settings)
@@ -137,7 +137,7 @@ async def _ask(cli: CliState, built: Cortex, question: str, scope: Scope, limit:
 
 async def _embed_all(cli: CliState, built: Cortex) -> dict[str, int]:
     """How many passages were embedded now, by scope; empty without an embedding model. Raises what its calls may raise."""
-    from council.app import build_search
+    from council.app.reading import build_search
 
     async with _embedder(cli) as embedder:
         if embedder is None:
@@ -149,7 +149,7 @@ async def _embed_all(cli: CliState, built: Cortex) -> dict[str, int]:
 @asynccontextmanager
 async def _embedder(cli: CliState) -> AsyncIterator[Embedder | None]:
     """The embedding model that settings name. A person asks: no run, and no budget of one."""
-    from council.app import build_embedding_model
+    from council.app.models import build_embedding_model
     from council.llm.embeddings import RetryingEmbedder
 
     settings = cli.settings().settings

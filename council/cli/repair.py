@@ -93,7 +93,7 @@ def _would_prune(home: Home, bounds: Bounds) -> dict[str, Any]:
 
 
 def _prune(home: Home, bounds: Bounds) -> dict[str, Any]:
-    from council.app import build_ledger
+    from council.app.safekeeping import build_ledger
 
     home.ensure_runtime()
     with _held(home), contextlib.closing(build_ledger(home)) as ledger:
@@ -104,7 +104,7 @@ def _prune(home: Home, bounds: Bounds) -> dict[str, Any]:
 
 
 def _retention(home: Home, ledger: Ledger, bounds: Bounds) -> Retention:
-    from council.app import build_receipts
+    from council.app.safekeeping import build_receipts
     from council.ids import SystemClock
     from council.upkeep.retention import Retention
 

@@ -84,7 +84,7 @@ def roles(
 
 @contextmanager
 def _users(cli: CliState) -> Iterator[Users]:
-    from council.app import build_trail, build_users
+    from council.app.safekeeping import build_trail, build_users
 
     home, settings = cli.home(), cli.settings().settings
     home.ensure_runtime()

@@ -187,7 +187,7 @@ def _admit(
 
 def _admit_control(home: Home, document: Document, command: ControlCommand, verdict: Verdict) -> None:
     """Whether the run is one that the command can act on, now."""
-    from council.app import build_receipts
+    from council.app.safekeeping import build_receipts
     from council.commands.documents import Problem
     from council.commands.models import CancelCommand, ResumeCommand
     from council.engine.receipts import not_resumable, require_reopenable
@@ -211,7 +211,7 @@ def _admit_control(home: Home, document: Document, command: ControlCommand, verd
 def _check_inputs(
     home: Home, settings: Settings, document: Document, command: DeliberateCommand, verdict: Verdict
 ) -> None:
-    from council.app import build_library
+    from council.app.reading import build_library
     from council.knowledge.library import split_range
     from council.storage.paths import ConfinedRoot
 

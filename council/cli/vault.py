@@ -121,7 +121,7 @@ def import_(
 
 @contextmanager
 def _vault(cli: CliState) -> Iterator[Vault]:
-    from council.app import build_trail, build_vault
+    from council.app.safekeeping import build_trail, build_vault
 
     home, settings = cli.home(), cli.settings().settings
     home.ensure_runtime()

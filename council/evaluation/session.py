@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from council import __version__
-from council.app import App, build_app, build_library, seeds_folder
+from council.app import App, build_app
+from council.app.reading import build_library, seeds_folder
 from council.budgets import Budget, Calibration, DayLogs, Price, Prices, SpendLog
 from council.budgets import Limits as Budgeted
 from council.commands.models import ProtocolName

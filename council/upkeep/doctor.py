@@ -20,7 +20,9 @@ from typing import Literal
 
 from council.agents.manifest import load_personas, require_roles
 from council.agents.memory import decode_session
-from council.app import build_key_source, build_model, provider_of, seeds_folder
+from council.app.models import build_model, provider_of
+from council.app.reading import seeds_folder
+from council.app.safekeeping import build_key_source
 from council.audit.head_file import HEAD_FILE
 from council.commands.documents import NotACommand
 from council.commands.recurring import parse_recurring

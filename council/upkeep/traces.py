@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from council.agents.memory import decode_session, encode_session
-from council.app import App, has_database
+from council.app import App
+from council.app.safekeeping import has_database
 from council.commands.documents import NotACommand, read_document
 from council.engine.journal import JOURNAL, FileJournal
 from council.engine.outputs import OutputLedger, Written

@@ -16,7 +16,8 @@ import msgspec
 
 from council.agents.memory import RememberedTask, Session, Summary, decode_session, digest, encode_session, excerpt
 from council.agents.turn import TurnResult
-from council.app import App, has_database
+from council.app import App
+from council.app.safekeeping import has_database
 from council.deliberation.record import read
 from council.deliberation.remembering import STEP as SUMMARY_STEP
 from council.deliberation.remembering import Summarised

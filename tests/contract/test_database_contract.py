@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import inspect, text
 
-from council.app import open_database
+from council.app.safekeeping import open_database
 from council.audit.chain import verify_lines
 from council.audit.log import AuditLog
 from council.errors import DatabaseTooNew, StorageFailed, UsageError

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from council.app import open_database
+from council.app.safekeeping import open_database
 from council.audit.log import AuditLog
 from council.errors import CredentialRefused, StorageFailed
 from council.keys.keyring import Keyring, new_key

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from council.app import build_memory
+from council.app.safekeeping import build_memory
 from council.engine.outputs import OutputLedger, Written
 from council.engine.receipts import Receipt
 from council.errors import PathRefused, StorageFailed

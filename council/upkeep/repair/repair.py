@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from council.app import build_receipts
+from council.app.safekeeping import build_receipts
 from council.engine.engine import EnginePaths
 from council.settings import Home
 from council.storage.paths import ConfinedRoot

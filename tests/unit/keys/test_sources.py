@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from council.app import build_key_source
+from council.app.safekeeping import build_key_source
 from council.errors import KeysRefused
 from council.keys.keyring import hkdf_sha256, listed_keyring, new_key
 from council.keys.sources import KeyFile, KeySource, key_source, load_or_create, require_keys

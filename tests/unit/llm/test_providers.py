@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from council.app import build_model, output_limit, provider_of
+from council.app.models import build_model, output_limit, provider_of
 from council.errors import ConfigError
 from council.llm import providers
 from council.llm.presets import ollama_base_url

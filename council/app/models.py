@@ -1,0 +1,138 @@
+"""Language and embedding models by their names in settings: providers, limits, retries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from council.budgets import (
+    Price,
+    Prices,
+)
+from council.engine.runs import Run
+from council.errors import ModelError
+from council.events import Events
+from council.ids import Clock
+from council.llm.base import Model
+from council.llm.embeddings import REQUEST_TIMEOUT_S, Embedder, RetryingEmbedder
+from council.llm.limits import Bucket, KeptPauses
+from council.llm.providers import Provider, Setup, build, build_embedder, find_provider
+from council.llm.retry import OnRetry, RetryingModel
+from council.settings import Home, ProviderKeys, Settings
+from council.settings.model import PriceSetting
+
+if TYPE_CHECKING:
+    pass
+
+
+def build_model(home: Home, settings: Settings, keys: ProviderKeys, name: str = "") -> Model:
+    """The model of that name, else the one that settings name. Only its provider's module is imported, and only now.
+
+    Raises ConfigError: no such provider, no key, settings that do not fit.
+    """
+    provider, setup = provider_of(home, settings, keys, name or settings.model)
+    return build(provider, setup)
+
+
+def build_embedding_model(home: Home, settings: Settings, keys: ProviderKeys, name: str) -> Embedder:
+    """The embedding model of that name. Raises ConfigError: no such provider, one without embeddings, no key."""
+    provider, setup = provider_of(home, settings, keys, name)
+    return build_embedder(provider, replace(setup, request_timeout_s=min(setup.request_timeout_s, REQUEST_TIMEOUT_S)))
+
+
+def embedding_name(settings: Settings) -> str:
+    """Under which name vectors are kept: those of another model, or of another size, mean nothing beside them."""
+    if settings.embedding_model is None:
+        return ""
+    size = settings.embedding_dimensions
+    return settings.embedding_model if size is None else f"{settings.embedding_model} ({size} dimensions)"
+
+
+def provider_of(home: Home, settings: Settings, keys: ProviderKeys, name: str) -> tuple[Provider, Setup]:
+    """The provider of a model `provider:id`, and what it gets to build it from. Raises ConfigError."""
+    provider_name, _, model_id = name.partition(":")
+    provider, options = _provider_and_options(settings, provider_name)
+    return provider, Setup(
+        provider=provider_name,
+        model_id=model_id,
+        home=home.root,
+        options=options,
+        key=keys.get,
+        variable=keys.variable,
+        request_timeout_s=_settled(settings, provider, options, "request_timeout_s"),
+        max_output_tokens=_settled(settings, provider, options, "max_output_tokens"),
+        temperature=_settled(settings, provider, options, "temperature"),
+        embedding_dimensions=settings.embedding_dimensions,
+    )
+
+
+def output_limit(settings: Settings, name: str) -> int:
+    """The ceiling of one reply of that model, by its provider's table, the settings, or the provider's own default."""
+    provider, options = _provider_and_options(settings, name.partition(":")[0])
+    return int(_settled(settings, provider, options, "max_output_tokens"))
+
+
+def _provider_and_options(settings: Settings, name: str) -> tuple[Provider, dict[str, Any]]:
+    tables = {table: setting.options() for table, setting in settings.providers.items()}
+    if name == "gemini":  # whose settings are older than the tables
+        own = {"base_url": settings.gemini_base_url, "api_version": settings.gemini_api_version}
+        tables[name] = {**tables.get(name, {}), **{key: value for key, value in own.items() if value is not None}}
+    return find_provider(name, tables), tables.get(name, {})
+
+
+def _settled(settings: Settings, provider: Provider, options: Mapping[str, Any], key: str) -> Any:
+    """The nearest word counts: the provider's table, then what was set for all, then the provider's own default."""
+    if key in options:
+        return options[key]
+    if key in settings.model_fields_set:
+        return getattr(settings, key)
+    return provider.defaults.get(key, getattr(settings, key))
+
+
+def build_bucket(settings: Settings, clock: Clock, pauses: KeptPauses, provider: str) -> Bucket:
+    """One for all runs: they share the provider."""
+    return Bucket(
+        clock,
+        max_concurrent=settings.max_provider_calls,
+        max_per_minute=settings.max_calls_per_minute,
+        max_pause_s=settings.max_inline_wait_s,
+        pause_s=pauses.left_s(provider),
+        on_pause=partial(pauses.note, provider),
+    )
+
+
+def model_price(settings: Settings, model: str) -> Price | None:
+    """The price of a model, None when neither settings nor the bundled table know it."""
+    overrides = {name: Price(*_decimals(price)) for name, price in settings.prices.items()}
+    return Prices(overrides).of(model)
+
+
+def _decimals(price: PriceSetting) -> tuple[Decimal, Decimal, Decimal | None]:
+    cached = Decimal(str(price.cached)) if price.cached is not None else None
+    return Decimal(str(price.input)), Decimal(str(price.output)), cached
+
+
+def with_retry(model: Model, settings: Settings, events: Events, run: Run) -> Model:
+    """Short failures are tried again; each try is an event and a line in the run's journal."""
+
+    attempts, max_wait_s = settings.model_attempts, settings.max_inline_wait_s
+    return RetryingModel(model, attempts=attempts, max_wait_s=max_wait_s, on_retry=_telling(events, run))
+
+
+def embedder_with_retry(embedder: Embedder, settings: Settings, events: Events, run: Run) -> Embedder:
+    """As `with_retry`."""
+    attempts, max_wait_s = settings.model_attempts, settings.max_inline_wait_s
+    return RetryingEmbedder(embedder, attempts=attempts, max_wait_s=max_wait_s, on_retry=_telling(events, run))
+
+
+def _telling(events: Events, run: Run) -> OnRetry:
+    def tell(error: ModelError, attempt: int, wait_s: float) -> None:
+        events.publish(
+            "model_retry", run.id, error=error.message, error_kind=error.kind, attempt=attempt, wait_s=wait_s
+        )
+        run.journal.retried(error.kind, error.message, attempt, wait_s)
+
+    return tell

@@ -1,0 +1,164 @@
+"""The models of all runs, and what those may spend."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+from council.app.models import build_embedding_model, embedder_with_retry, model_price, output_limit, with_retry
+from council.budgets import (
+    Budget,
+    BudgetedEmbedder,
+    BudgetedModel,
+    Calibration,
+    DayLogs,
+    Price,
+    SpendLog,
+    TimedEmbedder,
+    TimedModel,
+)
+from council.budgets import Limits as Budgeted
+from council.commands.models import (
+    BudgetConfig,
+)
+from council.deliberation.handler import RunModels
+from council.engine.runs import Run
+from council.events import Events
+from council.ids import Clock
+from council.llm.base import Model
+from council.llm.embeddings import Embedder
+from council.llm.fallback import FallbackModel
+from council.llm.pool import ModelPool
+from council.llm.replay import ReplayModel
+from council.settings import Home, ProviderKeys, Settings
+
+if TYPE_CHECKING:
+    from council.telemetry.tracing import Tracing
+
+
+log = logging.getLogger(__name__)
+
+
+class Spending:
+    """The models of all runs, and what those may spend: one calibration and one day for all of them, a log for each."""
+
+    def __init__(
+        self,
+        home: Home,
+        settings: Settings,
+        keys: ProviderKeys,
+        pool: ModelPool,
+        events: Events,
+        clock: Clock,
+        cassette: ReplayModel | None = None,
+        tracing: Tracing | None = None,
+    ) -> None:
+        """`cassette`: the model of the council, where it is one."""
+        self._cassette = cassette
+        self._tracing = tracing
+        self._home = home
+        self._settings = settings
+        self._keys = keys
+        self._pool = pool
+        self._events = events
+        self._clock = clock
+        self._calibration = Calibration(home.runtime / "calibration.json")
+        self._day = Budgeted(
+            settings.day_max_calls, settings.day_max_tokens, settings.day_max_usd, settings.day_max_seconds
+        )
+        self._prices: dict[str, Price | None] = {}
+        self.days = DayLogs(home.runtime / "spend", clock)
+
+    def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
+        """Which models speak for an agent: the command's, else what settings say for its role, else its manifest's, else
+        the council's; behind a single one those that settings let stand in for any. A cassette and the offline engine
+        speak for all: who starts a daemon with one wants no other model asked."""
+        settings = self._settings
+        if self._cassette is not None or settings.model == "offline":
+            return (settings.model,)
+        wanted = (command,) if command else settings.agent_models.get(role) or manifest or (settings.model,)
+        if len(wanted) > 1 or wanted == ("offline",):
+            return tuple(wanted)
+        return tuple(dict.fromkeys((*wanted, *settings.fallback_models)))
+
+    def names(self, chain: tuple[str, ...]) -> tuple[str, ...]:
+        """What receipts and pages call these models. Raises ConfigError for one that cannot be had."""
+        return tuple(self._pool.get(spelling).name for spelling in chain)
+
+    def price(self, name: str) -> Price | None:
+        """None when nobody knows it. Looked up when first asked for: the bundled table is large."""
+        if name not in self._prices:
+            self._prices[name] = model_price(self._settings, name)
+        return self._prices[name]
+
+    def window_chars(self, chains: Iterable[tuple[str, ...]], run_secret: str) -> int:
+        """How many characters the smallest context among these models holds, as far as is known now."""
+        if self._cassette is not None:
+            return self._cassette.window_chars_of(run_secret)
+        models = {spelling: self._pool.get(spelling) for chain in chains for spelling in chain}
+        return min(self._calibration.chars(model.name, model.context_tokens) for model in models.values())
+
+    @property
+    def embedding(self) -> str:
+        """The name of the model that embeds; empty without one, and for a cassette and the offline engine: who starts a
+        daemon with one wants no other model asked."""
+        return self._embedder(lambda inner: inner).name if self._embeds else ""
+
+    def require_embedder(self) -> None:
+        """Raises ConfigError where it cannot be had: better now than at the first question."""
+        log.debug("questions are embedded by %s", self.embedding or "nobody")
+
+    @property
+    def _embeds(self) -> bool:
+        quiet = self._cassette is not None or self._settings.model == "offline"
+        return self._settings.embedding_model is not None and not quiet
+
+    def _embedder(self, around: Callable[[Embedder], Embedder]) -> Embedder:
+        make = partial(build_embedding_model, self._home, self._settings, self._keys)
+        return self._pool.embedder(self._settings.embedding_model or "", make, around)
+
+    def models_for(self, run: Run, config: BudgetConfig, chair: str) -> RunModels:
+        """A run's models by chain: retried, and asked for their worst case before each call. Using one raises ConfigError
+        when a limit in dollars is set and its price is not known; that of the embedding model is asked for at once."""
+        budget = Budget(
+            run_id=run.id,
+            command=Budgeted(config.max_calls, config.max_tokens, config.max_usd, config.max_seconds),
+            day=self._day,
+            command_log=SpendLog(self._home.runs / run.id / _spend_name(run.journal.retries)),
+            day_log=self.days.today,
+            price_of=self.price,
+            chair=chair,
+            clock=self._clock,
+        )
+
+        @cache
+        def one(spelling: str) -> Model:
+            output_tokens = output_limit(self._settings, spelling)
+
+            def asking(model: Model) -> Model:
+                budget.require_price(model.name)
+                return BudgetedModel(model, budget, self._calibration, max_output_tokens=output_tokens)
+
+            return with_retry(self._pool.get(spelling, asking), self._settings, self._events, run)
+
+        def models(chain: tuple[str, ...]) -> Model:
+            model = TimedModel(FallbackModel([one(spelling) for spelling in chain]), budget)
+            return model if self._tracing is None else self._tracing.model(run.id, model)
+
+        return RunModels(models, self._embedder_for(run, budget) if self._embeds else None)
+
+    def _embedder_for(self, run: Run, budget: Budget) -> Embedder:
+        budget.require_price(self.embedding)
+        asking = self._embedder(lambda inner: BudgetedEmbedder(inner, budget, self._calibration))
+        embedder = TimedEmbedder(embedder_with_retry(asking, self._settings, self._events, run), budget)
+        return embedder if self._tracing is None else self._tracing.embedder(run.id, embedder)
+
+    def close(self) -> None:
+        self._calibration.save()
+
+
+def _spend_name(retries: int) -> str:
+    """A retry begins with the command's whole budget."""
+    return f"spend-{retries}.jsonl" if retries else "spend.jsonl"
