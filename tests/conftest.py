@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -16,15 +17,14 @@ if (
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _keys_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Every process that a test starts makes its keys here, and not among those of whoever runs the tests."""
-    before = os.environ.get("XDG_CONFIG_HOME")
-    os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
-    yield
-    os.environ.pop("XDG_CONFIG_HOME")
-    if before is not None:
-        os.environ["XDG_CONFIG_HOME"] = before
+# Every process that a test starts makes its keys here, and not among those of whoever runs the tests. Before any module is
+# collected: some take the environment as it is then.
+_config = tempfile.TemporaryDirectory(prefix="council-tests-config-")
+os.environ["XDG_CONFIG_HOME"] = _config.name
+
+
+def pytest_unconfigure() -> None:
+    _config.cleanup()
 
 
 @pytest.fixture

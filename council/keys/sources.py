@@ -230,8 +230,8 @@ def share_keys(home: Path, other: Path) -> None:
 def _create_once(path: Path, data: bytes) -> None:
     """Whole, unless another process was quicker. Raises StorageFailed."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    write_atomic(temporary, data, mode=0o600)
     try:
+        write_atomic(temporary, data, mode=0o600)
         os.link(temporary, path)
     except FileExistsError:
         pass

@@ -268,7 +268,7 @@ def test_a_run_whose_output_folder_vanishes_ends_and_the_next_command_is_served(
 
 KEYS = [
     "id", "title", "status", "mode", "created", "finished", "protocol", "rounds", "agents", "model", "command_sha256", "calls",
-    "tokens_in", "tokens_out", "cost", "tags",
+    "tokens_in", "tokens_out", "cost", "audit_head", "tags",
 ]  # fmt: skip
 
 
@@ -517,9 +517,9 @@ def test_two_runs_of_one_journal_render_the_same_bytes(home: Path, fake: FakeGem
     receipt = run_once(home, command(), env)
     journal = home / ".council" / "runs" / receipt["run_id"] / "journal.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
-    until_finish = next(at for at, line in enumerate(lines) if json.loads(line)["r"].get("name") == "finish") + 1
+    until_commit = next(at for at, line in enumerate(lines) if json.loads(line)["r"].get("name") == "audit_head") + 1
     first = (home / "artifacts" / "out.md").read_bytes()
-    journal.write_bytes(b"".join(lines[:until_finish]))
+    journal.write_bytes(b"".join(lines[:until_commit]))
     (home / ".council" / "active" / receipt["run_id"]).touch()
     (home / ".council" / "receipts" / f"{receipt['run_id']}.json").unlink()
     calls = len(fake.requests)
