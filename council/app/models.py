@@ -6,12 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from council.budgets import (
-    Price,
-    Prices,
-)
+from council.budgets import Price, Prices
 from council.engine.runs import Run
 from council.errors import ModelError
 from council.events import Events
@@ -23,9 +20,6 @@ from council.llm.providers import Provider, Setup, build, build_embedder, find_p
 from council.llm.retry import OnRetry, RetryingModel
 from council.settings import Home, ProviderKeys, Settings
 from council.settings.model import PriceSetting
-
-if TYPE_CHECKING:
-    pass
 
 
 def build_model(home: Home, settings: Settings, keys: ProviderKeys, name: str = "") -> Model:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from council.app.models import embedding_name
 from council.knowledge.cortex.cortex import Cortex
@@ -16,9 +15,6 @@ from council.settings import Home, Settings
 from council.storage.paths import ALWAYS_DENIED, ConfinedRoot, PathRules
 from council.tools.base import Tool
 from council.tools.registry import ToolRegistry
-
-if TYPE_CHECKING:
-    pass
 
 
 def seeds_folder(home: Home, settings: Settings) -> Path | None:

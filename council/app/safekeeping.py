@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 from council.agents.memory import Memory
 from council.audit.head_file import HEAD_FILE
 from council.audit.trail import Trail
-from council.commands.models import (
-    RunCommand,
-)
+from council.commands.models import RunCommand
 from council.engine.ledger import Ledger, entry_of_receipt, found_on_disk
 from council.engine.receipts import Receipt, Receipts
 from council.errors import CommandInvalid, KeysRefused

@@ -20,9 +20,7 @@ from council.budgets import (
     TimedModel,
 )
 from council.budgets import Limits as Budgeted
-from council.commands.models import (
-    BudgetConfig,
-)
+from council.commands.models import BudgetConfig
 from council.deliberation.handler import RunModels
 from council.engine.runs import Run
 from council.events import Events
