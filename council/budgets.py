@@ -17,9 +17,11 @@ import errno
 import logging
 import os
 import secrets
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal, Unpack
@@ -42,6 +44,7 @@ _DEFAULT_OUTPUT_TOKENS = 8192
 CLOSING = "synthesis"
 _SELLERS = {"gemini": "google", "openai": "openai", "openrouter": "openrouter"}  # as the price table calls them
 _LEAST_OUTPUT_TOKENS = 256  # of a closing call: a shorter answer is of no use
+_MAX_OPEN_LOGS = 16  # as many as runs commonly go side by side, and the day's
 _LEAST_SECONDS = 1e-6  # a call takes time, and nobody knows how much: there must be some left
 # The provider refused before it worked: the call counts, its tokens do not. Any other failure may have been billed.
 _UNBILLED = frozenset({"auth", "billing", "not_found", "request", "rate", "overload", "server"})
@@ -212,8 +215,7 @@ class NotMade(msgspec.Struct, frozen=True, tag="void", tag_field="t", omit_defau
 Entry = Reserved | Settled | NotMade
 
 
-@dataclass(frozen=True)
-class Totals:
+class Totals(msgspec.Struct, frozen=True):
     """Spent and reserved together. `priced_usd` is what the calls of known price cost; `unpriced` counts the others."""
 
     calls: int = 0
@@ -237,11 +239,43 @@ class Totals:
         )
 
 
-class SpendLog:
-    """Reservations and settlements in one append-only file, unsynced: a kill loses none, a power cut at most the last.
+class _OpenFiles:
+    """Files that were appended to last, a few of them left open: a daemon has a log for every run that it ever had."""
 
-    Holds no descriptor between two appends: a daemon has a log for every run that it ever had.
-    """
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._open: OrderedDict[Path, int] = OrderedDict()  # the one used last at the end
+
+    def append(self, path: Path, data: bytes) -> None:
+        """All of `data` at the end of a file, which is made where there is none. Raises OSError."""
+        fd = self._open.get(path)
+        if fd is not None and os.fstat(fd).st_nlink:
+            self._open.move_to_end(path)
+        else:
+            fd = self._reopened(path)
+        if os.write(fd, data) != len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def _reopened(self, path: Path) -> int:
+        old = self._open.pop(path, None)  # of a file that somebody removed
+        while old is not None or len(self._open) >= self._most:
+            os.close(old if old is not None else self._open.popitem(last=False)[1])
+            old = None
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        try:
+            fd = os.open(path, flags, 0o600)
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            fd = os.open(path, flags, 0o600)
+        self._open[path] = fd
+        return fd
+
+
+_FILES = _OpenFiles(_MAX_OPEN_LOGS)
+
+
+class SpendLog:
+    """Reservations and settlements in one append-only file, unsynced: a kill loses none, a power cut at most the last."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -272,26 +306,12 @@ class SpendLog:
     def append(self, entry: Entry) -> None:
         """Raises StorageFailed."""
         try:
-            fd = self._opened()
-            line = b"\n" + msgspec.json.encode(entry)  # newline first: a torn line spoils only itself
-            try:
-                if os.write(fd, line) != len(line):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            finally:
-                os.close(fd)
+            _FILES.append(self._path, b"\n" + msgspec.json.encode(entry))  # newline first: a torn line spoils only itself
         except OSError as error:
             raise StorageFailed(
                 f"cannot note what is spent ({error.strerror}).", fix="make room on the disk", errno=error.errno
             ) from error
         self._note(entry)
-
-    def _opened(self) -> int:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        try:
-            return os.open(self._path, flags, 0o600)
-        except FileNotFoundError:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            return os.open(self._path, flags, 0o600)
 
     def totals(self) -> Totals:
         """Costs as much as there are calls in flight, however many were made."""
@@ -323,13 +343,13 @@ class DayLogs:
     def __init__(self, folder: Path, clock: Clock) -> None:
         self._folder = folder
         self._clock = clock
-        self._day = ""
+        self._day: date | None = None
         self._log: SpendLog | None = None
 
     def today(self) -> SpendLog:
-        day = f"{self._clock.now():%Y-%m-%d}"
+        day = self._clock.now().date()
         if self._log is None or day != self._day:
-            self._day, self._log = day, SpendLog(self._folder / f"{day}.jsonl")
+            self._day, self._log = day, SpendLog(self._folder / f"{day.isoformat()}.jsonl")
         return self._log
 
     def seconds_to_midnight(self) -> float:

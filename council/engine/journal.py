@@ -133,7 +133,8 @@ class FileJournal:
         self.header = header
         self._file = file
         self._steps: dict[str, StepDone] = {}
-        self._unsaved: dict[str, tuple[str, Any]] = {}  # request and answer of a step that the disk would not take
+        # Request, answer and its JSON of a step that is not on the disk (yet: it may have refused).
+        self._unsaved: dict[str, tuple[str, Any, bytes]] = {}
         self.committed: Committed | None = None
         self.ended: Ended | None = None
         self.waits: list[Waiting] = []  # since the last step
@@ -245,11 +246,12 @@ class FileJournal:
             self._begin(name)
             inside = _in_step.set(name)
             try:
-                self._unsaved[name] = (request, self.redactor.redacted(await fn(), type))
+                self._unsaved[name] = (request, *self.redactor.encoded(await fn(), type))
             finally:
                 _in_step.reset(inside)
-        answer: T = self._unsaved[name][1]
-        self.put(name, answer, type=type, request=request)
+        answer: T
+        _, answer, encoded = self._unsaved[name]
+        self._record(name, encoded, request)
         del self._unsaved[name]
         return answer
 
@@ -278,7 +280,7 @@ class FileJournal:
         self._begin(name)
 
         def encode(result: T) -> bytes:
-            return _encoder.encode(self.redactor.redacted(result, type))
+            return self.redactor.encoded(result, type)[1]
 
         return self.put(name, await fn(self.header.run_id, name, encode), type=type, request=request)
 
@@ -300,14 +302,17 @@ class FileJournal:
         known = self._steps.get(name)
         if known is not None:
             return self._result(known, type)
-        value = self.redactor.redacted(value, type)
-        encoded = _encoder.encode(value)
+        value, encoded = self.redactor.encoded(value, type)
+        self._record(name, encoded, request)
+        return value
+
+    def _record(self, name: str, encoded: bytes, request: str) -> None:
+        """`encoded` holds no secret."""
         if len(encoded) <= MAX_INLINE_BYTES:
             record = StepDone(name, request, msgspec.Raw(encoded), at=self.now_ms())
         else:
             record = StepDone(name, request, msgspec.Raw(b"null"), store_blob(self.path, encoded), self.now_ms())
         self._append(record, sync=True)
-        return value
 
     def _require_same(self, known: StepDone, request: str) -> None:
         if known.request and known.request != request and not self.accepts_drift:
