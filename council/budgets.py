@@ -18,8 +18,7 @@ import logging
 import os
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -306,7 +305,9 @@ class SpendLog:
     def append(self, entry: Entry) -> None:
         """Raises StorageFailed."""
         try:
-            _FILES.append(self._path, b"\n" + msgspec.json.encode(entry))  # newline first: a torn line spoils only itself
+            _FILES.append(
+                self._path, b"\n" + msgspec.json.encode(entry)
+            )  # newline first: a torn line spoils only itself
         except OSError as error:
             raise StorageFailed(
                 f"cannot note what is spent ({error.strerror}).", fix="make room on the disk", errno=error.errno
@@ -401,7 +402,7 @@ class Calibration:
 
 
 class Stopwatch:
-    """The time in which somebody waits, however many do at once."""
+    """The time in which somebody waits (`with watch:`), however many do at once."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -409,15 +410,13 @@ class Stopwatch:
         self._since_s = 0.0
         self._untold_s = 0.0
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         self._count()
         self._waiting += 1
-        try:
-            yield
-        finally:
-            self._count()
-            self._waiting -= 1
+
+    def __exit__(self, *_: object) -> None:
+        self._count()
+        self._waiting -= 1
 
     def untold_s(self) -> float:
         """What has passed since `tell`, in seconds."""
@@ -591,7 +590,7 @@ class BudgetedModel(ModelAround):
         if entry.tokens - input_tokens < output_tokens:
             asked["max_output_tokens"] = max(1, entry.tokens - input_tokens)
         usage: Usage | None = None
-        with budget.watch.running():
+        with budget.watch:
             try:
                 reply = await self._inner.generate(messages, **asked)
                 usage = reply.usage
@@ -618,7 +617,7 @@ class BudgetedEmbedder(EmbedderAround):
         budget, chars = self._budget, sum(map(len, texts))
         entry = budget.reserve(self.name, self._calibration.tokens(self.name, chars), 0, closing=False)
         usage: Usage | None = None
-        with budget.watch.running():
+        with budget.watch:
             try:
                 embedded = await self._inner.embed(texts, purpose=purpose)
                 usage = embedded.usage
@@ -642,7 +641,7 @@ class TimedEmbedder(EmbedderAround):
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
         """As `Embedder.embed`. Raises BudgetSpent, for a call under way too."""
         budget = self._budget
-        with budget.watch.running():
+        with budget.watch:
             try:
                 async with asyncio.timeout(budget.seconds_left()) as limit:
                     return await self._inner.embed(texts, purpose=purpose)
@@ -664,7 +663,7 @@ class TimedModel(ModelAround):
         """As `Model.generate`. Raises BudgetSpent, for a call under way too."""
         info, budget = asked.get("info"), self._budget
         closing = info is not None and info.purpose == CLOSING
-        with budget.watch.running():
+        with budget.watch:
             try:
                 async with asyncio.timeout(None if closing else budget.seconds_left()) as limit:
                     return await self._inner.generate(messages, **asked)

@@ -163,14 +163,14 @@ class HeldClock(SystemClock):
 
 def test_calls_at_the_same_time_count_once(tmp_path: Path) -> None:
     watch = Stopwatch(clock := HeldClock())
-    with watch.running():
+    with watch:
         clock.seconds += 1
-        with watch.running():
+        with watch:
             clock.seconds += 2
             assert watch.tell() == 3
         clock.seconds += 4
     clock.seconds += 100
-    with watch.running():
+    with watch:
         clock.seconds += 5
     assert (watch.tell(), watch.tell()) == (9, 0)
 
