@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 
 _MTOK = 1_000_000
 _MILLION = Decimal(_MTOK)
+_NOTHING = Decimal(0)
 _FIRST_CHARS_PER_TOKEN = 3.0  # the safe side before anything is measured: prose has four to five, code three
 _CALIBRATION_WEIGHT = 0.2  # of each new measurement: a few calls settle it, one odd one does not upset it
 _MARGIN = 1.15  # estimates are a little high: a reservation that is too small would break the promise
@@ -120,10 +121,12 @@ class Price(msgspec.Struct, frozen=True):
 
     @property
     def is_free(self) -> bool:
-        return not (self.input or self.output or self.cached)
+        return not (self.input or self.output or self.cached or self.long is not None)
 
     def cost(self, usage: Usage) -> Decimal:
         """Of one call."""
+        if self.is_free:
+            return _NOTHING
         if self.long is not None and usage.input_tokens > self.long_above:
             return self.long.cost(usage)
         cached = self.input if self.cached is None else self.cached
@@ -579,14 +582,14 @@ class BudgetedModel(ModelAround):
         self._max_output_tokens = max_output_tokens or _DEFAULT_OUTPUT_TOKENS
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
-        info = asked.get("info")
+        info, name = asked.get("info"), self.name
         chars = len(asked["system"]) + sum(len(message.text) for message in messages)
         output_tokens = asked.get("max_output_tokens") or self._max_output_tokens
         closing = info is not None and info.purpose == CLOSING
-        budget, input_tokens = self._budget, self._calibration.tokens(self.name, chars)
+        budget, input_tokens = self._budget, self._calibration.tokens(name, chars)
         if not closing:
             budget.set_aside(input_tokens, output_tokens)
-        entry = budget.reserve(self.name, input_tokens, output_tokens, closing=closing)
+        entry = budget.reserve(name, input_tokens, output_tokens, closing=closing)
         if entry.tokens - input_tokens < output_tokens:
             asked["max_output_tokens"] = max(1, entry.tokens - input_tokens)
         usage: Usage | None = None
@@ -595,13 +598,13 @@ class BudgetedModel(ModelAround):
                 reply = await self._inner.generate(messages, **asked)
                 usage = reply.usage
                 if usage is not None:
-                    self._calibration.learn(self.name, chars, usage.input_tokens)
+                    self._calibration.learn(name, chars, usage.input_tokens)
                 return reply
             except ModelError as error:
                 usage = Usage() if error.kind in _UNBILLED else None
                 raise
             finally:
-                budget.settle(self.name, entry, usage)
+                budget.settle(name, entry, usage)
 
 
 class BudgetedEmbedder(EmbedderAround):
