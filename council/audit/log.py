@@ -35,15 +35,18 @@ from council.audit.chain import (
 from council.audit.head_file import DISPUTED, HEAD_FILE, read_head, write_head
 from council.audit.tables import chain as chain_table
 from council.audit.tables import records as record_table
+from council.errors import KeysRefused, StorageFailed
 from council.ids import Clock, timestamp
 from council.keys.keyring import Keyring
 from council.storage.database import Database
+from council.storage.files import locked
 
 log = logging.getLogger(__name__)
 
 _PAGE = 5_000  # records in memory at a time
 _LOCK = 0x6175646974  # "audit": PostgreSQL's advisory lock of whoever appends
 _SALT_BYTES = 16
+_FILE_PATIENCE_S = 10.0  # somebody writes and syncs a file of 200 bytes meanwhile
 _FORGET_AT_ONCE = 500  # record numbers in one detail
 
 
@@ -102,6 +105,7 @@ class AuditLog:
             if not self.database.is_sqlite:  # SQLite's transaction holds the write lock already
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
             head = self._head(connection) or self._begin(connection)
+            self._require_own(connection, head)
             known = self._read_file()
             borne_out = known is None or self._bears_out(connection, known)
             transaction = Transaction(connection, self, head)
@@ -109,12 +113,7 @@ class AuditLog:
         if known is not None and not borne_out:
             self._dispute(known)
         if known != transaction.head:
-            self._write_file(transaction.head)
-
-    def head(self) -> Head:
-        """The end of the chain now, durable in the file beside it. Raises StorageFailed, KeysRefused."""
-        with self.transaction() as transaction:
-            return transaction.head
+            self._note(known, transaction.head)
 
     def append(
         self,
@@ -228,11 +227,22 @@ class AuditLog:
         head = Head(secrets.token_hex(16), 0, GENESIS)
         known = self._read_file()
         if known is None:
-            self._write_file(head)
+            write_head(self._file, head)
         elif known.seq == 0:  # a process died right here
             head = known
         connection.execute(chain_table.insert().values(id=1, chain=head.chain, seq=0, mac=head.mac))
         return head
+
+    def _require_own(self, connection: Connection, head: Head) -> None:
+        """A chain goes on under keys that verify it. Raises KeysRefused."""
+        signed = select(record_table.c.kid).where(record_table.c.seq == head.seq)
+        kid = connection.execute(signed).scalar()
+        if kid is not None and self._keys().get(kid) is None:
+            raise KeysRefused(
+                f"the audit of this database is signed with the key {kid[:16]}, which is not among the keys here.",
+                fix="use the keys that it was begun with (docs/security.md, Keys): where CREDENTIAL_ENCRYPTION_KEY was set "
+                "or taken away, or another home uses the same database, those are others",
+            )
 
     def _bears_out(self, connection: Connection, known: Head) -> bool:
         head = self._head(connection)
@@ -246,8 +256,16 @@ class AuditLog:
     def _read_file(self) -> Head | None:
         return read_head(self._file)
 
-    def _write_file(self, head: Head) -> None:
-        write_head(self._file, head)
+    def _note(self, known: Head | None, head: Head) -> None:
+        """The file takes the new end, unless another process, quicker after its commit, has noted a later one. Raises
+        StorageFailed."""
+        try:
+            with locked(self._runtime, _FILE_PATIENCE_S):
+                now = self._read_file()
+                if now is None or now == known or (now.chain == head.chain and now.seq < head.seq):
+                    write_head(self._file, head)
+        except StorageFailed as error:
+            raise StorageFailed(f"it is done and recorded, but not noted. {error.message}", fix=error.fix) from error
 
     def _dispute(self, known: Head) -> None:
         log.error("the audit was changed: its head file knows record %d, which the database does not hold", known.seq)
@@ -261,15 +279,12 @@ class AuditLog:
 
 
 def _all(connection: Connection) -> Iterator[Record]:
-    last = 0
-    while True:
-        page = select(record_table).where(record_table.c.seq > last).order_by(record_table.c.seq).limit(_PAGE)
-        rows = connection.execute(page).all()
-        if not rows:
-            return
-        for row in rows:
-            yield _record(row)
-        last = rows[-1].seq
+    """In order, those included whose numbers no record has."""
+    page = select(record_table).order_by(record_table.c.seq).limit(_PAGE)
+    rows = connection.execute(page).all()
+    while rows:
+        yield from map(_record, rows)
+        rows = connection.execute(page.where(record_table.c.seq > rows[-1].seq)).all()
 
 
 def _record(row: Any) -> Record:

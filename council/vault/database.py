@@ -1,12 +1,13 @@
 """The vault in the database (table `user_credentials`).
 
 A value is read in two transactions: the first writes the audit record and is on the disk before the second opens
-anything. No record, no secret. A rotation adds a key, seals everything anew in one transaction, and retires the old keys:
-a process that dies anywhere in between leaves every value readable, and the next rotation goes on from there.
+anything. No record, no secret. A rotation adds a key and seals everything anew in one transaction, and retires the old keys in
+another: a process that dies anywhere in between leaves every value readable, and the next rotation goes on from there.
 """
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select, update
 
 from council.audit.log import AuditLog
-from council.errors import CredentialRefused
+from council.errors import CredentialRefused, StorageFailed
 from council.ids import STEWARD, Clock, timestamp
 from council.keys.keyring import Key, Keyring
 from council.keys.sources import KeySource, require_keys
@@ -23,6 +24,9 @@ from council.redaction import Secret
 from council.vault.base import Entry, absent, expired
 from council.vault.sealing import MAX_SECRET_BYTES, Place, seal, unseal
 from council.vault.tables import credentials
+
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -57,9 +61,7 @@ class DatabaseVault:
         self._register(value)
         with self._audit.transaction() as transaction:
             connection = transaction.connection
-            key = (
-                self._keys().primary
-            )  # NOTE: asked under the write lock, so that no rotation retires it before the commit
+            key = self._keys().primary  # NOTE: under the write lock, so that no rotation retires it before the commit
             before = _row(connection, place)
             entry = Entry(place, before.version + 1 if before is not None else 1, self._now(), expires_at, key.kid)
             sealed = seal(value, place, entry.version, expires_at, key)
@@ -95,7 +97,7 @@ class DatabaseVault:
             if transaction.connection.execute(delete(credentials).where(_at(place))).rowcount == 0:
                 raise absent(place)
             transaction.record("effect", "credential_removed", actor, {"credential": str(place)})
-        self._audit.database.sweep()
+        self._sweep()
 
     def verify(self) -> Sequence[tuple[Entry, str]]:
         """Opens every record, and shows none; what does not open, and why. Audited. Raises StorageFailed, KeysRefused."""
@@ -115,30 +117,35 @@ class DatabaseVault:
         """A new key for everything, and the old ones retired. One that was cut off is completed first, and no further key is
         made. Raises CredentialRefused when a record does not open (then every key stays as it is), StorageFailed,
         KeysRefused."""
-        keys = self._keys()
-        if self._source.writable and not keys.superseded:
-            self._source.save(keys.grown())
+        with self._audit.transaction() as transaction:  # NOTE: keys change under its lock alone: none is ever overwritten
             keys = self._keys()
-        primary = keys.primary
-        with self._audit.transaction() as transaction:
+            newer = keys.grown() if self._source.writable and not keys.superseded else keys
             rows = transaction.connection.execute(select(credentials)).all()
-            stale = [row for row in rows if row.encryption_key_id != primary.kid]
-            for row in stale:
-                self._reseal(transaction.connection, row, keys, primary)
-            old = [key.kid for key in keys.superseded] if self._source.writable else []
-            detail = {"key": primary.kid, "resealed": len(stale), "retired": old}
+            opened = [(row, self._opened(row, keys)) for row in rows if row.encryption_key_id != newer.primary.kid]
+            if newer is not keys:
+                self._source.save(newer)
+            for row, value in opened:
+                _reseal(transaction.connection, row, value, newer.primary)
+            old = [key.kid for key in newer.superseded] if self._source.writable else []
+            detail = {"key": newer.primary.kid, "resealed": len(opened), "retired": old}
             transaction.record("effect", "keys_rotated", STEWARD.id, detail)
         if self._source.writable:
-            self._source.save(keys.settled())
-        self._audit.database.sweep()
-        return Rotation(primary.kid, len(stale), tuple(old))
+            self._retire()
+        self._sweep()
+        return Rotation(newer.primary.kid, len(opened), tuple(old))
 
-    def _reseal(self, connection: Connection, row: Any, keys: Keyring, primary: Key) -> None:
-        entry = _entry(row)
-        value = self._opened(row, keys)
-        sealed = seal(value, entry.place, entry.version, entry.expires_at, primary)
-        changed = {"encrypted_value": sealed, "encryption_key_id": primary.kid}
-        connection.execute(update(credentials).where(credentials.c.id == row.id).values(**changed))
+    def _retire(self) -> None:
+        """What nothing is sealed with any more opens nothing any more."""
+        with self._audit.transaction() as transaction:
+            used = transaction.connection.execute(select(credentials.c.encryption_key_id).distinct()).scalars()
+            self._source.save(self._keys().settled(set(used)))
+
+    def _sweep(self) -> None:
+        """After a commit: what was to be done is done, also where the bytes of before cannot be removed now."""
+        try:
+            self._audit.database.sweep()
+        except StorageFailed as error:
+            log.warning("what was sealed before may still stand in the database's files, sealed: %s", error)
 
     def _opened(self, row: Any, keys: Keyring) -> Secret:
         entry = _entry(row)
@@ -156,6 +163,13 @@ class DatabaseVault:
 
     def _now(self) -> str:
         return timestamp(self._clock.now())
+
+
+def _reseal(connection: Connection, row: Any, value: Secret, primary: Key) -> None:
+    entry = _entry(row)
+    sealed = seal(value, entry.place, entry.version, entry.expires_at, primary)
+    changed = {"encrypted_value": sealed, "encryption_key_id": primary.kid}
+    connection.execute(update(credentials).where(credentials.c.id == row.id).values(**changed))
 
 
 def _at(place: Place) -> Any:
