@@ -17,7 +17,6 @@ from council.errors import EXIT_FAILED, UsageError
 if TYPE_CHECKING:
     from council.vault.base import Entry, Vault
     from council.vault.database import DatabaseVault
-    from council.vault.sealing import Place
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -46,8 +45,9 @@ def set_(
 ) -> None:
     """Store a value, read from standard input (at a terminal: asked for, and not shown)."""
     from council.redaction import Secret
+    from council.vault.sealing import place_of
 
-    place, ends = _place(user, role, key), _moment(expires)
+    place, ends = place_of(user, role, key), _moment(expires)
     value = Secret(_value())
     if not value:
         raise UsageError("there is no value.", fix="give it on standard input: `council vault set NAME < file`")
@@ -65,7 +65,9 @@ def list_(ctx: typer.Context, as_json: _Json = False) -> None:
 @app.command()
 def rm(ctx: typer.Context, key: _Key, user: _User = "steward", role: _Role = "") -> None:
     """Remove a credential for good."""
-    place = _place(user, role, key)
+    from council.vault.sealing import place_of
+
+    place = place_of(user, role, key)
     with _vault(state(ctx)) as built:
         built.remove(place)
     typer.echo(f"{place} is gone.")
@@ -104,19 +106,22 @@ def verify(ctx: typer.Context, as_json: _Json = False) -> None:
 def import_(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(help="Rows of the original's `user_credentials`, as a JSON list or CSV.")],
+    key_variable: Annotated[
+        str, typer.Option(help="The variable that holds the key they were sealed with.")
+    ] = "CREDENTIAL_ENCRYPTION_KEY",
     as_json: _Json = False,
 ) -> None:
-    """Take over rows that were sealed with Fernet under CREDENTIAL_ENCRYPTION_KEY: all of them or none."""
-    from council.keys.sources import KEY_VARIABLE
+    """Take over rows that were sealed with Fernet: all of them or none."""
+    from council.redaction import Secret
     from council.vault.fernet import read_rows
 
     cli = state(ctx)
-    key = cli.keys().get(KEY_VARIABLE)
-    if key is None:
-        raise UsageError(f"{KEY_VARIABLE} is not set.", fix="set it to the key that sealed the rows")
+    key = Secret(cli.environ.get(key_variable, "").strip())
+    if not key:
+        raise UsageError(f"{key_variable} is not set.", fix="set it to the key that sealed the rows")
     rows = read_rows(file, key)
     with _vault(cli) as built:
-        _print([built.set(row.place, row.value, expires_at=row.expires_at) for row in rows], as_json=as_json)
+        _print(built.set_all(rows), as_json=as_json)
 
 
 @contextmanager
@@ -142,16 +147,6 @@ def _own(cli: CliState) -> Iterator[DatabaseVault]:
         if not isinstance(built, DatabaseVault):
             raise UsageError("this vault is kept by a service, not by this home.", fix="rotate and check it there")
         yield built
-
-
-def _place(user: str, role: str, key: str) -> Place:
-    from council.vault.sealing import Place
-
-    for what, value, limit in (("user", user, 255), ("role", role, 100), ("name", key, 100)):
-        plain = value.isascii() and value.replace("_", "").replace("-", "").replace(".", "").replace("@", "").isalnum()
-        if len(value) > limit or not (plain or (what == "role" and not value)):
-            raise UsageError(f"{value[:40]!r} is no {what} of a credential.", fix="letters, digits, . _ @ and -")
-    return Place(user, role, key)
 
 
 def _moment(text: str) -> str:

@@ -15,14 +15,14 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from council.audit.log import AuditLog
+from council.audit.log import AuditLog, Transaction
 from council.errors import CredentialRefused, StorageFailed
 from council.ids import STEWARD, Clock, timestamp
 from council.keys.keyring import Key, Keyring
 from council.keys.sources import KeySource, require_keys
 from council.redaction import Secret
-from council.vault.base import Entry, absent, expired
-from council.vault.sealing import MAX_SECRET_BYTES, Place, seal, unseal
+from council.vault.base import Entry, Given, absent, expired, require_storable, told_of
+from council.vault.sealing import Place, seal, unseal
 from council.vault.tables import credentials
 
 
@@ -52,22 +52,25 @@ class DatabaseVault:
 
     def set(self, place: Place, value: Secret, *, expires_at: str = "", actor: str = STEWARD.id) -> Entry:
         """See `Vault.set`."""
-        if not value or len(value.reveal().encode()) > MAX_SECRET_BYTES:
-            raise CredentialRefused(
-                f"the value for {place} is empty or larger than {MAX_SECRET_BYTES} bytes.",
-                reason="unavailable",
-                fix="give it on standard input",
-            )
-        self._register(value)
+        [entry] = self.set_all([Given(place, value, expires_at)], actor=actor)
+        return entry
+
+    def set_all(self, given: Sequence[Given], *, actor: str = STEWARD.id) -> Sequence[Entry]:
+        """See `Vault.set_all`."""
+        for one in given:
+            require_storable(one)
+            self._register(one.value)
         with self._audit.transaction() as transaction:
-            connection = transaction.connection
             key = self._keys().primary  # NOTE: under the write lock, so that no rotation retires it before the commit
-            before = _row(connection, place)
-            entry = Entry(place, before.version + 1 if before is not None else 1, self._now(), expires_at, key.kid)
-            sealed = seal(value, place, entry.version, expires_at, key)
-            _put(connection, entry, sealed, before.id if before is not None else None)
-            detail = {"credential": str(place), "version": entry.version, "expires_at": expires_at, "key": key.kid}
-            transaction.record("effect", "credential_set", actor, detail)
+            return [self._set(transaction, one, key, actor) for one in given]
+
+    def _set(self, transaction: Transaction, given: Given, key: Key, actor: str) -> Entry:
+        before = _row(transaction.connection, given.place)
+        version = before.version + 1 if before is not None else 1
+        entry = Entry(given.place, version, self._now(), given.expires_at, key.kid)
+        sealed = seal(given.value, entry.place, version, entry.expires_at, key)
+        _put(transaction.connection, entry, sealed, before.id if before is not None else None)
+        transaction.record("effect", "credential_set", actor, told_of(entry) | {"key": key.kid})
         return entry
 
     def get(self, place: Place, *, actor: str, purpose: str) -> Secret:

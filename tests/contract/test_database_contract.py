@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sqlalchemy import inspect, text
 
 from council.app.safekeeping import open_database
-from council.audit.chain import verify_lines
+from council.audit.chain import Head, verify_lines
+from council.audit.head_file import HEAD_FILE, read_head
 from council.audit.log import AuditLog
-from council.errors import DatabaseTooNew, StorageFailed, UsageError
+from council.errors import DatabaseTooNew, KeysRefused, StorageFailed, UsageError
 from council.ids import SystemClock
 from council.keys.keyring import Keyring, new_key
 from council.settings import Home, Settings
@@ -186,6 +188,12 @@ CUTS = {
         "forgotten_unrecorded",
         2,
     ),
+    "a record before the first": (
+        "INSERT INTO audit_records (seq, at, kind, action, actor, run_id, step, detail_sha256, kid, mac) "
+        "VALUES (-1, '', '', '', '', 'a run to come', 'commit', '', '', '')",
+        "bad_record",
+        1,
+    ),
     "the end cut off": ("DELETE FROM audit_records WHERE seq > 3", "truncated", 4),
     "all of it cut off": ("DELETE FROM audit_records", "truncated", 1),
 }
@@ -218,6 +226,45 @@ def test_a_chain_set_back_with_its_head_is_found_by_the_file_beside_it_and_stays
         with log.transaction() as transaction:
             transaction.record("effect", "later", "steward", {"number": number})
     assert [finding.code for finding in log.verify().findings] == ["head_mismatch"]
+
+
+def test_a_chain_is_not_continued_under_other_keys(database: Database, home: Home, log: AuditLog) -> None:
+    with log.transaction() as transaction:
+        transaction.record("effect", "run_ended", "steward", {})
+    others = Keyring((new_key(),))
+    with (
+        pytest.raises(KeysRefused, match=KEYS.primary.kid),
+        AuditLog(database, lambda: others, home.runtime, SystemClock()).transaction(),
+    ):
+        pass
+    both = Keyring((new_key(), replace(KEYS.primary, status="active")))
+    with AuditLog(database, lambda: both, home.runtime, SystemClock()).transaction() as transaction:
+        transaction.record("effect", "run_ended", "steward", {})
+    assert AuditLog(database, lambda: both, home.runtime, SystemClock()).verify().findings == ()
+
+
+def test_a_head_that_another_process_noted_later_stays(
+    database: Database, home: Home, log: AuditLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit is over before its head is noted: the next one may be quicker."""
+    with log.transaction() as transaction:
+        transaction.record("effect", "first", "steward", {})
+    later = AuditLog(database, lambda: KEYS, home.runtime, SystemClock())
+
+    original = AuditLog._note
+
+    def slow(self: AuditLog, known: Head | None, head: Head) -> None:
+        monkeypatch.undo()
+        with later.transaction() as transaction:
+            transaction.record("effect", "third", "steward", {})
+        original(self, known, head)
+
+    monkeypatch.setattr(AuditLog, "_note", slow)
+    with log.transaction() as transaction:
+        transaction.record("effect", "second", "steward", {})
+    head = read_head(home.runtime / HEAD_FILE)
+    assert head is not None
+    assert head.seq == 3
 
 
 def test_a_password_in_a_url_is_never_told(tmp_path: Path) -> None:

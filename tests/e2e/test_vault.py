@@ -29,7 +29,18 @@ VALUES = {f"key_{number}": f"{CANARY}-{number}" for number in range(3)}
 
 @pytest.fixture
 def filled(tmp_path: Path) -> Path:
-    home = make_home(tmp_path / "home")
+    return fill(make_home(tmp_path / "home"))
+
+
+@pytest.fixture
+def filled_either(database_url: str | None, tmp_path: Path) -> Path:
+    """With its database in SQLite, or in PostgreSQL."""
+    return fill(
+        make_home(tmp_path / "home", settings=f"database_url = {json.dumps(database_url)}\n" if database_url else "")
+    )
+
+
+def fill(home: Path) -> Path:
     for key, value in VALUES.items():
         done = run_cli("vault", "set", key, "--user", "anna", "--role", "CALLER", cwd=home, stdin=value.encode())
         assert done.returncode == 0, done.stderr
@@ -57,9 +68,9 @@ def test_no_value_stands_in_the_home_and_all_of_them_open(filled: Path) -> None:
 
 
 def test_a_rotation_killed_at_any_step_leaves_everything_readable_and_is_completed_by_the_next(
-    filled: Path, tmp_path: Path
+    filled_either: Path, tmp_path: Path
 ) -> None:
-    log = tmp_path / "trace"
+    filled, log = filled_either, tmp_path / "trace"
     steps = kills = 0
     while True:
         steps += 1
@@ -146,6 +157,32 @@ def test_a_row_that_another_key_sealed_stops_the_import_before_anything_is_store
     assert done.returncode == 2
     assert "row 2 does not open" in done.stderr
     assert told(home, "vault", "list", env=env)["credentials"] == []
+
+
+def test_rows_are_taken_over_into_a_home_with_keys_of_its_own(filled: Path, tmp_path: Path) -> None:
+    key = Fernet.generate_key()
+    row = {"user_id": "anna", "specialist_role": "CALLER", "credential_key": "old"}
+    sealed = Fernet(key).encrypt(CANARY.encode()).decode()
+    (tmp_path / "rows.json").write_text(json.dumps([{**row, "encrypted_value": sealed}]))
+    names = ("vault", "import", str(tmp_path / "rows.json"))
+    done = run_cli(*names, cwd=filled, env=environment(CREDENTIAL_ENCRYPTION_KEY=key.decode()))
+    assert (done.returncode, "not among the keys here" in done.stderr) == (3, True)  # else it would sign the audit
+    taken = told(filled, *names, "--key-variable", "OLD_KEY", env=environment(OLD_KEY=key.decode()))
+    assert [entry["key"] for entry in taken["credentials"]] == ["old"]
+    assert told(filled, "vault", "verify") == {"ok": True, "credentials": 4, "failed": []}
+    assert told(filled, "audit", "verify")["ok"] is True
+
+
+def test_rows_with_a_place_that_is_none_are_refused_all(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home")
+    key = Fernet.generate_key()
+    named = "user_id,specialist_role,credential_key,encrypted_value"
+    lines = [f"{user},CALLER,key,{Fernet(key).encrypt(b'value-0123').decode()}" for user in ("anna", "an/na")]
+    (tmp_path / "rows.csv").write_text("\n".join([named, *lines]))
+    env = environment(OLD_KEY=key.decode())
+    done = run_cli("vault", "import", str(tmp_path / "rows.csv"), "--key-variable", "OLD_KEY", cwd=home, env=env)
+    assert (done.returncode, "row 2: 'an/na' is no user" in done.stderr) == (2, True)
+    assert told(home, "vault", "list")["credentials"] == []
 
 
 @pytest.mark.parametrize(
