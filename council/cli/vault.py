@@ -44,7 +44,7 @@ def set_(
     as_json: _Json = False,
 ) -> None:
     """Store a value, read from standard input (at a terminal: asked for, and not shown)."""
-    from council.redaction import Secret
+    from council.redaction import Secret, is_recognisable
     from council.vault.sealing import place_of
 
     place, ends = place_of(user, role, key), _moment(expires)
@@ -53,6 +53,8 @@ def set_(
         raise UsageError("there is no value.", fix="give it on standard input: `council vault set NAME < file`")
     with _vault(state(ctx)) as built:
         _print([built.set(place, value, expires_at=ends)], as_json=as_json)
+    if not is_recognisable(value.reveal()):
+        typer.echo(f"note: {place} is too short, or a plain word: redaction cannot tell it from other text.", err=True)
 
 
 @app.command("list")

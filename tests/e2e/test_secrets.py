@@ -144,3 +144,10 @@ def test_a_resumed_run_sees_the_redacted_text_that_the_live_one_saw(
     assert "The key is [secret]." in said_before
     assert "".join(fake.requests[2].texts) == said_before
     assert receipts(home)[0]["status"] == "succeeded"
+
+
+def test_a_key_that_is_a_word_of_the_house_breaks_no_run(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    fake.reply = lambda request: text("It succeeded.")
+    drop_command(home, command())
+    assert run_cli("run", "--once", cwd=home, env={**env, "HF_TOKEN": "succeeded"}).returncode == 0
+    assert [receipt["status"] for receipt in receipts(home)] == ["succeeded"]

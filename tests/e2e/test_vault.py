@@ -103,6 +103,12 @@ def test_a_model_finds_its_key_in_the_vault_and_every_reading_is_recorded(tmp_pa
     assert CANARY not in done.stdout + done.stderr
 
 
+def test_a_value_that_redaction_cannot_know_is_said(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home")
+    assert "redaction cannot tell" in run_cli("vault", "set", "pin", cwd=home, stdin=b"4711").stderr
+    assert run_cli("vault", "set", "key", cwd=home, stdin=CANARY.encode()).stderr == ""
+
+
 def test_without_a_writable_audit_no_key_is_read(tmp_path: Path) -> None:
     home = make_home(tmp_path / "home")
     run_cli("vault", "set", "GEMINI_API_KEY", cwd=home, stdin=CANARY.encode())
