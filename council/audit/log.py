@@ -32,21 +32,19 @@ from council.audit.chain import (
     mac_of,
     verify,
 )
-from council.audit.head_file import DISPUTED, HEAD_FILE, read_head, write_head
+from council.audit.head_file import DISPUTED, HEAD_FILE, advance_head, read_head, write_head
 from council.audit.tables import chain as chain_table
 from council.audit.tables import records as record_table
 from council.errors import KeysRefused, StorageFailed
 from council.ids import Clock, timestamp
 from council.keys.keyring import Keyring
 from council.storage.database import Database
-from council.storage.files import locked
 
 log = logging.getLogger(__name__)
 
 _PAGE = 5_000  # records in memory at a time
 _LOCK = 0x6175646974  # "audit": PostgreSQL's advisory lock of whoever appends
 _SALT_BYTES = 16
-_FILE_PATIENCE_S = 10.0  # somebody writes and syncs a file of 200 bytes meanwhile
 _FORGET_AT_ONCE = 500  # record numbers in one detail
 
 
@@ -257,13 +255,8 @@ class AuditLog:
         return read_head(self._file)
 
     def _note(self, known: Head | None, head: Head) -> None:
-        """The file takes the new end, unless another process, quicker after its commit, has noted a later one. Raises
-        StorageFailed."""
         try:
-            with locked(self._runtime, _FILE_PATIENCE_S):
-                now = self._read_file()
-                if now is None or now == known or (now.chain == head.chain and now.seq < head.seq):
-                    write_head(self._file, head)
+            advance_head(self._file, known, head)
         except StorageFailed as error:
             raise StorageFailed(f"it is done and recorded, but not noted. {error.message}", fix=error.fix) from error
 

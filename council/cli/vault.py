@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 
-_MAX_INPUT_CHARS = 70_000
+_MAX_INPUT_BYTES = 70_000  # more than a value may have; what is larger is refused
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 _Key = Annotated[str, typer.Argument(help="The credential's name: GEMINI_API_KEY.")]
 _User = Annotated[str, typer.Option(help="Whose it is.")]
@@ -173,7 +173,10 @@ def _value() -> str:
         import getpass
 
         return getpass.getpass("value: ").strip()
-    return sys.stdin.read(_MAX_INPUT_CHARS).rstrip("\r\n")
+    try:
+        return sys.stdin.buffer.read(_MAX_INPUT_BYTES).decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise UsageError("the value is not UTF-8.", fix="give bytes in Base64: `base64 -w0 file | council …`") from None
 
 
 def _print(entries: Any, *, as_json: bool) -> None:

@@ -25,7 +25,7 @@ KeySourceName = Literal["auto", "keyring", "systemd", "environment", "file"]
 _MAX_BYTES = 65_536
 _FORMAT = 1
 _SERVICE = "council"
-_ID = "key-id"  # in the run-time folder: names the keys of this home, and is no secret
+KEY_ID_FILE = "key-id"  # in the run-time folder: names the keys of this home, and is no secret
 _ID_BYTES = 8
 _CREATION_PATIENCE_S = 60.0  # a desktop may be asking its user for a password
 
@@ -215,7 +215,7 @@ def _default_folder(environ: Mapping[str, str]) -> Path:
 
 def _id_of(home: Path) -> str:
     """Drawn when it is first asked for; it moves with the home. Raises StorageFailed."""
-    path = home / ".council" / _ID
+    path = home / ".council" / KEY_ID_FILE
     try:
         found = read_limited(path, _MAX_BYTES)
     except FileNotFoundError:
@@ -229,21 +229,14 @@ def _id_of(home: Path) -> str:
 def share_keys(home: Path, other: Path) -> None:
     """The home `other`, which is this one's own, has no keys beside this one's. Raises StorageFailed, KeysRefused."""
     (other / ".council").mkdir(mode=0o700, parents=True, exist_ok=True)
-    _create_once(other / ".council" / _ID, _id_of(home).encode())
+    _create_once(other / ".council" / KEY_ID_FILE, _id_of(home).encode())
 
 
 def _create_once(path: Path, data: bytes) -> None:
     """Whole, unless another process was quicker. Raises StorageFailed."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        write_atomic(temporary, data, mode=0o600)
-        os.link(temporary, path)
-    except FileExistsError:
-        pass
-    except OSError as error:
-        raise storage_failed(error, f"Cannot make {path}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with locked(path.parent, _CREATION_PATIENCE_S):
+        if not os.path.lexists(path):
+            write_atomic(path, data)
 
 
 def home_relative(path: str, home: Path) -> Path:

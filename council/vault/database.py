@@ -25,7 +25,6 @@ from council.vault.base import Entry, Given, absent, expired, require_storable, 
 from council.vault.sealing import Place, seal, unseal
 from council.vault.tables import credentials
 
-
 log = logging.getLogger(__name__)
 
 
@@ -120,7 +119,9 @@ class DatabaseVault:
         """A new key for everything, and the old ones retired. One that was cut off is completed first, and no further key is
         made. Raises CredentialRefused when a record does not open (then every key stays as it is), StorageFailed,
         KeysRefused."""
-        with self._audit.transaction() as transaction:  # NOTE: keys change under its lock alone: none is ever overwritten
+        with (
+            self._audit.transaction() as transaction
+        ):  # NOTE: keys change under its lock alone: none is ever overwritten
             keys = self._keys()
             newer = keys.grown() if self._source.writable and not keys.superseded else keys
             rows = transaction.connection.execute(select(credentials)).all()

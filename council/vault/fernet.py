@@ -54,7 +54,9 @@ def _opened(number: int, row: dict[str, Any], key: Secret) -> Given:
     except KeyError as error:
         raise UsageError(f"row {number} has no {error}.", fix="export all columns of user_credentials") from None
     except InvalidToken:
-        raise UsageError(f"row {number} does not open with this key.", fix="name its variable with --key-variable") from None
+        raise UsageError(
+            f"row {number} does not open with this key.", fix="name its variable with --key-variable"
+        ) from None
     except UsageError as error:
         raise UsageError(f"row {number}: {error.message}", fix=error.fix) from None
     except ValueError:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -205,3 +207,23 @@ def test_what_does_not_fit_is_told(tmp_path: Path, arguments: tuple[str, ...], s
     done = run_cli("vault", *arguments, cwd=home, stdin=b"value-0123")
     assert done.returncode != 0
     assert said in done.stderr
+
+
+def test_a_value_that_is_no_text_is_told_and_one_that_is_too_large_as_well(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home")
+    council = f"{sys.executable} -m council vault set key"
+    script = f"printf '\\377\\376secret' | {council}; head -c 66000 /dev/zero | tr '\\0' x | {council}"
+    done = subprocess.run(
+        ["/bin/sh", "-c", script], cwd=home, env=environment(), capture_output=True, text=True, timeout=120, check=False
+    )
+    assert "is not UTF-8" in done.stderr
+    assert "larger than 65536 bytes" in done.stderr
+    assert told(home, "vault", "list")["credentials"] == []
+
+
+def test_an_error_of_the_command_line_shows_no_key_of_the_home(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home")
+    (home / ".env").write_text(f"OPENAI_API_KEY={CANARY}\n")
+    done = run_cli("users", "roles", CANARY, "--grant", "user", cwd=home)
+    assert done.returncode == 2
+    assert "there is no user [secret]" in done.stderr

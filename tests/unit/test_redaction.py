@@ -73,7 +73,7 @@ def test_a_known_value_is_removed_in_every_form(form: str) -> None:
     assert Redactor([Secret(VALUE)]).redact(f"before {form} after") == f"before {MASK} after"
 
 
-LONG = 'cAn07/ary+"q\'uote&\\z=Q<é>0123456789abcdefghijklmnopqrstuvwxyzABCDEFGH'
+LONG = "cAn07/ary+\"q'uote&\\z=Q<é>0123456789abcdefghijklmnopqrstuvwxyzABCDEFGH"
 KEY_BLOCK = "\n".join(["-----BEGIN THING-----", *["Mq7" * 21] * 5, "-----END THING-----"])
 DISGUISES = {
     "json in json": json.dumps(json.dumps(LONG)),

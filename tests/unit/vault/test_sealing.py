@@ -135,10 +135,20 @@ def test_a_secret_is_not_printed_nor_logged(caplog: pytest.LogCaptureFixture) ->
 @pytest.mark.parametrize(
     "serialise",
     [
-        pickle.dumps, copy.copy, copy.deepcopy, json.dumps, msgspec.json.encode, msgspec.to_builtins, pydantic_core.to_json,
-        vars, lambda secret: secret.__getstate__(), lambda secret: secret.__reduce_ex__(5), held_by_a_dataclass,
-        held_by_a_model, yaml.dump,
-    ],  # fmt: skip
+        pickle.dumps,
+        copy.copy,
+        copy.deepcopy,
+        json.dumps,
+        msgspec.json.encode,
+        msgspec.to_builtins,
+        pydantic_core.to_json,
+        vars,
+        lambda secret: secret.__getstate__(),
+        lambda secret: secret.__reduce_ex__(5),
+        held_by_a_dataclass,
+        held_by_a_model,
+        yaml.dump,
+    ],
     ids=lambda function: function.__name__,
 )
 def test_a_secret_is_not_serialised(serialise: object) -> None:
