@@ -14,7 +14,7 @@ import base64
 import html
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, quote_plus
 
@@ -96,19 +96,16 @@ class Redactor:
         whole = "\0".join(texts)
         if self.redact(whole) == whole and all(self._without_cut(text) == text for text in texts):
             return value
-        return msgspec.json.decode(_encoder.encode(self._in_texts(plain)), type=type)
+        return msgspec.json.decode(_encoder.encode(self.in_texts(plain)), type=type)
 
     def in_texts(self, value: Any) -> Any:
-        """The same for plain JSON values."""
-        return self.redacted(value, Any)
-
-    def _in_texts(self, value: Any) -> Any:
+        """The same for plain JSON values, half of a pair of surrogates included."""
         if isinstance(value, str):
             return self.redact(value)
-        if isinstance(value, list):
-            return [self._in_texts(item) for item in value]
-        if isinstance(value, dict):
-            return {self.redact(key): self._in_texts(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.in_texts(item) for item in value]
+        if isinstance(value, Mapping):
+            return {self.redact(key): self.in_texts(item) for key, item in value.items()}
         return value
 
     def _without_known(self, text: str) -> str:

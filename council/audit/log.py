@@ -10,13 +10,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, select, text
+from sqlalchemy import ColumnElement, Connection, select, text
 
 from council.audit.chain import (
     FORGOT,
@@ -38,6 +39,7 @@ from council.audit.tables import records as record_table
 from council.errors import KeysRefused, StorageFailed
 from council.ids import Clock, timestamp
 from council.keys.keyring import Keyring
+from council.redaction import Redactor
 from council.storage.database import Database
 
 log = logging.getLogger(__name__)
@@ -72,6 +74,23 @@ class Transaction:
         self.head = self._log.append(self.connection, self.head, kind, action, actor, detail, run_id, step)
         return True
 
+    def record_missing(
+        self, kind: Kind, action: str, actor: str, details: Sequence[Mapping[str, Any]], *, run_id: str, step: str
+    ) -> None:
+        """Appends those of `details` that no record of this run and action tells yet, in whatever order they come: a run
+        that goes on tells what it told before and more."""
+        mine = (record_table.c.run_id == run_id) & (record_table.c.action == action)
+        told = self.connection.execute(select(record_table.c.detail).where(mine)).scalars().all()
+        held = Counter(told)
+        number = len(told)
+        for detail in details:
+            words = self._log.words_of(detail)
+            if held[words]:
+                held[words] -= 1
+            else:
+                number += 1
+                self.record(kind, action, actor, detail, run_id=run_id, step=f"{step}-{number}")
+
     def _is_known(self, run_id: str, step: str | None) -> bool:
         found = select(record_table.c.seq).where(record_table.c.run_id == run_id, record_table.c.step == step)
         return self.connection.execute(found).first() is not None
@@ -86,15 +105,15 @@ class AuditLog:
         keys: Callable[[], Keyring],
         runtime: Path,
         clock: Clock,
-        redact: Callable[[str], str] = lambda text: text,
+        redactor: Redactor | None = None,
     ) -> None:
-        """`redact` takes known secrets out of what is recorded; `keys` is asked at each use, for they may be rotated."""
+        """`redactor` takes secrets out of what is recorded; `keys` is asked at each use, for they may be rotated."""
         self.database = database
         self._keys = keys
         self._runtime = runtime
         self._file = runtime / HEAD_FILE
         self._clock = clock
-        self._redact = redact
+        self._redactor = redactor or Redactor()
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:
@@ -125,14 +144,14 @@ class AuditLog:
         step: str | None,
     ) -> Head:
         key = self._keys().primary
-        words = self._redact(detail_text(dict(detail)))
+        words = self.words_of(detail)
         salt = secrets.token_hex(_SALT_BYTES)
         record = Record(
             seq=head.seq + 1,
             at=timestamp(self._clock.now()),
             kind=kind,
             action=action,
-            actor=self._redact(actor),
+            actor=self._redactor.redact(actor),
             run_id=run_id or "",
             step=step or "",
             detail=words,
@@ -147,6 +166,10 @@ class AuditLog:
         connection.execute(chain_table.update().values(seq=record.seq, mac=record.mac))
         return Head(head.chain, record.seq, record.mac)
 
+    def words_of(self, detail: Mapping[str, Any]) -> str:
+        """As a record holds it. Raises ValueError when it is larger than a record takes."""
+        return detail_text(self._redactor.in_texts(detail))
+
     # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def chain(self) -> str:
@@ -160,6 +183,11 @@ class AuditLog:
         with self.database.reading() as connection:
             rows = connection.execute(select(record_table).order_by(record_table.c.seq.desc()).limit(count)).all()
         return [_record(row) for row in reversed(rows)]
+
+    def of(self, actions: Collection[str]) -> Iterator[Record]:
+        """The records of these actions, oldest first. Raises StorageFailed."""
+        with self.database.reading() as connection:
+            yield from _all(connection, record_table.c.action.in_(actions))
 
     def export(self) -> Iterator[bytes]:
         """The chain as JSON lines: its head, then every record. Raises StorageFailed."""
@@ -271,9 +299,9 @@ class AuditLog:
                 yield f"the file {path.name}", head
 
 
-def _all(connection: Connection) -> Iterator[Record]:
+def _all(connection: Connection, *where: ColumnElement[bool]) -> Iterator[Record]:
     """In order, those included whose numbers no record has."""
-    page = select(record_table).order_by(record_table.c.seq).limit(_PAGE)
+    page = select(record_table).where(*where).order_by(record_table.c.seq).limit(_PAGE)
     rows = connection.execute(page).all()
     while rows:
         yield from map(_record, rows)

@@ -89,7 +89,7 @@ def rotate(ctx: typer.Context, as_json: _Json = False) -> None:
 
 @app.command()
 def verify(ctx: typer.Context, as_json: _Json = False) -> None:
-    """Open every record and show none: what was changed or lost its key is told."""
+    """Open every record and show none; tell what was changed, put back or taken away, and what lost its key."""
     with _own(state(ctx)) as built:
         failed = built.verify()
         count = len(built.list())
@@ -99,7 +99,8 @@ def verify(ctx: typer.Context, as_json: _Json = False) -> None:
     else:
         for _, problem in failed:
             typer.echo(problem)
-        typer.echo(f"{count - len(failed)} of {count} credentials open.")
+        standing = sum(bool(entry.kid) for entry, _ in failed)  # the others are gone
+        typer.echo(f"{count - standing} of {count} credentials are as they were set.")
     if failed:
         raise typer.Exit(EXIT_FAILED)
 

@@ -18,8 +18,8 @@ _ACTIONS = {"memory": "memory_changed", "forget": "text_forgotten"}
 class Audit(Protocol):
     """Both may be asked again for the same run, and then record nothing twice. Both raise StorageFailed."""
 
-    async def before_commit(self, run_id: str, actor: str, refusals: Sequence[Mapping[str, Any]]) -> str:
-        """Records what was refused to a run; the end of the chain then."""
+    async def record_refusals(self, run_id: str, actor: str, refusals: Sequence[Mapping[str, Any]]) -> str:
+        """Records what was refused to a run so far; the end of the chain then."""
 
     async def after_commit(self, run_id: str, step: str, action: str, actor: str, detail: Mapping[str, Any]) -> None:
         """Records what a run's commit changed."""
@@ -28,7 +28,7 @@ class Audit(Protocol):
 class Unaudited:
     """Nothing is recorded: for runs that change nothing of anybody's."""
 
-    async def before_commit(self, run_id: str, actor: str, refusals: Sequence[Mapping[str, Any]]) -> str:
+    async def record_refusals(self, run_id: str, actor: str, refusals: Sequence[Mapping[str, Any]]) -> str:
         return ""
 
     async def after_commit(self, run_id: str, step: str, action: str, actor: str, detail: Mapping[str, Any]) -> None:

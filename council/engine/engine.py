@@ -374,6 +374,8 @@ class Engine:
             run.publish("run_handed_back")
         except Parked as parked:
             try:
+                if run.refusals:  # the wait may be long, and the audit is asked meanwhile
+                    await self._record_refusals(run)
                 self._park(run, parked)
             except StorageFailed as error:  # the wait cannot be noted: then it is the disk that is waited for
                 log.error("run %s: %s", run.id, error)
@@ -412,8 +414,10 @@ class Engine:
 
     async def _note_audit_head(self, run: Run) -> None:
         if not run.journal.recorded(AUDIT_HEAD):
-            head = await self._audit.before_commit(run.id, actor_of(run.header), run.refusals)
-            run.journal.put(AUDIT_HEAD, head, type=str)
+            run.journal.put(AUDIT_HEAD, await self._record_refusals(run), type=str)
+
+    async def _record_refusals(self, run: Run) -> str:
+        return await self._audit.record_refusals(run.id, actor_of(run.header), run.refusals)
 
     def _too_many_attempts(self, run: Run) -> ErrorRef | None:
         attempts = run.journal.fruitless_attempts

@@ -12,7 +12,16 @@ from council.audit.log import AuditLog
 from council.errors import ConfigError, CredentialRefused
 from council.ids import STEWARD, Clock, timestamp
 from council.redaction import Secret
-from council.vault.base import Entry, Given, absent, expired, require_storable, told_of
+from council.vault.base import (
+    CREDENTIAL_REMOVED,
+    CREDENTIAL_SET,
+    Entry,
+    Given,
+    absent,
+    expired,
+    require_storable,
+    told_of,
+)
 from council.vault.sealing import Place
 
 _TIMEOUT_S = 10
@@ -53,7 +62,7 @@ class AwsVault:
         version = before.version + 1 if before is not None else 1
         entry = Entry(place, version, timestamp(self._clock.now()), given.expires_at, "aws")
         with self._audit.transaction() as transaction:
-            transaction.record("effect", "credential_set", actor, told_of(entry) | {"in": "aws"})
+            transaction.record("effect", CREDENTIAL_SET, actor, told_of(entry) | {"in": "aws"})
         tags = _tags(entry)
         with _asking(place):
             if before is None:
@@ -95,7 +104,7 @@ class AwsVault:
         if self._found(place) is None:
             raise absent(place)
         with self._audit.transaction() as transaction:
-            transaction.record("effect", "credential_removed", actor, {"credential": str(place), "in": "aws"})
+            transaction.record("effect", CREDENTIAL_REMOVED, actor, {"credential": str(place), "in": "aws"})
         with _asking(place):
             self._client.delete_secret(SecretId=self._name(place), ForceDeleteWithoutRecovery=True)
 

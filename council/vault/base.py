@@ -11,6 +11,8 @@ from council.ids import STEWARD
 from council.redaction import Secret
 from council.vault.sealing import MAX_SECRET_BYTES, Place
 
+CREDENTIAL_SET, CREDENTIAL_REMOVED = "credential_set", "credential_removed"  # the audit's words
+
 
 @dataclass(frozen=True)
 class Entry:

@@ -7,9 +7,10 @@ another: a process that dies anywhere in between leaves every value readable, an
 
 from __future__ import annotations
 
+import json
 import logging
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,16 @@ from council.ids import STEWARD, Clock, timestamp
 from council.keys.keyring import Key, Keyring
 from council.keys.sources import KeySource, require_keys
 from council.redaction import Secret
-from council.vault.base import Entry, Given, absent, expired, require_storable, told_of
+from council.vault.base import (
+    CREDENTIAL_REMOVED,
+    CREDENTIAL_SET,
+    Entry,
+    Given,
+    absent,
+    expired,
+    require_storable,
+    told_of,
+)
 from council.vault.sealing import Place, seal, unseal
 from council.vault.tables import credentials
 
@@ -69,7 +79,7 @@ class DatabaseVault:
         entry = Entry(given.place, version, self._now(), given.expires_at, key.kid)
         sealed = seal(given.value, entry.place, version, entry.expires_at, key)
         _put(transaction.connection, entry, sealed, before.id if before is not None else None)
-        transaction.record("effect", "credential_set", actor, told_of(entry) | {"key": key.kid})
+        transaction.record("effect", CREDENTIAL_SET, actor, told_of(entry) | {"key": key.kid})
         return entry
 
     def get(self, place: Place, *, actor: str, purpose: str) -> Secret:
@@ -98,22 +108,29 @@ class DatabaseVault:
         with self._audit.transaction() as transaction:
             if transaction.connection.execute(delete(credentials).where(_at(place))).rowcount == 0:
                 raise absent(place)
-            transaction.record("effect", "credential_removed", actor, {"credential": str(place)})
+            transaction.record("effect", CREDENTIAL_REMOVED, actor, {"credential": str(place)})
         self._sweep()
 
     def verify(self) -> Sequence[tuple[Entry, str]]:
-        """Opens every record, and shows none; what does not open, and why. Audited. Raises StorageFailed, KeysRefused."""
+        """Opens every record, shows none, and compares them with what the audit says was set and removed; what does not
+        hold, and why. Audited. Raises StorageFailed, KeysRefused."""
         with self._audit.transaction() as transaction:
             transaction.record("secret_read", "vault_verified", STEWARD.id, {})
-        keys = self._keys()
+        keys, told = self._keys(), _told(self._audit)
         failed = []
         with self._audit.database.reading() as connection:
             for row in connection.execute(select(credentials)):
-                try:
-                    self._opened(row, keys)
-                except CredentialRefused as error:
-                    failed.append((_entry(row), error.message))
-        return failed
+                entry = _entry(row)
+                problem = told.problem_of(entry) or self._problem_of(row, keys)
+                failed += [(entry, problem)] if problem else []
+        return [*failed, *told.gone()]
+
+    def _problem_of(self, row: Any, keys: Keyring) -> str:
+        try:
+            self._opened(row, keys)
+        except CredentialRefused as error:
+            return error.message
+        return ""
 
     def rotate(self) -> Rotation:
         """A new key for everything, and the old ones retired. One that was cut off is completed first, and no further key is
@@ -167,6 +184,42 @@ class DatabaseVault:
 
     def _now(self) -> str:
         return timestamp(self._clock.now())
+
+
+@dataclass
+class _Told:
+    """`versions`: by place, what the audit says stands there; 0 for nothing any more. `partly`: words of it were forgotten,
+    so that what it does not name may stand there all the same."""
+
+    versions: dict[str, int]
+    partly: bool
+
+    def problem_of(self, entry: Entry) -> str:
+        """Takes it off the list."""
+        version = self.versions.pop(str(entry.place), None)
+        if version == entry.version or (version is None and self.partly):
+            return ""
+        said = f"the last one set was version {version}" if version else "none was set there, or it was removed"
+        return f"the credential {entry.place} is version {entry.version}, and the audit says that {said}."
+
+    def gone(self) -> Iterator[tuple[Entry, str]]:
+        for name, version in self.versions.items():
+            if version and not self.partly:
+                user, *role, key = name.split("/")
+                entry = Entry(Place(user, "".join(role), key), version, "", "", "")
+                yield entry, f"the credential {name} is gone, and no record says that it was removed."
+
+
+def _told(audit: AuditLog) -> _Told:
+    versions: dict[str, int] = {}
+    partly = False
+    for record in audit.of((CREDENTIAL_SET, CREDENTIAL_REMOVED)):
+        if record.detail is None:
+            partly = True
+        else:
+            said = json.loads(record.detail)
+            versions[said["credential"]] = said.get("version", 0)
+    return _Told(versions, partly)
 
 
 def _reseal(connection: Connection, row: Any, value: Secret, primary: Key) -> None:

@@ -17,6 +17,7 @@ from council.audit.log import AuditLog
 from council.errors import DatabaseTooNew, KeysRefused, StorageFailed, UsageError
 from council.ids import SystemClock
 from council.keys.keyring import Keyring, new_key
+from council.redaction import Redactor, Secret
 from council.settings import Home, Settings
 from council.storage.database import Database, metadata, url_of
 from council.storage.database_version import VERSIONS
@@ -293,3 +294,23 @@ def test_users_have_the_roles_they_were_granted_and_each_change_is_recorded(log:
 def test_a_role_of_nobody_is_refused_by_the_database(database: Database) -> None:
     with pytest.raises(StorageFailed), database.begin() as connection:
         connection.execute(text("INSERT INTO roles (user_id, role) VALUES ('nobody', 'user')"))
+
+
+def test_a_detail_holds_half_of_a_pair_and_no_secret(database: Database, home: Home) -> None:
+    value = 'canary-0123"456789\\'
+    log = AuditLog(database, lambda: KEYS, home.runtime, SystemClock(), Redactor([Secret(value)]))
+    with log.transaction() as transaction:
+        transaction.record("refusal", "request_refused", "steward", {"request": ("half \ud800", f'{{"a":"{value}"}}')})
+    [record] = log.tail(1)
+    assert record.detail == '{"request":["half \\ud800","{\\"a\\":\\"[secret]\\"}"]}'
+    assert log.verify().findings == ()
+
+
+def test_what_was_refused_is_told_once_in_whatever_order_it_comes(log: AuditLog) -> None:
+    """A run that waits tells what was refused so far; when it goes on, another agent's may stand before it."""
+    first, second = {"request": "a"}, {"request": "b"}
+    for refused in ([first], [second, first], [second, first, first]):
+        with log.transaction() as transaction:
+            transaction.record_missing("refusal", "request_refused", "steward", refused, run_id="r", step="refusal")
+    assert [record.detail for record in log.tail(9)] == ['{"request":"a"}', '{"request":"b"}', '{"request":"a"}']
+    assert [record.step for record in log.tail(9)] == ["refusal-1", "refusal-2", "refusal-3"]

@@ -173,6 +173,18 @@ def test_users_act_with_less_authority_and_must_exist(home: Path) -> None:
     wait_until(lambda: [receipt["type"] for receipt in receipts(home)].count("memory") == 1, "the change of memory")
 
 
+def test_a_user_without_a_role_may_nothing_any_more(home: Path) -> None:
+    run_cli("users", "add", "anna", cwd=home)
+    revoked = run_cli("users", "roles", "anna", "--revoke", "user", "--json", cwd=home)
+    assert json.loads(revoked.stdout)["users"][0]["roles"] == []
+    drop_command(home, command(user="anna"))
+    run_cli("run", "--once", cwd=home)
+    assert receipts(home) == []
+    assert "has no role here" in (home / "commands" / "failed" / "command.json.error.md").read_text()
+    [record] = [record for record in audited(home) if record["action"] == "command_refused"]
+    assert (record["kind"], record["detail"]["file"]) == ("refusal", "command.json")
+
+
 def test_a_look_at_the_state_loads_no_database(home: Path) -> None:
     run(home, input_artifacts=["a.md"])
     done = run_cli("config", "show", cwd=home)
