@@ -20,6 +20,7 @@ from council.ids import canonical_json, sha256_hex
 SCHEMA = "council.audit.v1"
 GENESIS = "0" * 64
 FORGOT = "details_forgotten"  # the action whose detail `records` names records without a detail
+RENEWED = "chain_renewed"  # the action that says up to which run receipts may know another chain
 MAX_DETAIL_BYTES = 1 << 20  # of one commit: 64 files whose paths are as long as a path may be
 Kind = Literal["effect", "approval", "secret_read", "refusal"]
 

@@ -14,6 +14,7 @@ log = logging.getLogger(__name__)
 
 HEAD_FILE = "audit.head"
 DISPUTED = "audit.head.disputed-"
+SETTLED = "audit.head.settled-"  # a disputed one that the steward has accepted
 _MAX_BYTES = 4_096
 _PATIENCE_S = 10.0  # somebody writes and syncs 200 bytes meanwhile
 

@@ -8,6 +8,7 @@ overwritten, and `verify` tells of it until a person removes it.
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import secrets
 from collections import Counter
@@ -22,6 +23,7 @@ from sqlalchemy import ColumnElement, Connection, select, text
 from council.audit.chain import (
     FORGOT,
     GENESIS,
+    RENEWED,
     Finding,
     Head,
     Kind,
@@ -33,14 +35,15 @@ from council.audit.chain import (
     mac_of,
     verify,
 )
-from council.audit.head_file import DISPUTED, HEAD_FILE, advance_head, read_head, write_head
+from council.audit.head_file import DISPUTED, HEAD_FILE, SETTLED, advance_head, read_head, write_head
 from council.audit.tables import chain as chain_table
 from council.audit.tables import records as record_table
 from council.errors import KeysRefused, StorageFailed
-from council.ids import Clock, timestamp
+from council.ids import STEWARD, Clock, timestamp
 from council.keys.keyring import Keyring
 from council.redaction import Redactor
 from council.storage.database import Database
+from council.storage.files import as_storage_failed
 
 log = logging.getLogger(__name__)
 
@@ -197,9 +200,24 @@ class AuditLog:
                 yield export_line(head)
                 yield from map(export_line, _all(connection))
 
-    def verify(self, noted: Iterable[tuple[str, Head]] = ()) -> Verdict:
-        """Every record against its key, and the end against the file beside the database and against `noted`, ends that
-        stand elsewhere. Raises StorageFailed, KeysRefused."""
+    def renew(self, to_run: str) -> None:
+        """Records that the steward accepts what older ends say of a chain that is gone: those in receipts of runs up to
+        `to_run`, and the disputed heads, which are put away. Raises StorageFailed, KeysRefused."""
+        with self.transaction() as transaction:
+            detail = {"receipts_to": to_run, "disputed": [str(head) for _, head in self._disputed()]}
+            transaction.record("approval", RENEWED, STEWARD.id, detail)
+        with as_storage_failed(f"Cannot put away what is disputed in {self._runtime}"):
+            for path in self._runtime.glob(f"{DISPUTED}*"):
+                path.rename(path.with_name(path.name.replace(DISPUTED, SETTLED)))
+
+    def renewed_to(self) -> str:
+        """The last run whose receipt may know another chain, empty for none. Raises StorageFailed."""
+        told = [json.loads(record.detail)["receipts_to"] for record in self.of((RENEWED,)) if record.detail]
+        return str(max(told, default=""))
+
+    def verify(self, noted: Iterable[tuple[str, Head]] = (), *, disputed: bool = True) -> Verdict:
+        """Every record against its key, and the end against the file beside the database, against the heads that are
+        `disputed`, and against `noted`, ends that stand elsewhere. Raises StorageFailed, KeysRefused."""
         anchors = list(noted)
         missing = False
         with self.database.reading() as connection:
@@ -209,7 +227,7 @@ class AuditLog:
                 anchors.append((f"the file {HEAD_FILE}", file))
             elif head is not None:
                 missing = True
-            anchors += self._disputed()
+            anchors += self._disputed() if disputed else ()
             if head is None:
                 head = Head(file.chain if file is not None else "", 0, GENESIS)
             keys = self._keys()
@@ -236,7 +254,7 @@ class AuditLog:
                 some = found[first : first + _FORGET_AT_ONCE]
                 where = record_table.c.seq.in_(some)
                 connection.execute(record_table.update().where(where).values(detail=None, salt=None))
-                transaction.record("effect", FORGOT, "steward", {"records": some, "by_run": by_run})
+                transaction.record("effect", FORGOT, STEWARD.id, {"records": some, "by_run": by_run})
         if found:
             self.database.sweep()
         return len(found)

@@ -196,7 +196,7 @@ def require_keys(source: KeySource) -> Keyring:
         raise KeysRefused(
             f"the keys of this home are gone: there are none in {source.name}.",
             fix="restore them from a backup; without them, move .council/audit.head and .council/council.db away: audit and "
-            "vault then begin anew",
+            "vault then begin anew, and `council audit renew` accepts it",
         )
     return found
 
