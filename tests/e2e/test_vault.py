@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
@@ -9,11 +10,12 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from cryptography.fernet import Fernet
 
-from tests.fake_gemini import FakeGemini
+from tests.fake_gemini import FakeGemini, text
 from tests.harness import (
     FAULTY,
     command,
@@ -93,7 +95,9 @@ def test_a_rotation_killed_at_any_step_leaves_everything_readable_and_is_complet
 def test_a_model_finds_its_key_in_the_vault_and_every_reading_is_recorded(tmp_path: Path) -> None:
     home = make_home(tmp_path / "home", settings="settle_s = 0.5\n")
     run_cli("vault", "set", "GEMINI_API_KEY", cwd=home, stdin=f"{CANARY}\n".encode())
+    spelled = [CANARY, CANARY.encode().hex(), base64.b64encode(f"key={CANARY}".encode()).decode(), quote(CANARY)]
     with FakeGemini() as fake:
+        fake.reply = lambda request: text(f"It is {' or '.join(spelled)}, {json.dumps(json.dumps(CANARY))}.")
         drop_command(home, command("Which engine?"))
         done = run_cli("run", "--once", cwd=home, env=environment(GOOGLE_GEMINI_BASE_URL=fake.url))
     assert done.returncode == 0, done.stderr
@@ -101,8 +105,9 @@ def test_a_model_finds_its_key_in_the_vault_and_every_reading_is_recorded(tmp_pa
     records = told(home, "audit", "tail")["records"]
     read = [record["detail"] for record in records if record["kind"] == "secret_read"]
     assert {"credential": "steward/GEMINI_API_KEY", "purpose": "a model's key"} in read
-    assert CANARY.encode() not in everything(home)
-    assert CANARY not in done.stdout + done.stderr
+    assert "It is [secret] or [secret] or" in (home / "artifacts" / "out.md").read_text()
+    kept = everything(home) + (done.stdout + done.stderr).encode()
+    assert [form for form in (*spelled, spelled[2][8:20]) if form.encode() in kept] == []
 
 
 def test_a_value_that_redaction_cannot_know_is_said(tmp_path: Path) -> None:
