@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, select, text
+from sqlalchemy import ColumnElement, Connection, func, select, text
 
 from council.audit.chain import (
     FORGOT,
@@ -191,6 +191,16 @@ class AuditLog:
         """The records of these actions, oldest first. Raises StorageFailed."""
         with self.database.reading() as connection:
             yield from _all(connection, record_table.c.action.in_(actions))
+
+    def latest(self, actions: Collection[str], **named: str) -> Record | None:
+        """The last record of these actions whose detail begins with what is `named`. Raises StorageFailed."""
+        beginning = detail_text(named).removesuffix("}")
+        columns = record_table.c
+        begins = func.substr(columns.detail, 1, len(beginning)) == beginning  # LIKE folds case in SQLite
+        found = select(record_table).where(columns.action.in_(actions), begins)
+        with self.database.reading() as connection:
+            row = connection.execute(found.order_by(columns.seq.desc()).limit(1)).first()
+        return None if row is None else _record(row)
 
     def export(self) -> Iterator[bytes]:
         """The chain as JSON lines: its head, then every record. Raises StorageFailed."""

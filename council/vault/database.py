@@ -16,6 +16,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
+from council.audit.chain import Record
 from council.audit.log import AuditLog, Transaction
 from council.errors import CredentialRefused, StorageFailed
 from council.ids import STEWARD, Clock, timestamp
@@ -93,9 +94,21 @@ class DatabaseVault:
             raise absent(place)
         if row.expires_at and row.expires_at <= self._now():
             raise expired(place, row.expires_at)
+        self._require_last(_entry(row))
         value = self._opened(row, self._keys())
         self._register(value)
         return value
+
+    def _require_last(self, entry: Entry) -> None:
+        """A sealed value that is put back into its own place would open. Raises CredentialRefused."""
+        record = self._audit.latest((CREDENTIAL_SET, CREDENTIAL_REMOVED), credential=str(entry.place))
+        version = _version_told(record) if record is not None else None
+        if version is not None and version != entry.version:
+            raise CredentialRefused(
+                _not_as_told(entry, version),
+                reason="tampered",
+                fix="set it again with `council vault set`, and look at `council audit verify`",
+            )
 
     def list(self) -> Sequence[Entry]:
         """See `Vault.list`."""
@@ -199,8 +212,7 @@ class _Told:
         version = self.versions.pop(str(entry.place), None)
         if version == entry.version or (version is None and self.partly):
             return ""
-        said = f"the last one set was version {version}" if version else "none was set there, or it was removed"
-        return f"the credential {entry.place} is version {entry.version}, and the audit says that {said}."
+        return _not_as_told(entry, version or 0)
 
     def gone(self) -> Iterator[tuple[Entry, str]]:
         for name, version in self.versions.items():
@@ -217,9 +229,18 @@ def _told(audit: AuditLog) -> _Told:
         if record.detail is None:
             partly = True
         else:
-            said = json.loads(record.detail)
-            versions[said["credential"]] = said.get("version", 0)
+            versions[json.loads(record.detail)["credential"]] = _version_told(record) or 0
     return _Told(versions, partly)
+
+
+def _version_told(record: Record) -> int | None:
+    """0 for a removal; None where the words were forgotten."""
+    return None if record.detail is None else int(json.loads(record.detail).get("version", 0))
+
+
+def _not_as_told(entry: Entry, version: int) -> str:
+    said = f"the last one set was version {version}" if version else "none was set there, or it was removed"
+    return f"the credential {entry.place} is version {entry.version}, and the audit says that {said}."
 
 
 def _reseal(connection: Connection, row: Any, value: Secret, primary: Key) -> None:

@@ -117,6 +117,14 @@ def test_a_new_value_is_a_new_version_in_the_same_place(here: Site) -> None:
     assert [(entry.place, entry.version) for entry in here.vault.list()] == [(PLACE, 2)]
 
 
+def test_names_that_differ_in_case_alone_are_two_places(here: Site) -> None:
+    for name, values in (("key", ["first"]), ("KEY", ["second", "third"]), ("key_2", ["fourth", "fifth", "sixth"])):
+        for value in values:
+            here.vault.set(Place("anna", "", name), Secret(f"{value} value"))
+    read = [here.vault.get(Place("anna", "", name), actor="anna", purpose="a call") for name in ("key", "KEY", "key_2")]
+    assert [value.reveal() for value in read] == ["first value", "third value", "sixth value"]
+
+
 def test_a_list_is_in_order_and_shows_no_value(here: Site) -> None:
     places = [Place("steward", "", "b"), Place("steward", "", "a"), PLACE]
     for place in places:
@@ -266,3 +274,8 @@ def test_what_was_put_back_taken_away_or_slipped_in_is_found_by_the_audit(databa
     assert "the last one set was version 2" in problems["renewed"]
     assert "was removed" in problems["removed"]
     assert "is gone" in problems["deleted"]
+    for name in ("renewed", "removed"):
+        with pytest.raises(CredentialRefused) as caught:
+            here.vault.get(places[name], actor="anna", purpose="a call")
+        assert caught.value.reason == "tampered"
+    assert here.vault.get(places["kept"], actor="anna", purpose="a call").reveal() == VALUE
