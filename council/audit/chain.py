@@ -126,14 +126,18 @@ class Checker:
             return "was changed, or stands in another's place"
         if (record.detail is None) != (record.salt is None):
             return "has lost a part of its detail"
-        if record.detail is not None and record.salt is not None:
-            if not _HEX.fullmatch(record.salt) or detail_hash(record.detail, record.salt) != record.detail_sha256:
-                return "has a changed detail"
-        return ""
+        return "has a changed detail" if _is_changed(record) else ""
 
     @property
     def head(self) -> Head:
         return Head(self.chain, self.seq, self.mac)
+
+
+def _is_changed(record: Record) -> bool:
+    """Whether the words are others than those that were signed."""
+    if record.detail is None or record.salt is None:
+        return False
+    return not _HEX.fullmatch(record.salt) or detail_hash(record.detail, record.salt) != record.detail_sha256
 
 
 def verify(records: Iterable[Record], head: Head, anchors: Iterable[tuple[str, Head]], key: MacKey) -> Verdict:
