@@ -243,7 +243,7 @@ class KeysRefused(CouncilError):
 
 
 class CredentialRefused(CouncilError):
-    """`reason`: absent, expired, tampered, unknown_key or unavailable."""
+    """`reason`: absent, expired, tampered, unknown_key, unfit or unavailable."""
 
     code = "credential_refused"
     exit_code = EXIT_REFUSED

@@ -1,8 +1,9 @@
 """Secrets that cannot be printed by accident, and the removal of secrets from any text that is kept, shown or sent.
 
-Two ways to know one: values that are registered here, in the forms in which they travel (plain, URL, Base64 at every
-offset, hexadecimal, escaped in JSON or HTML), and texts that look like a key of a known kind. Does not find a value that
-nobody registered and that looks like nothing, one cut in two, or one in an encoding of its own.
+Two ways to know one: values that are registered here, in the forms in which they travel (plain, Base64 at every offset,
+hexadecimal; and any of these as a URL, JSON, a program or HTML escapes it, once or twice, or broken over lines), and texts
+that look like a key of a known kind. Does not find a value that nobody registered and that looks like nothing, the lesser
+half of one that was cut in two, or one in an encoding of its own.
 
 Line breaks stay where they were, so that line numbers of a redacted text are those of the original.
 """
@@ -13,8 +14,8 @@ import base64
 import html
 import json
 import re
-from collections.abc import Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, quote_plus
 
 import msgspec
@@ -23,7 +24,9 @@ from ahocorasick_rs import BytesAhoCorasick
 T = TypeVar("T")
 
 MASK = "[secret]"
-_MIN_LENGTH = 8  # shorter values would blank out ordinary words
+_MIN_LENGTH = 8  # shorter values would blank out ordinary words, as words themselves would
+_WORD = re.compile(r"[A-Za-z]?[a-z]+(?:[ _-][a-z]+)*|[A-Z]+(?:[ _-][A-Z]+)*")
+_MAX_WORD_LENGTH = 15
 
 
 class Secret:
@@ -51,33 +54,66 @@ class Secret:
     def __reduce__(self) -> tuple[object, ...]:
         raise TypeError("a Secret cannot be pickled or copied")
 
+    def __getstate__(self) -> object:
+        raise TypeError("a Secret has no state to show")
+
+
+def is_recognisable(value: str) -> bool:
+    """Whether redaction can tell a value from ordinary text: not one below 8 characters, nor a plain word."""
+    return len(value) >= _MIN_LENGTH and not (len(value) <= _MAX_WORD_LENGTH and _WORD.fullmatch(value))
+
+
+class _Needles:
+    """Texts of which any is looked for in one pass, however many there are."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+        self._automaton: BytesAhoCorasick | None = None  # made when it is needed first
+
+    def __bool__(self) -> bool:
+        return bool(self.texts)
+
+    def any_in(self, text: str | bytes) -> bool:
+        if not self.texts:
+            return False
+        if self._automaton is None:
+            self._automaton = BytesAhoCorasick([_utf8(needle) for needle in self.texts])
+        return bool(self._automaton.find_matches_as_indexes(_utf8(text) if isinstance(text, str) else text))
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
 
 class Redactor:
     """Replaces secrets in a text by `[secret]`: every registered one, and what looks like a key."""
 
     def __init__(self, secrets: list[Secret] | None = None) -> None:
-        self._forms: list[str] = []
-        self._needles: BytesAhoCorasick | None = None  # finds all at once, however many there are; made when needed
+        self._values: list[str] = []
+        self._forms = _Needles(())
+        self._disguised: list[tuple[_Reading, _Needles]] = []
         for secret in secrets or []:
             self.register(secret)
 
     def register(self, secret: Secret) -> None:
-        """From now on `secret` is known, in all its forms. A value below 8 characters is not: it would be found
-        everywhere."""
+        """From now on `secret` is known, in all its forms, if it is recognisable: else it would be found everywhere."""
         value = secret.reveal()
-        if len(value) >= _MIN_LENGTH:
-            self._forms = sorted({*self._forms, *_forms(value)}, key=len, reverse=True)
-            self._needles = None
+        if is_recognisable(value) and value not in self._values:
+            self._values.append(value)
+            forms = sorted({*self._forms.texts, *_forms(value)}, key=len, reverse=True)
+            self._forms = _Needles(forms)
+            self._disguised = [
+                (reading, self._forms if reading.glue is None else _Needles(reading.sought(forms)))
+                for reading in _READINGS
+            ]
 
     def redact(self, text: str) -> str:
-        if not self._may_hold_one(text.encode("utf-8", "surrogatepass")):
-            return text
-        for form in self._forms:
-            if form in text:
-                text = text.replace(form, _mask(form))
-        for pattern in _PATTERNS:
-            if any(anchor in text for anchor in pattern.anchors):
-                text = pattern.expression.sub(_masked, text)
+        if self._forms:
+            text = self._without_cut(self._without_known(text))
+        if _ANCHORS.any_in(text):
+            for pattern in _PATTERNS:
+                if any(anchor in text for anchor in pattern.anchors):
+                    text = pattern.expression.sub(_masked, text)
         return text
 
     def redacted(self, value: T, type: type[T]) -> T:
@@ -88,29 +124,56 @@ class Redactor:
     def encoded(self, value: T, type: type[T]) -> tuple[T, bytes]:
         """As `redacted`, with the JSON of what is returned."""
         encoded = _encoder.encode(value)
-        if not self._may_hold_one(encoded) or self.redact(whole := encoded.decode()) == whole:
+        if not self._forms and not _ANCHORS.any_in(encoded):
             return value, encoded
-        encoded = _encoder.encode(self._in_texts(msgspec.json.decode(encoded)))
+        plain = msgspec.json.decode(encoded)
+        texts = list(_texts(plain))
+        whole = "\0".join(texts)
+        if self.redact(whole) == whole and all(self._without_cut(text) == text for text in texts):
+            return value, encoded
+        encoded = _encoder.encode(self.in_texts(plain))
         return msgspec.json.decode(encoded, type=type), encoded
 
     def in_texts(self, value: Any) -> Any:
-        """The same for plain JSON values."""
-        return self.redacted(value, Any)
-
-    def _may_hold_one(self, text: bytes) -> bool:
-        if self._needles is None:
-            forms = (form.encode("utf-8", "surrogatepass") for form in self._forms)
-            self._needles = BytesAhoCorasick([*_ANCHORS, *forms])
-        return bool(self._needles.find_matches_as_indexes(text))
-
-    def _in_texts(self, value: Any) -> Any:
+        """The same for plain JSON values, half of a pair of surrogates included."""
         if isinstance(value, str):
             return self.redact(value)
-        if isinstance(value, list):
-            return [self._in_texts(item) for item in value]
-        if isinstance(value, dict):
-            return {self.redact(key): self._in_texts(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.in_texts(item) for item in value]
+        if isinstance(value, Mapping):
+            return {self.redact(key): self.in_texts(item) for key, item in value.items()}
         return value
+
+    def _without_known(self, text: str) -> str:
+        if self._forms.any_in(text):
+            for form in self._forms.texts:
+                text = text.replace(form, _mask(form))
+        for reading, forms in self._disguised:
+            if any(mark in text for mark in reading.marks):
+                text = _without(forms, text, reading)
+        return text
+
+    def _without_cut(self, text: str) -> str:
+        """Also the greater half of a value, where the text ends in it."""
+        end = len(text.rstrip(" .…"))
+        for value in self._values:
+            beginning = value[: max(_MIN_LENGTH, len(value) // 2)]
+            at = text.find(beginning, max(0, end - len(value)))
+            if at >= 0 and value.startswith(text[at:end]):
+                return text[:at] + _mask(text[at:end]) + text[end:]
+        return text
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from _texts(item)
 
 
 _encoder = msgspec.json.Encoder(order=None)
@@ -120,15 +183,16 @@ _encoder = msgspec.json.Encoder(order=None)
 
 
 def _forms(value: str) -> Iterator[str]:
-    """The value as it stands in texts, addresses, JSON, HTML, hexadecimal and Base64."""
+    """The value as it stands in texts, addresses, JSON, HTML, hexadecimal and Base64. Where escapes are a choice of the
+    writer (`%2f`, `\\u002f`, `&#47;`) the text is read, see below."""
     data = value.encode("utf-8", "surrogatepass")
     yield value
     percent = quote(value, safe="", errors="replace")
-    yield from (percent, percent.lower(), quote(value, errors="replace"), quote_plus(value, errors="replace"))
-    yield "".join(f"%{byte:02X}" for byte in data)
-    yield "".join(f"%{byte:02x}" for byte in data)
+    yield from (percent, quote(value, errors="replace"), quote_plus(value, errors="replace"))
     yield from (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], html.escape(value))
-    yield from (data.hex(), data.hex().upper())
+    for separator in ("", ":", " "):
+        digits = data.hex(separator) if separator else data.hex()
+        yield from (digits, digits.upper())
     yield from _base64_forms(data)
 
 
@@ -142,6 +206,104 @@ def _base64_forms(data: bytes) -> Iterator[str]:
         if len(kept) >= _MIN_LENGTH:
             yield kept
             yield kept.replace("+", "-").replace("/", "_")
+
+
+# --- a text read as something else ------------------------------------------------------------------------------------
+
+
+class _Reading(NamedTuple):
+    """What `expression` finds stands for what `meaning` makes of it, and that is read `times` times. One of `marks` stands
+    in every text that reads otherwise than it is written. `glue`: what stands for a line break, also in what is sought."""
+
+    marks: str
+    expression: re.Pattern[str]
+    meaning: Callable[[re.Match[str]], str]
+    times: int = 1
+    glue: str | None = None
+
+    def sought(self, forms: Sequence[str]) -> list[str]:
+        """What `forms` are in such a reading, where it has a `glue`."""
+        joined = [self.expression.sub(self.glue or "", form) for form in forms if " " in form or not self.glue]
+        return [form for form in joined if len(form) >= _MIN_LENGTH]
+
+    def of(self, text: str) -> str:
+        return self.expression.sub(self.meaning if self.glue is None else self.glue, text)
+
+    def spans(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where each character of the reading stands in `text`."""
+        start = 0
+        for found in self.expression.finditer(text):
+            yield from ((at, at + 1) for at in range(start, found.start()))
+            yield from (found.span() for _ in self.meaning(found))
+            start = found.end()
+        yield from ((at, at + 1) for at in range(start, len(text)))
+
+
+def _without(forms: _Needles, text: str, reading: _Reading) -> str:
+    """`text` without what is one of `forms` where it is read so."""
+    texts = [text]
+    for _ in range(reading.times):
+        texts.append(reading.of(texts[-1]))
+        if texts[-1] == texts[-2]:
+            return text
+    read = texts.pop()
+    if not forms.any_in(read):
+        return text
+    places = [(at, at + len(form)) for form in forms.texts for at in _occurrences(form, read)]
+    spans = [(at, at + 1) for at in range(len(text))]
+    for written in texts:
+        spans = [(spans[start][0], spans[end - 1][1]) for start, end in reading.spans(written)]
+    for start, end in reversed(_merged((spans[first][0], spans[last - 1][1]) for first, last in places)):
+        text = text[:start] + _mask(text[start:end]) + text[end:]
+    return text
+
+
+def _occurrences(form: str, text: str) -> Iterator[int]:
+    at = text.find(form)
+    while at >= 0:
+        yield at
+        at = text.find(form, at + len(form))
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """In order, those that touch as one."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+_LINE_BREAK = re.compile(r"(?:\r?\n|(?:\\r)?\\n)[ \t]*+")
+_ESCAPE = re.compile(
+    r"%[0-7][0-9A-Fa-f]|(?:%[89A-Fa-f][0-9A-Fa-f]){1,4}|\\x[0-7][0-9A-Fa-f]|(?:\\x[89A-Fa-f][0-9A-Fa-f]){1,4}"
+    r"|\\u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\[\\\"'/nrt]"
+    r"|&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
+)
+_CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    """At least one character, so that its place is known."""
+    escape = found.group()
+    if escape[0] == "&":
+        return html.unescape(escape)
+    if escape[0] == "%" or escape[1] == "x":
+        return bytes.fromhex(escape.replace("%", "").replace("\\x", "")).decode("utf-8", "replace")
+    if escape[1] == "u":
+        units = bytes.fromhex(escape.replace("\\u", ""))
+        return units.decode("utf-16-be", "replace")
+    return _CONTROLS.get(escape[1], escape[1])
+
+
+_READINGS = (
+    _Reading("\n\\", _LINE_BREAK, lambda found: "", glue=""),
+    _Reading("\n\\", _LINE_BREAK, lambda found: " ", glue=" "),
+    _Reading("%\\&", _ESCAPE, _unescaped),
+    _Reading("%\\&", _ESCAPE, _unescaped, times=2),
+)
 
 
 # --- what looks like a key --------------------------------------------------------------------------------------------
@@ -198,7 +360,7 @@ _PATTERNS = (
     _pattern(r"://[^\s/:@\"'<>]{1,64}:(?P<key>[^\s/@\"'<>]{3,128})@", "://"),
 )  # fmt: skip
 
-_ANCHORS = tuple({anchor.encode() for pattern in _PATTERNS for anchor in pattern.anchors})
+_ANCHORS = _Needles(sorted({anchor for pattern in _PATTERNS for anchor in pattern.anchors}))
 
 
 def _masked(match: re.Match[str]) -> str:

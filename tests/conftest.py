@@ -6,6 +6,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -43,16 +44,22 @@ def require_service() -> Callable[[str, bool, str], None]:
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[str]:
-    """The URL of a PostgreSQL server of this test process's own."""
+def postgres_programs() -> Path:
+    """The folder of PostgreSQL's programs."""
     binaries = postgres.programs()
     if binaries is None:
         how = "install Debian's package postgresql"
         if os.environ.get("COUNCIL_TEST_NO_SKIP") == "1":
             pytest.fail(f"PostgreSQL absent: {how} (COUNCIL_TEST_NO_SKIP=1 makes this a failure)")
         pytest.skip(f"PostgreSQL absent: {how}")
-    with postgres.server(binaries) as url:
-        yield url
+    return binaries
+
+
+@pytest.fixture(scope="session")
+def postgres_server(postgres_programs: Path) -> Iterator[str]:
+    """The URL of a PostgreSQL server of this test process's own."""
+    with postgres.server(postgres_programs) as running:
+        yield running.url
 
 
 @pytest.fixture

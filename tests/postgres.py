@@ -8,8 +8,10 @@ import shutil
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 _SUPERUSER = "council"
@@ -26,9 +28,18 @@ def programs() -> Path | None:
     return Path(on_path).resolve().parent if on_path else None
 
 
+@dataclass(frozen=True)
+class Server:
+    """A running server: `url` of one of its databases; it can be ended and started again."""
+
+    url: str
+    start: Callable[[], None]
+    stop: Callable[[], None]
+
+
 @contextmanager
-def server(binaries: Path) -> Iterator[str]:
-    """The URL of a database of a running server. PostgreSQL refuses root: then its own user runs it, else `nobody`."""
+def server(binaries: Path) -> Iterator[Server]:
+    """PostgreSQL refuses root: then its own user runs it, else `nobody`."""
     folder = Path(tempfile.mkdtemp(prefix="council-pg-", dir="/tmp"))  # a socket's path is short
     try:
         command = _as_other(folder)
@@ -43,11 +54,13 @@ def server(binaries: Path) -> Iterator[str]:
         run(str(binaries / "initdb"), "-D", str(data), "-U", _SUPERUSER, "-A", "trust", "-E", "UTF8", "--no-sync")
         options = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off -c max_connections=40"
         control = (str(binaries / "pg_ctl"), "-D", str(data), "-w", "-t", "60")
-        run(*control, "-l", str(folder / "log"), "-o", options, "start")
+        start = partial(run, *control, "-l", str(folder / "log"), "-o", options, "start")
+        stop = partial(run, *control, "-m", "immediate", "stop")
+        start()
         try:
-            yield f"postgresql://{_SUPERUSER}@/postgres?host={folder}"
+            yield Server(f"postgresql://{_SUPERUSER}@/postgres?host={folder}", start, stop)
         finally:
-            run(*control, "-m", "immediate", "stop")
+            stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -65,7 +65,7 @@ def build_trail(
         source = build_key_source(home, settings, keys, environ)
         (require_keys if (home.runtime / HEAD_FILE).exists() else load_or_create)(source)
         database = open_database(home, settings)
-        return AuditLog(database, partial(require_keys, source), home.runtime, SystemClock(), redactor.redact)
+        return AuditLog(database, partial(require_keys, source), home.runtime, SystemClock(), redactor)
 
     return Trail(opening)
 
@@ -138,6 +138,13 @@ def require_authority(command: RunCommand, users: Callable[[], Users | None]) ->
         raise CommandInvalid(
             f"`user` is {command.user!r}, and there is no such user here.",
             fix=f"`council users add {command.user}` makes one; without `user` the command acts as the steward",
+            field="user",
+            refused=True,
+        )
+    if not user.roles:
+        raise CommandInvalid(
+            f"`user` is {command.user!r}, who has no role here any more.",
+            fix=f"`council users roles {command.user} --grant user`, or leave `user` out",
             field="user",
             refused=True,
         )

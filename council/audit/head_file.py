@@ -8,13 +8,15 @@ from pathlib import Path
 import msgspec
 
 from council.audit.chain import Head, export_line
-from council.storage.files import read_limited, write_atomic
+from council.storage.files import locked, read_limited, write_atomic
 
 log = logging.getLogger(__name__)
 
 HEAD_FILE = "audit.head"
 DISPUTED = "audit.head.disputed-"
+SETTLED = "audit.head.settled-"  # a disputed one that the steward has accepted
 _MAX_BYTES = 4_096
+_PATIENCE_S = 10.0  # somebody writes and syncs 200 bytes meanwhile
 
 
 def read_head(path: Path) -> Head | None:
@@ -33,4 +35,14 @@ def read_head(path: Path) -> Head | None:
 
 def write_head(path: Path, head: Head) -> None:
     """Whole and synced. Raises StorageFailed."""
-    write_atomic(path, export_line(head))
+    with locked(path.parent, _PATIENCE_S):
+        write_atomic(path, export_line(head))
+
+
+def advance_head(path: Path, known: Head | None, head: Head) -> None:
+    """The file that held `known` takes `head`, unless another process, quicker after its commit, has written a later one.
+    Raises StorageFailed."""
+    with locked(path.parent, _PATIENCE_S):
+        now = read_head(path)
+        if now is None or now == known or (now.chain == head.chain and now.seq < head.seq):
+            write_atomic(path, export_line(head))

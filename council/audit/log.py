@@ -8,19 +8,22 @@ overwritten, and `verify` tells of it until a person removes it.
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, select, text
+from sqlalchemy import ColumnElement, Connection, func, select, text
 
 from council.audit.chain import (
     FORGOT,
     GENESIS,
+    RENEWED,
     Finding,
     Head,
     Kind,
@@ -32,12 +35,15 @@ from council.audit.chain import (
     mac_of,
     verify,
 )
-from council.audit.head_file import DISPUTED, HEAD_FILE, read_head, write_head
+from council.audit.head_file import DISPUTED, HEAD_FILE, SETTLED, advance_head, read_head, write_head
 from council.audit.tables import chain as chain_table
 from council.audit.tables import records as record_table
-from council.ids import Clock, timestamp
+from council.errors import KeysRefused, StorageFailed
+from council.ids import STEWARD, Clock, timestamp
 from council.keys.keyring import Keyring
+from council.redaction import Redactor
 from council.storage.database import Database
+from council.storage.files import as_storage_failed
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +77,23 @@ class Transaction:
         self.head = self._log.append(self.connection, self.head, kind, action, actor, detail, run_id, step)
         return True
 
+    def record_missing(
+        self, kind: Kind, action: str, actor: str, details: Sequence[Mapping[str, Any]], *, run_id: str, step: str
+    ) -> None:
+        """Appends those of `details` that no record of this run and action tells yet, in whatever order they come: a run
+        that goes on tells what it told before and more."""
+        mine = (record_table.c.run_id == run_id) & (record_table.c.action == action)
+        told = self.connection.execute(select(record_table.c.detail).where(mine)).scalars().all()
+        held = Counter(told)
+        number = len(told)
+        for detail in details:
+            words = self._log.words_of(detail)
+            if held[words]:
+                held[words] -= 1
+            else:
+                number += 1
+                self.record(kind, action, actor, detail, run_id=run_id, step=f"{step}-{number}")
+
     def _is_known(self, run_id: str, step: str | None) -> bool:
         found = select(record_table.c.seq).where(record_table.c.run_id == run_id, record_table.c.step == step)
         return self.connection.execute(found).first() is not None
@@ -85,15 +108,15 @@ class AuditLog:
         keys: Callable[[], Keyring],
         runtime: Path,
         clock: Clock,
-        redact: Callable[[str], str] = lambda text: text,
+        redactor: Redactor | None = None,
     ) -> None:
-        """`redact` takes known secrets out of what is recorded; `keys` is asked at each use, for they may be rotated."""
+        """`redactor` takes secrets out of what is recorded; `keys` is asked at each use, for they may be rotated."""
         self.database = database
         self._keys = keys
         self._runtime = runtime
         self._file = runtime / HEAD_FILE
         self._clock = clock
-        self._redact = redact
+        self._redactor = redactor or Redactor()
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:
@@ -102,6 +125,7 @@ class AuditLog:
             if not self.database.is_sqlite:  # SQLite's transaction holds the write lock already
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
             head = self._head(connection) or self._begin(connection)
+            self._require_own(connection, head)
             known = self._read_file()
             borne_out = known is None or self._bears_out(connection, known)
             transaction = Transaction(connection, self, head)
@@ -109,12 +133,7 @@ class AuditLog:
         if known is not None and not borne_out:
             self._dispute(known)
         if known != transaction.head:
-            self._write_file(transaction.head)
-
-    def head(self) -> Head:
-        """The end of the chain now, durable in the file beside it. Raises StorageFailed, KeysRefused."""
-        with self.transaction() as transaction:
-            return transaction.head
+            self._note(known, transaction.head)
 
     def append(
         self,
@@ -128,14 +147,14 @@ class AuditLog:
         step: str | None,
     ) -> Head:
         key = self._keys().primary
-        words = self._redact(detail_text(dict(detail)))
+        words = self.words_of(detail)
         salt = secrets.token_hex(_SALT_BYTES)
         record = Record(
             seq=head.seq + 1,
             at=timestamp(self._clock.now()),
             kind=kind,
             action=action,
-            actor=self._redact(actor),
+            actor=self._redactor.redact(actor),
             run_id=run_id or "",
             step=step or "",
             detail=words,
@@ -149,6 +168,10 @@ class AuditLog:
         connection.execute(record_table.insert().values(**row))
         connection.execute(chain_table.update().values(seq=record.seq, mac=record.mac))
         return Head(head.chain, record.seq, record.mac)
+
+    def words_of(self, detail: Mapping[str, Any]) -> str:
+        """As a record holds it. Raises ValueError when it is larger than a record takes."""
+        return detail_text(self._redactor.in_texts(detail))
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -164,6 +187,22 @@ class AuditLog:
             rows = connection.execute(select(record_table).order_by(record_table.c.seq.desc()).limit(count)).all()
         return [_record(row) for row in reversed(rows)]
 
+    def of(self, actions: Collection[str]) -> Iterator[Record]:
+        """The records of these actions, oldest first. Raises StorageFailed."""
+        with self.database.reading() as connection:
+            yield from _all(connection, record_table.c.action.in_(actions))
+
+    def latest(self, actions: Collection[str], **named: str) -> Record | None:
+        """The last record of these actions whose detail begins with what is `named`, or that may have done so: its words were
+        forgotten. Raises StorageFailed."""
+        beginning = detail_text(named).removesuffix("}")
+        columns = record_table.c
+        begins = func.substr(columns.detail, 1, len(beginning)) == beginning  # LIKE folds case in SQLite
+        found = select(record_table).where(columns.action.in_(actions), begins | columns.detail.is_(None))
+        with self.database.reading() as connection:
+            row = connection.execute(found.order_by(columns.seq.desc()).limit(1)).first()
+        return None if row is None else _record(row)
+
     def export(self) -> Iterator[bytes]:
         """The chain as JSON lines: its head, then every record. Raises StorageFailed."""
         with self.database.reading() as connection:
@@ -172,9 +211,24 @@ class AuditLog:
                 yield export_line(head)
                 yield from map(export_line, _all(connection))
 
-    def verify(self, noted: Iterable[tuple[str, Head]] = ()) -> Verdict:
-        """Every record against its key, and the end against the file beside the database and against `noted`, ends that
-        stand elsewhere. Raises StorageFailed, KeysRefused."""
+    def renew(self, to_run: str) -> None:
+        """Records that the steward accepts what older ends say of a chain that is gone: those in receipts of runs up to
+        `to_run`, and the disputed heads, which are put away. Raises StorageFailed, KeysRefused."""
+        with self.transaction() as transaction:
+            detail = {"receipts_to": to_run, "disputed": [str(head) for _, head in self._disputed()]}
+            transaction.record("approval", RENEWED, STEWARD.id, detail)
+        with as_storage_failed(f"Cannot put away what is disputed in {self._runtime}"):
+            for path in self._runtime.glob(f"{DISPUTED}*"):
+                path.rename(path.with_name(path.name.replace(DISPUTED, SETTLED)))
+
+    def renewed_to(self) -> str:
+        """The last run whose receipt may know another chain, empty for none. Raises StorageFailed."""
+        told = [json.loads(record.detail)["receipts_to"] for record in self.of((RENEWED,)) if record.detail]
+        return str(max(told, default=""))
+
+    def verify(self, noted: Iterable[tuple[str, Head]] = (), *, disputed: bool = True) -> Verdict:
+        """Every record against its key, and the end against the file beside the database, against the heads that are
+        `disputed`, and against `noted`, ends that stand elsewhere. Raises StorageFailed, KeysRefused."""
         anchors = list(noted)
         missing = False
         with self.database.reading() as connection:
@@ -184,7 +238,7 @@ class AuditLog:
                 anchors.append((f"the file {HEAD_FILE}", file))
             elif head is not None:
                 missing = True
-            anchors += self._disputed()
+            anchors += self._disputed() if disputed else ()
             if head is None:
                 head = Head(file.chain if file is not None else "", 0, GENESIS)
             keys = self._keys()
@@ -211,7 +265,7 @@ class AuditLog:
                 some = found[first : first + _FORGET_AT_ONCE]
                 where = record_table.c.seq.in_(some)
                 connection.execute(record_table.update().where(where).values(detail=None, salt=None))
-                transaction.record("effect", FORGOT, "steward", {"records": some, "by_run": by_run})
+                transaction.record("effect", FORGOT, STEWARD.id, {"records": some, "by_run": by_run})
         if found:
             self.database.sweep()
         return len(found)
@@ -228,11 +282,22 @@ class AuditLog:
         head = Head(secrets.token_hex(16), 0, GENESIS)
         known = self._read_file()
         if known is None:
-            self._write_file(head)
+            write_head(self._file, head)
         elif known.seq == 0:  # a process died right here
             head = known
         connection.execute(chain_table.insert().values(id=1, chain=head.chain, seq=0, mac=head.mac))
         return head
+
+    def _require_own(self, connection: Connection, head: Head) -> None:
+        """A chain goes on under keys that verify it. Raises KeysRefused."""
+        signed = select(record_table.c.kid).where(record_table.c.seq == head.seq)
+        kid = connection.execute(signed).scalar()
+        if kid is not None and self._keys().get(kid) is None:
+            raise KeysRefused(
+                f"the audit of this database is signed with the key {kid[:16]}, which is not among the keys here.",
+                fix="use the keys that it was begun with (docs/security.md, Keys): where CREDENTIAL_ENCRYPTION_KEY was set "
+                "or taken away, or another home uses the same database, those are others",
+            )
 
     def _bears_out(self, connection: Connection, known: Head) -> bool:
         head = self._head(connection)
@@ -246,8 +311,11 @@ class AuditLog:
     def _read_file(self) -> Head | None:
         return read_head(self._file)
 
-    def _write_file(self, head: Head) -> None:
-        write_head(self._file, head)
+    def _note(self, known: Head | None, head: Head) -> None:
+        try:
+            advance_head(self._file, known, head)
+        except StorageFailed as error:
+            raise StorageFailed(f"it is done and recorded, but not noted. {error.message}", fix=error.fix) from error
 
     def _dispute(self, known: Head) -> None:
         log.error("the audit was changed: its head file knows record %d, which the database does not hold", known.seq)
@@ -260,16 +328,13 @@ class AuditLog:
                 yield f"the file {path.name}", head
 
 
-def _all(connection: Connection) -> Iterator[Record]:
-    last = 0
-    while True:
-        page = select(record_table).where(record_table.c.seq > last).order_by(record_table.c.seq).limit(_PAGE)
-        rows = connection.execute(page).all()
-        if not rows:
-            return
-        for row in rows:
-            yield _record(row)
-        last = rows[-1].seq
+def _all(connection: Connection, *where: ColumnElement[bool]) -> Iterator[Record]:
+    """In order, those included whose numbers no record has."""
+    page = select(record_table).where(*where).order_by(record_table.c.seq).limit(_PAGE)
+    rows = connection.execute(page).all()
+    while rows:
+        yield from map(_record, rows)
+        rows = connection.execute(page.where(record_table.c.seq > rows[-1].seq)).all()
 
 
 def _record(row: Any) -> Record:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from council.errors import ConfigError, KeysRefused, StorageFailed
 
 if TYPE_CHECKING:
+    from council.audit.chain import Kind
     from council.audit.log import AuditLog
 
-MAX_REFUSALS = 200  # of one run; a run that asks in vain more often says the same again
+MAX_REFUSALS = 200  # of one run; that there were more is recorded as one
 
 
 class Trail:
@@ -36,14 +37,18 @@ class Trail:
         with _as_storage(), self.log().transaction() as transaction:
             transaction.record("refusal", action, actor, detail)
 
-    async def before_commit(self, run_id: str, actor: str, refusals: Sequence[Mapping[str, Any]]) -> str:
-        """Records what was refused to a run, once, however often it is asked; the head of the chain after that. Raises
-        StorageFailed."""
-        return await asyncio.to_thread(self._before_commit, run_id, actor, refusals)
+    async def record_refusals(self, run_id: str, actor: str, refusals: Sequence[Mapping[str, Any]]) -> str:
+        """Records what was refused to a run so far, each once, however often it is asked; the head of the chain after that.
+        Raises StorageFailed."""
+        return await asyncio.to_thread(self._record_refusals, run_id, actor, refusals)
 
     async def after_commit(self, run_id: str, step: str, action: str, actor: str, detail: Mapping[str, Any]) -> None:
         """Records what a run's commit changed, once. Raises StorageFailed."""
-        await asyncio.to_thread(self._after_commit, run_id, step, action, actor, detail)
+        await asyncio.to_thread(self._record, "effect", run_id, step, action, actor, detail)
+
+    async def approved(self, run_id: str, step: str, action: str, actor: str, detail: Mapping[str, Any]) -> None:
+        """Records what a person approved for a run, once. Raises StorageFailed."""
+        await asyncio.to_thread(self._record, "approval", run_id, step, action, actor, detail)
 
     def close(self) -> None:
         with self._lock:
@@ -51,16 +56,19 @@ class Trail:
                 self._log.database.close()
                 self._log = None
 
-    def _before_commit(self, run_id: str, actor: str, refusals: Sequence[Mapping[str, Any]]) -> str:
+    def _record_refusals(self, run_id: str, actor: str, refusals: Sequence[Mapping[str, Any]]) -> str:
         with _as_storage(), self.log().transaction() as transaction:
-            for number, refused in enumerate(refusals[:MAX_REFUSALS], start=1):
-                step = f"refusal-{number}"
-                transaction.record("refusal", "request_refused", actor, refused, run_id=run_id, step=step)
+            transaction.record_missing(
+                "refusal", "request_refused", actor, refusals[:MAX_REFUSALS], run_id=run_id, step="refusal"
+            )
+            if len(refusals) > MAX_REFUSALS:
+                detail = {"more_than": MAX_REFUSALS}
+                transaction.record("refusal", "requests_refused", actor, detail, run_id=run_id, step="refusals")
         return str(transaction.head)
 
-    def _after_commit(self, run_id: str, step: str, action: str, actor: str, detail: Mapping[str, Any]) -> None:
+    def _record(self, kind: Kind, run_id: str, step: str, action: str, actor: str, detail: Mapping[str, Any]) -> None:
         with _as_storage(), self.log().transaction() as transaction:
-            transaction.record("effect", action, actor, detail, run_id=run_id, step=step)
+            transaction.record(kind, action, actor, detail, run_id=run_id, step=step)
 
 
 @contextlib.contextmanager

@@ -76,6 +76,33 @@ def export(ctx: typer.Context) -> None:
     sys.stdout.buffer.flush()
 
 
+@app.command()
+def renew(
+    ctx: typer.Context,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Accept that the chain was begun anew: what older receipts know of another one is no finding any more. Recorded."""
+    from council.app.safekeeping import build_receipts
+
+    cli = state(ctx)
+    with _log(cli) as log:
+        if log is None:
+            raise UsageError("there is no audit to go on with.", fix="it begins with the next run")
+        if (own := log.verify(disputed=False)).findings:
+            raise UsageError(
+                f"the chain does not hold by itself: {own.findings[0].message}",
+                fix="restore database and head file from a backup; only a whole chain can take the place of another",
+            )
+        findings = log.verify(_noted(cli, [], log)).findings
+        if not findings:
+            raise UsageError("every end that is known fits: there is nothing to accept.", fix="`council audit verify`")
+        typer.echo("\n".join(f"{finding.code}: {finding.message}" for finding in findings))
+        if not yes:
+            typer.confirm("Is it known why, and is it to be a finding no more?", abort=True, err=True)
+        log.renew(max(build_receipts(cli.home()).run_ids(), default=""))
+    typer.echo("Recorded. What came before is vouched for by nothing here.")
+
+
 @contextmanager
 def _log(cli: CliState) -> Iterator[AuditLog | None]:
     """None where nothing was ever recorded."""
@@ -99,9 +126,9 @@ def _verdict(cli: CliState, heads: list[str]) -> Verdict:
         if log is None:
             known = _in_head_file(cli)
             chain = known[0][1].chain if known else ""
-            return verify((), Head(chain, 0, GENESIS), [*known, *_noted(cli, heads, chain)], lambda kid: None)
-        chain = log.chain()
-        return log.verify(_noted(cli, heads, chain))
+            noted = [*known, *_given(heads, chain), *_in_receipts(cli, chain, "")]
+            return verify((), Head(chain, 0, GENESIS), noted, lambda kid: None)
+        return log.verify(_noted(cli, heads, log))
 
 
 def _in_head_file(cli: CliState) -> list[tuple[str, Head]]:
@@ -112,15 +139,25 @@ def _in_head_file(cli: CliState) -> list[tuple[str, Head]]:
     return [] if head is None else [(f"the file {HEAD_FILE}", head)]
 
 
-def _noted(cli: CliState, heads: list[str], chain: str) -> Iterator[tuple[str, Head]]:
+def _noted(cli: CliState, heads: list[str], log: AuditLog) -> Iterator[tuple[str, Head]]:
     """Ends of the chain that stand elsewhere: given by hand, and in the receipts."""
-    from council.app.safekeeping import build_receipts
+    chain = log.chain()
+    yield from _given(heads, chain)
+    yield from _in_receipts(cli, chain, log.renewed_to())
 
+
+def _given(heads: list[str], chain: str) -> Iterator[tuple[str, Head]]:
     for text in heads:
         yield f"the head {text[:20]}…", _head_of(text, chain)
+
+
+def _in_receipts(cli: CliState, chain: str, after: str) -> Iterator[tuple[str, Head]]:
+    """`after`: the runs up to this one may know another chain."""
+    from council.app.safekeeping import build_receipts
+
     receipts = build_receipts(cli.home())
     for run_id in receipts.run_ids():
-        receipt = receipts.read(run_id)
+        receipt = receipts.read(run_id) if run_id > after else None
         if receipt is not None and receipt.audit_head:
             yield f"the receipt of run {run_id}", _head_of(receipt.audit_head, chain)
 
@@ -145,8 +182,7 @@ def _verdict_of_file(cli: CliState, file: Path, heads: list[str]) -> Verdict:
         with file.open("rb") as stream:
             head = read_head_line(stream.readline())
             stream.seek(0)
-            noted = [(f"the head {text[:20]}…", _head_of(text, head.chain if head else "")) for text in heads]
-            return verify_lines(stream, noted, derived.get)
+            return verify_lines(stream, _given(heads, head.chain if head else ""), derived.get)
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name an export") from None
 

@@ -61,6 +61,12 @@ class CliState:
         assert self._keys is not None
         return key_in_vault(name, self.home(), self.settings().settings, self._keys, self.environ)
 
+    def redact(self, text: str) -> str:
+        """`text` without the keys that were looked at, those of the environment, and what looks like one."""
+        from council.settings.keys import keys_of_environment
+
+        return (self._keys or keys_of_environment(self.environ)).redactor.redact(text)
+
     def styled(self, text: str, *, fg: str) -> str:
         """`text` in a colour on a terminal, as it is elsewhere and when NO_COLOR is set (no-color.org)."""
         return typer.style(text, fg=fg) if self.coloured else text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import traceback
 from pathlib import Path
 from typing import Annotated
 
@@ -37,7 +38,7 @@ from council.cli import (
     validate,
     vault,
 )
-from council.cli.context import CliState
+from council.cli.context import CliState, state
 from council.cli.help import KNOW, LOOK, MEND, START, WORK, SectionedGroup
 from council.errors import EXIT_CODES, EXIT_FAILED, EXIT_INTERRUPTED, CouncilError
 
@@ -65,7 +66,7 @@ def top(
     ] = None,
 ) -> None:
     """Options before the sub-command count for all of them."""
-    ctx.obj = CliState(home_flag=home)
+    state(ctx).home_flag = home
 
 
 def version(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
@@ -114,11 +115,12 @@ def main() -> None:
     """Runs the command line; a CouncilError becomes one message on stderr and its exit code."""
     if completion.VARIABLE in os.environ:
         completion.prepare()
+    cli = CliState()
     try:
-        app()
+        app(obj=cli)
     except CouncilError as error:
         told = f"error ({error.code}): {error.message}" + (f"\n  fix: {error.fix}" if error.fix else "")
-        print(_without_secrets(told), file=sys.stderr)  # noqa: T201
+        print(cli.redact(told), file=sys.stderr)  # noqa: T201
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
@@ -129,11 +131,6 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the interpreter's own flush is silent
         sys.exit(EXIT_FAILED)
-
-
-def _without_secrets(text: str) -> str:
-    """As logs show it: without the keys of the environment, and without what looks like one."""
-    from council.redaction import Redactor, Secret
-    from council.settings.keys import KEY_NAMES
-
-    return Redactor([Secret(os.environ[name]) for name in KEY_NAMES if os.environ.get(name)]).redact(text)
+    except Exception as error:  # noqa: BLE001 - a defect: its traceback is for a report, and may hold anybody's words
+        print(cli.redact("".join(traceback.format_exception(error))), file=sys.stderr)  # noqa: T201
+        sys.exit(EXIT_FAILED)

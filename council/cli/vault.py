@@ -17,11 +17,10 @@ from council.errors import EXIT_FAILED, UsageError
 if TYPE_CHECKING:
     from council.vault.base import Entry, Vault
     from council.vault.database import DatabaseVault
-    from council.vault.sealing import Place
 
 app = typer.Typer(no_args_is_help=True)
 
-_MAX_INPUT_CHARS = 70_000
+_MAX_INPUT_BYTES = 70_000  # more than a value may have; what is larger is refused
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 _Key = Annotated[str, typer.Argument(help="The credential's name: GEMINI_API_KEY.")]
 _User = Annotated[str, typer.Option(help="Whose it is.")]
@@ -45,14 +44,17 @@ def set_(
     as_json: _Json = False,
 ) -> None:
     """Store a value, read from standard input (at a terminal: asked for, and not shown)."""
-    from council.redaction import Secret
+    from council.redaction import Secret, is_recognisable
+    from council.vault.sealing import place_of
 
-    place, ends = _place(user, role, key), _moment(expires)
+    place, ends = place_of(user, role, key), _moment(expires)
     value = Secret(_value())
     if not value:
         raise UsageError("there is no value.", fix="give it on standard input: `council vault set NAME < file`")
     with _vault(state(ctx)) as built:
         _print([built.set(place, value, expires_at=ends)], as_json=as_json)
+    if not is_recognisable(value.reveal()):
+        typer.echo(f"note: {place} is too short, or a plain word: redaction cannot tell it from other text.", err=True)
 
 
 @app.command("list")
@@ -65,7 +67,9 @@ def list_(ctx: typer.Context, as_json: _Json = False) -> None:
 @app.command()
 def rm(ctx: typer.Context, key: _Key, user: _User = "steward", role: _Role = "") -> None:
     """Remove a credential for good."""
-    place = _place(user, role, key)
+    from council.vault.sealing import place_of
+
+    place = place_of(user, role, key)
     with _vault(state(ctx)) as built:
         built.remove(place)
     typer.echo(f"{place} is gone.")
@@ -85,7 +89,7 @@ def rotate(ctx: typer.Context, as_json: _Json = False) -> None:
 
 @app.command()
 def verify(ctx: typer.Context, as_json: _Json = False) -> None:
-    """Open every record and show none: what was changed or lost its key is told."""
+    """Open every record and show none; tell what was changed, put back or taken away, and what lost its key."""
     with _own(state(ctx)) as built:
         failed = built.verify()
         count = len(built.list())
@@ -95,7 +99,8 @@ def verify(ctx: typer.Context, as_json: _Json = False) -> None:
     else:
         for _, problem in failed:
             typer.echo(problem)
-        typer.echo(f"{count - len(failed)} of {count} credentials open.")
+        standing = sum(bool(entry.kid) for entry, _ in failed)  # the others are gone
+        typer.echo(f"{count - standing} of {count} credentials are as they were set.")
     if failed:
         raise typer.Exit(EXIT_FAILED)
 
@@ -104,19 +109,22 @@ def verify(ctx: typer.Context, as_json: _Json = False) -> None:
 def import_(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(help="Rows of the original's `user_credentials`, as a JSON list or CSV.")],
+    key_variable: Annotated[
+        str, typer.Option(help="The variable that holds the key they were sealed with.")
+    ] = "CREDENTIAL_ENCRYPTION_KEY",
     as_json: _Json = False,
 ) -> None:
-    """Take over rows that were sealed with Fernet under CREDENTIAL_ENCRYPTION_KEY: all of them or none."""
-    from council.keys.sources import KEY_VARIABLE
+    """Take over rows that were sealed with Fernet: all of them or none."""
+    from council.redaction import Secret
     from council.vault.fernet import read_rows
 
     cli = state(ctx)
-    key = cli.keys().get(KEY_VARIABLE)
-    if key is None:
-        raise UsageError(f"{KEY_VARIABLE} is not set.", fix="set it to the key that sealed the rows")
+    key = Secret(cli.environ.get(key_variable, "").strip())
+    if not key:
+        raise UsageError(f"{key_variable} is not set.", fix="set it to the key that sealed the rows")
     rows = read_rows(file, key)
     with _vault(cli) as built:
-        _print([built.set(row.place, row.value, expires_at=row.expires_at) for row in rows], as_json=as_json)
+        _print(built.set_all(rows), as_json=as_json)
 
 
 @contextmanager
@@ -144,16 +152,6 @@ def _own(cli: CliState) -> Iterator[DatabaseVault]:
         yield built
 
 
-def _place(user: str, role: str, key: str) -> Place:
-    from council.vault.sealing import Place
-
-    for what, value, limit in (("user", user, 255), ("role", role, 100), ("name", key, 100)):
-        plain = value.isascii() and value.replace("_", "").replace("-", "").replace(".", "").replace("@", "").isalnum()
-        if len(value) > limit or not (plain or (what == "role" and not value)):
-            raise UsageError(f"{value[:40]!r} is no {what} of a credential.", fix="letters, digits, . _ @ and -")
-    return Place(user, role, key)
-
-
 def _moment(text: str) -> str:
     from datetime import UTC, datetime
 
@@ -176,7 +174,10 @@ def _value() -> str:
         import getpass
 
         return getpass.getpass("value: ").strip()
-    return sys.stdin.read(_MAX_INPUT_CHARS).rstrip("\r\n")
+    try:
+        return sys.stdin.buffer.read(_MAX_INPUT_BYTES).decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise UsageError("the value is not UTF-8.", fix="give bytes in Base64: `base64 -w0 file | council …`") from None
 
 
 def _print(entries: Any, *, as_json: bool) -> None:

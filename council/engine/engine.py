@@ -62,7 +62,7 @@ from council.engine.records import (
 from council.engine.runs import PROVIDER, Admission, Execution, Finish, Handler, Outcome, Parked, Run
 from council.errors import CouncilError, Drift, JournalDamaged, PathRefused, StorageFailed
 from council.events import Events
-from council.ids import Clock, new_run_id, timestamp
+from council.ids import STEWARD, Clock, new_run_id, timestamp
 from council.redaction import Redactor
 from council.storage.files import fsync_dir
 from council.storage.paths import ConfinedRoot
@@ -374,6 +374,8 @@ class Engine:
             run.publish("run_handed_back")
         except Parked as parked:
             try:
+                if run.refusals:  # the wait may be long, and the audit is asked meanwhile
+                    await self._record_refusals(run)
                 self._park(run, parked)
             except StorageFailed as error:  # the wait cannot be noted: then it is the disk that is waited for
                 log.error("run %s: %s", run.id, error)
@@ -392,6 +394,8 @@ class Engine:
 
     async def _work(self, run: Run) -> Callable[[], Outcome]:
         """Does the work; what is returned renders what it leaves, for wherever the artifact goes."""
+        if run.journal.accepts_drift:
+            await self._audit.approved(run.id, "drift_accepted", "drift_accepted", STEWARD.id, {"run": run.id})
         execution = self._handlers[run.header.type].begin(run)
         run.publish("run_started", title=run.header.title, attempt=run.journal.attempts, file=run.header.file.name)
         if run.cancel_reason:
@@ -412,8 +416,10 @@ class Engine:
 
     async def _note_audit_head(self, run: Run) -> None:
         if not run.journal.recorded(AUDIT_HEAD):
-            head = await self._audit.before_commit(run.id, actor_of(run.header), run.refusals)
-            run.journal.put(AUDIT_HEAD, head, type=str)
+            run.journal.put(AUDIT_HEAD, await self._record_refusals(run), type=str)
+
+    async def _record_refusals(self, run: Run) -> str:
+        return await self._audit.record_refusals(run.id, actor_of(run.header), run.refusals)
 
     def _too_many_attempts(self, run: Run) -> ErrorRef | None:
         attempts = run.journal.fruitless_attempts

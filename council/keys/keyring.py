@@ -10,6 +10,7 @@ import base64
 import binascii
 import hmac
 import secrets
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -18,10 +19,10 @@ from council.errors import KeysRefused
 from council.redaction import Secret
 
 KEY_BYTES = 32
-MAX_KEYS = 64
+MAX_KEYS = 400  # a rotation a week for seven years, in less than the 64 KiB that a key file may have
 Status = Literal["primary", "active", "retired"]
 Purpose = Literal["credentials", "audit", "confirmation"]
-_KEY_FIX = "a key is 32 random bytes in base64: `openssl rand -base64 32` prints one"
+KEY_FIX = "a key is 32 random bytes in base64: `openssl rand -base64 32` prints one"
 
 
 @dataclass(frozen=True)
@@ -69,9 +70,14 @@ class Keyring:
         older = tuple(replace(key, status="active") if key.status == "primary" else key for key in self.keys)
         return Keyring((new_key(), *older))
 
-    def settled(self) -> Keyring:
-        """With all but the primary key retired."""
-        return Keyring(tuple(key if key.status == "primary" else replace(key, status="retired") for key in self.keys))
+    def settled(self, used: Collection[str] = ()) -> Keyring:
+        """With every key retired that is neither the primary one nor, by its id, `used`."""
+        return Keyring(
+            tuple(
+                key if key.status == "primary" or key.kid in used else replace(key, status="retired")
+                for key in self.keys
+            )
+        )
 
 
 def hkdf_sha256(material: bytes, info: bytes, length: int) -> bytes:
@@ -100,9 +106,11 @@ def listed_keyring(text: str, where: str) -> Keyring:
     """Keys separated by commas, blanks or lines: the first one is the primary. Raises KeysRefused."""
     values = text.replace(",", " ").split()
     if not values:
-        raise KeysRefused(f"{where} holds no key.", fix=_KEY_FIX)
+        raise KeysRefused(f"{where} holds no key.", fix=KEY_FIX)
+    if len(values) > MAX_KEYS:
+        raise KeysRefused(f"{where} holds more than {MAX_KEYS} keys.", fix="leave out the oldest")
     keys = tuple(Key(Secret(value), "active" if index else "primary") for index, value in enumerate(values))
-    return keyring_of(keys[:MAX_KEYS], where)
+    return keyring_of(keys, where)
 
 
 def decode_key(value: str, where: str = "the key") -> bytes:
@@ -112,5 +120,5 @@ def decode_key(value: str, where: str = "the key") -> bytes:
     except (binascii.Error, ValueError):
         material = b""
     if len(material) != KEY_BYTES:
-        raise KeysRefused(f"{where} holds something that is no key.", fix=_KEY_FIX)
+        raise KeysRefused(f"{where} holds something that is no key.", fix=KEY_FIX)
     return material

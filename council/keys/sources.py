@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from council.errors import KeysRefused, StorageFailed
-from council.keys.keyring import Key, Keyring, keyring_of, listed_keyring, new_key
+from council.keys.keyring import KEY_FIX, Key, Keyring, keyring_of, listed_keyring, new_key
 from council.redaction import Secret
-from council.storage.files import read_limited, storage_failed, write_atomic
+from council.storage.files import as_storage_failed, locked, read_limited, storage_failed, write_atomic
 
 KEY_VARIABLE = "CREDENTIAL_ENCRYPTION_KEY"
 SYSTEMD_CREDENTIAL = "council-keys"
@@ -25,8 +25,9 @@ KeySourceName = Literal["auto", "keyring", "systemd", "environment", "file"]
 _MAX_BYTES = 65_536
 _FORMAT = 1
 _SERVICE = "council"
-_ID = "key-id"  # in the run-time folder: names the keys of this home, and is no secret
+KEY_ID_FILE = "key-id"  # in the run-time folder: names the keys of this home, and is no secret
 _ID_BYTES = 8
+_CREATION_PATIENCE_S = 60.0  # a desktop may be asking its user for a password
 
 
 class KeySource(Protocol):
@@ -40,6 +41,10 @@ class KeySource(Protocol):
 
     def save(self, keyring: Keyring) -> None:
         """Replaces what is kept there, whole. Raises KeysRefused, StorageFailed."""
+
+    def create(self, keyring: Keyring) -> Keyring:
+        """Puts `keyring` there unless another process was quicker: then it is that one's. Raises KeysRefused,
+        StorageFailed."""
 
 
 class KeyFile:
@@ -64,25 +69,21 @@ class KeyFile:
         return _decoded(read_limited(self._path, _MAX_BYTES).decode("utf-8", "replace"), self.name)
 
     def save(self, keyring: Keyring) -> None:
-        self._require_outside()
-        try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise storage_failed(error, f"Cannot make {self._path.parent}") from error
+        self._make_folder()
         write_atomic(self._path, _encoded(keyring).encode(), mode=0o600)
 
     def create(self, keyring: Keyring) -> Keyring:
-        """Puts `keyring` there unless another process was quicker: then it is that one's. Raises StorageFailed."""
-        self._require_outside()
-        try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise storage_failed(error, f"Cannot make {self._path.parent}") from error
+        self._make_folder()
         _create_once(self._path, _encoded(keyring).encode())
         found = self.load()
         if found is None:
             raise StorageFailed(f"{self._path} is gone again.", fix="leave the key file where it is")
         return found
+
+    def _make_folder(self) -> None:
+        self._require_outside()
+        with as_storage_failed(f"Cannot make {self._path.parent}"):
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def _require_outside(self) -> None:
         if self._path.resolve().is_relative_to(self._home.resolve()):
@@ -109,8 +110,9 @@ class SystemKeyring:
     name = "the system's keyring"
     writable = True
 
-    def __init__(self, account: str) -> None:
+    def __init__(self, account: str, runtime: Path) -> None:
         self._account = account
+        self._runtime = runtime
 
     def load(self) -> Keyring | None:
         import keyring
@@ -130,6 +132,13 @@ class SystemKeyring:
             system.set_password(_SERVICE, self._account, _encoded(keyring))
         except KeyringError as error:
             raise self._absent(error) from error
+
+    def create(self, keyring: Keyring) -> Keyring:
+        with locked(self._runtime, _CREATION_PATIENCE_S):  # a keyring has no "unless there is one"
+            found = self.load()
+            if found is None:
+                self.save(keyring)
+            return found or keyring
 
     def _absent(self, error: Exception) -> KeysRefused:
         return KeysRefused(
@@ -156,6 +165,9 @@ class GivenKeys:
             fix="put a new key before the present one, separated by a comma, then `council vault rotate`",
         )
 
+    def create(self, keyring: Keyring) -> Keyring:
+        raise KeysRefused(f"{self.name} holds no key.", fix=f"put one there; {KEY_FIX}")
+
 
 def key_source(
     kind: KeySourceName, key_file: str | None, home: Path, environ: Mapping[str, str], given: Secret | None
@@ -164,7 +176,7 @@ def key_source(
     Raises KeysRefused when the one that is named is not there."""
     credential = Path(environ.get("CREDENTIALS_DIRECTORY", "/nonexistent")) / SYSTEMD_CREDENTIAL
     if kind == "keyring":
-        return SystemKeyring(_id_of(home))
+        return SystemKeyring(_id_of(home), home / ".council")
     if kind == "systemd" or (kind == "auto" and credential.is_file()):
         return GivenKeys(f"the systemd credential {SYSTEMD_CREDENTIAL}", _read_credential(credential))
     if kind == "environment" or (kind == "auto" and given is not None):
@@ -184,21 +196,14 @@ def require_keys(source: KeySource) -> Keyring:
         raise KeysRefused(
             f"the keys of this home are gone: there are none in {source.name}.",
             fix="restore them from a backup; without them, move .council/audit.head and .council/council.db away: audit and "
-            "vault then begin anew",
+            "vault then begin anew, and `council audit renew` accepts it",
         )
     return found
 
 
 def load_or_create(source: KeySource) -> Keyring:
     """The keys; a first one is made where Council may. Raises KeysRefused, StorageFailed."""
-    found = source.load()
-    if found is not None:
-        return found
-    first = Keyring((new_key(),))
-    if isinstance(source, KeyFile):
-        return source.create(first)
-    source.save(first)
-    return first
+    return source.load() or source.create(Keyring((new_key(),)))
 
 
 def _default_folder(environ: Mapping[str, str]) -> Path:
@@ -210,7 +215,7 @@ def _default_folder(environ: Mapping[str, str]) -> Path:
 
 def _id_of(home: Path) -> str:
     """Drawn when it is first asked for; it moves with the home. Raises StorageFailed."""
-    path = home / ".council" / _ID
+    path = home / ".council" / KEY_ID_FILE
     try:
         found = read_limited(path, _MAX_BYTES)
     except FileNotFoundError:
@@ -224,21 +229,14 @@ def _id_of(home: Path) -> str:
 def share_keys(home: Path, other: Path) -> None:
     """The home `other`, which is this one's own, has no keys beside this one's. Raises StorageFailed, KeysRefused."""
     (other / ".council").mkdir(mode=0o700, parents=True, exist_ok=True)
-    _create_once(other / ".council" / _ID, _id_of(home).encode())
+    _create_once(other / ".council" / KEY_ID_FILE, _id_of(home).encode())
 
 
 def _create_once(path: Path, data: bytes) -> None:
     """Whole, unless another process was quicker. Raises StorageFailed."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        write_atomic(temporary, data, mode=0o600)
-        os.link(temporary, path)
-    except FileExistsError:
-        pass
-    except OSError as error:
-        raise storage_failed(error, f"Cannot make {path}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with locked(path.parent, _CREATION_PATIENCE_S):
+        if not os.path.lexists(path):
+            write_atomic(path, data)
 
 
 def home_relative(path: str, home: Path) -> Path:

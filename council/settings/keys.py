@@ -11,6 +11,8 @@ from council.settings.home import Home
 from council.settings.sources import DOTENV, ENVIRONMENT, PROVIDER_NAMES, read_dotenv
 
 BASE_URL_NAME = "GOOGLE_GEMINI_BASE_URL"  # read beside the keys, but no secret
+# What libraries here read by themselves: kept out of texts, too.
+OTHER_SECRETS = ("PGPASSWORD", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "CREDENTIAL_ENCRYPTION_KEY")
 KEY_NAMES = tuple(name for name in PROVIDER_NAMES if name != BASE_URL_NAME)
 
 
@@ -82,6 +84,13 @@ def load_provider_keys(home: Home, environ: Mapping[str, str]) -> ProviderKeys:
     """An empty value is an absent one; blanks around a value are dropped. Nothing in `.env` is an error."""
     dotenv, _ = read_dotenv(home.root / ".env")
     keys = ProviderKeys(_layers=((ENVIRONMENT, dict(environ)), (DOTENV, dotenv)))
-    keys.register(PROVIDER_NAMES)
+    keys.register((*PROVIDER_NAMES, *OTHER_SECRETS))
     sources = {name: source for name in PROVIDER_NAMES if (source := keys.source(name))}
     return replace(keys, sources=MappingProxyType(sources))
+
+
+def keys_of_environment(environ: Mapping[str, str]) -> ProviderKeys:
+    """Those of no home."""
+    keys = ProviderKeys(_layers=((ENVIRONMENT, dict(environ)),))
+    keys.register((*PROVIDER_NAMES, *OTHER_SECRETS))
+    return keys

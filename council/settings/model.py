@@ -10,7 +10,7 @@ import json
 import re
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, get_args, get_origin
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
@@ -445,10 +445,11 @@ class Settings(BaseSettings):
     def _check_database(cls, value: str | None) -> str | None:
         if value is None:
             return None
-        parts = urlsplit(value)
-        if parts.scheme not in ("postgresql", "postgres"):
+        scheme, _, rest = value.partition("://")
+        if scheme not in ("postgresql", "postgres"):
             raise ValueError("not a postgresql:// URL")
-        if parts.password is not None or "password=" in parts.query:
+        user, _, _ = rest.rpartition("@")  # up to the last one: a password may hold any character, unescaped
+        if ":" in user or "password=" in unquote(rest):
             raise ValueError("a password does not belong into a setting; PGPASSWORD or ~/.pgpass hold it")
         return value
 

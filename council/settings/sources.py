@@ -41,7 +41,7 @@ PROVIDER_NAMES = (
 _VARIABLES = frozenset(PREFIX + key.upper() for key in Settings.model_fields)
 _RESERVED = ("COUNCIL_HOME", "COUNCIL_TEST_")  # read elsewhere; the second is a family of names
 # What keys of the usual providers look like, URLs with a password, and any long run without a break.
-_SECRET_LIKE = re.compile(r"AIza|\bsk-|\bhf_|\bgh[pousr]_|://[^/\s]*@|[A-Za-z0-9_\-+/=]{32,}")
+_SECRET_LIKE = re.compile(r"AIza|\bsk-|\bhf_|\bgh[pousr]_|://\S*@|[A-Za-z0-9_\-+/=]{32,}")
 
 Layer = dict[str, Any]
 

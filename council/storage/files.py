@@ -227,6 +227,23 @@ class FileLock:
             self._fd = None
 
 
+@contextlib.contextmanager
+def locked(folder: Path, patience_s: float) -> Iterator[None]:
+    """One process at a time, for a moment, among those who lock this folder. Raises StorageFailed when another one holds
+    it for longer than `patience_s`."""
+    with as_storage_failed(f"Cannot lock {folder}"):
+        fd = os.open(folder, _FOLDER_FLAGS)
+    try:
+        give_up_at = time.monotonic() + patience_s
+        while not _try_flock(fd, fcntl.LOCK_EX):
+            if time.monotonic() >= give_up_at:
+                raise StorageFailed(f"{folder} is locked by another process.", fix="end it, then try again")
+            time.sleep(_PROBE_PAUSE_S)
+        yield
+    finally:
+        os.close(fd)
+
+
 # What `paths` and `drop` share with the above: the same steps, under an open folder.
 
 

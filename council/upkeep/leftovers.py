@@ -2,13 +2,15 @@
 
 Every write goes through a temporary neighbour (`.<name>.<12 hex>.tmp`), every commit through a staged one
 (`.<name>.<run id>.staged`). With the home's lock held and no run begun, those of our own folders are nobody's; a fresh
-neighbour in `commands/` may be a drop that another process is making right now.
+neighbour in `commands/` may be a drop that another process is making right now. In `.council/` the audit's head may be:
+whoever writes there without the home's lock holds that of the folder meanwhile.
 
 A run whose process died before it was marked as active never began: its command file is there and runs anew.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
@@ -23,12 +25,13 @@ from council.engine.journal import JOURNAL, FileJournal
 from council.engine.outputs import OutputLedger, Written
 from council.errors import JournalDamaged, PathRefused, StorageFailed
 from council.settings import Home
-from council.storage.files import is_temporary
+from council.storage.files import is_temporary, locked
 from council.storage.paths import check_relative
 
 log = logging.getLogger(__name__)
 
 _STAGED = re.compile(r"\..+\.([0-9]{8}-[0-9]{6}-[0-9a-z]{8})\.staged", re.DOTALL)
+_LOCK_PATIENCE_S = 10.0  # for who writes and syncs a small file
 _DROP_PATIENCE_S = 3_600.0  # no drop takes longer than this between its temporary file and its name
 
 
@@ -36,7 +39,7 @@ def sweep(home: Home, unfinished: Sequence[FileJournal]) -> None:
     """At start: removes what lies where the unfinished runs were writing. What cannot be looked at or removed is left, and
     said."""
     uncommitted = {journal.header.run_id for journal in unfinished if journal.committed is None}
-    for path in _strays(_folders(home, unfinished), lambda run_id: run_id in uncommitted):
+    for path in _strays(home, _folders(home, unfinished), lambda run_id: run_id in uncommitted):
         _remove(path, Path.unlink)
     for folder in _never_begun(home):
         _remove(folder, shutil.rmtree)
@@ -45,8 +48,8 @@ def sweep(home: Home, unfinished: Sequence[FileJournal]) -> None:
 def strays(home: Home, unfinished: Collection[str]) -> Iterator[Path]:
     """Leftovers in every folder that Council writes to. `unfinished`: the runs that go on, whose staged files they may
     still want."""
-    yield from _strays(_all_folders(home), lambda run_id: run_id not in unfinished)
-    for path in _strays({home.commands}, lambda run_id: False):
+    yield from _strays(home, _all_folders(home), lambda run_id: run_id not in unfinished)
+    for path in _strays(home, {home.commands}, lambda run_id: False):
         if time.time() - path.stat().st_mtime > _DROP_PATIENCE_S:
             yield path
 
@@ -56,9 +59,11 @@ def never_began(journal: FileJournal) -> bool:
     return journal.attempts == 0 and journal.step_count == 0 and journal.committed is None
 
 
-def _strays(folders: Collection[Path], is_nobodys: Callable[[str], bool]) -> Iterator[Path]:
+def _strays(home: Home, folders: Collection[Path], is_nobodys: Callable[[str], bool]) -> Iterator[Path]:
     for folder in sorted(folders):
-        for name in sorted(_names(folder)):
+        with locked(folder, _LOCK_PATIENCE_S) if folder == home.runtime else contextlib.nullcontext():
+            names = sorted(_names(folder))
+        for name in names:
             staged = _STAGED.fullmatch(name)
             if is_temporary(name) or (staged is not None and is_nobodys(staged[1])):
                 yield folder / name

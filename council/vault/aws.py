@@ -12,7 +12,16 @@ from council.audit.log import AuditLog
 from council.errors import ConfigError, CredentialRefused
 from council.ids import STEWARD, Clock, timestamp
 from council.redaction import Secret
-from council.vault.base import Entry, absent, expired
+from council.vault.base import (
+    CREDENTIAL_REMOVED,
+    CREDENTIAL_SET,
+    Entry,
+    Given,
+    absent,
+    expired,
+    require_storable,
+    told_of,
+)
 from council.vault.sealing import Place
 
 _TIMEOUT_S = 10
@@ -35,14 +44,25 @@ class AwsVault:
         self._client = _client()
 
     def set(self, place: Place, value: Secret, *, expires_at: str = "", actor: str = STEWARD.id) -> Entry:
-        """See `Vault.set`. The record comes first: AWS is in no transaction of ours."""
-        self._register(value)
+        """See `Vault.set`."""
+        [entry] = self.set_all([Given(place, value, expires_at)], actor=actor)
+        return entry
+
+    def set_all(self, given: Sequence[Given], *, actor: str = STEWARD.id) -> Sequence[Entry]:
+        """See `Vault.set_all`; here one by one, in their order."""
+        for one in given:
+            require_storable(one)
+            self._register(one.value)
+        return [self._set(one, actor) for one in given]
+
+    def _set(self, given: Given, actor: str) -> Entry:
+        """The record comes first: AWS is in no transaction of ours."""
+        place, value = given.place, given.value
         before = self._found(place)
         version = before.version + 1 if before is not None else 1
-        detail = {"credential": str(place), "version": version, "expires_at": expires_at, "in": "aws"}
+        entry = Entry(place, version, timestamp(self._clock.now()), given.expires_at, "aws")
         with self._audit.transaction() as transaction:
-            transaction.record("effect", "credential_set", actor, detail)
-        entry = Entry(place, version, timestamp(self._clock.now()), expires_at, "aws")
+            transaction.record("effect", CREDENTIAL_SET, actor, told_of(entry) | {"in": "aws"})
         tags = _tags(entry)
         with _asking(place):
             if before is None:
@@ -84,7 +104,7 @@ class AwsVault:
         if self._found(place) is None:
             raise absent(place)
         with self._audit.transaction() as transaction:
-            transaction.record("effect", "credential_removed", actor, {"credential": str(place), "in": "aws"})
+            transaction.record("effect", CREDENTIAL_REMOVED, actor, {"credential": str(place), "in": "aws"})
         with _asking(place):
             self._client.delete_secret(SecretId=self._name(place), ForceDeleteWithoutRecovery=True)
 

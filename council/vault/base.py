@@ -9,7 +9,9 @@ from typing import Protocol
 from council.errors import CredentialRefused
 from council.ids import STEWARD
 from council.redaction import Secret
-from council.vault.sealing import Place
+from council.vault.sealing import MAX_SECRET_BYTES, Place
+
+CREDENTIAL_SET, CREDENTIAL_REMOVED = "credential_set", "credential_removed"  # the audit's words
 
 
 @dataclass(frozen=True)
@@ -23,11 +25,23 @@ class Entry:
     kid: str
 
 
+@dataclass(frozen=True)
+class Given:
+    """A value for a place. `expires_at` as in `Entry`."""
+
+    place: Place
+    value: Secret
+    expires_at: str = ""
+
+
 class Vault(Protocol):
     """Every change and every read is audited; what cannot be audited does not happen."""
 
     def set(self, place: Place, value: Secret, *, expires_at: str = "", actor: str = STEWARD.id) -> Entry:
         """Puts a value in a place, as its next version. Raises CredentialRefused, StorageFailed, KeysRefused."""
+
+    def set_all(self, given: Sequence[Given], *, actor: str = STEWARD.id) -> Sequence[Entry]:
+        """The same for several: all of them or, where a transaction covers it, none."""
 
     def get(self, place: Place, *, actor: str, purpose: str) -> Secret:
         """The value, from then on known to redaction. Raises CredentialRefused (absent, expired, tampered, …), StorageFailed,
@@ -38,6 +52,21 @@ class Vault(Protocol):
 
     def remove(self, place: Place, *, actor: str = STEWARD.id) -> None:
         """Raises CredentialRefused when there is nothing."""
+
+
+def require_storable(given: Given) -> None:
+    """Raises CredentialRefused."""
+    if not given.value or len(given.value.reveal().encode("utf-8", "surrogatepass")) > MAX_SECRET_BYTES:
+        raise CredentialRefused(
+            f"the value for {given.place} is empty or larger than {MAX_SECRET_BYTES} bytes.",
+            reason="unfit",
+            fix="give it on standard input",
+        )
+
+
+def told_of(entry: Entry) -> dict[str, object]:
+    """What the audit says of a value that was set."""
+    return {"credential": str(entry.place), "version": entry.version, "expires_at": entry.expires_at}
 
 
 def absent(place: Place) -> CredentialRefused:

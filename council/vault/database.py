@@ -1,28 +1,42 @@
 """The vault in the database (table `user_credentials`).
 
 A value is read in two transactions: the first writes the audit record and is on the disk before the second opens
-anything. No record, no secret. A rotation adds a key, seals everything anew in one transaction, and retires the old keys:
-a process that dies anywhere in between leaves every value readable, and the next rotation goes on from there.
+anything. No record, no secret. A rotation adds a key and seals everything anew in one transaction, and retires the old keys in
+another: a process that dies anywhere in between leaves every value readable, and the next rotation goes on from there.
 """
 
 from __future__ import annotations
 
+import json
+import logging
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from council.audit.log import AuditLog
-from council.errors import CredentialRefused
+from council.audit.chain import Record
+from council.audit.log import AuditLog, Transaction
+from council.errors import CredentialRefused, StorageFailed
 from council.ids import STEWARD, Clock, timestamp
 from council.keys.keyring import Key, Keyring
 from council.keys.sources import KeySource, require_keys
 from council.redaction import Secret
-from council.vault.base import Entry, absent, expired
-from council.vault.sealing import MAX_SECRET_BYTES, Place, seal, unseal
+from council.vault.base import (
+    CREDENTIAL_REMOVED,
+    CREDENTIAL_SET,
+    Entry,
+    Given,
+    absent,
+    expired,
+    require_storable,
+    told_of,
+)
+from council.vault.sealing import Place, seal, unseal
 from council.vault.tables import credentials
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -48,24 +62,25 @@ class DatabaseVault:
 
     def set(self, place: Place, value: Secret, *, expires_at: str = "", actor: str = STEWARD.id) -> Entry:
         """See `Vault.set`."""
-        if not value or len(value.reveal().encode()) > MAX_SECRET_BYTES:
-            raise CredentialRefused(
-                f"the value for {place} is empty or larger than {MAX_SECRET_BYTES} bytes.",
-                reason="unavailable",
-                fix="give it on standard input",
-            )
-        self._register(value)
+        [entry] = self.set_all([Given(place, value, expires_at)], actor=actor)
+        return entry
+
+    def set_all(self, given: Sequence[Given], *, actor: str = STEWARD.id) -> Sequence[Entry]:
+        """See `Vault.set_all`."""
+        for one in given:
+            require_storable(one)
+            self._register(one.value)
         with self._audit.transaction() as transaction:
-            connection = transaction.connection
-            key = (
-                self._keys().primary
-            )  # NOTE: asked under the write lock, so that no rotation retires it before the commit
-            before = _row(connection, place)
-            entry = Entry(place, before.version + 1 if before is not None else 1, self._now(), expires_at, key.kid)
-            sealed = seal(value, place, entry.version, expires_at, key)
-            _put(connection, entry, sealed, before.id if before is not None else None)
-            detail = {"credential": str(place), "version": entry.version, "expires_at": expires_at, "key": key.kid}
-            transaction.record("effect", "credential_set", actor, detail)
+            key = self._keys().primary  # NOTE: under the write lock, so that no rotation retires it before the commit
+            return [self._set(transaction, one, key, actor) for one in given]
+
+    def _set(self, transaction: Transaction, given: Given, key: Key, actor: str) -> Entry:
+        before = _row(transaction.connection, given.place)
+        version = before.version + 1 if before is not None else 1
+        entry = Entry(given.place, version, self._now(), given.expires_at, key.kid)
+        sealed = seal(given.value, entry.place, version, entry.expires_at, key)
+        _put(transaction.connection, entry, sealed, before.id if before is not None else None)
+        transaction.record("effect", CREDENTIAL_SET, actor, told_of(entry) | {"key": key.kid})
         return entry
 
     def get(self, place: Place, *, actor: str, purpose: str) -> Secret:
@@ -79,9 +94,21 @@ class DatabaseVault:
             raise absent(place)
         if row.expires_at and row.expires_at <= self._now():
             raise expired(place, row.expires_at)
+        self._require_last(_entry(row))
         value = self._opened(row, self._keys())
         self._register(value)
         return value
+
+    def _require_last(self, entry: Entry) -> None:
+        """A sealed value that is put back into its own place would open. Raises CredentialRefused."""
+        record = self._audit.latest((CREDENTIAL_SET, CREDENTIAL_REMOVED), credential=str(entry.place))
+        version = _version_told(record) if record is not None else None
+        if version is not None and version != entry.version:
+            raise CredentialRefused(
+                _not_as_told(entry, version),
+                reason="tampered",
+                fix="set it again with `council vault set`, and look at `council audit verify`",
+            )
 
     def list(self) -> Sequence[Entry]:
         """See `Vault.list`."""
@@ -94,51 +121,65 @@ class DatabaseVault:
         with self._audit.transaction() as transaction:
             if transaction.connection.execute(delete(credentials).where(_at(place))).rowcount == 0:
                 raise absent(place)
-            transaction.record("effect", "credential_removed", actor, {"credential": str(place)})
-        self._audit.database.sweep()
+            transaction.record("effect", CREDENTIAL_REMOVED, actor, {"credential": str(place)})
+        self._sweep()
 
     def verify(self) -> Sequence[tuple[Entry, str]]:
-        """Opens every record, and shows none; what does not open, and why. Audited. Raises StorageFailed, KeysRefused."""
+        """Opens every record, shows none, and compares them with what the audit says was set and removed; what does not
+        hold, and why. Audited. Raises StorageFailed, KeysRefused."""
         with self._audit.transaction() as transaction:
             transaction.record("secret_read", "vault_verified", STEWARD.id, {})
-        keys = self._keys()
+        keys, told = self._keys(), _told(self._audit)
         failed = []
         with self._audit.database.reading() as connection:
             for row in connection.execute(select(credentials)):
-                try:
-                    self._opened(row, keys)
-                except CredentialRefused as error:
-                    failed.append((_entry(row), error.message))
-        return failed
+                entry = _entry(row)
+                problem = told.problem_of(entry) or self._problem_of(row, keys)
+                failed += [(entry, problem)] if problem else []
+        return [*failed, *told.gone()]
+
+    def _problem_of(self, row: Any, keys: Keyring) -> str:
+        try:
+            self._opened(row, keys)
+        except CredentialRefused as error:
+            return error.message
+        return ""
 
     def rotate(self) -> Rotation:
         """A new key for everything, and the old ones retired. One that was cut off is completed first, and no further key is
         made. Raises CredentialRefused when a record does not open (then every key stays as it is), StorageFailed,
         KeysRefused."""
-        keys = self._keys()
-        if self._source.writable and not keys.superseded:
-            self._source.save(keys.grown())
+        with (
+            self._audit.transaction() as transaction
+        ):  # NOTE: keys change under its lock alone: none is ever overwritten
             keys = self._keys()
-        primary = keys.primary
-        with self._audit.transaction() as transaction:
+            newer = keys.grown() if self._source.writable and not keys.superseded else keys
             rows = transaction.connection.execute(select(credentials)).all()
-            stale = [row for row in rows if row.encryption_key_id != primary.kid]
-            for row in stale:
-                self._reseal(transaction.connection, row, keys, primary)
-            old = [key.kid for key in keys.superseded] if self._source.writable else []
-            detail = {"key": primary.kid, "resealed": len(stale), "retired": old}
+            opened = [(row, self._opened(row, keys)) for row in rows if row.encryption_key_id != newer.primary.kid]
+            if newer is not keys:
+                self._source.save(newer)
+            for row, value in opened:
+                _reseal(transaction.connection, row, value, newer.primary)
+            old = [key.kid for key in newer.superseded] if self._source.writable else []
+            detail = {"key": newer.primary.kid, "resealed": len(opened), "retired": old}
             transaction.record("effect", "keys_rotated", STEWARD.id, detail)
         if self._source.writable:
-            self._source.save(keys.settled())
-        self._audit.database.sweep()
-        return Rotation(primary.kid, len(stale), tuple(old))
+            self._retire()
+        self._sweep()
+        return Rotation(newer.primary.kid, len(opened), tuple(old))
 
-    def _reseal(self, connection: Connection, row: Any, keys: Keyring, primary: Key) -> None:
-        entry = _entry(row)
-        value = self._opened(row, keys)
-        sealed = seal(value, entry.place, entry.version, entry.expires_at, primary)
-        changed = {"encrypted_value": sealed, "encryption_key_id": primary.kid}
-        connection.execute(update(credentials).where(credentials.c.id == row.id).values(**changed))
+    def _retire(self) -> None:
+        """What nothing is sealed with any more opens nothing any more."""
+        with self._audit.transaction() as transaction:
+            used = transaction.connection.execute(select(credentials.c.encryption_key_id).distinct()).scalars()
+            self._source.save(self._keys().settled(set(used)))
+
+    def _sweep(self) -> None:
+        """After a commit: what was to be done is done, also where the bytes of before cannot be removed now."""
+        try:
+            self._audit.database.sweep()
+        except StorageFailed as error:
+            log.warning("what was sealed before may still stand in the database's files, sealed: %s", error)
 
     def _opened(self, row: Any, keys: Keyring) -> Secret:
         entry = _entry(row)
@@ -156,6 +197,57 @@ class DatabaseVault:
 
     def _now(self) -> str:
         return timestamp(self._clock.now())
+
+
+@dataclass
+class _Told:
+    """`versions`: by place, what the audit says stands there; 0 for nothing any more. `partly`: words of it were forgotten,
+    so that it cannot be held against what stands there."""
+
+    versions: dict[str, int]
+    partly: bool
+
+    def problem_of(self, entry: Entry) -> str:
+        """Takes it off the list."""
+        version = self.versions.pop(str(entry.place), None)
+        if version == entry.version or self.partly:
+            return ""
+        return _not_as_told(entry, version or 0)
+
+    def gone(self) -> Iterator[tuple[Entry, str]]:
+        for name, version in self.versions.items():
+            if version and not self.partly:
+                user, *role, key = name.split("/")
+                entry = Entry(Place(user, "".join(role), key), version, "", "", "")
+                yield entry, f"the credential {name} is gone, and no record says that it was removed."
+
+
+def _told(audit: AuditLog) -> _Told:
+    versions: dict[str, int] = {}
+    partly = False
+    for record in audit.of((CREDENTIAL_SET, CREDENTIAL_REMOVED)):
+        if record.detail is None:
+            partly = True
+        else:
+            versions[json.loads(record.detail)["credential"]] = _version_told(record) or 0
+    return _Told(versions, partly)
+
+
+def _version_told(record: Record) -> int | None:
+    """0 for a removal; None where the words were forgotten."""
+    return None if record.detail is None else int(json.loads(record.detail).get("version", 0))
+
+
+def _not_as_told(entry: Entry, version: int) -> str:
+    said = f"the last one set was version {version}" if version else "none was set there, or it was removed"
+    return f"the credential {entry.place} is version {entry.version}, and the audit says that {said}."
+
+
+def _reseal(connection: Connection, row: Any, value: Secret, primary: Key) -> None:
+    entry = _entry(row)
+    sealed = seal(value, entry.place, entry.version, entry.expires_at, primary)
+    changed = {"encrypted_value": sealed, "encryption_key_id": primary.kid}
+    connection.execute(update(credentials).where(credentials.c.id == row.id).values(**changed))
 
 
 def _at(place: Place) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,20 +13,14 @@ from council.errors import UsageError
 from council.ids import timestamp
 from council.redaction import Secret
 from council.storage.files import read_limited
-from council.vault.sealing import Place
+from council.vault.base import Given
+from council.vault.sealing import place_of
 
 _MAX_BYTES = 64 << 20
 _MAX_ROWS = 100_000
 
 
-@dataclass(frozen=True)
-class Row:
-    place: Place
-    value: Secret
-    expires_at: str
-
-
-def read_rows(file: Path, key: Secret) -> list[Row]:
+def read_rows(file: Path, key: Secret) -> list[Given]:
     """All rows, opened. Raises UsageError naming the first that cannot be: then none is returned; StorageFailed."""
     try:
         text = read_limited(file, _MAX_BYTES).decode("utf-8")
@@ -50,20 +43,24 @@ def _rows(text: str, file: Path) -> list[dict[str, Any]]:
     return list(value)
 
 
-def _opened(number: int, row: dict[str, Any], key: Secret) -> Row:
+def _opened(number: int, row: dict[str, Any], key: Secret) -> Given:
     from cryptography.fernet import Fernet, InvalidToken
 
     try:
-        place = Place(str(row["user_id"]), str(row["specialist_role"]), str(row["credential_key"]))
+        place = place_of(str(row["user_id"]), str(row["specialist_role"]), str(row["credential_key"]))
         opened = Fernet(key.reveal().encode()).decrypt(str(row["encrypted_value"]).encode()).decode()
         expires = str(row.get("expires_at") or "")
         moment = datetime.fromisoformat(expires) if expires else None
     except KeyError as error:
         raise UsageError(f"row {number} has no {error}.", fix="export all columns of user_credentials") from None
     except InvalidToken:
-        raise UsageError(f"row {number} does not open with this key.", fix="check CREDENTIAL_ENCRYPTION_KEY") from None
+        raise UsageError(
+            f"row {number} does not open with this key.", fix="name its variable with --key-variable"
+        ) from None
+    except UsageError as error:
+        raise UsageError(f"row {number}: {error.message}", fix=error.fix) from None
     except ValueError:
         raise UsageError(f"row {number} cannot be read, or the key is none.", fix="check the row and the key") from None
     if moment is None:
-        return Row(place, Secret(opened), "")
-    return Row(place, Secret(opened), timestamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC)))
+        return Given(place, Secret(opened), "")
+    return Given(place, Secret(opened), timestamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC)))

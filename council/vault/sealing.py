@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
-from council.errors import CredentialRefused
+from council.errors import CredentialRefused, UsageError
 from council.keys.keyring import Key
 from council.redaction import Secret
 
@@ -17,6 +17,7 @@ SCHEMA = b"council.cred.v1"
 MAX_SECRET_BYTES = 65_536
 _NONCE_BYTES = 12  # drawn anew each time; 2^32 of them under one key keep a collision below 2^-32
 _TAG_BYTES = 16
+_MARKS = str.maketrans("", "", "._@-")
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,15 @@ class Place:
 
     def __str__(self) -> str:
         return "/".join(part for part in (self.user, self.role, self.key) if part)
+
+
+def place_of(user: str, role: str, key: str) -> Place:
+    """Raises UsageError for what is no name."""
+    for what, value, limit in (("user", user, 255), ("role", role, 100), ("name", key, 100)):
+        plain = value.isascii() and value.translate(_MARKS).isalnum()
+        if len(value) > limit or not (plain or (what == "role" and not value)):
+            raise UsageError(f"{value[:40]!r} is no {what} of a credential.", fix="letters, digits, . _ @ and -")
+    return Place(user, role, key)
 
 
 def seal(value: Secret, place: Place, version: int, expires_at: str, key: Key) -> bytes:

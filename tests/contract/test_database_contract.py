@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sqlalchemy import inspect, text
 
 from council.app.safekeeping import open_database
-from council.audit.chain import verify_lines
+from council.audit.chain import Head, verify_lines
+from council.audit.head_file import HEAD_FILE, read_head
 from council.audit.log import AuditLog
-from council.errors import DatabaseTooNew, StorageFailed, UsageError
+from council.errors import DatabaseTooNew, KeysRefused, StorageFailed, UsageError
 from council.ids import SystemClock
 from council.keys.keyring import Keyring, new_key
+from council.redaction import Redactor, Secret
 from council.settings import Home, Settings
 from council.storage.database import Database, metadata, url_of
 from council.storage.database_version import VERSIONS
@@ -186,6 +189,12 @@ CUTS = {
         "forgotten_unrecorded",
         2,
     ),
+    "a record before the first": (
+        "INSERT INTO audit_records (seq, at, kind, action, actor, run_id, step, detail_sha256, kid, mac) "
+        "VALUES (-1, '', '', '', '', 'a run to come', 'commit', '', '', '')",
+        "bad_record",
+        1,
+    ),
     "the end cut off": ("DELETE FROM audit_records WHERE seq > 3", "truncated", 4),
     "all of it cut off": ("DELETE FROM audit_records", "truncated", 1),
 }
@@ -201,6 +210,40 @@ def test_what_was_done_to_the_chain_is_found(database: Database, log: AuditLog, 
         connection.execute(text(statement))
     [finding] = log.verify().findings[:1]
     assert (finding.code, finding.seq) == (code, seq)
+
+
+@pytest.mark.parametrize(
+    "column",
+    ["at", "kind", "action", "actor", "run_id", "step", "detail", "salt", "detail_sha256", "kid", "mac"],
+)
+def test_a_change_of_any_column_of_any_record_is_found_there(database: Database, log: AuditLog, column: str) -> None:
+    for number in range(5):
+        with log.transaction() as transaction:
+            transaction.record("effect", "run_ended", "steward", {"n": number}, run_id=f"r{number}", step="commit")
+    for seq in (1, 3, 5):
+        with database.begin() as connection:
+            was = connection.execute(text(f"SELECT {column} FROM audit_records WHERE seq = {seq}")).scalar()
+            changed = was.swapcase() if was.swapcase() != was else was[:-1] + ("1" if was[-1] == "0" else "0")
+            update = text(f"UPDATE audit_records SET {column} = :value WHERE seq = {seq}")
+            connection.execute(update, {"value": changed})
+        [finding, *_] = log.verify().findings
+        assert (finding.code, finding.seq) == ("bad_record", seq)
+        with database.begin() as connection:
+            connection.execute(update, {"value": was})
+    assert log.verify().findings == ()
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["chain = 'f' || substr(chain, 2, 30) || 'x'", "seq = 4", "seq = 6", "mac = repeat_f"],
+)
+def test_a_change_of_the_head_is_found(database: Database, log: AuditLog, change: str) -> None:
+    for number in range(5):
+        with log.transaction() as transaction:
+            transaction.record("effect", "run_ended", "steward", {"n": number})
+    with database.begin() as connection:
+        connection.execute(text(f"UPDATE audit_chain SET {change.replace('repeat_f', repr('f' * 64))}"))
+    assert log.verify().findings != ()
 
 
 def test_a_chain_set_back_with_its_head_is_found_by_the_file_beside_it_and_stays_found(
@@ -220,6 +263,45 @@ def test_a_chain_set_back_with_its_head_is_found_by_the_file_beside_it_and_stays
     assert [finding.code for finding in log.verify().findings] == ["head_mismatch"]
 
 
+def test_a_chain_is_not_continued_under_other_keys(database: Database, home: Home, log: AuditLog) -> None:
+    with log.transaction() as transaction:
+        transaction.record("effect", "run_ended", "steward", {})
+    others = Keyring((new_key(),))
+    with (
+        pytest.raises(KeysRefused, match=KEYS.primary.kid),
+        AuditLog(database, lambda: others, home.runtime, SystemClock()).transaction(),
+    ):
+        pass
+    both = Keyring((new_key(), replace(KEYS.primary, status="active")))
+    with AuditLog(database, lambda: both, home.runtime, SystemClock()).transaction() as transaction:
+        transaction.record("effect", "run_ended", "steward", {})
+    assert AuditLog(database, lambda: both, home.runtime, SystemClock()).verify().findings == ()
+
+
+def test_a_head_that_another_process_noted_later_stays(
+    database: Database, home: Home, log: AuditLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit is over before its head is noted: the next one may be quicker."""
+    with log.transaction() as transaction:
+        transaction.record("effect", "first", "steward", {})
+    later = AuditLog(database, lambda: KEYS, home.runtime, SystemClock())
+
+    original = AuditLog._note
+
+    def slow(self: AuditLog, known: Head | None, head: Head) -> None:
+        monkeypatch.undo()
+        with later.transaction() as transaction:
+            transaction.record("effect", "third", "steward", {})
+        original(self, known, head)
+
+    monkeypatch.setattr(AuditLog, "_note", slow)
+    with log.transaction() as transaction:
+        transaction.record("effect", "second", "steward", {})
+    head = read_head(home.runtime / HEAD_FILE)
+    assert head is not None
+    assert head.seq == 3
+
+
 def test_a_password_in_a_url_is_never_told(tmp_path: Path) -> None:
     url = url_of("postgresql://somebody:hunter2hunter2@127.0.0.1:1/none", tmp_path)
     with pytest.raises(StorageFailed) as caught:
@@ -237,7 +319,11 @@ def test_users_have_the_roles_they_were_granted_and_each_change_is_recorded(log:
         ("bert", "user"),
     ]
     assert [record.action for record in log.tail(9)] == ["user_added", "user_added", "role_granted", "role_revoked"]
-    for unfit in (lambda: users.add("anna", "", ["user"]), lambda: users.change_roles("carl", ["user"], [])):
+    for unfit in (
+        lambda: users.add("anna", "", ["user"]),
+        lambda: users.add("Steward", "", ["user"]),
+        lambda: users.change_roles("carl", ["user"], []),
+    ):
         with pytest.raises(UsageError):
             unfit()
     assert len(log.tail(9)) == 4
@@ -246,3 +332,23 @@ def test_users_have_the_roles_they_were_granted_and_each_change_is_recorded(log:
 def test_a_role_of_nobody_is_refused_by_the_database(database: Database) -> None:
     with pytest.raises(StorageFailed), database.begin() as connection:
         connection.execute(text("INSERT INTO roles (user_id, role) VALUES ('nobody', 'user')"))
+
+
+def test_a_detail_holds_half_of_a_pair_and_no_secret(database: Database, home: Home) -> None:
+    value = 'canary-0123"456789\\'
+    log = AuditLog(database, lambda: KEYS, home.runtime, SystemClock(), Redactor([Secret(value)]))
+    with log.transaction() as transaction:
+        transaction.record("refusal", "request_refused", "steward", {"request": ("half \ud800", f'{{"a":"{value}"}}')})
+    [record] = log.tail(1)
+    assert record.detail == '{"request":["half \\ud800","{\\"a\\":\\"[secret]\\"}"]}'
+    assert log.verify().findings == ()
+
+
+def test_what_was_refused_is_told_once_in_whatever_order_it_comes(log: AuditLog) -> None:
+    """A run that waits tells what was refused so far; when it goes on, another agent's may stand before it."""
+    first, second = {"request": "a"}, {"request": "b"}
+    for refused in ([first], [second, first], [second, first, first]):
+        with log.transaction() as transaction:
+            transaction.record_missing("refusal", "request_refused", "steward", refused, run_id="r", step="refusal")
+    assert [record.detail for record in log.tail(9)] == ['{"request":"a"}', '{"request":"b"}', '{"request":"a"}']
+    assert [record.step for record in log.tail(9)] == ["refusal-1", "refusal-2", "refusal-3"]

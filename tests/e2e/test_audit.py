@@ -103,6 +103,32 @@ def test_a_database_taken_away_is_found(home: Path) -> None:
     assert (code, found[:1]) == (1, ["truncated"])
 
 
+def test_a_chain_begun_anew_is_a_finding_until_the_steward_accepts_it(home: Path) -> None:
+    for task in ("A question?", "A second one?"):
+        run(home, task=task, input_artifacts=["a.md"])
+    refused = run_cli("audit", "renew", "--yes", cwd=home)
+    assert (refused.returncode, "nothing to accept" in refused.stderr) == (2, True)
+    for name in ("council.db", "council.db-wal", "council.db-shm", "audit.head"):
+        (home / ".council" / name).unlink(missing_ok=True)
+    run(home, task="A third one?", input_artifacts=["a.md"])
+    assert verified(home)[0] == 1
+    accepted = run_cli("audit", "renew", "--yes", cwd=home)
+    assert (accepted.returncode, accepted.stderr) == (0, "")
+    assert verified(home) == (0, [])
+    assert [(record["kind"], record["action"]) for record in audited(home)] == [
+        ("effect", "run_ended"),
+        ("approval", "chain_renewed"),
+    ]
+    run(home, task="A fourth one?", input_artifacts=["a.md"])
+    assert verified(home) == (0, [])
+    with sqlite3.connect(home / ".council" / "council.db") as database:
+        database.execute("DELETE FROM audit_records WHERE seq > 1")
+        database.execute("UPDATE audit_chain SET seq = 1, mac = (SELECT mac FROM audit_records WHERE seq = 1)")
+    (home / ".council" / "audit.head").unlink()
+    assert "truncated" in verified(home)[1]  # the acceptance is gone as well
+    assert "does not hold by itself" in run_cli("audit", "renew", "--yes", cwd=home).stderr
+
+
 def test_an_export_is_checked_anywhere_and_a_torn_one_is_told(home: Path) -> None:
     run(home, input_artifacts=["a.md"])
     run(home, task="Again?", input_artifacts=["a.md"])
@@ -171,6 +197,18 @@ def test_users_act_with_less_authority_and_must_exist(home: Path) -> None:
     drop_command(home, {"type": "memory", "role": "AUDITOR", "action": "reset", "user": "anna"}, name="again.json")
     run_cli("run", "--once", cwd=home)
     wait_until(lambda: [receipt["type"] for receipt in receipts(home)].count("memory") == 1, "the change of memory")
+
+
+def test_a_user_without_a_role_may_nothing_any_more(home: Path) -> None:
+    run_cli("users", "add", "anna", cwd=home)
+    revoked = run_cli("users", "roles", "anna", "--revoke", "user", "--json", cwd=home)
+    assert json.loads(revoked.stdout)["users"][0]["roles"] == []
+    drop_command(home, command(user="anna"))
+    run_cli("run", "--once", cwd=home)
+    assert receipts(home) == []
+    assert "has no role here" in (home / "commands" / "failed" / "command.json.error.md").read_text()
+    [record] = [record for record in audited(home) if record["action"] == "command_refused"]
+    assert (record["kind"], record["detail"]["file"]) == ("refusal", "command.json")
 
 
 def test_a_look_at_the_state_loads_no_database(home: Path) -> None:

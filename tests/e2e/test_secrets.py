@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -15,14 +17,21 @@ from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, tex
 from tests.harness import Daemon, command, drop_command, receipts, run_cli, wait_until
 
 COUNT = 50
-CANARIES = [f"cAn{number:02}/ary+{number * 7919:08x}&z=Q" for number in range(COUNT)]
+CANARIES = [f'cAn{number:02}/ary+{number * 7919:08x}"&z=Q' for number in range(COUNT)]
 GITHUB = "ghp_0123456789abcdefghijABCDEFGHIJ012345"  # nobody registered it
-SHOWN = ("docs/", "commands/failed/")  # the steward's own files, which stay as they are
+SHOWN = ("docs/", "commands/failed/", "personas/")  # the steward's own files, which stay as they are
 
 
 def plain_forms(value: str) -> Iterator[str]:
-    yield from (value, quote(value, safe=""), quote(value), json.dumps(value)[1:-1], value.replace("&", "&amp;"))
-    yield from (value.encode().hex(), value.encode().hex().upper())
+    yield from (
+        value,
+        quote(value, safe=""),
+        quote(value),
+        re.sub("%..", lambda found: found[0].lower(), quote(value, safe="")),
+    )
+    yield from (json.dumps(value)[1:-1], json.dumps(json.dumps(value))[3:-3], value.replace("/", "\\/"))
+    yield from (html.escape(value), html.escape(value, quote=False), "".join(f"&#{ord(char)};" for char in value))
+    yield from (value.encode().hex(), value.encode().hex().upper(), value.encode().hex(":"))
 
 
 def written(value: str) -> Iterator[str]:
@@ -32,6 +41,7 @@ def written(value: str) -> Iterator[str]:
         encoded = base64.b64encode(b"x" * offset + value.encode() + b"y" * 3).decode()
         yield from (encoded, encoded.replace("+", "-").replace("/", "_"))
     yield base64.b64encode(value.encode()).decode()
+    yield base64.encodebytes(b"x" * 50 + value.encode()).decode()  # broken in the middle of it
 
 
 def forms(value: str) -> Iterator[str]:
@@ -72,6 +82,8 @@ def secretive(home: Path, env: dict[str, str]) -> dict[str, str]:
     ]
     with (home / "council.toml").open("a") as settings:
         settings.write('model_attempts = 2\nlog_level = "debug"\n' + "\n".join(tables) + "\n")
+    auditor = home / "personas" / "auditor.md"
+    auditor.write_text(f"{auditor.read_text()}\nYou know {CANARIES[49]} and {CANARIES[48].encode().hex()}.\n")
     (home / "docs").mkdir()
     (home / "docs" / "leak.md").write_text(f"# Keys\n{in_all_forms(CANARIES[:25])}\nThe figure is 17.\n")
     return {**env, **{f"CANARY_{number}": value for number, value in enumerate(CANARIES)}}
@@ -144,3 +156,10 @@ def test_a_resumed_run_sees_the_redacted_text_that_the_live_one_saw(
     assert "The key is [secret]." in said_before
     assert "".join(fake.requests[2].texts) == said_before
     assert receipts(home)[0]["status"] == "succeeded"
+
+
+def test_a_key_that_is_a_word_of_the_house_breaks_no_run(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    fake.reply = lambda request: text("It succeeded.")
+    drop_command(home, command())
+    assert run_cli("run", "--once", cwd=home, env={**env, "HF_TOKEN": "succeeded"}).returncode == 0
+    assert [receipt["status"] for receipt in receipts(home)] == ["succeeded"]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from cryptography.fernet import Fernet
 
-from tests.fake_gemini import FakeGemini
+from tests.fake_gemini import FakeGemini, text
 from tests.harness import (
     FAULTY,
     command,
@@ -29,7 +33,18 @@ VALUES = {f"key_{number}": f"{CANARY}-{number}" for number in range(3)}
 
 @pytest.fixture
 def filled(tmp_path: Path) -> Path:
-    home = make_home(tmp_path / "home")
+    return fill(make_home(tmp_path / "home"))
+
+
+@pytest.fixture
+def filled_either(database_url: str | None, tmp_path: Path) -> Path:
+    """With its database in SQLite, or in PostgreSQL."""
+    return fill(
+        make_home(tmp_path / "home", settings=f"database_url = {json.dumps(database_url)}\n" if database_url else "")
+    )
+
+
+def fill(home: Path) -> Path:
     for key, value in VALUES.items():
         done = run_cli("vault", "set", key, "--user", "anna", "--role", "CALLER", cwd=home, stdin=value.encode())
         assert done.returncode == 0, done.stderr
@@ -57,9 +72,9 @@ def test_no_value_stands_in_the_home_and_all_of_them_open(filled: Path) -> None:
 
 
 def test_a_rotation_killed_at_any_step_leaves_everything_readable_and_is_completed_by_the_next(
-    filled: Path, tmp_path: Path
+    filled_either: Path, tmp_path: Path
 ) -> None:
-    log = tmp_path / "trace"
+    filled, log = filled_either, tmp_path / "trace"
     steps = kills = 0
     while True:
         steps += 1
@@ -80,7 +95,9 @@ def test_a_rotation_killed_at_any_step_leaves_everything_readable_and_is_complet
 def test_a_model_finds_its_key_in_the_vault_and_every_reading_is_recorded(tmp_path: Path) -> None:
     home = make_home(tmp_path / "home", settings="settle_s = 0.5\n")
     run_cli("vault", "set", "GEMINI_API_KEY", cwd=home, stdin=f"{CANARY}\n".encode())
+    spelled = [CANARY, CANARY.encode().hex(), base64.b64encode(f"key={CANARY}".encode()).decode(), quote(CANARY)]
     with FakeGemini() as fake:
+        fake.reply = lambda request: text(f"It is {' or '.join(spelled)}, {json.dumps(json.dumps(CANARY))}.")
         drop_command(home, command("Which engine?"))
         done = run_cli("run", "--once", cwd=home, env=environment(GOOGLE_GEMINI_BASE_URL=fake.url))
     assert done.returncode == 0, done.stderr
@@ -88,8 +105,15 @@ def test_a_model_finds_its_key_in_the_vault_and_every_reading_is_recorded(tmp_pa
     records = told(home, "audit", "tail")["records"]
     read = [record["detail"] for record in records if record["kind"] == "secret_read"]
     assert {"credential": "steward/GEMINI_API_KEY", "purpose": "a model's key"} in read
-    assert CANARY.encode() not in everything(home)
-    assert CANARY not in done.stdout + done.stderr
+    assert "It is [secret] or [secret] or" in (home / "artifacts" / "out.md").read_text()
+    kept = everything(home) + (done.stdout + done.stderr).encode()
+    assert [form for form in (*spelled, spelled[2][8:20]) if form.encode() in kept] == []
+
+
+def test_a_value_that_redaction_cannot_know_is_said(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home")
+    assert "redaction cannot tell" in run_cli("vault", "set", "pin", cwd=home, stdin=b"4711").stderr
+    assert run_cli("vault", "set", "key", cwd=home, stdin=CANARY.encode()).stderr == ""
 
 
 def test_without_a_writable_audit_no_key_is_read(tmp_path: Path) -> None:
@@ -148,6 +172,32 @@ def test_a_row_that_another_key_sealed_stops_the_import_before_anything_is_store
     assert told(home, "vault", "list", env=env)["credentials"] == []
 
 
+def test_rows_are_taken_over_into_a_home_with_keys_of_its_own(filled: Path, tmp_path: Path) -> None:
+    key = Fernet.generate_key()
+    row = {"user_id": "anna", "specialist_role": "CALLER", "credential_key": "old"}
+    sealed = Fernet(key).encrypt(CANARY.encode()).decode()
+    (tmp_path / "rows.json").write_text(json.dumps([{**row, "encrypted_value": sealed}]))
+    names = ("vault", "import", str(tmp_path / "rows.json"))
+    done = run_cli(*names, cwd=filled, env=environment(CREDENTIAL_ENCRYPTION_KEY=key.decode()))
+    assert (done.returncode, "not among the keys here" in done.stderr) == (3, True)  # else it would sign the audit
+    taken = told(filled, *names, "--key-variable", "OLD_KEY", env=environment(OLD_KEY=key.decode()))
+    assert [entry["key"] for entry in taken["credentials"]] == ["old"]
+    assert told(filled, "vault", "verify") == {"ok": True, "credentials": 4, "failed": []}
+    assert told(filled, "audit", "verify")["ok"] is True
+
+
+def test_rows_with_a_place_that_is_none_are_refused_all(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home")
+    key = Fernet.generate_key()
+    named = "user_id,specialist_role,credential_key,encrypted_value"
+    lines = [f"{user},CALLER,key,{Fernet(key).encrypt(b'value-0123').decode()}" for user in ("anna", "an/na")]
+    (tmp_path / "rows.csv").write_text("\n".join([named, *lines]))
+    env = environment(OLD_KEY=key.decode())
+    done = run_cli("vault", "import", str(tmp_path / "rows.csv"), "--key-variable", "OLD_KEY", cwd=home, env=env)
+    assert (done.returncode, "row 2: 'an/na' is no user" in done.stderr) == (2, True)
+    assert told(home, "vault", "list")["credentials"] == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -162,3 +212,23 @@ def test_what_does_not_fit_is_told(tmp_path: Path, arguments: tuple[str, ...], s
     done = run_cli("vault", *arguments, cwd=home, stdin=b"value-0123")
     assert done.returncode != 0
     assert said in done.stderr
+
+
+def test_a_value_that_is_no_text_is_told_and_one_that_is_too_large_as_well(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home")
+    council = f"{sys.executable} -m council vault set key"
+    script = f"printf '\\377\\376secret' | {council}; head -c 66000 /dev/zero | tr '\\0' x | {council}"
+    done = subprocess.run(
+        ["/bin/sh", "-c", script], cwd=home, env=environment(), capture_output=True, text=True, timeout=120, check=False
+    )
+    assert "is not UTF-8" in done.stderr
+    assert "larger than 65536 bytes" in done.stderr
+    assert told(home, "vault", "list")["credentials"] == []
+
+
+def test_an_error_of_the_command_line_shows_no_key_of_the_home(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home")
+    (home / ".env").write_text(f"OPENAI_API_KEY={CANARY}\n")
+    done = run_cli("users", "roles", CANARY, "--grant", "user", cwd=home)
+    assert done.returncode == 2
+    assert "there is no user [secret]" in done.stderr

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
+import textwrap
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
 import msgspec
 import pytest
 
-from council.redaction import MASK, Redactor, Secret
+from council.redaction import MASK, Redactor, Secret, is_recognisable
 
 VALUE = 'pä$$w0rd/+&"<tail>\\end'
 FORMS = {
@@ -69,6 +71,68 @@ PLAIN = [
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
 def test_a_known_value_is_removed_in_every_form(form: str) -> None:
     assert Redactor([Secret(VALUE)]).redact(f"before {form} after") == f"before {MASK} after"
+
+
+LONG = "cAn07/ary+\"q'uote&\\z=Q<é>0123456789abcdefghijklmnopqrstuvwxyzABCDEFGH"
+KEY_BLOCK = "\n".join(["-----BEGIN THING-----", *["Mq7" * 21] * 5, "-----END THING-----"])
+DISGUISES = {
+    "json in json": json.dumps(json.dumps(LONG)),
+    "json with escaped slashes": json.dumps(LONG).replace("/", "\\/"),
+    "url, lower case": "".join(c if c.isalnum() and c.isascii() else "%" + c.encode().hex("%") for c in LONG),
+    "encodeURIComponent": quote(LONG, safe="!'()*"),
+    "encodeURI": quote(LONG, safe=";,/?:@&=+$-_.!~*'()#"),
+    "url of base64": quote(base64.b64encode(LONG.encode()).decode(), safe=""),
+    "decimal entities": "".join(f"&#{ord(c)};" for c in LONG),
+    "hexadecimal entities": "".join(f"&#x{ord(c):x};" for c in LONG),
+    "entities but for quotes": html.escape(LONG, quote=False),
+    "u escapes": "".join(f"\\u{ord(c):04x}" for c in LONG),
+    "x escapes": "".join(f"\\x{byte:02x}" for byte in LONG.encode()),
+    "repr of bytes": repr(LONG.encode()),
+    "hex with colons": LONG.encode().hex(":"),
+    "hex with blanks": LONG.encode().hex(" ").upper(),
+    "base64 as tools wrap it": base64.encodebytes(b"prefix" + LONG.encode()).decode(),
+    "base64 wrapped in json": json.dumps(base64.encodebytes(LONG.encode()).decode()),
+    "hex wrapped and indented": textwrap.indent("\n".join(textwrap.wrap(LONG.encode().hex(), 60)), "    "),
+    "block, crlf": KEY_BLOCK.replace("\n", "\r\n"),
+    "block, indented": textwrap.indent(KEY_BLOCK, "  "),
+    "block in json": json.dumps(KEY_BLOCK),
+    "block in base64": base64.b64encode(KEY_BLOCK.encode()).decode(),
+}
+
+
+@pytest.mark.parametrize("name", DISGUISES)
+def test_a_known_value_is_removed_however_it_is_escaped_or_broken(name: str) -> None:
+    """As a text, and as a text inside of a value: both ways say the same."""
+    redactor = Redactor([Secret(LONG), Secret(KEY_BLOCK)])
+    text = f"before {DISGUISES[name]}\nafter"
+    left = redactor.redact(text)
+    assert MASK in left
+    assert len(left) < len("before  after") + 40
+    assert (left.startswith("before "), left.endswith("after")) == (True, True)
+    assert left.count("\n") == text.count("\n")
+    assert redactor.redacted([text], list[str]) == [left]
+
+
+@pytest.mark.parametrize("ending", ["", "…", "..."])
+def test_the_greater_half_of_a_value_at_the_end_of_a_text_that_was_cut_goes_too(ending: str) -> None:
+    redactor = Redactor([Secret(LONG)])
+    assert redactor.redact(f"bad key {LONG[:40]}{ending}") == f"bad key {MASK}{ending}"
+    assert redactor.redacted({"error": f"bad key {LONG[:40]}{ending}", "z": "z"}, dict) == {
+        "error": f"bad key {MASK}{ending}",
+        "z": "z",
+    }
+
+
+@pytest.mark.parametrize("word", ["succeeded", "Deliberate", "run_ended", "not-needed", "STRATEGIST"])
+def test_a_plain_word_is_no_value_that_could_be_told_from_a_text(word: str) -> None:
+    assert is_recognisable(word) is False
+    assert Redactor([Secret(word)]).redact(f"the {word} thing") == f"the {word} thing"
+
+
+@pytest.mark.parametrize("value", ["hunter2hunter2", "aBcDeFgHiJkL", "correcthorsebatterystaple"])
+def test_what_is_no_plain_word_is_recognised(value: str) -> None:
+    assert is_recognisable(value) is True
+    assert Redactor([Secret(value)]).redact(f"the {value} thing") == f"the {MASK} thing"
 
 
 @pytest.mark.parametrize("length", range(8, 30))

@@ -118,3 +118,21 @@ def test_importing_settings_loads_no_heavy_library() -> None:
     script = f"import sys, council.settings; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:hunter2hunter2@host/db", "postgresql://u:pa/ss@host/db", "postgresql://u:pa?ss@host/db",
+        "postgresql://u:pa#ss@host/db", "postgresql://u:p@ss@host/db", "postgresql://host/db?password=hunter2hunter2",
+        "postgresql://host/db?passwor%64=hunter2hunter2",
+    ],
+)  # fmt: skip
+def test_a_database_url_with_a_password_is_refused_however_it_is_spelled(url: str) -> None:
+    with pytest.raises(ValidationError, match="password does not belong"):
+        Settings(database_url=url)
+
+
+def test_a_database_url_without_a_password_is_taken() -> None:
+    url = "postgresql://council@db-host:5432/council?sslmode=require"
+    assert Settings(database_url=url).database_url == url

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from council.audit.chain import Head
+from council.audit.head_file import HEAD_FILE, read_head, write_head
 from council.engine.engine import EnginePaths
 from council.engine.journal import FileJournal
 from council.engine.outputs import OutputFile, OutputLedger
@@ -83,6 +88,24 @@ def test_a_neighbour_in_the_inbox_may_be_a_drop_of_another_process_and_stays(hom
     [neighbour] = put(home.commands, TEMPORARY)
     sweep(home, [run.journal])
     assert neighbour.exists()
+
+
+def test_the_head_of_the_audit_that_another_process_is_just_writing_stays(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace, sweeps = os.replace, []
+
+    def sweep_before(*arguments: Any, **keywords: Any) -> None:
+        monkeypatch.undo()
+        sweeps.append(threading.Thread(target=sweep, args=(home, [])))
+        sweeps[0].start()
+        sweeps[0].join(0.5)  # it waits for the writer, or is done
+        replace(*arguments, **keywords)
+
+    monkeypatch.setattr(os, "replace", sweep_before)
+    write_head(home.runtime / HEAD_FILE, Head("chain", 7, "mac"))
+    sweeps[0].join(60)
+    assert read_head(home.runtime / HEAD_FILE) == Head("chain", 7, "mac")
 
 
 def test_behind_a_link_nothing_is_touched(home: Home, run: Run, tmp_path: Path) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
 import logging
 import pickle
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 
 import msgspec
+import pydantic
 import pydantic_core
 import pytest
+import yaml
 
 from council.errors import CredentialRefused
 from council.keys.keyring import new_key
@@ -84,6 +87,42 @@ def test_the_same_value_sealed_twice_shows_no_likeness() -> None:
 VALUE = "canary-4b7f-ä'\"\\"
 
 
+@dataclass
+class Holder:
+    secret: Secret
+
+
+class HoldingModel(pydantic.BaseModel, arbitrary_types_allowed=True):
+    secret: Secret
+
+
+def held_by_a_dataclass(secret: Secret) -> object:
+    return asdict(Holder(secret))
+
+
+def held_by_a_model(secret: Secret) -> object:
+    return HoldingModel(secret=secret).model_dump_json()
+
+
+def test_a_secret_shows_in_no_traceback_and_no_container() -> None:
+    """As libraries print the variables of a frame."""
+    from rich.console import Console
+    from rich.traceback import Traceback
+
+    def fail(secret: Secret) -> None:
+        held = {"secret": secret, "model": HoldingModel(secret=secret), "holder": Holder(secret), "key": new_key()}
+        raise RuntimeError(f"{held}")
+
+    console = Console(record=True, width=200, file=io.StringIO())
+    try:
+        fail(Secret(VALUE))
+    except RuntimeError:
+        console.print(Traceback(show_locals=True))
+    shown = console.export_text()
+    assert "canary" not in shown
+    assert shown.count("[secret]") >= 6
+
+
 def test_a_secret_is_not_printed_nor_logged(caplog: pytest.LogCaptureFixture) -> None:
     secret = Secret(VALUE)
     with caplog.at_level(logging.INFO):
@@ -95,7 +134,21 @@ def test_a_secret_is_not_printed_nor_logged(caplog: pytest.LogCaptureFixture) ->
 
 @pytest.mark.parametrize(
     "serialise",
-    [pickle.dumps, copy.copy, copy.deepcopy, json.dumps, msgspec.json.encode, pydantic_core.to_json, vars],
+    [
+        pickle.dumps,
+        copy.copy,
+        copy.deepcopy,
+        json.dumps,
+        msgspec.json.encode,
+        msgspec.to_builtins,
+        pydantic_core.to_json,
+        vars,
+        lambda secret: secret.__getstate__(),
+        lambda secret: secret.__reduce_ex__(5),
+        held_by_a_dataclass,
+        held_by_a_model,
+        yaml.dump,
+    ],
     ids=lambda function: function.__name__,
 )
 def test_a_secret_is_not_serialised(serialise: object) -> None:
