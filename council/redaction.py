@@ -276,10 +276,12 @@ def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-_LINE_BREAK = re.compile(r"(?:\r?\n|(?:\\r)?\\n)[ \t]*+")
+# Each alternative begins with a letter of its own: so `re` passes over all others quickly.
+_LINE_BREAK = re.compile(r"(?:\n|\r\n|\\n|\\r\\n)[ \t]*+")
 _ESCAPE = re.compile(
-    r"%[0-7][0-9A-Fa-f]|(?:%[89A-Fa-f][0-9A-Fa-f]){1,4}|\\x[0-7][0-9A-Fa-f]|(?:\\x[89A-Fa-f][0-9A-Fa-f]){1,4}"
-    r"|\\u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\[\\\"'/nrt]"
+    r"%(?:[0-7][0-9A-Fa-f]|[89A-Fa-f][0-9A-Fa-f](?:%[89A-Fa-f][0-9A-Fa-f]){0,3})"
+    r"|\\(?:x[0-7][0-9A-Fa-f]|x[89A-Fa-f][0-9A-Fa-f](?:\\x[89A-Fa-f][0-9A-Fa-f]){0,3}"
+    r"|u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|[\\\"'/nrt])"
     r"|&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
 )
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
