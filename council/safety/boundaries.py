@@ -20,7 +20,7 @@ import re
 from dataclasses import dataclass
 
 from council.safety.prose import sentences
-from council.safety.verdict import ALLOWED, Outcome, Posture, Verdict, gravest
+from council.safety.verdict import Outcome, Posture, Verdict, gravest
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from council.safety.boundaries import BOUNDARIES, DECLINED, crossed
 from council.safety.hidden import hides_text
 from council.safety.prose import sentences
 from council.safety.scope import ScopeGuard
-from council.safety.verdict import ALLOWED, Posture, Stage, Verdict, gravest
+from council.safety.verdict import Posture, Stage, Verdict, gravest
 
 __all__ = ["POSTURES", "Verdict", "check", "lawful_check"]
 
