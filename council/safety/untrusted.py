@@ -34,13 +34,20 @@ _ODD_BREAKS = re.compile("[\x0b\x0c\x85\u2028\u2029]")
 _ASCII_CONTROLS = bytes({*range(32), 127} - {*b"\t\n"})
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
-# What looks like a letter of the marker or like its bracket and is not folded by NFKD (which covers full-width and
-# styled letters). Compared after case folding.
-_LOOKALIKES = dict(
-    zip("осеѕантрԛοεταηυ【〔〖〘〚⟦⁅❲⦋⦗〈⟨❮‹", "ocesahtpqoetahu[[[[[[[[[[<<<<", strict=True),
+# What looks like a letter or a bracket and is folded neither by NFKD (which covers full-width and styled letters) nor by its
+# name (small capitals, squared and circled letters). Compared after case folding.
+_LOOKALIKES = {
+    look: plain
+    for plain, looks in {
+        "a": "аαᎪⲁ", "b": "вβᏼ", "c": "сςϲᏟⲥ", "d": "ԁᎠ", "e": "еεᎬⲉ", "f": "ғ", "h": "нһհᎻⲏ", "i": "іι", "j": "ј", "k": "кκᏦⲕ",
+        "l": "Ꮮӏ", "m": "мᎷⲙ", "n": "ηпոⲛ", "o": "оοօσⲟ", "p": "рρᏢⲣ", "q": "ԛԚ", "r": "гᎡᏒ", "s": "ѕᏚꜱ", "t": "тτᎢⲧ", "u": "υսᴜ",
+        "v": "νѵᏙ", "w": "ԝѡᏔ", "x": "хχⲭ", "y": "уγү", "z": "Ꮓζꮓ", "[": "【〔〖〘〚⟦⁅❲⦋⦗", "<": "〈⟨❮‹",
+    }.items()
+    for look in looks
+}  # fmt: skip
+_LETTER_NAME = re.compile(
+    r"(?:LATIN|SQUARED|CIRCLED|REGIONAL INDICATOR)\b.*\b(?:LETTER|CAPITAL|SMALL|DOTLESS) ([A-Z])(?: WITH .*)?"
 )
-# Beside spaces, left out of a comparison: an echo does not get through by other quotation marks or hyphens.
-_UNCOMPARED = frozenset("\"'`\\“”„‘’‚«»‹›_-")
 
 _TOKEN_OPEN = re.compile(r"\[\s*orchestrator[\s_-]*request")
 _FENCE_MARK = re.compile(r"<\s?<(?=\s*(?:end|data)\b)")
@@ -138,10 +145,11 @@ class OutsideTexts:
             start = following
 
     def occurs(self, token: str) -> bool:
-        """Whether `token` stands in a text added before: NFKD, case, accents, spaces, quotes and brackets aside."""
+        """Whether `token` stands in a text added before: by its letters and digits, NFKD, case, accents and look-alikes
+        aside."""
         if self.full:
             return True
-        needle = _fold(token).strip("[]")[: self._WINDOW].encode("utf-8", "replace")
+        needle = _fold(token)[: self._WINDOW].encode("utf-8", "replace")
         return any(needle in kept for kept in self._kept)
 
     def _keep(self, window: bytes) -> None:
@@ -157,16 +165,16 @@ _MARKER = "orchestratorrequest"
 
 
 def _fold(text: str) -> str:
-    """One spelling for comparison. Character by character: NFKC of a whole text is quadratic in its combining marks."""
-    folded = clean(text).translate(_FoldTable())
-    return folded.replace("[quotedrequest", "[" + _MARKER)
+    """Letters and digits in one spelling, for comparison: no other brackets, hyphens or emphasis make it another request.
+    Character by character: NFKC of a whole text is quadratic in its combining marks."""
+    return clean(text).translate(_FoldTable()).replace("quotedrequest", _MARKER)
 
 
 class _FoldTable(dict[int, "str | None"]):
     """What each character becomes for comparison; filled on first sight."""
 
     def __missing__(self, code: int) -> str | None:
-        folded = "".join(c for c in _fold_char(chr(code)) if not (c.isspace() or c in _UNCOMPARED)) or None
+        folded = "".join(c for c in _fold_char(chr(code)) if c.isalnum() and unicodedata.category(c) != "Lm") or None
         self[code] = folded
         return folded
 
@@ -181,10 +189,15 @@ class _ShadowTable(dict[int, str]):
 
 
 def _fold_char(char: str) -> str:
-    if char in _LOOKALIKES:
-        return _LOOKALIKES[char]
     parts = unicodedata.normalize("NFKD", char).casefold()
-    return "".join(_LOOKALIKES.get(part, part) for part in parts if not unicodedata.combining(part))
+    return "".join(_looks_like(part) for part in parts if not unicodedata.combining(part))
+
+
+def _looks_like(char: str) -> str:
+    if char.isascii() or char in _LOOKALIKES:
+        return _LOOKALIKES.get(char, char)
+    named = _LETTER_NAME.search(unicodedata.name(char, ""))
+    return named[1].lower() if named else char
 
 
 def folded(text: str) -> str:
