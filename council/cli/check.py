@@ -13,6 +13,7 @@ import typer
 
 from council.cli.context import CliState, state
 from council.errors import EXIT_REFUSED, HomeNotFound, UsageError
+from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.safety.verdict import Stage
@@ -56,11 +57,7 @@ def check(
     blocked = any(finding.blocks for finding in findings)
     if as_json:
         told = {finding.by: finding.told for finding in findings}
-        typer.echo(
-            json.dumps(
-                {"file": str(file), "as": judged_as.value, "passed": not blocked, **told}, indent=2, ensure_ascii=False
-            )
-        )
+        typer.echo(readable_json({"file": str(file), "as": judged_as.value, "passed": not blocked, **told}, indent=2))
     else:
         typer.echo(
             "\n".join(
