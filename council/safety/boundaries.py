@@ -219,7 +219,8 @@ HARM_SELF = Boundary(
     "it sounds as if somebody wants to hurt themselves",
     (
         "myself", "suicide", "my life", "my own life", "to die", "wanna die", "dead", "it all", "to live", "be alive",
-        "wake up", "exist", "yourself", "your life", "dying", "your own life", "be here", "without me", "miss me", "overdose", "kill me",
+        "wake up", "exist", "yourself", "your life", "dying", "your own life", "be here", "without me", "miss me", "overdose",
+        "kill me",
     ),
     _asks(
         r"\bi(?:'m| am|'ve| have|'ll)?\b[^.?!]{0,30}?\b(?:want|wanna|going|gonna|plan\w*|think\w*|need|wish"

@@ -8,6 +8,7 @@ import pytest
 
 from council.safety.ministers import auditor, guardian, guardian_on_code, validator
 from council.safety.spec import AgentSpec, looks_like_spec, read_spec
+from tests.unit.safety.phrasings import CLAIMS, HONEST_RULES
 
 DANGEROUS = {
     "os.system": "import os\nos.system('x')",
@@ -184,7 +185,17 @@ def test_the_guardian_blocks_what_asks_for_more_than_reading(changed: dict[str, 
     ],
 )
 def test_a_rule_that_forbids_claims_nothing(rule: str) -> None:
-    assert guardian(spec(rules=[rule])).verdict == "APPROVED"
+    assert guardian(spec(dna_rules=[rule])).verdict == "APPROVED"
+
+
+@pytest.mark.parametrize("rule", CLAIMS.splitlines())
+def test_a_rule_that_claims_authority_is_blocked_however_it_is_put(rule: str) -> None:
+    assert guardian(spec(dna_rules=[rule])).verdict == "BLOCKED"
+
+
+@pytest.mark.parametrize("rule", HONEST_RULES.splitlines())
+def test_a_rule_that_tells_what_to_look_for_or_what_not_to_do_claims_nothing(rule: str) -> None:
+    assert guardian(spec(dna_rules=[rule])).verdict == "APPROVED"
 
 
 def test_a_public_host_is_told_and_not_blocked() -> None:
