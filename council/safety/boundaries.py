@@ -248,7 +248,8 @@ HARM_SELF = Boundary(
         r"\b(?:you should|just|go and|go) kill yourself\b|\byou should end your (?:own )?life\b",
         unless=(
             re.compile(r"\b(?:don't|do not|never|not) want to (?:hurt|cut|harm|injure) myself\b"),
-            re.compile(r"\b(?:who|they|he|she|users?|someone|somebody|people|patients?|callers?) (?:says?|said|writes?|wrote|tells?)\b"),
+            re.compile(r"\b(?:who|they|he|she|users?|someone|somebody|people|patients?|callers?)"
+                r" (?:says?|said|writes?|wrote|tells?)\b"),
             _FICTION,
         ),
     ),
