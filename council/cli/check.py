@@ -52,6 +52,8 @@ def check(
 ) -> None:
     """Ask the guardrails and the ministers about a file; ends with code 6 when one of them says no. In a home its
     `scope_topics` hold for tasks."""
+    from council.safety.untrusted import plain_line
+
     text = _read(file)
     judged_as, findings = _judge(file, text, kind, _scope(state(ctx)))
     blocked = any(finding.blocks for finding in findings)
@@ -62,7 +64,7 @@ def check(
         typer.echo(
             "\n".join(
                 [
-                    f"{file}: {'refused' if blocked else 'ok'} (as {judged_as.value})",
+                    f"{plain_line(str(file), 300)}: {'refused' if blocked else 'ok'} (as {judged_as.value})",
                     *(f"  {finding.line}" for finding in findings),
                 ]
             )

@@ -67,6 +67,8 @@ def guardian(spec: AgentSpec, *, tools: Sequence[str] = READ_TOOLS) -> GuardianV
     found += _words("purpose", spec.purpose)
     for number, rule in enumerate(spec.rules, start=1):
         found += _words(f"rule {number}", rule)
+    for where, text in spec.others:
+        found += _words(f"`{plain_line(where, 60)}`", text)
     return _guardian(found, "nothing in it asks for more than a reading agent has")
 
 
