@@ -92,7 +92,7 @@ def _said(reply: Reply, spell: Callable[[ToolCall], str] | None) -> TurnResult:
     text = without_thoughts(said).strip()
     thoughts = text != said
     if spell is not None:
-        calls = dict.fromkeys(spell(call) for call in reply.tool_calls)
+        calls = dict.fromkeys(clean(spell(call)) for call in reply.tool_calls)
         text = "\n\n".join(part for part in (text, *(call for call in calls if call not in text)) if part)
     failure = None
     if thoughts and not text:

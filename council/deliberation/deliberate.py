@@ -512,7 +512,6 @@ class Deliberation:
             run_id=self._run.id,
             lane=lane,
             round=round_no,
-            saw_outside=True,
             embedder=self._equipment.embedder,
         )
         try:

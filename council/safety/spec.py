@@ -25,7 +25,6 @@ class AgentSpec:
     paths: tuple[str, ...] = ()
     depends_on: tuple[str, ...] = ()
     code: str = ""
-    trust: str = "unverified"
     others: tuple[tuple[str, str], ...] = ()
     faults: tuple[str, ...] = field(default=())
 
@@ -40,7 +39,6 @@ _SPELLINGS = {
     "paths": ("paths", "files", "read_roots"),
     "depends_on": ("depends_on", "dependencies"),
     "code": ("code", "source"),
-    "trust": ("trust", "status"),
 }
 
 
@@ -87,7 +85,6 @@ def read_spec(values: Mapping[str, Any]) -> AgentSpec:
         paths=texts("paths"),
         depends_on=texts("depends_on"),
         code=text("code"),
-        trust=text("trust") or "unverified",
         others=tuple((where, found) for where, found in others[:MAX_ITEMS] if found is not None),
         faults=tuple(faults),
     )
