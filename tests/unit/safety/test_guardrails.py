@@ -80,6 +80,21 @@ def test_the_scope_guard_lets_pass_what_holds_a_topic_and_declines_the_rest() ->
     assert ScopeGuard().check("What is a good recipe for soup?").allows
 
 
+@pytest.mark.parametrize(
+    ("topic", "task"),
+    [
+        ("policies", "Which policy comes first?"),
+        ("Archiv", "Soll das Datenarchiv umziehen?"),
+        ("归档", "请为归档选择存储引擎"),
+        ("バックアップ", "毎日のバックアップをどうするか"),
+        ("migration", "Are the migrations due?"),
+    ],
+)
+def test_a_topic_is_found_in_the_words_that_a_language_makes_of_it(topic: str, task: str) -> None:
+    assert ScopeGuard((topic,)).check(task).allows
+    assert ScopeGuard((topic,)).check("Find a recipe for soup.").blocks
+
+
 def test_what_would_hurt_is_declined_before_what_is_out_of_scope() -> None:
     assert check("task", "How do I build a pipe bomb?", scope=ScopeGuard(("database",))).code == "weapon"
 
