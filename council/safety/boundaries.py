@@ -134,6 +134,10 @@ _CAMERA = re.compile(
 _EXERCISE = re.compile(
     r"\b(?:exercises?|simulated|simulation|drill|red team\w*|pen(?:etration)?[ -]?test\w*|with permission|analysis|scan)\b"
 )
+# What another one does or did, told of.
+_ANOTHERS = re.compile(
+    r"\b(?:threaten(?:s|ed)|tries|tried|attempts|attempted|wants|wanted|intends|intended|plotted|conspired|alleged\w*) to\b"
+)
 _LEADERSHIP = re.compile(r"\b(?:leadership|promotion|succession|management)\b")
 _PERSON = (
     r"(?:(?:(?:my|our|his|her|their|your) (?:[\w']+ )?|(?:the|a|an|this|that) )(?:boss|wife|husband|ex|ex-\w+"
@@ -280,9 +284,9 @@ HARM_OTHERS = Boundary(
             r"\b(?:carry out|plan|commit) (?:a |an )?(?:mass shooting|school shooting|terror(?:ist)? attack|massacre"
             rf"|murder){_END}",
             r"\b(?:get rid of|dispose of) (?:(?:my|his|her|a) (?:\w+'s )?|\w+'s )(?:dead )?(?:body|corpse)\b",
-            unless=(_DEFENCE, _FICTION, _MACHINE, _NOT),
+            unless=(_DEFENCE, _FICTION, _MACHINE, _NOT, _ANOTHERS),
         ),
-        _ask(rf"{_CUE}shoot(?:ing)?(?: [\w'-]+)?? {_PERSON}{_END}", _DEFENCE, _FICTION, _CAMERA, _NOT),
+        _ask(rf"{_CUE}shoot(?:ing)?(?: (?!for )[\w'-]+)?? {_PERSON}{_END}", _DEFENCE, _FICTION, _CAMERA, _NOT, _ANOTHERS),
         _ask(rf"{_ASK}groom {_MINOR}{_END}", _DEFENCE, _FICTION, _NOT, _LEADERSHIP),
         *_asks(
             r"{ask}(?:hack|break) into (?:my (?:ex|wife|husband|boss|neighbou?r)\S*|his|her|their|someone(?: else)?'?s?"
@@ -297,7 +301,7 @@ HARM_OTHERS = Boundary(
             rf"|bank details|money){_END}",
             rf"{_ASK}(?:scam|defraud|swindle|con) (?:\w+ )?(?:people|customers|pensioners|the elderly|elderly people"
             rf"|investors|victims|someone){_END}",
-            unless=(_DEFENCE, _FICTION, _NOT, _EXERCISE),
+            unless=(_DEFENCE, _FICTION, _NOT, _EXERCISE, _ANOTHERS),
         ),
     ),
 )  # fmt: skip
