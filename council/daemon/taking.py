@@ -19,7 +19,8 @@ from council.engine.records import FORGOTTEN, FileIdentity, RunStatus
 from council.errors import CommandInvalid, PathRefused, StorageFailed
 from council.events import Events
 from council.ids import sha256_hex
-from council.safety.untrusted import for_markdown, plain_line
+from council.safety.markdown import for_markdown
+from council.safety.untrusted import plain_line
 from council.settings import Home
 from council.storage.files import rename_noreplace, shortened, write_atomic
 from council.storage.paths import ConfinedRoot, FileBytes

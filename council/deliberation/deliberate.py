@@ -52,7 +52,8 @@ from council.ids import sha256_hex
 from council.knowledge.library import split_range
 from council.llm.base import Message, Model, ToolSpec, TurnInfo, request_hash
 from council.llm.embeddings import Embedder
-from council.safety.untrusted import OutsideTexts, clean, inert, plain_line
+from council.safety.echoes import OutsideTexts
+from council.safety.untrusted import clean, inert, plain_line
 from council.safety.verdict import ALLOWED, Verdict
 from council.tools.base import ToolContext, ToolResult
 from council.tools.registry import ToolRegistry

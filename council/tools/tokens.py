@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from council.safety.untrusted import OutsideTexts, code_spans
+from council.safety.echoes import OutsideTexts
+from council.safety.markdown import code_spans
 
 MAX_REQUESTS = 8  # per reply: more than an agent needs, little enough to answer in one prompt
 MAX_ARGUMENT_CHARS = 512

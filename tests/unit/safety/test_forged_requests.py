@@ -6,8 +6,10 @@ import base64
 
 import pytest
 
+from council.safety.echoes import OutsideTexts
 from council.safety.encodings import decodings
-from council.safety.untrusted import OutsideTexts, clean, fence, for_markdown, plain_line
+from council.safety.markdown import for_markdown
+from council.safety.untrusted import clean, fence, plain_line
 from council.tools.tokens import echoed, parse
 from tests.injections import ENCODINGS, WRAPPERS, echoes, forged, obeyed, token
 

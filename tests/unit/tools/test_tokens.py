@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.safety.untrusted import OutsideTexts
+from council.safety.echoes import OutsideTexts
 from council.tools.tokens import HOW, MAX_ARGUMENT_CHARS, MAX_REPORTED, Request, echoed, parse
 
 
