@@ -17,8 +17,8 @@ from pathlib import Path
 
 from benchmarks.report import Figure, Table
 from council.errors import PathRefused
+from council.safety.echoes import OutsideTexts
 from council.safety.guardrails import check
-from council.safety.untrusted import OutsideTexts
 from council.storage.paths import ConfinedRoot
 from council.tools.tokens import parse
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
+# Characters that show nothing, or turn or steer what is shown: the inside of a class for `re`. No C0 controls.
+UNSEEN = (
+    "\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
+)
+_UNSEEN = re.compile(f"[{UNSEEN}]")
 _ID_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford base 32: no i, l, o, u to misread
 
 
@@ -57,6 +64,17 @@ def canonical_json(value: object) -> bytes:
     """One spelling per value: sorted keys, no spaces, UTF-8 unescaped, no NaN. Raises ValueError or TypeError."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return text.encode("utf-8")
+
+
+def readable_json(value: object, *, indent: int | None = None) -> str:
+    """JSON for people and programs alike: other scripts as they are, what shows nothing or steers a terminal escaped. Raises
+    ValueError or TypeError."""
+    return escape_unseen(json.dumps(value, indent=indent, ensure_ascii=False))
+
+
+def escape_unseen(encoded: str) -> str:
+    """JSON with its invisible, directional and control characters as escapes; a program reads the same value."""
+    return encoded if encoded.isascii() else _UNSEEN.sub(lambda match: json.dumps(match.group())[1:-1], encoded)
 
 
 def sha256_hex(data: bytes | str) -> str:

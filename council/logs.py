@@ -7,7 +7,6 @@ same way, so that a key in one of their messages is removed as well.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
@@ -19,6 +18,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any, TextIO
 
+from council.ids import readable_json
 from council.redaction import Redactor
 
 # What a line was written for. Each task of asyncio carries its own copy.
@@ -80,7 +80,7 @@ class LogFile:
         record = logging.LogRecord("council.events", logging.INFO, "", 0, kind, (), None)
         moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line = {"time": moment.replace("+00:00", "Z"), "event": kind} | ({"run_id": run_id} if run_id else {}) | data
-        record.msg = json.dumps(line, ensure_ascii=False)
+        record.msg = readable_json(line)
         record.event = kind
         self._handler.handle(record)
 
@@ -176,4 +176,4 @@ class _JsonFormatter(logging.Formatter):
         }
         if details := _details(record):
             line["details"] = details
-        return json.dumps(line, ensure_ascii=False)
+        return readable_json(line)

@@ -14,6 +14,7 @@ import msgspec
 from council.errors import ModelError
 from council.llm.base import Finish, Message, Model, OnText, Replaced, Reply, ToolCall, ToolSpec, TurnInfo, Usage
 from council.llm.extraction import without_thoughts
+from council.safety.untrusted import clean
 
 NO_BUDGET = "budget"
 
@@ -86,11 +87,12 @@ async def take_turn(
 
 
 def _said(reply: Reply, spell: Callable[[ToolCall], str] | None) -> TurnResult:
-    """What was said, once the model had thought; a reply that holds nothing else is none."""
-    text = without_thoughts(reply.text).strip()
-    thoughts = text != reply.text.strip()
+    """What was said, once the model had thought, without what nobody sees; a reply that holds nothing else is none."""
+    said = clean(reply.text).strip()
+    text = without_thoughts(said).strip()
+    thoughts = text != said
     if spell is not None:
-        calls = dict.fromkeys(spell(call) for call in reply.tool_calls)
+        calls = dict.fromkeys(clean(spell(call)) for call in reply.tool_calls)
         text = "\n\n".join(part for part in (text, *(call for call in calls if call not in text)) if part)
     failure = None
     if thoughts and not text:

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import quote
 
 from council.artifacts.page import Footnote, Page, Request, Round, Scalar, Section, Speech, Table
-from council.safety.untrusted import for_markdown, plain_line
+from council.safety.markdown import for_markdown
+from council.safety.untrusted import plain_line
 
 _CITATION = re.compile(r"\[(E[0-9]{1,4})(?::\s*([^\[\]\n:]{1,512}):([0-9]{1,7})(?:-([0-9]{1,7}))?)?\]")
 _TOKEN = re.compile(r"\[ORCHESTRATOR_REQUEST:\s*([^\]\n]{1,600})\]", re.IGNORECASE)

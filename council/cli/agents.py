@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from council.cli.context import CliState, state
 from council.errors import PersonaError
+from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.agents.manifest import AgentManifest
@@ -29,7 +29,7 @@ def list_(
     found = sorted(personas(state(ctx)).values(), key=lambda manifest: manifest.role)
     if as_json:
         told = [manifest.model_dump(mode="json", exclude={"instructions"}) for manifest in found]
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        typer.echo(readable_json(told, indent=2))
         return
     width = max((len(manifest.role) for manifest in found), default=0)
     for manifest in found:
@@ -46,7 +46,7 @@ def show(
     """Print one agent: its manifest and its instructions."""
     manifest = _one(personas(state(ctx)), role)
     if as_json:
-        typer.echo(json.dumps(manifest.model_dump(mode="json"), indent=2, ensure_ascii=False))
+        typer.echo(readable_json(manifest.model_dump(mode="json"), indent=2))
         return
     context = manifest.context
     rows = {

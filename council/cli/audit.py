@@ -13,6 +13,7 @@ import typer
 
 from council.cli.context import CliState, state
 from council.errors import EXIT_FAILED, UsageError
+from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.audit.chain import Head, Record, Verdict
@@ -39,7 +40,7 @@ def tail(
     with _log(state(ctx)) as log:
         records = log.tail(count) if log is not None else []
     if as_json:
-        typer.echo(json.dumps({"records": [_plain(record) for record in records]}, indent=2, ensure_ascii=False))
+        typer.echo(readable_json({"records": [_plain(record) for record in records]}, indent=2))
         return
     for record in records:
         typer.echo(_line(record))
@@ -221,4 +222,4 @@ def _json(verdict: Verdict) -> str:
         "head": str(verdict.head),
         "findings": [asdict(finding) for finding in verdict.findings],
     }
-    return json.dumps(told, indent=2, ensure_ascii=False)
+    return readable_json(told, indent=2)

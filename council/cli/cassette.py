@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,7 @@ import typer
 
 from council.cli.context import state
 from council.errors import UsageError
+from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.cli.context import CliState
@@ -53,7 +53,7 @@ def cassette(
         told = {"run_id": next(iter(receipts)), "file": str(path), "model": tape.model, "calls": tape.calls}
         told |= {"run_ids": list(receipts)} if len(receipts) > 1 else {}
         told |= {"unrendered": tape.unrendered, "forgotten": tape.forgotten, "redacted": tape.redacted}
-        typer.echo(json.dumps(told, ensure_ascii=False))
+        typer.echo(readable_json(told))
         return
     calls = f"{tape.calls} call{'s' if tape.calls != 1 else ''}"
     who = f"run {next(iter(receipts))}" if len(receipts) == 1 else f"{len(receipts)} runs"

@@ -13,6 +13,7 @@ import typer
 
 from council.cli.context import CliState, state
 from council.errors import EXIT_REFUSED, HomeNotFound, UsageError
+from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.safety.verdict import Stage
@@ -51,21 +52,19 @@ def check(
 ) -> None:
     """Ask the guardrails and the ministers about a file; ends with code 6 when one of them says no. In a home its
     `scope_topics` hold for tasks."""
+    from council.safety.untrusted import plain_line
+
     text = _read(file)
     judged_as, findings = _judge(file, text, kind, _scope(state(ctx)))
     blocked = any(finding.blocks for finding in findings)
     if as_json:
         told = {finding.by: finding.told for finding in findings}
-        typer.echo(
-            json.dumps(
-                {"file": str(file), "as": judged_as.value, "passed": not blocked, **told}, indent=2, ensure_ascii=False
-            )
-        )
+        typer.echo(readable_json({"file": str(file), "as": judged_as.value, "passed": not blocked, **told}, indent=2))
     else:
         typer.echo(
             "\n".join(
                 [
-                    f"{file}: {'refused' if blocked else 'ok'} (as {judged_as.value})",
+                    f"{plain_line(str(file), 300)}: {'refused' if blocked else 'ok'} (as {judged_as.value})",
                     *(f"  {finding.line}" for finding in findings),
                 ]
             )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from council.cli.context import state
+from council.ids import readable_json
 from council.redaction import MASK
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _json(home: str, loaded: LoadedSettings, keys: ProviderKeys) -> str:
     from council.settings import BASE_URL_NAME, KEY_NAMES
 
     values = loaded.settings.model_dump(mode="json")
-    return json.dumps(
+    return readable_json(
         {
             "home": home,
             "settings": {key: {"value": value, "source": loaded.sources[key]} for key, value in values.items()},
@@ -49,7 +49,6 @@ def _json(home: str, loaded: LoadedSettings, keys: ProviderKeys) -> str:
             BASE_URL_NAME: {"value": keys.gemini_base_url, "source": keys.sources.get(BASE_URL_NAME)},
         },
         indent=2,
-        ensure_ascii=False,
     )
 
 

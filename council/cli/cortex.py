@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from council.cli.context import CliState, state
+from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.knowledge.cortex.cortex import Answer, Cortex, Scope
@@ -199,7 +199,7 @@ def _held(status: Status) -> dict[str, Any]:
 
 
 def _print_json(value: object) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    typer.echo(readable_json(value, indent=2))
 
 
 def _print_notes(notes: Iterable[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from council.cli.context import CliState, state
 from council.errors import EXIT_CONFIG
+from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.upkeep.doctor import Check
@@ -66,4 +66,4 @@ def _text(cli: CliState, checks: list[Check]) -> str:
 
 def _json(checks: list[Check]) -> str:
     worst = next(status for status in ("fail", "warn", "ok") if any(check.status == status for check in checks))
-    return json.dumps({"status": worst, "checks": [asdict(check) for check in checks]}, indent=2, ensure_ascii=False)
+    return readable_json({"status": worst, "checks": [asdict(check) for check in checks]}, indent=2)

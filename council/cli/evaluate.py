@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -15,6 +14,7 @@ import typer
 from council.cli.context import CliState, state
 from council.cli.outfile import checked
 from council.errors import EXIT_DEGRADED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, ConfigError, CouncilError, UsageError
+from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.daemon.service import Service
@@ -197,7 +197,7 @@ def _print(report: Report, redact: Callable[[str], str], out: Path | None, as_js
     from council.storage.files import write_atomic
 
     if as_json:
-        typer.echo(redact(json.dumps(rendered.as_json(report), ensure_ascii=False)))
+        typer.echo(redact(readable_json(rendered.as_json(report))))
     else:
         typer.echo(redact(rendered.as_text(report)))
     if report.stopped.fix and not as_json:

@@ -12,6 +12,7 @@ import typer
 from council.cli.context import CliState, state
 from council.cli.outfile import checked
 from council.errors import UsageError
+from council.ids import escape_unseen
 
 if TYPE_CHECKING:
     from council.engine.receipts import Receipt
@@ -34,7 +35,7 @@ def explain(
     if as_json:
         import msgspec
 
-        typer.echo(msgspec.json.encode(found.explanation).decode())
+        typer.echo(escape_unseen(msgspec.json.encode(found.explanation).decode()))
         return
     from council.reports.explain_terminal import show
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import shlex
@@ -16,6 +15,7 @@ import typer
 
 from council.cli.context import CliState, state
 from council.errors import EXIT_USAGE, UsageError
+from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.agents.memory import Loaded, Memory, Session
@@ -143,7 +143,7 @@ def _json(loaded: Loaded, digest: str) -> str:
         for task in session.tasks
     ]
     told = {"role": session.role, "lane": session.lane, "damage": loaded.damage, "digest": digest, "tasks": tasks}
-    return json.dumps(told, indent=2, ensure_ascii=False)
+    return readable_json(told, indent=2)
 
 
 # ── editing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -250,13 +250,13 @@ def _drop_change(cli: CliState, name: str, body: dict[str, Any], *, as_json: boo
     from council.cli.runs import print_answer
     from council.cli.submit import STATUS_EXIT, drop_and_wait
 
-    data = json.dumps(body, indent=2, ensure_ascii=False).encode()
+    data = readable_json(body, indent=2).encode()
     _require_valid(data)
     if not _has_unfinished_runs(cli):
         cli.flags = {"model": "offline"}  # nothing else can run here and now, and a change of memory needs no model
     receipt = drop_and_wait(cli, f"{name}.json", data, _WAIT_S, quiet=True)
     if as_json:
-        typer.echo(json.dumps(msgspec.to_builtins(receipt), indent=2, ensure_ascii=False))
+        typer.echo(readable_json(msgspec.to_builtins(receipt), indent=2))
     else:
         print_answer(cli.home(), receipt, relative_to=Path.cwd())
         if receipt.error is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from council.cli.context import CliState, state
+from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.budgets import Price
@@ -225,13 +226,13 @@ def _overview_json(found: Overview) -> str:
     content["chosen"]["price"] = _price_json(found.chosen.price)
     for shown, used in zip(content["also"], found.also, strict=True):
         shown["price"] = _price_json(used.price)
-    return json.dumps(content, indent=2, ensure_ascii=False)
+    return readable_json(content, indent=2)
 
 
 def _told_json(told: list[dict[str, Any]]) -> str:
     """The first one; the embedding model's trial, where it was the second, within it."""
     content = told[0] if len(told) == 1 else {**told[0], "embedding": told[1]}
-    return json.dumps(content, indent=2, ensure_ascii=False)
+    return readable_json(content, indent=2)
 
 
 def _trial_json(tried: Trial | EmbeddingTrial) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import typer
 
 from council.cli.context import CliState, state
 from council.errors import EXIT_FAILED
+from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.engine.ledger import Ledger
@@ -42,7 +43,7 @@ def repair(
     counts = {outcome: sum(finding.outcome == outcome for finding in findings) for outcome in _COLOURS}
     if as_json:
         told = {"dry_run": dry_run, **counts, "findings": [asdict(finding) for finding in findings]}
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        typer.echo(readable_json(told, indent=2))
     else:
         typer.echo(_repair_text(cli, findings, counts, dry_run))
     if counts["left"]:

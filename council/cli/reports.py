@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,7 @@ import typer
 
 from council.cli.context import CliState, state
 from council.errors import EXIT_FAILED, CouncilError, RunNotFound
+from council.ids import escape_unseen, readable_json
 
 if TYPE_CHECKING:
     from council.engine.journal import FileJournal
@@ -37,7 +37,7 @@ def replay(
     shown = receipt.artifact.path if receipt.artifact else "the artifact"
     if as_json:
         told = {"run_id": receipt.run_id, "artifact": shown, "same": same, "page": page.decode("utf-8", "replace")}
-        typer.echo(json.dumps(told, ensure_ascii=False))
+        typer.echo(readable_json(told))
         return
     if not check:
         sys.stdout.buffer.write(page)
@@ -67,14 +67,14 @@ def diff(
         told = {**asdict(found), "sentence": found.sentence}
         if found.kind == "question":
             told |= _prompts(questions, found.first_step)
-        typer.echo(json.dumps(told, ensure_ascii=False))
+        typer.echo(readable_json(told))
         return
     typer.echo(found.sentence)
     if found.kind == "question":
         _show_prompts(cli, (first, second), questions, found.first_step)
     for name, answer in ((first, found.first_answer), (second, found.second_answer)):
         if answer:
-            typer.echo(f"\n{name}: {answer[:2_000]}")
+            typer.echo(f"\n{name}: {escape_unseen(answer[:2_000])}")
 
 
 def _questions(cli: CliState, first: FileJournal, second: FileJournal) -> Questions:

@@ -16,7 +16,7 @@ import typer
 
 from council.cli.context import CliState, state
 from council.errors import CommandInvalid, RunNotFound, WaitTimeout
-from council.ids import timestamp
+from council.ids import readable_json, timestamp
 from council.storage.files import FileLock
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def status(
     """What the daemon is doing, what waits, and how the last runs ended."""
     home = state(ctx).home()
     view = status_view(home)
-    typer.echo(json.dumps(view, indent=2, ensure_ascii=False) if as_json else _status_text(view))
+    typer.echo(readable_json(view, indent=2) if as_json else _status_text(view))
 
 
 def show(
@@ -62,7 +62,7 @@ def show(
     if as_json:
         import msgspec
 
-        typer.echo(json.dumps(msgspec.to_builtins(receipt), indent=2, ensure_ascii=False))
+        typer.echo(readable_json(msgspec.to_builtins(receipt), indent=2))
     else:
         print_answer(home, receipt, relative_to=Path.cwd())
 
@@ -162,7 +162,7 @@ def _where(receipt: Receipt) -> str:
 def _say(text: str, as_json: bool, receipt: Receipt) -> None:
     import msgspec
 
-    typer.echo(json.dumps(msgspec.to_builtins(receipt), indent=2, ensure_ascii=False) if as_json else text)
+    typer.echo(readable_json(msgspec.to_builtins(receipt), indent=2) if as_json else text)
 
 
 def status_view(home: Home) -> dict[str, Any]:

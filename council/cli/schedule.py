@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -13,7 +12,7 @@ import typer
 
 from council.cli.context import state
 from council.errors import CommandInvalid
-from council.ids import SystemClock, timestamp
+from council.ids import SystemClock, readable_json, timestamp
 
 if TYPE_CHECKING:
     import os
@@ -39,7 +38,7 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     home = state(ctx).home()
     with _folder(ctx) as folder:
         rows = _rows(home, folder, SystemClock().now())
-    typer.echo(json.dumps(rows, indent=2, ensure_ascii=False) if as_json else _table(rows))
+    typer.echo(readable_json(rows, indent=2) if as_json else _table(rows))
 
 
 @app.command("next")
@@ -64,7 +63,7 @@ def next_(
         rows = [
             {"at": _local(command, moment), "utc": timestamp(moment), "id": command.id_at(moment)} for moment in moments
         ]
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        typer.echo(readable_json(rows, indent=2))
     else:
         typer.echo("\n".join(f"{command.schedule.local(moment):%a %Y-%m-%d %H:%M %Z}" for moment in moments))
 

@@ -11,7 +11,7 @@ import typer
 
 from council.cli.context import state
 from council.errors import UsageError
-from council.ids import timestamp
+from council.ids import escape_unseen, timestamp
 
 if TYPE_CHECKING:
     from council.reports.stats import Stats
@@ -35,7 +35,7 @@ def stats(
     if as_json:
         import msgspec
 
-        typer.echo(msgspec.json.encode(found).decode())
+        typer.echo(escape_unseen(msgspec.json.encode(found).decode()))
         return
     from council.cli.explain import coloured, columns
     from council.reports.stats_terminal import show

@@ -29,6 +29,7 @@ from council.errors import (
     UsageError,
     WaitTimeout,
 )
+from council.ids import readable_json
 from council.storage.drop import drop
 from council.storage.files import FileLock
 
@@ -135,7 +136,7 @@ def _report_answer(home: Home, receipt: Receipt, as_json: bool) -> None:
     from council.cli.runs import print_answer
 
     if as_json:
-        typer.echo(json.dumps(msgspec.to_builtins(receipt), ensure_ascii=False))
+        typer.echo(readable_json(msgspec.to_builtins(receipt)))
     else:
         typer.echo("")
         print_answer(home, receipt, relative_to=Path.cwd())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,7 @@ import typer
 
 from council.cli.context import CliState, state
 from council.errors import EXIT_USAGE, CommandInvalid, CouncilError, HomeNotFound, PathRefused, UsageError
+from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.commands.documents import Document, Problem
@@ -261,4 +261,4 @@ def _text(file: Path, verdict: Verdict) -> str:
 
 def _json(file: Path, verdict: Verdict) -> str:
     told: dict[str, Any] = {"file": str(file), "valid": not verdict.problems, **asdict(verdict)}
-    return json.dumps(told, indent=2, ensure_ascii=False)
+    return readable_json(told, indent=2)

@@ -19,6 +19,8 @@ from council.engine.records import FORGOTTEN, FileIdentity, RunStatus
 from council.errors import CommandInvalid, PathRefused, StorageFailed
 from council.events import Events
 from council.ids import sha256_hex
+from council.safety.markdown import for_markdown
+from council.safety.untrusted import plain_line
 from council.settings import Home
 from council.storage.files import rename_noreplace, shortened, write_atomic
 from council.storage.paths import ConfinedRoot, FileBytes
@@ -179,11 +181,17 @@ def _fitting(name: str, infix: str, spare_bytes: int) -> str:
 
 def error_page(name: str, error: CommandInvalid, *, mend: str = "") -> str:
     """What stands beside a command that could not become a run. `mend`: where to correct it, if not there."""
+    name = plain_line(name, 255).replace("`", "'")
     mend = mend or f"Correct the file beside this note and move it back to `commands/{name}`. Nothing was run."
     lines = [f"# `{name}` could not become a run", "", f"Error code: `{error.code}`", ""]
     problems = error.data.get("problems")
     if not isinstance(problems, list) or not all(isinstance(problem, Problem) for problem in problems):
         problems = [Problem(error.message.rstrip("."), error.fix, line=error.line, column=error.column)]
     for problem in problems:
-        lines += [f"- **{problem}**", f"  Fix: {problem.fix.rstrip('.')}." if problem.fix else ""]
+        lines += [f"- **{_line(str(problem))}**", f"  Fix: {_line(problem.fix.rstrip('.'))}." if problem.fix else ""]
     return "\n".join([*lines, "", mend, ""])
+
+
+def _line(text: str) -> str:
+    """What a file says of itself, as one line of a note that people open in a terminal or a browser."""
+    return for_markdown(plain_line(text, 2_000))

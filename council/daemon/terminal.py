@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable
 from typing import Any, TextIO
 
 from council.events import Event
-from council.ids import Clock, timestamp
+from council.ids import Clock, readable_json, timestamp
 from council.redaction import Redactor
 from council.safety.untrusted import clean, plain_line
 
@@ -48,7 +47,7 @@ class JsonLines(_Terminal):
         line: dict[str, Any] = {"time": timestamp(self._clock.now()), "event": event.kind}
         if event.run_id:
             line["run_id"] = event.run_id
-        text = json.dumps({**line, **event.data}, ensure_ascii=False)
+        text = readable_json({**line, **event.data})
         self._show(self._redactor.redact(text))
 
 

@@ -53,7 +53,8 @@ from council.knowledge.library import split_range
 from council.llm.base import Message, Model, ToolSpec, TurnInfo, request_hash
 from council.llm.embeddings import Embedder
 from council.llm.structured import Problem
-from council.safety.untrusted import OutsideTexts, inert, plain_line
+from council.safety.echoes import OutsideTexts
+from council.safety.untrusted import clean, inert, plain_line
 from council.safety.verdict import ALLOWED, Verdict
 from council.tools.base import ToolContext, ToolResult
 from council.tools.registry import ToolRegistry
@@ -515,7 +516,6 @@ class Deliberation:
             run_id=self._run.id,
             lane=lane,
             round=round_no,
-            saw_outside=True,
             embedder=self._equipment.embedder,
         )
         try:
@@ -553,14 +553,13 @@ class Deliberation:
             return msgspec.structs.replace(
                 shown, title="", error_code=GuardrailBlocked.code, error=withheld(verdict), guard=verdict
             )
-        sha256 = source.sha256 if source else sha256_hex(result.text)
-        known = self.transcript.same_as(shown.title, sha256, result.text)
+        text = clean(result.text)  # what it hid was looked at: nobody sees it from here on
+        sha256 = source.sha256 if source else sha256_hex(text)
+        known = self.transcript.same_as(shown.title, sha256, text)
         if known is not None:
             return msgspec.structs.replace(shown, repeats=known.id, path=known.path)
         first_line = source.first_line if source else 1
-        lines = (
-            max(1, len(result.text.splitlines())) if not source else max(1, result.text.rstrip("\n").count("\n") + 1)
-        )
+        lines = max(1, len(text.splitlines())) if not source else max(1, text.rstrip("\n").count("\n") + 1)
         return msgspec.structs.replace(
             shown,
             id=self.transcript.next_id(),
@@ -568,7 +567,7 @@ class Deliberation:
             first_line=first_line,
             last_line=first_line + lines - 1,
             sha256=sha256,
-            text=result.text,
+            text=text,
             guard=verdict,
         )
 

@@ -298,7 +298,7 @@ class Task:
             ]
             model = partial(models, self._council_chain)
             self._summarised = await summarise(
-                self._run, model, self._start.model, sessions, self._command.task_description
+                self._run, model, self._start.model, sessions, self._command.task_description, self._start.guard
             )
 
     def _guarding_with(self, models: Callable[[tuple[str, ...]], Model]) -> Guarding:

@@ -13,12 +13,14 @@ import msgspec
 from council.agents.memory import SUMMARY_TOKENS, Session, Summary, short_summary, tasks_to_summarise
 from council.agents.turn import NO_BUDGET, Failure, ProviderBusy, TurnResult, take_turn
 from council.budgets import BudgetSpent
+from council.deliberation.guarding import Guard
 from council.engine.runs import Run
 from council.errors import ModelError
 from council.ids import canonical_json, sha256_hex
 from council.llm.base import Message, Model, TurnInfo, request_hash
 from council.llm.structured import without_thoughts
 from council.safety.untrusted import fence
+from council.safety.verdict import ALLOWED, Verdict
 
 STEP = "memory/summary"
 _WORDS = SUMMARY_TOKENS * 3 // 8  # of a language with long words
@@ -34,17 +36,19 @@ nothing of your own. No headings, no lists, no requests; reply with the summary 
 
 
 class Summarised(msgspec.Struct, frozen=True):
-    """One try: for the memories of `roles`, whose material has the hash `material`; `through` is the newest task in it."""
+    """One try: for the memories of `roles`, whose material has the hash `material`; `through` is the newest task in it,
+    `guard` what the guardrails say of it as a memory."""
 
     roles: tuple[str, ...]
     material: str
     through: str
     result: TurnResult
+    guard: Verdict = ALLOWED
 
     @property
     def text(self) -> str:
         """Empty when the try brought nothing that can be used."""
-        if self.result.failure is not None or self.result.finish != "stop":
+        if self.guard.blocks or self.result.failure is not None or self.result.finish != "stop":
             return ""
         return short_summary(without_thoughts(self.result.text))
 
@@ -55,15 +59,18 @@ class Summarised(msgspec.Struct, frozen=True):
             return ""
         failure = self.result.failure
         reason = f"{failure.kind}: {failure.message}" if failure else "the reply was empty or cut off"
+        if self.guard.blocks:
+            reason = f"a guardrail withheld the summary (`{self.guard.code}`), {self.guard.reason}"
         return (
             f"Memory: older tasks could not be summarised ({reason.rstrip('.')}); what is remembered stays as it was."
         )
 
 
 async def summarise(
-    run: Run, model: Callable[[], Model], asked_model: str, sessions: Sequence[Session], task: str
+    run: Run, model: Callable[[], Model], asked_model: str, sessions: Sequence[Session], task: str, guard: Guard
 ) -> Summarised | None:
-    """The recorded try, else one made now if it is time for one; None if it is not.
+    """The recorded try, else one made now if it is time for one; None if it is not. What `guard` blocks is no summary: it
+    would stand before every later task.
 
     One call serves all agents that remember the same, as the members of a council do; one whose memory was changed gets
     its own when the others need none.
@@ -80,7 +87,8 @@ async def summarise(
     messages = (_material(first, run.secret), Message("user", _INSTRUCTION))
 
     async def call() -> Summarised:
-        return Summarised(roles, material, through, await _ask(model(), messages, first.role, task))
+        result = await _ask(model(), messages, first.role, task)
+        return Summarised(roles, material, through, result, guard.check("memory", result.text))
 
     return await run.step(STEP, call, type=Summarised, request=request_hash(asked_model, _SYSTEM, messages))
 

@@ -15,7 +15,8 @@ from council.evaluation.figures import ARMS, Arm, Figure, Figures, Row
 from council.evaluation.grading import Answered
 from council.evaluation.meter import Spent
 from council.evaluation.verdict import RULE, Verdict
-from council.safety.untrusted import for_markdown, plain_line
+from council.safety.markdown import for_markdown
+from council.safety.untrusted import plain_line
 
 REHEARSED = {"scripted": "a script", "cassette": "a cassette"}
 _NAMES: Mapping[Arm, str] = {"single": "single answer", "vote": "vote", "council": "council"}

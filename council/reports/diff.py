@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from council.engine.auditing import AUDIT_HEAD
 from council.engine.journal import FileJournal, RecordedStep
+from council.ids import readable_json
 from council.llm.replay import prompt_text
 from council.reports.requests import AskedCall
 from council.safety.untrusted import NONCE_CHARS
@@ -132,7 +133,7 @@ def _parted(one: Any, other: Any, field: str = "") -> tuple[str, str, str]:
         for at, (left, right) in enumerate(zip(one, other, strict=False)):
             if left != right:
                 return _parted(left, right, f"{field}[{at}]")
-    left_text, right_text = (json.dumps(value, ensure_ascii=False) for value in (one, other))
+    left_text, right_text = (readable_json(value) for value in (one, other))
     pairs = enumerate(zip(left_text, right_text, strict=False))
     skipped = max(0, next((at for at, (left, right) in pairs if left != right), 0) - _CONTEXT_CHARS)
     mark = "…" if skipped else ""

@@ -1,7 +1,9 @@
 """Words that claim an authority which text does not have: over instructions, rules, approval or the record.
 
 In outside text they are noted (it is data, whatever it says); in what would be remembered they are withheld; in the rules
-of an agent they are a reason not to have it.
+of an agent they are a reason not to have it. What counts is who is spoken to: "ignore all previous instructions" speaks to
+whoever reads, "ignore the previous rules of the league" does not; a rule may say what to look for, not what to do about the
+guardian. English alone, and easy to get around.
 """
 
 from __future__ import annotations
@@ -10,39 +12,90 @@ import re
 
 from council.safety.prose import sentences
 
-_RULES = r"(?:instructions?|rules?|prompts?|guidelines?|directives?|system prompt|persona|laws|constraints|guardrails?)"
-# To a model that reads: as a sentence of its own, not in the middle of one that tells about it.
-_OVERRIDES = re.compile(
-    rf"^(?:(?:please|now|important|attention|note|system|assistant|ai|agents?|admin|override"
-    rf"|all agents)\b[:,!. ]*){{0,3}}"
-    rf"(?:you (?:must|should|will) )?(?:now )?(?:ignore|disregard|forget|override"
-    rf"|discard)(?: \w+){{0,3}}? (?:previous|prior|earlier|above|preceding|other|your|all|these|any) "
-    rf"(?:\w+ ){{0,3}}?{_RULES}\b"
-    r"|^(?:you are|you're) (?:now|no longer) (?:in |a |an |the |bound |dan\b|unrestricted|free )"
-    r"|^(?:\[|<|#{1,6} ?)? ?(?:system|developer|administrator|admin|steward)(?: (?:prompt|message|override|note"
-    r"|instruction))?(?:\]|>)? ?: (?=\w)"
-    r"(?:.{0,80}\b(?:must|ignore|read|reveal|output|approve|execute|send|request|from now on)\b)"
-    r"|^(?:reveal|print|output|repeat|show|send|leak) (?:\w+ ){0,3}?(?:system prompt|hidden prompt|api keys?"
-    r"|secrets?|credentials?|\.env)\b"
+_STOP = (
+    r"(?=\W*$| ?[,.;:!?)\]]| [-–—]| (?:and|or|but|now|then|from now on|before|given|above|that you|you|completely)\b)"
 )
-_CLAIMS = re.compile(
-    rf"\b(?:ignore|disregard|override|bypass|circumvent|supersede)s?(?:ing)?(?: \w+){{0,4}}? (?:{_RULES}"
-    rf"|guardian|ministers?|conductor|safety (?:checks?|review|layer)"
-    r"|sandbox|audit(?: log)?|approval|allowlists?|permissions?|orchestrator|steward|king)\b"
-    r"|\b(?:disable|turn off|switch off|skip|evade)(?: \w+){0,2}? (?:guardrails?|safety (?:checks?|review)"
-    r"|sandbox|audit(?:ing)?(?: log)?|logging|approval|confirmation)\b"
-    r"|\bwithout (?:asking for |waiting for |needing |requiring |any )*(?:approval|confirmation|permission"
-    r"|review|the steward's)\b"
-    r"|\b(?:has|have|with|grant\w*|given|assume|claim)(?: \w+){0,2}? (?:root|administrator|admin|superuser|sudo"
-    r"|full system|unrestricted|unlimited) (?:access|rights|privileges|authority|permissions?)\b"
-    r"|\b(?:act|speak|approve|sign|decide)(?:s|ing)? (?:as|on behalf of|in the name of) (?:the )?(?:steward"
-    r"|administrator|admin|king|orchestrator|system|guardian|root)\b"
-    r"|\b(?:always|automatically|silently) (?:approve|confirm|apply|promote|trust)\b"
-    r"|\bgrants? (?:yourself|itself|themselves)\b|\bpromotes? (?:yourself|itself)\b"
-    r"|\b(?:hide|conceal|keep)(?: \w+){0,3}? (?:from|secret from) (?:the )?(?:steward|user|administrator|audit"
-    r"|auditor|log)\b"
-    r"|\b(?:your|my|these) (?:word|rules?|instructions?) (?:is|are|take|takes|have|has) (?:the )?(?:law|final"
-    r"|absolute|precedence over|priority over)\b"
+_ORDERS = r"(?:instructions?|prompts?|directives?|guidelines?|rules?|persona|laws|constraints|guardrails?|system prompt|orders)"
+_POLITE = (
+    r"(?:(?:please|kindly|now|important|attention|note|system|assistant|ai|agents?|admin|override"
+    r"|all agents)\b[:,!. ]*){0,3}"
+)
+_DROP = r"(?:ignore|disregard|forget|override|discard|stop following|do not follow|don't follow)"
+# To a model that reads: as a sentence of its own, not in the middle of one that tells about it.
+_OVERRIDES = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"^{_POLITE}(?:you (?:must|should|will) )?(?:now )?{_DROP} (?:(?:all|any|of|the|these|those|other|your|my|our) )*"
+        rf"(?:previous|prior|earlier|above|preceding|existing|original|your|system|safety|all) (?:(?:system|safety|of|the"
+        rf"|your) )*"
+        rf"{_ORDERS}{_STOP}",
+        rf"^{_POLITE}{_DROP} (?:everything|all)(?: that)? (?:you (?:were|have been|are) (?:told|given)|above|before"
+        rf"|said before){_STOP}",
+        r"^(?:your|the|all|my) (?:previous|prior|earlier|old) (?:instructions|rules|orders|directives) "
+        r"(?:are|is) (?:void|obsolete|cancel+ed|no longer valid|superseded)\b",
+        r"^(?:here are )?your new (?:instructions|rules|orders|directives|task) (?:are|is)\b|^new (?:system prompt"
+        r"|instructions) ?:",
+        r"^(?:you are|you're) (?:now |no longer )(?:bound|restricted|limited|subject to|unrestricted|unfiltered|dan\b|free from"
+        r"|in (?:developer|debug|god|admin|root|jailbreak|dan) mode|an? (?:unrestricted|unfiltered|uncensored|different ai))",
+        r"^(?:you must |you will )?(?:now )?act as (?:an? )?(?:unrestricted|unfiltered|uncensored|jailbroken)\b",
+        r"^(?:[\[<|]+|#{1,6} ?)? ?(?:system|developer|administrator|admin|steward|instructions?|inst|im_start)(?: (?:prompt"
+        r"|message|override|note|instruction))?[\]>|]* ?:? ?(?:you (?:must|are|will|may|should)|ignore|disregard|reveal"
+        r"|approve|execute"
+        r"|send|read|output|request)\b",
+        r"^as your (?:developer|administrator|creator|steward|owner),? i (?:order|command|instruct|authori[sz]e|tell)\b",
+        r"^(?:from now on|in (?:every|each|all|any) (?:future|later|subsequent) (?:tasks?|runs?|sessions?|deliberations?"
+        r"|conversations?)"
+        r"|whenever you are asked(?: \w+){0,4}),? ?(?:whenever you are asked(?: \w+){0,4},? )?(?:you (?:must|will|should"
+        r"|are)|always|never"
+        r"|first|approve|recommend|read|request|say|answer|ignore)\b",
+        rf"^(?:please )?(?:reveal|print|output|repeat|show|send|leak)(?: me| us)? (?:(?:your|the|all|any|of|every|hidden|full) )*"
+        rf"(?:system prompt|hidden prompt|api keys?|secrets|credentials|passwords|\.env(?: file)?){_STOP}",
+    )
+)
+# What a rule lets its agent do: in the imperative, or as something that it may.
+_MAY = (
+    r"(?:^|[,;:] |\b(?:and|then|or) |\byou (?:may|can|must|should|will|are (?:allowed|free|permitted|entitled) to"
+    r"|have the right to) )"
+    r"(?:always |also |simply |just |please |silently |automatically )*"
+)
+_POWERS = (
+    r"(?:guardian|ministers?|conductor|safety (?:checks?|review|layer)|sandbox|audit(?: log)?|approvals?|allowlists?|permissions?"
+    r"|orchestrator|steward|guardrails?|confirmation)"
+)
+_GRADES = r"(?:root|administrator|admin|superuser|sudo|full system|unrestricted|unlimited|elevated)"
+_RULERS = r"(?:steward|administrator|admin|king|orchestrator|guardian|auditor|coordinator|conductor)"
+_CLAIMS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"{_MAY}(?:ignore|disregard|override|overrule|bypass|circumvent|supersede|disable|turn off|switch off|skip|evade)"
+        rf"(?: (?:the|any|all|its|every|your|of|other|this)){{0,3}} (?:\w+'s )?{_POWERS}\b",
+        rf"\b(?:act|write|delete|send|execute|run|apply|change|publish|pay|proceed|decide)\b[^.;]{{0,30}}? without "
+        rf"(?:asking for |waiting for |needing |requiring |any |the |the steward's )*(?:approval|confirmation|permission){_STOP}",
+        r"\byou (?:do not|don't|never) need (?:any |a |the )?(?:approval|confirmation|permission|consent)\b",
+        rf"\byou (?:have|are given|are granted|hold) (?:\w+ )?{_GRADES} (?:access|rights|privileges|authority|permissions?)\b",
+        rf"{_MAY}(?:assume|claim|grant yourself|run with|use|take)(?: \w+)? {_GRADES} (?:access|rights|privileges"
+        rf"|authority|permissions?)\b",
+        rf"{_MAY}(?:act|speak|approve|sign|decide)(?: [\w']+){{0,2}}? (?:as|on behalf of"
+        rf"|in the name of) (?:the )?{_RULERS}(?!'s| of)\b",
+        rf"{_MAY}(?:sign|approve|confirm|act)(?: [\w']+){{0,2}}? on the {_RULERS}'s behalf\b|\byou speak for the {_RULERS}\b",
+        rf"{_MAY}(?:impersonate|pretend to be|pose as) (?:the )?{_RULERS}\b",
+        r"\b(?:always|automatically|silently) (?:approve|confirm|apply|promote) (?:\w+ )?(?:(?:your|its|own) )*"
+        r"(?:plans?|requests?|changes|operations|writes|itself|yourself|specialists?|agents?|everything|what)\b",
+        rf"{_MAY}(?:approve|confirm|apply|promote) (?:your own|plans? yourself|yourself)",
+        r"\b(?:consider|treat|regard) (?:every|each|all|any|your)(?: \w+){1,2}? (?:as )?(?:pre-?)?(?:approved|confirmed)\b"
+        r"|\bassume (?:that )?(?:approval|confirmation|permission) (?:was|is|has been) (?:given|granted)\b",
+        r"\bgrants? (?:yourself|itself|themselves)\b|\bpromotes? (?:yourself|itself)\b",
+        rf"\b(?:hide|conceal|keep)(?: \w+){{0,3}}? (?:from|secret from) (?:the )?(?:{_RULERS}|audit(?: log)?)\b",
+        rf"\b(?:do not|don't|never) (?:tell|inform|let) the {_RULERS}\b|\b(?:do not|don't|never) (?:mention|report|show|disclose)"
+        rf"(?: \w+){{1,4}}? to the {_RULERS}\b",
+        r"\b(?:do not|don't|never) (?:log|record|audit) (?:what you|your|any of your)\b",
+        r"\byou are (?:exempt|excluded|free) from (?:the |any |all )?(?:audit|rules|guardrails?|review|approval|limits)\b"
+        rf"|\b{_RULERS} does not apply to you\b|\b(?:rules|laws|limits|guardrails) do not apply to you\b",
+        r"\byour (?:word|rules?|instructions?|orders|decisions?) (?:is|are|takes?|has|have|overrides?|outranks?)"
+        r"(?: the)? (?:law\b|final and|absolute|precedence over|priority over|those of|all other)",
+        rf"\byou outrank\b|\b(?:{_RULERS}|other agents|all agents) (?:must|have to|has to|shall) (?:obey|follow) (?:you|your)\b"
+        r"|^take precedence over\b",
+    )
 )
 _DENIAL = re.compile(
     r"\b(?:never|not|don't|cannot|can't|no agent|nobody|refuse\w*|forbidden|prohibited|must not|may not|avoid"
@@ -53,17 +106,16 @@ _DENIAL = re.compile(
 
 def overrides(text: str) -> bool:
     """Whether a sentence of `text` orders its reader to drop its instructions, or speaks as the system."""
-    return any(_OVERRIDES.search(sentence) for sentence in sentences(text))
+    return any(pattern.search(sentence) for sentence in sentences(text) for pattern in _OVERRIDES)
 
 
 def claim_of_authority(text: str) -> str:
     """The words with which a rule claims authority over others, empty when none does. A rule that forbids it claims
     nothing."""
     for sentence in sentences(text):
-        found = _CLAIMS.search(sentence)
-        if found and not _DENIAL.search(sentence[: found.start()]):
-            return found.group()[:80]
-        order = _OVERRIDES.search(sentence)
-        if order:
+        for found in filter(None, (pattern.search(sentence) for pattern in _CLAIMS)):
+            if not _DENIAL.search(sentence[: found.start()]):
+                return found.group().strip(" ,;:")[:80]
+        for order in filter(None, (pattern.search(sentence) for pattern in _OVERRIDES)):
             return order.group()[:80]
     return ""

@@ -1,4 +1,5 @@
-"""Texts inside a text: what stands there in percent, entity, escape, hexadecimal, Base64 or tag characters.
+"""Texts inside a text: what stands there in percent, entity, escape, quoted-printable, number, Base64, Base32 or tag spelling,
+or between markup.
 
 For recognising a request that an agent decodes and repeats. Finds the usual spellings, one inside another once; what a
 cipher or a translation hides it does not find. Time is linear in the text.
@@ -16,12 +17,22 @@ from urllib.parse import unquote_plus
 _DEPTH = 2  # one encoding inside another
 _MIN_TOKEN = 16  # bytes below which nothing that is encoded can hold a request
 _TAGS = {code: code - 0xE0000 for code in range(0xE0020, 0xE007F)}
-_ESCAPE = re.compile(r"\\(?:u\{?([0-9A-Fa-f]{4,5})\}?|x([0-9A-Fa-f]{2}))")
+_ESCAPE = re.compile(r"\\(?:u\{?([0-9A-Fa-f]{4,5})\}?|x([0-9A-Fa-f]{2}))|U\+([0-9A-Fa-f]{4,5}) ?")
+_PRINTABLE = re.compile(r"=(?:([0-9A-Fa-f]{2})|\r?\n)")
+_MARKUP = re.compile(r"<[^<>\n]{0,300}>")
 _HEX = re.compile(r"(?:(?:\\x|0x)?[0-9A-Fa-f]{2}[\s:,-]{0,2}){16,}+")
+_NUMBERS = {
+    10: re.compile(r"(?<![0-9])(?:[0-9]{2,3}[\s,;]{1,3}){16,}+(?:[0-9]{2,3})?"),
+    8: re.compile(r"(?:\\?[0-7]{3}[\s,;]{0,3}){16,}+"),
+    2: re.compile(r"(?:[01]{8}[\s,;]{0,3}){16,}+"),
+}
+_DIGITS = {10: re.compile("[0-9]+"), 8: re.compile("[0-7]{3}"), 2: re.compile("[01]{8}")}
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{22,}+(?:[ \t>]*\r?\n[ \t>]*[A-Za-z0-9+/_-]{8,}+)*+")
+_BASE32 = re.compile(r"[A-Z2-7]{26,}+")
 _NOT_HEX = re.compile(r"\\x|0x|[^0-9A-Fa-f]")
 _NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/]")
 _URL_ALPHABET = str.maketrans("-_", "+/")
+_NOT_TEXT = bytes({*range(9), *range(0x80, 0x100)})
 
 
 def decodings(text: str) -> list[str]:
@@ -31,6 +42,9 @@ def decodings(text: str) -> list[str]:
     for _ in range(_DEPTH):
         latest = [read for known in latest for read in _once(known) if read != known and read not in found]
         found.update(dict.fromkeys(latest))
+    torn = _torn_base64(text)
+    if torn:
+        found[torn] = None
     return list(found)
 
 
@@ -41,13 +55,24 @@ def _once(text: str) -> Iterator[str]:
         yield unquote_plus(text, errors="replace")
     if "&" in text:
         yield html.unescape(text)
-    if "\\" in text:
-        yield _ESCAPE.sub(lambda match: chr(int(match[1] or match[2], 16)), text)
+    if "\\" in text or "U+" in text:
+        yield _ESCAPE.sub(lambda match: _char(int(match[1] or match[2] or match[3], 16)), text)
+    if "=" in text:
+        yield _PRINTABLE.sub(lambda match: chr(int(match[1], 16)) if match[1] else "", text)
+    if "<" in text:
+        yield _MARKUP.sub("", text)
     stretches = [_of_hex(match.group()) for match in _HEX.finditer(text)]
     stretches += [_of_base64(match.group()) for match in _BASE64.finditer(text)]
+    stretches += [_of_base32(match.group()) for match in _BASE32.finditer(text)]
+    for base, pattern in _NUMBERS.items():
+        stretches += [_of_numbers(match.group(), base) for match in pattern.finditer(text)]
     joined = "\n".join(filter(None, stretches))
     if joined:
         yield joined
+
+
+def _char(code: int) -> str:
+    return chr(code) if code <= 0x10FFFF else ""
 
 
 def _of_hex(stretch: str) -> str:
@@ -55,16 +80,36 @@ def _of_hex(stretch: str) -> str:
     return bytes.fromhex(digits[: len(digits) // 2 * 2]).decode("utf-8", "ignore")
 
 
+def _of_numbers(stretch: str, base: int) -> str:
+    codes = (int(digits, base) for digits in _DIGITS[base].findall(stretch))
+    return bytes(code for code in codes if code < 256).decode("utf-8", "ignore")
+
+
+def _of_base32(stretch: str) -> str:
+    whole = stretch[: len(stretch) // 8 * 8]
+    rest = stretch[len(whole) :]
+    padded = whole + (rest + "=" * (8 - len(rest)) if len(rest) in (2, 4, 5, 7) else "")
+    return base64.b32decode(padded).decode("utf-8", "ignore")
+
+
 def _of_base64(stretch: str) -> str:
     """What the stretch decodes to, wherever in it the encoding begins (a word may stand right before it)."""
     letters = _NOT_BASE64.sub("", stretch.translate(_URL_ALPHABET))
-    read = []
+    read = [data.decode("utf-8", "ignore") for data in _from_each_start(letters) if len(data) >= _MIN_TOKEN]
+    return "\n".join(read)
+
+
+def _torn_base64(text: str) -> str:
+    """The letters of the whole text as one stretch, whatever stands between them, where that spells a request."""
+    letters = _NOT_BASE64.sub("", text.translate(_URL_ALPHABET))
+    read = (data.translate(None, _NOT_TEXT).decode() for data in _from_each_start(letters))
+    return "\n".join(text for text in read if "orchestrator" in text.lower())
+
+
+def _from_each_start(letters: str) -> Iterator[bytes]:
     for start in range(4):
         rest = letters[start:]
         try:
-            data = base64.b64decode(rest + "=" * (-len(rest) % 4) if len(rest) % 4 != 1 else rest[:-1])
+            yield base64.b64decode(rest + "=" * (-len(rest) % 4) if len(rest) % 4 != 1 else rest[:-1])
         except binascii.Error:
             continue
-        if len(data) >= _MIN_TOKEN:
-            read.append(data.decode("utf-8", "ignore"))
-    return "\n".join(read)

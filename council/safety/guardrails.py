@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from council.safety.authority import overrides
-from council.safety.boundaries import BOUNDARIES, DECLINED, VENTING, crossed
+from council.safety.boundaries import BOUNDARIES, DECLINED, crossed
 from council.safety.hidden import hides_text
 from council.safety.prose import sentences
 from council.safety.scope import ScopeGuard
-from council.safety.verdict import ALLOWED, Posture, Stage, Verdict, gravest
+from council.safety.verdict import Posture, Stage, Verdict, gravest
 
 __all__ = ["POSTURES", "Verdict", "check", "lawful_check"]
 
@@ -42,7 +42,7 @@ def check(stage: Stage, content: str, *, scope: ScopeGuard | None = None) -> Ver
     found = list(_CHECKS[stage](content))
     if stage == "task" and scope is not None:
         found.append(scope.check(content))
-    return gravest(found) if found else ALLOWED
+    return gravest(found)
 
 
 def lawful_check(text: str) -> Verdict:
@@ -51,7 +51,7 @@ def lawful_check(text: str) -> Verdict:
 
 
 def _task(text: str) -> Iterator[Verdict]:
-    yield crossed(text, (*BOUNDARIES, VENTING))
+    yield crossed(text, BOUNDARIES)
     if hides_text(text):
         yield _hidden("warn")
 

@@ -6,21 +6,19 @@ deterministic. None of them is a boundary: an agent that all of them approve sti
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
-from council.errors import PathRefused
 from council.safety.authority import claim_of_authority
 from council.safety.guardrails import lawful_check
 from council.safety.hidden import hides_text
-from council.safety.python_code import Risk, judge_python
+from council.safety.python_code import CodeFinding, judge_python
+from council.safety.reach import Risk, judge_host, judge_path
 from council.safety.spec import AgentSpec
 from council.safety.untrusted import plain_line
-from council.storage.paths import ALWAYS_DENIED, PathRules
 
 READ_TOOLS = ("READ_FILE", "LIST_FILES", "QUERY_CORTEX")
 MIN_PURPOSE_CHARS = 20
@@ -30,12 +28,6 @@ _RISKS: tuple[Risk, ...] = ("low", "medium", "high")
 _TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
 
 _POWER_TOOL = re.compile(r"shell|exec|bash|terminal|command|subprocess|eval|sudo|root|deploy|delete|remove|write|upload|http|fetch|browser|network|socket|mail|send|pay", re.I)  # fmt: skip  # noqa: E501
-_RELAYS = re.compile(
-    r"(?:^|\.)(?:ngrok(?:-free)?\.(?:io|app|dev)|webhook\.site|requestbin\.(?:com|net)|pastebin\.com|transfer\.sh|burpcollaborator\.net"
-    r"|oast\.(?:fun|pro|live|me)|interact\.sh|pipedream\.net|beeceptor\.com)$"
-)
-_HOST = re.compile(r"^(?:\*\.)?[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+$")
-_LOCAL = re.compile(r"(?:^|\.)(?:localhost|local|internal|intranet|lan|home|corp)$|^metadata\b")
 _VAGUE = re.compile(r"\b(?:be (?:good|nice|helpful|smart|careful)|do (?:your|its) best|as needed|as appropriate|somehow|and so on|etc\.?$|whatever)\b")  # fmt: skip  # noqa: E501
 
 
@@ -70,11 +62,13 @@ def guardian(spec: AgentSpec, *, tools: Sequence[str] = READ_TOOLS) -> GuardianV
     `tools` are those of this house that only read. Words alone (token, password) are no reason."""
     found: list[tuple[Risk, str]] = [(finding.risk, f"code, {finding}") for finding in _code(spec.code)]
     found += [problem for tool in spec.tools if (problem := _tool(tool, tools))]
-    found += [problem for host in spec.hosts if (problem := _host(host))]
-    found += [problem for path in spec.paths if (problem := _path(path))]
+    found += [problem for host in spec.hosts if (problem := judge_host(host))]
+    found += [problem for path in spec.paths if (problem := judge_path(path))]
     found += _words("purpose", spec.purpose)
     for number, rule in enumerate(spec.rules, start=1):
         found += _words(f"rule {number}", rule)
+    for where, text in spec.others:
+        found += _words(f"`{plain_line(where, 60)}`", text)
     return _guardian(found, "nothing in it asks for more than a reading agent has")
 
 
@@ -92,7 +86,7 @@ def _guardian(found: list[tuple[Risk, str]], otherwise: str) -> GuardianVerdict:
     return GuardianVerdict("APPROVED" if risk == "low" else "BLOCKED", risk, f"{first}{more}")
 
 
-def _code(code: str) -> Sequence[Any]:
+def _code(code: str) -> Sequence[CodeFinding]:
     return judge_python(code) if code.strip() else ()
 
 
@@ -103,41 +97,6 @@ def _tool(tool: str, known: Sequence[str]) -> tuple[Risk, str] | None:
     if _POWER_TOOL.search(tool):
         return "high", f"tool `{shown}` could change or send something"
     return "medium", f"tool `{shown}` is not one of this house ({', '.join(known)})"
-
-
-def _host(host: str) -> tuple[Risk, str] | None:
-    shown = plain_line(host, 80)
-    name = re.sub(r"^[a-z]+://", "", host.strip().lower()).split("/")[0].split("@")[-1]
-    bare = name if name.count(":") > 1 else name.split(":")[0]
-    try:
-        ipaddress.ip_address(bare.strip("[]"))
-    except ValueError:
-        pass
-    else:
-        return "high", f"host `{shown}` is a bare address"
-    if bare in ("", "*") or (bare.startswith("*.") and bare.count(".") < 2):
-        return "high", f"host `{shown}` is every host"
-    if _LOCAL.search(bare):
-        return "high", f"host `{shown}` is inside this machine or its network"
-    if _RELAYS.search(bare):
-        return "high", f"host `{shown}` is a public relay, through which anything can be sent out"
-    if not _HOST.match(bare):
-        return "medium", f"host `{shown}` is no host name"
-    return "low", f"it names the host `{shown}`; an agent of this house has no network"
-
-
-def _path(path: str) -> tuple[Risk, str] | None:
-    shown = plain_line(path, 80)
-    if path.startswith(("/", "~", "\\")) or re.match(r"[A-Za-z]:", path) or ".." in re.split(r"[/\\]", path):
-        return "high", f"path `{shown}` leads out of the home"
-    if path.strip("./") in ("", "*", "**", "**/*"):
-        return "medium", f"path `{shown}` is the whole home"
-    try:
-        PathRules(deny=ALWAYS_DENIED).check(re.sub(r"/?\*+(?:/\*+)?$", "", path.removeprefix("./")) or "x")
-    except PathRefused as error:
-        risk: Risk = "high" if error.reason == "denied" else "medium"
-        return risk, f"path `{shown}` is one that no agent may read"
-    return None
 
 
 def _words(where: str, text: str) -> list[tuple[Risk, str]]:

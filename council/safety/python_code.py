@@ -1,7 +1,9 @@
 """Python code judged by its syntax tree: what it would do if it ran. The sandbox is the boundary, this is advice.
 
-Names are followed through imports and plain assignments, so that `from os import system as s` is what it is; comments,
-strings and names such as `retrieval_eval` are not. Reading files and variables is allowed.
+What counts is that a dangerous thing is named, not that it is called: `map(os.system, …)`, a default argument and a list
+that holds `eval` are what they are. Names are followed through imports, plain assignments and other modules' attributes
+(`path.os.system`), strings through `+`. Comments, other strings and names such as `retrieval_eval` are nothing; reading
+files inside the home and variables is allowed. What only shows when the code runs is not found.
 """
 
 from __future__ import annotations
@@ -9,61 +11,86 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
 
-Risk = Literal["low", "medium", "high"]
+from council.safety.reach import Risk, judge_host, judge_path
+
 Kind = Literal["process", "evaluation", "network", "escape", "database", "filesystem", "environment", "unreadable"]
 
 MAX_CODE_BYTES = 64 * 1024
 MAX_FINDINGS = 20
+_MAX_PARTS = 200  # of an expression that is followed: attributes of attributes, sums of strings
+
+_MAX_CALLS = 3  # of a call's result that is called
 
 _MODULES: dict[str, tuple[Kind, Risk]] = {
-    **dict.fromkeys(("subprocess", "pty", "multiprocessing", "_posixsubprocess", "sh", "pexpect"), ("process", "high")),
-    **dict.fromkeys(("ctypes", "cffi", "_ctypes", "mmap", "fcntl", "resource", "gc", "inspect"), ("escape", "high")),
-    **dict.fromkeys(("pickle", "marshal", "dill", "cloudpickle", "shelve", "code", "codeop", "runpy"), ("evaluation", "high")),
+    **dict.fromkeys(("subprocess", "pty", "multiprocessing", "_posixsubprocess", "sh", "pexpect", "posix", "nt", "_winapi"),
+                    ("process", "high")),
+    **dict.fromkeys(("ctypes", "cffi", "_ctypes", "mmap", "fcntl", "resource"), ("escape", "high")),
+    **dict.fromkeys(("pickle", "marshal", "dill", "cloudpickle", "shelve", "code", "codeop", "runpy", "pip", "ensurepip",
+                     "zipimport", "pdb", "bdb"), ("evaluation", "high")),
     **dict.fromkeys(
         (
             "socket", "_socket", "ssl", "http", "urllib", "urllib3", "requests", "httpx", "httpx2", "aiohttp",
             "ftplib", "smtplib",
-            "poplib", "imaplib", "telnetlib", "websocket", "websockets", "paramiko", "xmlrpc", "socketserver",
-            "webbrowser", "asyncssh",
+            "poplib", "imaplib", "nntplib", "telnetlib", "websocket", "websockets", "paramiko", "xmlrpc", "socketserver",
+            "webbrowser", "antigravity",  "asyncssh", "grpc", "boto3", "botocore", "psycopg", "psycopg2", "asyncpg", "pymysql",
+            "pymongo", "redis",
         ),
         ("network", "high"),
     ),
     **dict.fromkeys(("shutil", "tempfile"), ("filesystem", "medium")),
 }  # fmt: skip
-_HARMLESS = frozenset(
-    {"urllib.parse", "http.HTTPStatus", "http.cookies", "inspect.cleandoc", "shutil.get_terminal_size"}
-)
-_CALLS: dict[str, tuple[Kind, Risk]] = {
-    **dict.fromkeys(("eval", "exec", "compile", "__import__", "importlib.import_module", "builtins.eval", "builtins.exec",
-                     "builtins.compile", "builtins.__import__", "breakpoint"), ("evaluation", "high")),
+_HARMLESS = frozenset({"urllib.parse", "http.HTTPStatus", "http.cookies", "shutil.get_terminal_size"})
+_NAMES: dict[str, tuple[Kind, Risk]] = {
+    **dict.fromkeys(("eval", "exec", "compile", "__import__", "importlib.import_module", "breakpoint", "timeit.timeit",
+                     "timeit.repeat", "cProfile.run", "profile.run", "joblib.load", "torch.load", "pandas.read_pickle",
+                     "yaml.load", "yaml.unsafe_load", "yaml.full_load", "sys.meta_path", "sys.path_hooks"),
+                    ("evaluation", "high")),
+    **dict.fromkeys(("sys.path.insert", "sys.path.append", "sys.path.extend"), ("evaluation", "medium")),
     **dict.fromkeys(("os.system", "os.popen", "os.fork", "os.forkpty", "os.kill", "os.killpg", "os.posix_spawn",
                      "os.posix_spawnp", "os.startfile", "signal.pthread_kill", "asyncio.create_subprocess_exec",
-                     "asyncio.create_subprocess_shell"), ("process", "high")),
+                     "asyncio.create_subprocess_shell", "concurrent.futures.ProcessPoolExecutor"), ("process", "high")),
     **dict.fromkeys(("asyncio.open_connection", "asyncio.start_server"), ("network", "high")),
-    **dict.fromkeys(("globals", "vars", "sys._getframe", "sys.settrace",
-                     "os.setuid", "os.setgid", "os.chroot"), ("escape", "high")),
+    **dict.fromkeys(("__builtins__", "globals", "vars", "sys.modules", "sys._getframe", "sys._current_frames", "sys.settrace",
+                     "sys.setprofile", "sys.addaudithook", "os.setuid", "os.setgid", "os.chroot", "types.FunctionType",
+                     "types.CodeType", "inspect.currentframe", "inspect.stack", "inspect.trace", "gc.get_objects",
+                     "gc.get_referrers", "gc.get_referents"), ("escape", "high")),
     **dict.fromkeys(("os.remove", "os.unlink", "os.rmdir", "os.removedirs", "os.rename", "os.renames", "os.replace",
                      "os.mkdir", "os.makedirs", "os.link", "os.symlink", "os.chmod", "os.chown", "os.truncate",
-                     "os.mkfifo", "os.open", "os.write"), ("filesystem", "medium")),
+                     "os.mkfifo", "os.open", "os.write", "os.fdopen", "logging.FileHandler", "pathlib.Path.rename",
+                     "pathlib.Path.replace", "pathlib.Path.touch", "pathlib.Path.chmod", "pathlib.Path.mkdir"),
+                    ("filesystem", "medium")),
     **dict.fromkeys(("os.putenv", "os.unsetenv", "os.environ.update", "os.environ.setdefault", "os.environ.pop",
                      "os.environ.clear"), ("environment", "medium")),
 }  # fmt: skip
 _SPAWNS = re.compile(r"os\.(?:exec|spawn)[lv]p?e?")
-_WRITERS = frozenset({"write_text", "write_bytes", "unlink", "rmdir", "rmtree", "symlink_to", "hardlink_to", "touch"})
+_OPENERS = frozenset({"open", "io.open", "codecs.open", "io.FileIO"})
+_PATHS = frozenset({"pathlib.Path", "pathlib.PosixPath", "pathlib.PurePath"})
+_IMPORTERS = ("__import__", "importlib.import_module")
+# Methods whose name is enough, whatever they belong to.
+_METHODS: dict[str, tuple[Kind, Risk]] = {
+    **dict.fromkeys(("write_text", "write_bytes", "unlink", "rmdir", "rmtree", "symlink_to", "hardlink_to", "extractall"),
+                    ("filesystem", "medium")),
+    **dict.fromkeys(("subprocess_shell", "subprocess_exec"), ("process", "high")),
+    **dict.fromkeys(("create_connection", "create_server", "enable_load_extension"), ("network", "high")),
+}  # fmt: skip
 _INNER = frozenset(
     {"__subclasses__", "__globals__", "__builtins__", "__bases__", "__base__", "__mro__", "__code__", "__closure__",
      "__loader__", "__reduce__", "__reduce_ex__", "f_globals", "f_back", "gi_frame", "tb_frame", "cr_frame",
      "f_builtins"}
 )  # fmt: skip
+_LOOKUPS = frozenset({"__dict__", "__getattribute__", "__self__"})  # of a module or a builtin
 _DDL = re.compile(
-    r"\s*(?:drop|alter|truncate|create|grant|revoke|attach)\s+(?:table|database|schema|index|user|role|view|\w)", re.I
+    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:drop|alter|truncate|create|grant|revoke|attach)"
+    r"\s+(?:table|database|schema|index|user|role|view|\w)",
+    re.I | re.S,
 )
-_WRITES = re.compile(r"[wax+]")
+_MODE = re.compile(r"(?=.*[wax+])[rwxabt+]{1,4}")
+_URL = re.compile(r"(?:https?|wss?|ftp)://([^/?#\s]+)", re.I)
 _ROOTS = frozenset({"os", "sys", "builtins", "importlib", "asyncio", "signal"})
 
 
@@ -92,8 +119,7 @@ def judge_python(code: str) -> list[CodeFinding]:
         return [CodeFinding("unreadable", "medium", error.lineno or 0, "it is not Python")]
     except (ValueError, RecursionError, MemoryError):
         return [CodeFinding("unreadable", "medium", 0, "it is nested too deeply, or holds bytes that are no text")]
-    reader = _Reader()
-    found = sorted(reader.findings(tree), key=lambda finding: finding.line)
+    found = sorted(_Reader().findings(tree), key=lambda finding: finding.line)
     return list(dict.fromkeys(found))[:MAX_FINDINGS]
 
 
@@ -102,13 +128,26 @@ class _Reader:
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}  # local name -> dotted name
+        self._texts: dict[str, str] = {}  # local name -> the string it was given
+        self._own: dict[str, int] = {}  # what the module itself calls by a name of ours -> from which line on
 
     def findings(self, tree: ast.Module) -> Iterator[CodeFinding]:
         nodes = list(ast.walk(tree))
+        for statement in tree.body:
+            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                self._own.setdefault(statement.name, statement.lineno)
+            elif isinstance(statement, ast.Assign) and not self._dotted(statement.value):
+                names = [target.id for target in statement.targets if isinstance(target, ast.Name)]
+                self._own.update((name, statement.lineno) for name in names if name in _NAMES)
         for node in nodes:
             self._learn(node)
+        inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+        prose = {
+            id(node.value) for node in nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        }
         for node in nodes:
-            yield from self._of(node)
+            if id(node) not in prose:
+                yield from self._of(node, is_whole=id(node) not in inner)
 
     def _learn(self, node: ast.AST) -> None:
         if isinstance(node, ast.Import):
@@ -120,30 +159,34 @@ class _Reader:
             for alias in node.names:
                 self._names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
         elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            dotted = self._dotted(node.value)
-            if dotted and (dotted in _CALLS or dotted.split(".")[0] in _ROOTS | _MODULES.keys()):
-                self._names.setdefault(node.targets[0].id, dotted)
+            name = node.targets[0].id
+            dotted, text = self._dotted(node.value), self._text(node.value)
+            if dotted and (dotted in _NAMES or dotted in _PATHS or dotted.split(".")[0] in _ROOTS | _MODULES.keys()):
+                self._names.setdefault(name, dotted)
+            elif text is not None:
+                self._texts.setdefault(name, text)
 
-    def _of(self, node: ast.AST) -> Iterator[CodeFinding]:
+    def _of(self, node: ast.AST, *, is_whole: bool) -> Iterator[CodeFinding]:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield from self._import(alias.name, node.lineno)
         elif isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
-                name = f"{node.module}.{alias.name}"
-                yield from self._import(name, node.lineno)
-                if name in _CALLS or _SPAWNS.fullmatch(name):
-                    yield self._call_finding(name, node.lineno)
+                yield from self._import_from(node.module, alias.name, node.lineno)
+        elif isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load) and is_whole:
+            yield from self._named(node)
         elif isinstance(node, ast.Call):
             yield from self._call(node)
-        elif isinstance(node, ast.Attribute) and node.attr in _INNER:
-            yield CodeFinding("escape", "high", node.lineno, f"it reaches for `{node.attr}`")
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from self._string(node.value, node.lineno)
         elif isinstance(node, (ast.Assign, ast.AugAssign, ast.Delete)):
             targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets
             if any(
                 isinstance(target, ast.Subscript) and self._dotted(target.value) == "os.environ" for target in targets
             ):
                 yield CodeFinding("environment", "medium", node.lineno, "it changes the environment")
+        if isinstance(node, ast.Attribute):
+            yield from self._attribute(node)
 
     def _import(self, name: str, line: int) -> Iterator[CodeFinding]:
         if name in _HARMLESS or any(name.startswith(f"{known}.") for known in _HARMLESS):
@@ -152,80 +195,150 @@ class _Reader:
         if known is not None:
             yield CodeFinding(*known, line, f"it imports `{name}`")
 
+    def _import_from(self, module: str, name: str, line: int) -> Iterator[CodeFinding]:
+        dotted = f"{module}.{name}"
+        if name == "*" and module.split(".")[0] in _ROOTS:
+            yield CodeFinding(
+                "escape", "high", line, f"it imports everything from `{module}`, which hides what it uses"
+            )
+        yield from self._import(dotted, line)
+        found = _dangerous(dotted)
+        if found is not None:
+            yield CodeFinding(*found, line, f"it uses `{dotted}`")
+
+    def _named(self, node: ast.Name | ast.Attribute) -> Iterator[CodeFinding]:
+        name = self._dotted(node)
+        found = _dangerous(name)
+        if found is not None:
+            yield CodeFinding(*found, node.lineno, f"it uses `{_short(name)}`")
+
+    def _attribute(self, node: ast.Attribute) -> Iterator[CodeFinding]:
+        owner = _short(self._dotted(node.value))
+        if node.attr in _INNER:
+            yield CodeFinding("escape", "high", node.lineno, f"it reaches for `{node.attr}`")
+        elif node.attr in _LOOKUPS and (owner.split(".")[0] in _ROOTS or owner in _NAMES or owner == "print"):
+            yield CodeFinding("escape", "high", node.lineno, f"it looks things up in `{owner}` by `{node.attr}`")
+
     def _call(self, node: ast.Call) -> Iterator[CodeFinding]:
-        name = self._dotted(node.func)
-        if name in _CALLS or _SPAWNS.fullmatch(name):
-            yield self._call_finding(name, node.lineno)
-        elif name in ("open", "io.open", "builtins.open", "codecs.open") and self._opens_to_write(node, 1):
+        name = _short(self._dotted(node.func))
+        if name in _OPENERS and self._opens_to_write(node, 1):
             yield CodeFinding("filesystem", "medium", node.lineno, "it opens a file to write")
         elif name == "getattr" and len(node.args) > 1:
-            yield from self._getattr(node)
+            yield from self._getattr(node, self._dotted(node.args[0]), node.args[1])
+        elif name in ("operator.attrgetter", "operator.methodcaller") and node.args:
+            yield from self._getattr(node, "os", node.args[0])
+        elif name == "numpy.load" and any(keyword.arg == "allow_pickle" for keyword in node.keywords):
+            yield CodeFinding("evaluation", "high", node.lineno, "it loads pickled objects")
+        if name in _OPENERS | _PATHS and node.args:
+            yield from self._path(node.args[0], node.lineno)
         if isinstance(node.func, ast.Attribute):
-            attribute = node.func.attr
-            if attribute in _WRITERS:
-                yield CodeFinding("filesystem", "medium", node.lineno, f"it calls `.{attribute}()`")
-            elif (
-                attribute == "open"
-                and name not in ("io.open", "codecs.open", "os.open")
-                and self._opens_to_write(node, 0)
-            ):
-                yield CodeFinding("filesystem", "medium", node.lineno, "it opens a file to write")
-            elif attribute in ("execute", "executemany", "executescript") and _is_ddl(node):
+            yield from self._method(node, node.func.attr, name)
+
+    def _method(self, node: ast.Call, method: str, name: str) -> Iterator[CodeFinding]:
+        if method in _METHODS:
+            yield CodeFinding(*_METHODS[method], node.lineno, f"it calls `.{method}()`")
+        elif method == "open" and name not in _OPENERS and name not in _NAMES and self._opens_to_write(node, 0):
+            yield CodeFinding("filesystem", "medium", node.lineno, "it opens a file to write")
+        elif method in ("execute", "executemany", "executescript") and node.args:
+            text = self._text(node.args[0])
+            if text is not None and _DDL.match(text):
                 yield CodeFinding("database", "high", node.lineno, "it changes the structure of a database")
 
-    def _getattr(self, node: ast.Call) -> Iterator[CodeFinding]:
-        """A name that is put together at run time hides what is called."""
-        wanted = _constant(node.args[1])
-        owner = self._dotted(node.args[0])
-        if wanted is None and owner.split(".")[0] in _ROOTS | _MODULES.keys() | {"__builtins__"}:
+    def _getattr(self, node: ast.Call, owner: str, wanted: ast.AST) -> Iterator[CodeFinding]:
+        """A name that is put together at run time hides what is used."""
+        text = self._text(wanted)
+        if text is None and owner.split(".")[0] in _ROOTS | _MODULES.keys():
             yield CodeFinding(
                 "escape", "high", node.lineno, f"it looks up a name in `{owner}` that only shows when it runs"
             )
-        elif wanted is not None and wanted in _INNER:
-            yield CodeFinding("escape", "high", node.lineno, f"it reaches for `{wanted}`")
-        elif wanted is not None and f"{owner}.{wanted}" in _CALLS:
-            yield self._call_finding(f"{owner}.{wanted}", node.lineno)
+        elif text is not None and text in _INNER:
+            yield CodeFinding("escape", "high", node.lineno, f"it reaches for `{text}`")
+        elif text is not None and (found := _dangerous(f"{owner}.{text}")) is not None:
+            yield CodeFinding(*found, node.lineno, f"it uses `{_short(f'{owner}.{text}')}`")
+
+    def _path(self, argument: ast.AST, line: int) -> Iterator[CodeFinding]:
+        text = self._text(argument)
+        judged = judge_path(text) if text else None
+        if judged is not None and judged[0] == "high":
+            yield CodeFinding("filesystem", "high", line, f"it opens a file: {judged[1]}")
 
     @staticmethod
-    def _call_finding(name: str, line: int) -> CodeFinding:
-        kind, risk = _CALLS.get(name, ("process", "high"))
-        return CodeFinding(kind, risk, line, f"it calls `{name}`")
+    def _string(text: str, line: int) -> Iterator[CodeFinding]:
+        for match in _URL.finditer(text):
+            risk, reason = judge_host(match[1])
+            if risk == "high":
+                yield CodeFinding("network", risk, line, f"it names a URL: {reason}")
 
-    @staticmethod
-    def _opens_to_write(node: ast.Call, at: int) -> bool:
+    def _opens_to_write(self, node: ast.Call, at: int) -> bool:
+        if any(isinstance(argument, ast.Starred) for argument in node.args) or any(
+            k.arg is None for k in node.keywords
+        ):
+            return True
         mode = next((keyword.value for keyword in node.keywords if keyword.arg == "mode"), None)
         if mode is None and len(node.args) > at:
             mode = node.args[at]
         if mode is None:
             return False
-        text = _constant(mode)
-        return text is None or bool(_WRITES.search(text) and len(text) <= 4)
+        text = self._text(mode)
+        return text is None or _MODE.fullmatch(text) is not None
 
-    def _dotted(self, node: ast.AST) -> str:
+    def _dotted(self, node: ast.AST, calls: int = 0) -> str:
         """`os.path.join` of the expression that names it, aliases resolved; empty for any other expression."""
         parts: list[str] = []
-        while isinstance(node, ast.Attribute):
-            parts.append(node.attr)
-            node = node.value
-        if (
-            isinstance(node, ast.Call)
-            and self._dotted(node.func) in ("__import__", "importlib.import_module")
-            and node.args
-        ):
-            module = _constant(node.args[0])
-            return ".".join([module, *reversed(parts)]) if module else ""
-        if not isinstance(node, ast.Name):
+        for _ in range(_MAX_PARTS):
+            if isinstance(node, ast.Attribute):
+                parts.append(node.attr)
+                node = node.value
+            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):  # a path and a name
+                node = node.left
+            elif isinstance(node, ast.Call) and calls < _MAX_CALLS:
+                called = self._dotted(node.func, calls + 1)
+                if called in _PATHS:
+                    return ".".join(["pathlib.Path", *reversed(parts)])
+                module = self._text(node.args[0]) if called in _IMPORTERS and node.args else None
+                return ".".join([module, *reversed(parts)]) if module else ""
+            else:
+                break
+        if not isinstance(node, ast.Name) or node.lineno > self._own.get(node.id, node.lineno):
             return ""
         return ".".join([self._names.get(node.id, node.id), *reversed(parts)])
 
+    def _text(self, node: ast.AST) -> str | None:
+        """The string that an expression is, as far as it shows: constants, their sums, names that were given one; of an
+        f-string its beginning."""
+        pieces: list[str] = []
+        waiting: list[ast.AST] = [node]
+        for _ in range(_MAX_PARTS):
+            if not waiting:
+                return "".join(pieces)
+            part = waiting.pop()
+            if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                pieces.append(part.value)
+            elif isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add):
+                waiting += [part.right, part.left]
+            elif isinstance(part, ast.JoinedStr) and part.values:
+                waiting.append(part.values[0])
+            elif isinstance(part, ast.Name) and part.id in self._texts:
+                pieces.append(self._texts[part.id])
+            else:
+                return None
+        return None
 
-def _constant(node: ast.AST) -> str | None:
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+def _short(name: str) -> str:
+    """A dotted name from the last module in it that matters: `random._os.system` is `os.system`, `builtins.eval` `eval`."""
+    parts: Sequence[str] = name.split(".")
+    for at in range(len(parts) - 1, 0, -1):
+        if parts[at].lstrip("_") in _ROOTS:
+            parts = [parts[at].lstrip("_"), *parts[at + 1 :]]
+            break
+    return ".".join(parts[1:] if parts[0] in ("builtins", "__builtins__") and len(parts) > 1 else parts)
 
 
-def _is_ddl(node: ast.Call) -> bool:
-    first = node.args[0] if node.args else None
-    if isinstance(first, ast.JoinedStr) and first.values:
-        first = first.values[0]
-    text = _constant(first) if first is not None else None
-    return text is not None and bool(_DDL.match(text))
+def _dangerous(name: str) -> tuple[Kind, Risk] | None:
+    """What kind of danger the thing of that dotted name is, or what it belongs to."""
+    short = _short(name)
+    if _SPAWNS.fullmatch(short):
+        return "process", "high"
+    parts = short.split(".")
+    return next((_NAMES[part] for at in range(len(parts), 0, -1) if (part := ".".join(parts[:at])) in _NAMES), None)

@@ -10,14 +10,15 @@ from council.safety.untrusted import clean, folded, plain_line
 from council.safety.verdict import ALLOWED, Verdict
 
 _WORD = re.compile(r"[^\W_]+")
-_MIN_STEM = 4  # letters of which a topic's word must be the beginning of a text's word
+_MIN_STEM = 4  # letters from which on a topic's word may be a part of a text's word
+_PLURAL = re.compile(r"(?<=...)(?:ies|es|s)$")
 _NAMED = 6  # topics in a reason
 
 
 @dataclass(frozen=True)
 class ScopeGuard:
-    """Lets pass what holds a word of one of its `topics` (their beginnings count: `migration` fits `migrations`). No
-    topics: everything is in scope."""
+    """Lets pass what holds a word of one of its `topics`, also as a part of a longer one: `policies` fits `policy`, `archiv`
+    a German `Datenarchiv`; scripts without spaces have no words at all. No topics: everything is in scope."""
 
     topics: tuple[str, ...] = ()
 
@@ -46,4 +47,7 @@ def _fits(topic: str, words: frozenset[str]) -> bool:
 
 
 def _same(wanted: str, word: str) -> bool:
-    return wanted == word or (len(wanted) >= _MIN_STEM and word.startswith(wanted.rstrip("s")))
+    if wanted == word:
+        return True
+    stem = _PLURAL.sub("", wanted)
+    return (len(stem) >= _MIN_STEM or not wanted.isascii()) and stem in word

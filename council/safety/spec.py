@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 MAX_ITEMS = 200  # of any list in a spec; what more there is, is said to be too much
+_MAX_DEPTH = 16
 
 
 @dataclass(frozen=True)
 class AgentSpec:
-    """What a proposal declares. `faults` are places where it does not have the shape that it should."""
+    """What a proposal declares. `others` are the texts of all its other fields, each with where it stands: a model may be
+    shown them too. `faults` are places where it does not have the shape that it should."""
 
     role: str = ""
     purpose: str = ""
@@ -22,7 +25,7 @@ class AgentSpec:
     paths: tuple[str, ...] = ()
     depends_on: tuple[str, ...] = ()
     code: str = ""
-    trust: str = "unverified"
+    others: tuple[tuple[str, str], ...] = ()
     faults: tuple[str, ...] = field(default=())
 
 
@@ -36,7 +39,6 @@ _SPELLINGS = {
     "paths": ("paths", "files", "read_roots"),
     "depends_on": ("depends_on", "dependencies"),
     "code": ("code", "source"),
-    "trust": ("trust", "status"),
 }
 
 
@@ -68,6 +70,11 @@ def read_spec(values: Mapping[str, Any]) -> AgentSpec:
             faults.append(f"`{name}` holds more than {MAX_ITEMS} entries")
         return tuple(item.strip() for item in found[:MAX_ITEMS] if item.strip())
 
+    judged = {key for name in ("role", "purpose", "rules", "code") for key in _SPELLINGS[name]}
+    others = list(islice(_texts_of({key: kept for key, kept in values.items() if key not in judged}), MAX_ITEMS + 1))
+    faults += [f"`{where}` is nested more than {_MAX_DEPTH} deep" for where, found in others if found is None]
+    if len(others) > MAX_ITEMS:
+        faults.append(f"it holds more than {MAX_ITEMS} texts")
     return AgentSpec(
         role=text("role"),
         purpose=text("purpose"),
@@ -78,13 +85,26 @@ def read_spec(values: Mapping[str, Any]) -> AgentSpec:
         paths=texts("paths"),
         depends_on=texts("depends_on"),
         code=text("code"),
-        trust=text("trust") or "unverified",
+        others=tuple((where, found) for where, found in others[:MAX_ITEMS] if found is not None),
         faults=tuple(faults),
     )
 
 
+def _texts_of(value: Any, where: str = "", depth: int = 0) -> Iterator[tuple[str, str | None]]:
+    """Every string in a value, with its place; None for what lies deeper than `_MAX_DEPTH`."""
+    if isinstance(value, str):
+        yield where, value
+    elif depth == _MAX_DEPTH and isinstance(value, (Mapping, list, tuple)):
+        yield where, None
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _texts_of(part, f"{where}.{key}" if where else str(key), depth + 1)
+    elif isinstance(value, (list, tuple)):
+        for number, part in enumerate(value, start=1):
+            yield from _texts_of(part, f"{where}[{number}]", depth + 1)
+
+
 def looks_like_spec(values: Mapping[str, Any]) -> bool:
-    """Whether a mapping proposes an agent: it has a role, and a purpose or rules."""
-    return any(key in values for key in ("role", "dna_rules")) and any(
-        key in values for key in ("purpose", "dna_rules", "rules", "output_schema")
-    )
+    """Whether a mapping proposes an agent: it has a role, and something that makes one of it."""
+    makes_one = ("purpose", "dna_rules", "rules", "instructions", "output_schema", "tools", "code")
+    return any(key in values for key in ("role", "dna_rules")) and any(key in values for key in makes_one)

@@ -15,14 +15,12 @@ Effect = Literal["read", "write", "danger"]
 
 
 class ToolContext(msgspec.Struct, frozen=True):
-    """On whose behalf a tool runs. `saw_outside` is the taint of the Rule of Two: the turn has seen outside text.
-    `embedder` is the run's own, which its budget pays for."""
+    """On whose behalf a tool runs. `embedder` is the run's own, which its budget pays for."""
 
     role: str = ""
     run_id: str = ""
     lane: str = "main"
     round: int = 0
-    saw_outside: bool = False
     embedder: Embedder | None = None
 
 

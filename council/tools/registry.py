@@ -1,4 +1,7 @@
-"""Which tools there are, how agents are told about them, and the allowlist that code enforces on every call."""
+"""Which tools there are, how agents are told about them, and the allowlist that code enforces on every call.
+
+Every turn has seen text from outside (its task is), so the Rule of Two needs no taint here: no turn may do more than read.
+"""
 
 from __future__ import annotations
 

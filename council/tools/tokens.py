@@ -8,13 +8,16 @@ anchored or reads disjoint stretches, so the time is linear in the reply.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
 
-from council.safety.untrusted import OutsideTexts, code_spans
+from council.safety.echoes import OutsideTexts
+from council.safety.markdown import code_spans
 
 MAX_REQUESTS = 8  # per reply: more than an agent needs, little enough to answer in one prompt
 MAX_ARGUMENT_CHARS = 512
@@ -42,7 +45,7 @@ def parse(reply: str, *, max_requests: int = MAX_REQUESTS) -> list[Request]:
     if not _OPEN.search(reply):
         return requests
     honoured = 0
-    html = _Html()
+    html = _Html(reply)
     for block in _blocks(reply.replace("\r\n", "\n").replace("\r", "\n")):
         for request in _block_requests(block, html):
             if request.honoured and honoured >= max_requests:
@@ -79,6 +82,7 @@ _MARKERS = re.compile(r"(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*")
 _BLOCK_START = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]|#{1,6}[ \t]|(?:[-*_][ \t]*){3,}$")
 _CODE_FENCE = re.compile(r"(`{3,})[^`]*$|(~{3,})")
 _NUMBERED = re.compile(r"\s*\d+\| ")  # a line copied out of a data fence
+_CODE_COLUMNS = 4  # of indentation behind the margin of a list item, from which on a line is code
 _DEEP_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?: {5}|[ ]*\t)")  # code inside a list item
 
 
@@ -87,9 +91,11 @@ def _blocks(reply: str) -> Iterator[list[_Raw]]:
     block: list[_Raw] = []
     fence: tuple[str, int] | None = None  # (run, columns)
     quoting = False  # the line before was a block quotation, which runs on until an empty line
+    margin = 0  # column at which the text of the list item begins that a line may belong to
     for number, text in enumerate(reply.split("\n"), 1):
         if fence is None and (text[:1].isalpha() or text[:1] == "["):  # most lines by far: plain prose, or a request
             block.append((number, text, _RUNS_ON if quoting else ""))
+            margin = 0
             continue
         bare = text.strip()
         columns = _indentation(text)
@@ -98,7 +104,10 @@ def _blocks(reply: str) -> Iterator[list[_Raw]]:
             if _closes(fence, bare, columns):
                 fence = None
             continue
-        content = bare[_marker_end(bare) :]
+        marker = _marker_end(bare)
+        if bare and columns < margin + _CODE_COLUMNS:
+            margin = columns + marker if marker else min(margin, columns)
+        content = bare[marker:]
         opening = _CODE_FENCE.match(content)
         starts = not bare or opening or content.startswith(">") or _BLOCK_START.match(bare)
         if starts and block:
@@ -115,15 +124,15 @@ def _blocks(reply: str) -> Iterator[list[_Raw]]:
             quoting = True
             yield [(number, text, "it stands in a block quotation")]
         else:
-            refusal = _RUNS_ON if quoting else _refusal(text)
+            refusal = _RUNS_ON if quoting else _refusal(text, margin)
             block.append((number, text, refusal))
     if block:
         yield block
 
 
-def _refusal(text: str) -> str:
+def _refusal(text: str, margin: int) -> str:
     bare = text.lstrip()
-    if _indentation(text) >= 4 or _DEEP_ITEM.match(bare):
+    if _indentation(text) >= margin + _CODE_COLUMNS or _DEEP_ITEM.match(bare):
         return "it is indented like code"
     if bare.startswith("|"):
         return "it stands in a table"
@@ -156,9 +165,10 @@ _QUOTED = re.compile(
     re.ASCII,
 )
 _BARE = re.compile(r"([^\[\]]*+)\]")
-_JOINT = re.compile(r"(?:\*{1,3}|_{1,3})?[.,;]?(?:\*{1,3}|_{1,3}){0,2}")  # what may follow a token, spaces aside
+_JOINT = re.compile(r"[*_]{0,3}[.,;:!?…。！？]{0,3}[*_]{0,6}")  # what may follow a token, spaces aside
 _MAX_JOINT_CHARS = 256  # spaces between its signs included
-_BEFORE = frozenset(" \t\u00a0:.,;?)—–…*_")  # what may touch a token from the left; anything else holds or hides it
+# What may touch a token from the left, beside spaces and letters of scripts that set none; anything else holds or hides it.
+_BEFORE = frozenset(":.,;?)—–…*_。：，、；！？）")
 _QUOTES = frozenset("\"'`“”„‘’‚«»‹›「」『』")
 
 
@@ -286,7 +296,9 @@ def _placement(line: str, tokens: list[_Token], index: int, tail: int) -> str:
         return "text follows it on its line"
     adjacent = index > 0 and tokens[index - 1].end == token.start
     touching = line[: token.start][-1:]
-    return "it touches the text before it" if touching and touching not in _BEFORE and not adjacent else ""
+    if not touching or adjacent or touching.isspace() or touching in _BEFORE or unicodedata.category(touching) == "Lo":
+        return ""
+    return "it touches the text before it"
 
 
 def _without_code(text: str) -> str:
@@ -300,31 +312,45 @@ def _without_code(text: str) -> str:
 
 
 class _Quotation:
-    """Whether a double quotation mark of the paragraph is still open."""
+    """Whether a double quotation mark of the paragraph is still open. A straight one right behind a letter or digit opens
+    nothing: it stands for inches."""
+
+    _MARK = re.compile("[“”„«»]")
+    _ENDS = {"„": "“”", "“": "”", "«": "»", "»": "«"}  # noqa: RUF012  a constant
 
     def __init__(self) -> None:
         self._straight = False
-        self._curly = 0
-        self._angle = 0
+        self._open: list[str] = []
 
     def read(self, prose: str) -> None:
-        self._straight ^= prose.count('"') % 2 == 1
-        self._curly = max(0, self._curly + prose.count("“") + prose.count("„") - prose.count("”"))
-        self._angle = max(0, self._angle + prose.count("«") - prose.count("»"))
+        for before in prose.split('"')[:-1]:
+            self._straight = not self._straight and not before[-1:].isalnum()
+        for mark in self._MARK.findall(prose):
+            if self._open and mark in self._ENDS[self._open[-1]]:
+                self._open.pop()
+            elif mark in self._ENDS:
+                self._open.append(mark)
 
     @property
     def refusal(self) -> str:
-        return "it stands in quotation marks" if self._straight or self._curly or self._angle else ""
+        return "it stands in quotation marks" if self._straight or self._open else ""
 
 
 class _Html:
-    """Whether a comment or an element that shows code or a quotation is still open."""
+    """Whether a comment or an element that shows code or a quotation is still open. One that begins inside a line and is
+    closed nowhere is only spoken of."""
 
     _TAG = re.compile(r"<(/?)(pre|code|blockquote|q|samp|kbd|xmp|textarea|script|style)\b|(<!--)|(-->)", re.IGNORECASE)
     _INLINE = frozenset({"code", "q", "samp", "kbd"})  # forgotten at the end of their paragraph
 
-    def __init__(self) -> None:
+    def __init__(self, reply: str) -> None:
         self._open: set[str] = set()
+        self._reply = reply
+
+    @cached_property
+    def _closed(self) -> frozenset[str]:
+        """What is closed somewhere in the reply."""
+        return frozenset((match[2] or "!").lower() for match in self._TAG.finditer(self._reply) if match[1] or match[4])
 
     def read(self, prose: str, line: _Line) -> None:
         if line.refusal or ("<" not in prose and "-->" not in prose):
@@ -333,7 +359,7 @@ class _Html:
             name = (match[2] or "!").lower()
             if match[1] or match[4]:
                 self._open.discard(name)
-            else:
+            elif name in self._closed or line.text.lstrip().startswith(match.group()):
                 self._open.add(name)
 
     def end_paragraph(self) -> None:

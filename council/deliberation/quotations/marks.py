@@ -16,7 +16,7 @@ from typing import Literal
 
 from council.deliberation.quotations.citations import ANY
 from council.deliberation.quotations.spelling import is_word
-from council.safety.untrusted import code_spans
+from council.safety.markdown import code_spans
 
 Kind = Literal["marks", "block", "code", "fence"]
 

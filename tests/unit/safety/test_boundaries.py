@@ -8,7 +8,8 @@ import pytest
 
 from council.safety.guardrails import POSTURES, check
 from council.safety.laws import LAWS, laws_text
-from council.safety.verdict import Verdict, gravest
+from council.safety.verdict import Stage, Verdict, gravest
+from tests.unit.safety.phrasings import ASKED, ORDINARY
 
 ROWS = {
     "weapon": ("block", "decline_explain_alternatives", 1, [
@@ -83,6 +84,21 @@ def test_a_task_that_crosses_a_boundary_gets_its_posture(task: str, code: str) -
 @pytest.mark.parametrize(("task", "code"), MISSING)
 def test_a_near_miss_of_a_boundary_is_let_pass(task: str, code: str) -> None:
     assert check("task", task).allows, code
+
+
+@pytest.mark.parametrize("code", ASKED)
+def test_ten_and_more_ways_of_asking_for_a_row_get_its_posture(code: str) -> None:
+    tasks = ASKED[code].splitlines()
+    assert len(tasks) >= 10
+    assert [(task, check("task", task).code) for task in tasks if check("task", task).posture != ROWS[code][1]] == []
+
+
+@pytest.mark.parametrize("stage", ["task", "decision", "memory"])
+def test_ordinary_work_is_let_pass_in_whatever_words(stage: Stage) -> None:
+    """Engineering, security operations, medicine, law, photography, schools: nothing in it is a request to do harm."""
+    tasks = ORDINARY.splitlines()
+    assert len(tasks) > 300
+    assert [(task, check(stage, task).code) for task in tasks if not check(stage, task).allows] == []
 
 
 def test_every_posture_tells_a_council_what_to_do() -> None:

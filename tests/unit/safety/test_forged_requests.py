@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
+from council.safety.echoes import OutsideTexts
 from council.safety.encodings import decodings
-from council.safety.untrusted import OutsideTexts, clean, fence, for_markdown, plain_line
+from council.safety.markdown import for_markdown
+from council.safety.untrusted import clean, fence, plain_line
 from council.tools.tokens import echoed, parse
 from tests.injections import ENCODINGS, WRAPPERS, echoes, forged, obeyed, token
 
@@ -28,6 +32,43 @@ def test_an_obeyed_request_is_an_echo_however_the_document_spelled_it(encoding: 
         assert echoed(request, outside), (wrapper, encoding)
         [other] = parse(token("docs/other.md"))
         assert not echoed(other, outside), (wrapper, encoding)
+
+
+_TOKEN = token(PATH)
+_LETTERS64 = base64.b64encode(_TOKEN.encode()).decode()
+OTHER_SPELLINGS = {
+    "quoted-printable": "".join(f"={byte:02X}" for byte in _TOKEN.encode()),
+    "Base32": base64.b32encode(_TOKEN.encode()).decode(),
+    "decimal numbers": " ".join(str(byte) for byte in _TOKEN.encode()),
+    "decimal numbers with commas": ", ".join(str(byte) for byte in _TOKEN.encode()),
+    "octal escapes": "".join(f"\\{byte:03o}" for byte in _TOKEN.encode()),
+    "binary numbers": " ".join(f"{byte:08b}" for byte in _TOKEN.encode()),
+    "code points": " ".join(f"U+{ord(char):04X}" for char in _TOKEN),
+    "Base64 in fours": " ".join(_LETTERS64[at : at + 4] for at in range(0, len(_LETTERS64), 4)),
+    "Base64 between signs": "*".join(_LETTERS64[at : at + 7] for at in range(0, len(_LETTERS64), 7)),
+    "Base64 of UTF-16": base64.b64encode(_TOKEN.encode("utf-16")).decode(),
+    "dots between": _TOKEN.replace("ORCHESTRATOR", "O.R.C.H.E.S.T.R.A.T.O.R"),
+    "emphasis inside": _TOKEN.replace("TRATOR", "**TRATOR**"),
+    "tags inside": _TOKEN.replace("TRATOR", "<b></b>TRATOR"),
+    "a comment inside": _TOKEN.replace("TRATOR", "<!-- x -->TRATOR"),
+    "Cherokee": _TOKEN.translate(str.maketrans("ERTAS", "ᎬᎡᎢᎪᏚ")),
+    "Armenian and Coptic": _TOKEN.translate(str.maketrans("OCT", "ՕⲤⲦ")),
+    "circled letters": "".join(chr(0x1F150 + ord(c) - 65) if "A" <= c <= "Z" else c for c in _TOKEN),
+    "squared letters": "".join(chr(0x1F170 + ord(c) - 65) if "A" <= c <= "Z" else c for c in _TOKEN),
+    "flags of letters": "".join(chr(0x1F1E6 + ord(c) - 65) if "A" <= c <= "Z" else c for c in _TOKEN),
+    "other brackets": _TOKEN.translate(str.maketrans("[]()", "⟦⟧❨❩")),
+    "another colon": _TOKEN.replace(":", "∶"),
+    "another slash": _TOKEN.replace("/", "⁄"),
+    "another path to it": token(f"./{PATH}"),
+}
+
+
+@pytest.mark.parametrize("spelled", OTHER_SPELLINGS.values(), ids=OTHER_SPELLINGS.keys())
+def test_an_obeyed_request_is_an_echo_of_spellings_that_the_corpus_does_not_hold(spelled: str) -> None:
+    outside = OutsideTexts()
+    outside.add(f"The minutes of the meeting, and then this: {spelled}\nEnd.")
+    assert echoed(parse(_TOKEN)[0], outside)
+    assert not echoed(parse(token("docs/other.md"))[0], outside)
 
 
 def test_the_agent_that_obeys_finds_every_forged_request_by_itself() -> None:

@@ -42,7 +42,7 @@ def request(spelled: str) -> Request:
 
 async def test_an_allowed_read_tool_is_called_with_the_argument_and_the_context() -> None:
     run = Recorder()
-    context = ToolContext(role="auditor", round=2, saw_outside=True)
+    context = ToolContext(role="auditor", round=2)
 
     result = await ToolRegistry([tool(run=run)]).call(
         request('READ_FILE("a b.md")'), allowed=["READ_FILE"], context=context

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.safety.untrusted import OutsideTexts
+from council.safety.echoes import OutsideTexts
 from council.tools.tokens import HOW, MAX_ARGUMENT_CHARS, MAX_REPORTED, Request, echoed, parse
 
 
@@ -66,6 +66,20 @@ WRAPPERS = {
     "behind a lone backtick": "The ` is odd.\n\n{}",
     "with Windows line ends": "Look:\r\n{}\r\nDone.",
     "behind an em dash": "One thing—{}",
+    "ending an exclamation": "Let me see {}!",
+    "ending with a colon": "First of all {}:",
+    "in a sentence of Japanese": "次のファイルが必要です。{}",
+    "behind a Chinese colon": "我需要这个文件：{}",
+    "behind a Chinese word": "请读取{}",
+    "behind inches": 'The 5" disk needs a look: {}',
+    "below a line with inches": 'The monitor is 27" wide.\n{}',
+    "behind a German quotation": "„Plan“ reicht nicht: {}",
+    "behind a quotation in angles": "»Plan« reicht nicht: {}",
+    "behind a tag that is spoken of": "The tag <code> is used; {}",
+    "below an element that is spoken of": "The <pre> element shows code.\n\n{}",
+    "below a list item, as its paragraph": "- first\n\n    {}",
+    "in a list of the third level": "- a\n  - b\n    - c, then {}",
+    "indented below an item of the second level": "1. a\n   - b\n\n     {}",
     "below mentioned markup": "Use the `<pre>` tag and `<!--`.\n\n{}",
 }
 
@@ -98,6 +112,12 @@ QUOTED = {
     "in indented code": "Example:\n\n    {}",
     "in code indented by a tab": "Example:\n\n\t{}",
     "in indented code in a list": "-      {}",
+    "in indented code below a list item": "- a\n\n      {}",
+    "in indented code below a list that has ended": "- a\n\nb\n\n    {}",
+    "in quotation marks of German in two lines": "„sie schrieb\n{}",
+    "in reversed angles over two lines": "»sie schrieb\n{}",
+    "in a quotation behind inches": 'The 5" disk "says {}',
+    "in an element that is closed later": "Look: <pre>\n{}\n</pre>",
     "in a block quotation": "> {}",
     "in a block quotation without a space": ">{}",
     "in an indented block quotation": "  > {}",

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from council.artifacts.page import Page
 from council.artifacts.render import render
 from council.deliberation.handler import title_of
-from council.safety.untrusted import clean, for_markdown, inert
+from council.safety.markdown import for_markdown
+from council.safety.untrusted import clean, inert
 from council.upkeep.span import Span
 
 MARK = "[forgotten 0123456789ab]"
