@@ -23,8 +23,15 @@ _config = tempfile.TemporaryDirectory(prefix="council-tests-config-")
 os.environ["XDG_CONFIG_HOME"] = _config.name
 
 
+# Thousands of processes start here: each would compile the whole package anew where bytecode may not lie beside the sources.
+_bytecode = tempfile.TemporaryDirectory(prefix="council-tests-bytecode-")
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    os.environ["PYTHONPYCACHEPREFIX"] = _bytecode.name  # the workers of xdist inherit it
+
+
 def pytest_unconfigure() -> None:
     _config.cleanup()
+    _bytecode.cleanup()
 
 
 @pytest.fixture
