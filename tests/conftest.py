@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests import postgres
+from tests import postgres, warm
 
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
@@ -30,6 +30,7 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
 
 
 def pytest_unconfigure() -> None:
+    warm.end()
     _config.cleanup()
     _bytecode.cleanup()
 

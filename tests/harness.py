@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 from council.settings import builtin_personas_dir, init_home
 from council.settings.sources import PROVIDER_NAMES
 from council.storage.drop import drop
+from tests import warm
 
 TIMEOUT_S = 60.0  # far beyond any wait here; only a defect reaches it
 FAULTY = "tests.faults"  # the module in place of `council` for a process whose system calls fail or kill on demand
@@ -62,16 +62,13 @@ def run_cli(
     module: str = "council",
 ) -> subprocess.CompletedProcess[str]:
     """`council …`, to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", module, *arguments],
-        cwd=cwd,
-        env=env or environment(),
-        input=stdin.decode(),
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
+    with warm.start(module, arguments, cwd=cwd, env=env or environment(), stdin=subprocess.PIPE) as process:
+        try:
+            stdout, stderr = process.communicate(stdin.decode(), timeout_s)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
 
 class Daemon:
@@ -82,14 +79,8 @@ class Daemon:
         self.events: list[dict[str, Any]] = []
         self._seen = threading.Condition()
         self._stderr: list[str] = []
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", module, "--home", str(home), "run", "--log-format", "json", *arguments],
-            cwd=home,
-            env=env or environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        said = ("--home", str(home), "run", "--log-format", "json", *arguments)
+        self.process = warm.start(module, said, cwd=home, env=env or environment())
         self._threads = [
             threading.Thread(target=self._read_events, daemon=True),
             threading.Thread(target=self._read_errors, daemon=True),
