@@ -29,6 +29,11 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     os.environ["PYTHONPYCACHEPREFIX"] = _bytecode.name  # the workers of xdist inherit it
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Two for each core: half of the time a test waits, for a pause to end or a disk to have room."""
+    return 2 * len(os.sched_getaffinity(0))
+
+
 def pytest_unconfigure() -> None:
     warm.end()
     _config.cleanup()
