@@ -128,10 +128,10 @@ class Server:
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
+            env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
             self.process = subprocess.Popen(
                 [sys.executable, __file__, str(theirs.fileno())],
-                env={key: value for key, value in os.environ.items() if not key.startswith("COUNCIL_")}
-                | {"PYTHONUNBUFFERED": "1"},
+                env={**env, "PYTHONUNBUFFERED": "1"},
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
             )
@@ -233,13 +233,13 @@ def become(request: Request, path: list[str]) -> None:
     os.environ.clear()
     os.environ.update(request.env)
     own = [request.env["PYTHONPATH"]] if "PYTHONPATH" in request.env else []
-    sys.path[:] = [os.getcwd(), *own, *path]
+    sys.path[:] = [os.getcwd(), *own, *(folder for folder in path if folder not in own)]
     sys.argv = [request.module, *request.arguments]
     runpy.run_module(request.module, run_name="__main__", alter_sys=True)
 
 
 def main() -> None:
-    path = [folder for folder in sys.path[1:] if folder != os.environ.get("PYTHONPATH")]
+    path = sys.path[1:]  # the first is this file's folder
     for package in _PACKAGES:
         importlib.import_module(package)
     assert not any(name.partition(".")[0] == "council" for name in sys.modules)
