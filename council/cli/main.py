@@ -106,6 +106,8 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the interpreter's own flush is silent
         sys.exit(EXIT_FAILED)
+    finally:
+        gc.freeze()  # the interpreter ends; it need not look through all that is loaded once more
 
 
 def _without_secrets(text: str) -> str:
