@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests import postgres, warm
+from tests import postgres
 
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
@@ -35,7 +35,6 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_unconfigure() -> None:
-    warm.end()
     _config.cleanup()
     _bytecode.cleanup()
 

@@ -12,10 +12,10 @@ nothing. With COUNCIL_TEST_COLD=1 all do.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import inspect
-import itertools
 import json
 import os
 import runpy
@@ -26,7 +26,8 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -144,27 +145,22 @@ class Server:
         self.process.wait(60)
 
 
-_servers: list[Server] = []
+_servers: deque[Server] = deque()
 _lock = threading.Lock()
-
-
-def _turns() -> Iterator[Server]:
-    for number in itertools.cycle((0, 1)):
-        if number == len(_servers):
-            _servers.append(Server())
-        yield _servers[number]
-
-
-_taking_turns = _turns()
 
 
 def _next_server() -> Server:
     with _lock:
-        return next(_taking_turns)
+        if len(_servers) < 2:
+            _servers.appendleft(Server())
+        else:
+            _servers.rotate()
+        return _servers[0]
 
 
-def end() -> None:
-    """Ends the servers, and not what they started."""
+@atexit.register
+def _end() -> None:
+    """Ends the servers, and not what they started. Where this is not reached, they end with the other end of their socket."""
     while _servers:
         _servers.pop().end()
 
