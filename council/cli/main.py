@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from council.cli import completion
+from council.cli import collector, completion
 from council.cli.context import CliState
 from council.cli.help import KNOW, LOOK, MEND, START, WORK
 from council.cli.lazy import Entry, LazyGroup
@@ -18,8 +17,6 @@ from council.errors import EXIT_CODES, EXIT_FAILED, EXIT_INTERRUPTED, CouncilErr
 
 # \b: lines stay lines.
 _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
-
-_YOUNG_OBJECTS = 50_000  # the interpreter's 700 would have it look through everything a dozen times while modules load
 
 
 class _Council(LazyGroup):
@@ -88,7 +85,7 @@ def top(
 
 def main() -> None:
     """Runs the command line; a CouncilError becomes one message on stderr and its exit code."""
-    gc.set_threshold(_YOUNG_OBJECTS)
+    collector.look_seldom()
     if completion.VARIABLE in os.environ:
         completion.prepare()
     try:
@@ -107,7 +104,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the interpreter's own flush is silent
         sys.exit(EXIT_FAILED)
     finally:
-        gc.freeze()  # the interpreter ends; it need not look through all that is loaded once more
+        collector.look_no_more()
 
 
 def _without_secrets(text: str) -> str:
