@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -121,24 +122,24 @@ class Daemon:
 
     def wait(self, kind: str, *, count: int = 1, timeout_s: float = TIMEOUT_S, **match: Any) -> dict[str, Any]:
         """The `count`th event of that kind (and those values); fails loudly when the process ends or time is up."""
-
-        def found() -> list[dict[str, Any]]:
-            return [
-                event
-                for event in self.events
-                if event["event"] == kind and all(event.get(key) == value for key, value in match.items())
-            ]
-
+        found: list[dict[str, Any]] = []
+        looked_at = 0
         deadline = time.monotonic() + timeout_s
         with self._seen:
-            while len(found()) < count:
+            while True:
+                found += (
+                    event
+                    for event in itertools.islice(self.events, looked_at, None)
+                    if event["event"] == kind and all(event.get(key) == value for key, value in match.items())
+                )
+                looked_at = len(self.events)
+                if len(found) >= count:
+                    return found[count - 1]
                 left = deadline - time.monotonic()
                 alive = self.process.poll() is None or any(thread.is_alive() for thread in self._threads)
-                seen = f"no {kind} #{count} {match}: {self.events[-5:]}\n{self.stderr[-3000:]}"
-                assert left > 0, seen
-                assert alive, seen
+                over = left <= 0 or not alive
+                assert not over, f"no {kind} #{count} {match}: {self.events[-5:]}\n{self.stderr[-3000:]}"
                 self._seen.wait(min(left, 0.5))
-            return found()[count - 1]
 
     def ready(self) -> Daemon:
         self.wait("idle")
