@@ -17,9 +17,10 @@ import errno
 import logging
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal, Unpack
@@ -35,6 +36,7 @@ log = logging.getLogger(__name__)
 
 _MTOK = 1_000_000
 _MILLION = Decimal(_MTOK)
+_NOTHING = Decimal(0)
 _FIRST_CHARS_PER_TOKEN = 3.0  # the safe side before anything is measured: prose has four to five, code three
 _CALIBRATION_WEIGHT = 0.2  # of each new measurement: a few calls settle it, one odd one does not upset it
 _MARGIN = 1.15  # estimates are a little high: a reservation that is too small would break the promise
@@ -42,6 +44,7 @@ _DEFAULT_OUTPUT_TOKENS = 8192
 CLOSING = "synthesis"
 _SELLERS = {"gemini": "google", "openai": "openai", "openrouter": "openrouter"}  # as the price table calls them
 _LEAST_OUTPUT_TOKENS = 256  # of a closing call: a shorter answer is of no use
+_MAX_OPEN_LOGS = 16  # as many as runs commonly go side by side, and the day's
 _LEAST_SECONDS = 1e-6  # a call takes time, and nobody knows how much: there must be some left
 # The provider refused before it worked: the call counts, its tokens do not. Any other failure may have been billed.
 _UNBILLED = frozenset({"auth", "billing", "not_found", "request", "rate", "overload", "server"})
@@ -118,10 +121,12 @@ class Price(msgspec.Struct, frozen=True):
 
     @property
     def is_free(self) -> bool:
-        return not (self.input or self.output or self.cached)
+        return not (self.input or self.output or self.cached or self.long is not None)
 
     def cost(self, usage: Usage) -> Decimal:
         """Of one call."""
+        if self.is_free:
+            return _NOTHING
         if self.long is not None and usage.input_tokens > self.long_above:
             return self.long.cost(usage)
         cached = self.input if self.cached is None else self.cached
@@ -212,8 +217,7 @@ class NotMade(msgspec.Struct, frozen=True, tag="void", tag_field="t", omit_defau
 Entry = Reserved | Settled | NotMade
 
 
-@dataclass(frozen=True)
-class Totals:
+class Totals(msgspec.Struct, frozen=True):
     """Spent and reserved together. `priced_usd` is what the calls of known price cost; `unpriced` counts the others."""
 
     calls: int = 0
@@ -237,11 +241,43 @@ class Totals:
         )
 
 
-class SpendLog:
-    """Reservations and settlements in one append-only file, unsynced: a kill loses none, a power cut at most the last.
+class _OpenFiles:
+    """Files that were appended to last, a few of them left open: a daemon has a log for every run that it ever had."""
 
-    Holds no descriptor between two appends: a daemon has a log for every run that it ever had.
-    """
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._open: OrderedDict[Path, int] = OrderedDict()  # the one used last at the end
+
+    def append(self, path: Path, data: bytes) -> None:
+        """All of `data` at the end of a file, which is made where there is none. Raises OSError."""
+        fd = self._open.get(path)
+        if fd is not None and os.fstat(fd).st_nlink:
+            self._open.move_to_end(path)
+        else:
+            fd = self._reopened(path)
+        if os.write(fd, data) != len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def _reopened(self, path: Path) -> int:
+        old = self._open.pop(path, None)  # of a file that somebody removed
+        while old is not None or len(self._open) >= self._most:
+            os.close(old if old is not None else self._open.popitem(last=False)[1])
+            old = None
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        try:
+            fd = os.open(path, flags, 0o600)
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            fd = os.open(path, flags, 0o600)
+        self._open[path] = fd
+        return fd
+
+
+_FILES = _OpenFiles(_MAX_OPEN_LOGS)
+
+
+class SpendLog:
+    """Reservations and settlements in one append-only file, unsynced: a kill loses none, a power cut at most the last."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -272,26 +308,14 @@ class SpendLog:
     def append(self, entry: Entry) -> None:
         """Raises StorageFailed."""
         try:
-            fd = self._opened()
-            line = b"\n" + msgspec.json.encode(entry)  # newline first: a torn line spoils only itself
-            try:
-                if os.write(fd, line) != len(line):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            finally:
-                os.close(fd)
+            _FILES.append(
+                self._path, b"\n" + msgspec.json.encode(entry)
+            )  # newline first: a torn line spoils only itself
         except OSError as error:
             raise StorageFailed(
                 f"cannot note what is spent ({error.strerror}).", fix="make room on the disk", errno=error.errno
             ) from error
         self._note(entry)
-
-    def _opened(self) -> int:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        try:
-            return os.open(self._path, flags, 0o600)
-        except FileNotFoundError:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            return os.open(self._path, flags, 0o600)
 
     def totals(self) -> Totals:
         """Costs as much as there are calls in flight, however many were made."""
@@ -323,13 +347,13 @@ class DayLogs:
     def __init__(self, folder: Path, clock: Clock) -> None:
         self._folder = folder
         self._clock = clock
-        self._day = ""
+        self._day: date | None = None
         self._log: SpendLog | None = None
 
     def today(self) -> SpendLog:
-        day = f"{self._clock.now():%Y-%m-%d}"
+        day = self._clock.now().date()
         if self._log is None or day != self._day:
-            self._day, self._log = day, SpendLog(self._folder / f"{day}.jsonl")
+            self._day, self._log = day, SpendLog(self._folder / f"{day.isoformat()}.jsonl")
         return self._log
 
     def seconds_to_midnight(self) -> float:
@@ -381,7 +405,7 @@ class Calibration:
 
 
 class Stopwatch:
-    """The time in which somebody waits, however many do at once."""
+    """The time in which somebody waits (`with watch:`), however many do at once."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -389,15 +413,13 @@ class Stopwatch:
         self._since_s = 0.0
         self._untold_s = 0.0
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         self._count()
         self._waiting += 1
-        try:
-            yield
-        finally:
-            self._count()
-            self._waiting -= 1
+
+    def __exit__(self, *_: object) -> None:
+        self._count()
+        self._waiting -= 1
 
     def untold_s(self) -> float:
         """What has passed since `tell`, in seconds."""
@@ -560,29 +582,29 @@ class BudgetedModel(ModelAround):
         self._max_output_tokens = max_output_tokens or _DEFAULT_OUTPUT_TOKENS
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
-        info = asked.get("info")
+        info, name = asked.get("info"), self.name
         chars = len(asked["system"]) + sum(len(message.text) for message in messages)
         output_tokens = asked.get("max_output_tokens") or self._max_output_tokens
         closing = info is not None and info.purpose == CLOSING
-        budget, input_tokens = self._budget, self._calibration.tokens(self.name, chars)
+        budget, input_tokens = self._budget, self._calibration.tokens(name, chars)
         if not closing:
             budget.set_aside(input_tokens, output_tokens)
-        entry = budget.reserve(self.name, input_tokens, output_tokens, closing=closing)
+        entry = budget.reserve(name, input_tokens, output_tokens, closing=closing)
         if entry.tokens - input_tokens < output_tokens:
             asked["max_output_tokens"] = max(1, entry.tokens - input_tokens)
         usage: Usage | None = None
-        with budget.watch.running():
+        with budget.watch:
             try:
                 reply = await self._inner.generate(messages, **asked)
                 usage = reply.usage
                 if usage is not None:
-                    self._calibration.learn(self.name, chars, usage.input_tokens)
+                    self._calibration.learn(name, chars, usage.input_tokens)
                 return reply
             except ModelError as error:
                 usage = Usage() if error.kind in _UNBILLED else None
                 raise
             finally:
-                budget.settle(self.name, entry, usage)
+                budget.settle(name, entry, usage)
 
 
 class BudgetedEmbedder(EmbedderAround):
@@ -598,7 +620,7 @@ class BudgetedEmbedder(EmbedderAround):
         budget, chars = self._budget, sum(map(len, texts))
         entry = budget.reserve(self.name, self._calibration.tokens(self.name, chars), 0, closing=False)
         usage: Usage | None = None
-        with budget.watch.running():
+        with budget.watch:
             try:
                 embedded = await self._inner.embed(texts, purpose=purpose)
                 usage = embedded.usage
@@ -622,7 +644,7 @@ class TimedEmbedder(EmbedderAround):
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
         """As `Embedder.embed`. Raises BudgetSpent, for a call under way too."""
         budget = self._budget
-        with budget.watch.running():
+        with budget.watch:
             try:
                 async with asyncio.timeout(budget.seconds_left()) as limit:
                     return await self._inner.embed(texts, purpose=purpose)
@@ -644,7 +666,7 @@ class TimedModel(ModelAround):
         """As `Model.generate`. Raises BudgetSpent, for a call under way too."""
         info, budget = asked.get("info"), self._budget
         closing = info is not None and info.purpose == CLOSING
-        with budget.watch.running():
+        with budget.watch:
             try:
                 async with asyncio.timeout(None if closing else budget.seconds_left()) as limit:
                     return await self._inner.generate(messages, **asked)

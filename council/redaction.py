@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
 
 import msgspec
+from ahocorasick_rs import BytesAhoCorasick
 
 T = TypeVar("T")
 
@@ -56,6 +57,7 @@ class Redactor:
 
     def __init__(self, secrets: list[Secret] | None = None) -> None:
         self._forms: list[str] = []
+        self._needles: BytesAhoCorasick | None = None  # finds all at once, however many there are; made when needed
         for secret in secrets or []:
             self.register(secret)
 
@@ -65,8 +67,11 @@ class Redactor:
         value = secret.reveal()
         if len(value) >= _MIN_LENGTH:
             self._forms = sorted({*self._forms, *_forms(value)}, key=len, reverse=True)
+            self._needles = None
 
     def redact(self, text: str) -> str:
+        if not self._may_hold_one(text.encode("utf-8", "surrogatepass")):
+            return text
         for form in self._forms:
             if form in text:
                 text = text.replace(form, _mask(form))
@@ -78,14 +83,25 @@ class Redactor:
     def redacted(self, value: T, type: type[T]) -> T:
         """`value` with every text in it redacted; the same object where none holds a secret. `type` is what it is as
         JSON."""
+        return self.encoded(value, type)[0]
+
+    def encoded(self, value: T, type: type[T]) -> tuple[T, bytes]:
+        """As `redacted`, with the JSON of what is returned."""
         encoded = _encoder.encode(value)
-        if self.redact(whole := encoded.decode()) == whole:
-            return value
-        return msgspec.json.decode(_encoder.encode(self._in_texts(msgspec.json.decode(encoded))), type=type)
+        if not self._may_hold_one(encoded) or self.redact(whole := encoded.decode()) == whole:
+            return value, encoded
+        encoded = _encoder.encode(self._in_texts(msgspec.json.decode(encoded)))
+        return msgspec.json.decode(encoded, type=type), encoded
 
     def in_texts(self, value: Any) -> Any:
         """The same for plain JSON values."""
         return self.redacted(value, Any)
+
+    def _may_hold_one(self, text: bytes) -> bool:
+        if self._needles is None:
+            forms = (form.encode("utf-8", "surrogatepass") for form in self._forms)
+            self._needles = BytesAhoCorasick([*_ANCHORS, *forms])
+        return bool(self._needles.find_matches_as_indexes(text))
 
     def _in_texts(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -181,6 +197,8 @@ _PATTERNS = (
     ),
     _pattern(r"://[^\s/:@\"'<>]{1,64}:(?P<key>[^\s/@\"'<>]{3,128})@", "://"),
 )  # fmt: skip
+
+_ANCHORS = tuple({anchor.encode() for pattern in _PATTERNS for anchor in pattern.anchors})
 
 
 def _masked(match: re.Match[str]) -> str:

@@ -1,8 +1,8 @@
 """`python -m tests.faults … -- run --once`: the real `council`, whose system calls fail or kill on demand.
 
-Nothing in the product knows of this. The calls that change the disk (`write`, `fsync`, `fdatasync`, `rename`, `replace`,
-`unlink`, `mkdir`, `ftruncate`, `link`, and the rename that does not overwrite) and the events that the daemon publishes
-are its *trace*: one line each, such as `rename …/command.json …/.<run id>.taken`, `write 7 {"c":"…","r":{"t":"commit"…`
+Nothing in the product knows of this. The calls that change the disk (`write`, `pwrite`, `fsync`, `fdatasync`, `rename`,
+`replace`, `unlink`, `mkdir`, `ftruncate`, `link`, and the rename that does not overwrite) and the events that the daemon
+publishes are its *trace*: one line each, such as `rename …/command.json …/.<run id>.taken`, `write 7 {"c":"…","r":{"t":"commit"…`
 or `event turn_started {"role":"AUDITOR"…}`. COUNCIL_TEST_FAULT says what happens where:
 
     count                        nothing
@@ -40,7 +40,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-_CHANGES = ("write", "fsync", "fdatasync", "rename", "replace", "unlink", "mkdir", "ftruncate", "link")
+_CHANGES = ("write", "pwrite", "fsync", "fdatasync", "rename", "replace", "unlink", "mkdir", "ftruncate", "link")
 _SYNCS = ("fsync", "fdatasync")
 _LINE_CHARS = 400
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -52,6 +52,7 @@ from council.ids import sha256_hex
 from council.knowledge.library import split_range
 from council.llm.base import Message, Model, ToolSpec, TurnInfo, request_hash
 from council.llm.embeddings import Embedder
+from council.llm.structured import Problem
 from council.safety.untrusted import OutsideTexts, inert, plain_line
 from council.safety.verdict import ALLOWED, Verdict
 from council.tools.base import ToolContext, ToolResult
@@ -331,9 +332,11 @@ class Deliberation:
             ballot = await read_block(turn.result, Ranking, duty.instruction, ask, check=check, required=True)
             ranking = ballot.value.ranking if ballot.value else ()
             return _with_block(turn, ballot, "Ranked without a word.", ranking=ranking)
-        block = await read_block(
-            turn.result, Stance, duty.instruction, ask, check=only_issued(self.transcript.issued())
-        )
+
+        def check_evidence(stance: Stance) -> Iterable[Problem]:
+            return only_issued(self.transcript.issued())(stance)
+
+        block = await read_block(turn.result, Stance, duty.instruction, ask, check=check_evidence)
         return _with_block(turn, block, block.value.position if block.value else "", stance=block.value)
 
     def _messages(self, member: Member, instruction: Message) -> tuple[Message, ...]:

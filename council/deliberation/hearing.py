@@ -58,6 +58,8 @@ class Hearing(Restartable):
         if self._trims:  # the white space behind a thought
             self._tail = self._tail.lstrip()
             self._trims = not self._tail
+        if "<" not in self._tail:
+            return False
         opening = _OPENING.search(self._tail, 0 if self._line_begins else max(0, self._tail.find("\n")))
         lone = _LONE_CLOSING.search(self._tail, 0, opening.start() if opening else len(self._tail))
         if lone is not None:  # all before it was a thought whose opening tag never came
@@ -98,7 +100,7 @@ class Hearing(Restartable):
             if not first or any(start.startswith(first) for start in _JSON):
                 return 0  # it cannot be told yet
             self._speaking, self._hidden = True, first.startswith(_JSON)
-        block = _BLOCK.search(self._tail)
+        block = _BLOCK.search(self._tail) if "council" in self._tail else None
         self._hidden = self._hidden or block is not None
         if self._hidden:
             return block.start() if block else 0

@@ -1,8 +1,9 @@
 """The journal of one run: an append-only file of checksummed JSON lines, one sync per step.
 
-A line is `{"c":"<crc32, 8 hex>","r":<record>}`, the first one with spaces behind it. A torn last line (the process died
-while writing) is cut off on load; a line in the middle that does not verify is JournalDamaged: nothing is guessed. A
-result larger than MAX_INLINE_BYTES lies beside it in `blobs/`, named by its hash.
+A line is `{"c":"<crc32, 8 hex>","r":<record>}`; behind the last one there may be room, empty lines. What was being written
+when the process or the power went (a torn last line, pages missing since the last sync) is cut off on load; any other
+line that does not verify is JournalDamaged: nothing is guessed. A result larger than MAX_INLINE_BYTES lies beside it in
+`blobs/`, named by its hash.
 
 Three kinds of step: `step` (a result, recorded once), `effect` (a change whose own transaction keeps the record, which
 on resume is the truth), `ephemeral` (only a small typed outcome is kept: for what must not be written down).
@@ -23,7 +24,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from council.engine.auditing import AUDIT_HEAD
-from council.engine.journal_file import JournalFile
+from council.engine.journal_file import ROOM, JournalFile, torn_at
 from council.engine.records import (
     Committed,
     Ended,
@@ -52,6 +53,7 @@ ENDING = (FINISH, AUDIT_HEAD)  # what a run records of its end, and again when i
 MAX_INLINE_BYTES = 256 << 10  # a line beyond this makes every later load slow
 MAX_EPHEMERAL_BYTES = 1 << 10  # an outcome, not a text
 MAX_RETRY_CHARS = 300  # of a provider's words about one failed try
+_UNSYNCED = (StepBegun, Retried, Ended)
 _PREFIX = len('{"c":"00000000","r":')
 
 
@@ -92,16 +94,13 @@ class Journal(Protocol):
     async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], request: str = "") -> T: ...
 
 
-def encode_line(record: Record, *, width: int = 0) -> bytes:
-    """With spaces before its newline where it would be shorter than `width` bytes."""
+def encode_line(record: Record) -> bytes:
     payload = _encoder.encode(record)
-    line = b'{"c":"%08x","r":' % zlib.crc32(payload) + payload + b"}"
-    return line.ljust(width - 1) + b"\n"
+    return b'{"c":"%08x","r":%b}\n' % (zlib.crc32(payload), payload)
 
 
 def decode_line(line: bytes) -> Record | None:
     """The record in one line without its newline, None if it does not verify."""
-    line = line.rstrip(b" ")
     payload = line[_PREFIX:-1]
     try:
         if line != b'{"c":"%08x","r":%b}' % (zlib.crc32(payload), payload):
@@ -133,7 +132,8 @@ class FileJournal:
         self.header = header
         self._file = file
         self._steps: dict[str, StepDone] = {}
-        self._unsaved: dict[str, tuple[str, Any]] = {}  # request and answer of a step that the disk would not take
+        # Request, answer and its JSON of a step that is not on the disk (yet: it may have refused).
+        self._unsaved: dict[str, tuple[str, Any, bytes]] = {}
         self.committed: Committed | None = None
         self.ended: Ended | None = None
         self.waits: list[Waiting] = []  # since the last step
@@ -157,7 +157,7 @@ class FileJournal:
         file.path = path
         journal = cls(path, [header], file)
         try:
-            journal._write(encode_line(header, width=file.room_bytes), sync=True)
+            journal._write(encode_line(header), sync=True)
         except BaseException:
             journal.close()
             raise
@@ -176,7 +176,7 @@ class FileJournal:
     def load(cls, path: Path) -> FileJournal:
         """An existing journal, its torn tail cut off. Raises JournalDamaged or StorageFailed."""
         try:
-            fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except OSError as error:
             raise _failed(path, error) from error
         try:
@@ -245,11 +245,12 @@ class FileJournal:
             self._begin(name)
             inside = _in_step.set(name)
             try:
-                self._unsaved[name] = (request, self.redactor.redacted(await fn(), type))
+                self._unsaved[name] = (request, *self.redactor.encoded(await fn(), type))
             finally:
                 _in_step.reset(inside)
-        answer: T = self._unsaved[name][1]
-        self.put(name, answer, type=type, request=request)
+        answer: T
+        _, answer, encoded = self._unsaved[name]
+        self._record(name, encoded, request)
         del self._unsaved[name]
         return answer
 
@@ -278,7 +279,7 @@ class FileJournal:
         self._begin(name)
 
         def encode(result: T) -> bytes:
-            return _encoder.encode(self.redactor.redacted(result, type))
+            return self.redactor.encoded(result, type)[1]
 
         return self.put(name, await fn(self.header.run_id, name, encode), type=type, request=request)
 
@@ -300,14 +301,17 @@ class FileJournal:
         known = self._steps.get(name)
         if known is not None:
             return self._result(known, type)
-        value = self.redactor.redacted(value, type)
-        encoded = _encoder.encode(value)
+        value, encoded = self.redactor.encoded(value, type)
+        self._record(name, encoded, request)
+        return value
+
+    def _record(self, name: str, encoded: bytes, request: str) -> None:
+        """`encoded` holds no secret."""
         if len(encoded) <= MAX_INLINE_BYTES:
             record = StepDone(name, request, msgspec.Raw(encoded), at=self.now_ms())
         else:
             record = StepDone(name, request, msgspec.Raw(b"null"), store_blob(self.path, encoded), self.now_ms())
         self._append(record, sync=True)
-        return value
 
     def _require_same(self, known: StepDone, request: str) -> None:
         if known.request and known.request != request and not self.accepts_drift:
@@ -389,7 +393,8 @@ class FileJournal:
 
     def close(self) -> None:
         """Nothing more is written."""
-        self.rest()
+        if self._file is not None:
+            self._file.close()
         self._file = None
 
     def _append(self, record: Record, *, sync: bool) -> None:
@@ -445,8 +450,7 @@ def read_records(path: Path, data: bytes) -> tuple[list[Record], int, int]:
         end = data.find(b"\n", position)
         record = decode_line(data[position:end]) if end >= 0 else None
         if record is None:
-            rest = data[end + 1 :] if end >= 0 else b""
-            if rest:
+            if end >= 0 and not _is_tail(data, position, end):
                 raise JournalDamaged(
                     f"{path}: record {len(records)} (byte {position}) does not verify.",
                     fix="restore the file from a backup, or move the run's folder away to give the run up",
@@ -459,6 +463,17 @@ def read_records(path: Path, data: bytes) -> tuple[list[Record], int, int]:
             f"{path}: no record verifies.", fix="move the run's folder away; the command runs anew", records=0
         )
     return records, position, len(data)
+
+
+def _is_tail(data: bytes, position: int, end: int) -> bool:
+    """Whether the line from `position` to `end`, which does not verify, is what a kill or a power cut left behind the last
+    sync: room follows it, or lines of which one at most was synced, and pages before them are missing."""
+    following = data[end:].strip(ROOM)
+    if not following:
+        return True
+    records = (decode_line(line) for line in following.split(b"\n"))
+    synced = sum(record is not None and not isinstance(record, _UNSYNCED) for record in records)
+    return synced <= 1 and torn_at(data, position)
 
 
 def read_header(path: Path) -> RunHeader:

@@ -1,4 +1,8 @@
-"""The file under a journal: whole lines are appended to it, and what the disk refused does not stay in it.
+"""The file under a journal: whole lines follow one another, and what the disk refused does not stay in it.
+
+While it is written to, the file is longer than its lines: newlines fill a room for the next ones. A sync of bytes that the
+disk already has a place for need not write where the file ends, and takes about half the time. What was written since
+the last sync may be missing after a power cut, page by page; `torn_at` tells that from damage.
 
 A failed sync says nothing of what is on the disk, and a later one that succeeds says nothing of the bytes before it
 (Linux marks them clean). So what follows the last good sync is cut off, and comes again with the next line.
@@ -8,75 +12,56 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
+import re
 from pathlib import Path
 from typing import Self
 
-ROOM_BYTES = 4096  # one block of the disk; a first line is about 2 KB
+ROOM = b"\n"
+FIRST_ROOM_BYTES = 4096  # one block of the disk; a first line is about 2 KB
+_ROOM_BYTES = 32 << 10  # a dozen turns
+_SECTOR_BYTES = 512  # what a disk writes whole; pages are a multiple of it
+_HOLE = re.compile(rb"\n\n+(?=[^\n])")
 
 
 class JournalFile:
     """Appends to one file. Raises OSError where the disk refuses."""
 
     def __init__(self, path: Path, fd: int, *, synced_bytes: int = 0) -> None:
-        """`fd` is open for appending; `synced_bytes` of the file are taken for being on the disk."""
+        """`fd` is open for writing; the file holds `synced_bytes`, all of them lines that are on the disk."""
         self.path = path  # where it is opened again
         self._fd = fd
-        self._synced_bytes = synced_bytes
-        self._cut_to: int | None = None  # what lies behind this is still to be cut off
-        self.room_bytes = (
-            0  # at the start of a file that has no line yet: a first line of this length is written over it
-        )
+        self._end = self._synced_bytes = synced_bytes  # of the lines
+        self._size: int | None = synced_bytes  # of the file, with its room; None: something is to be cut off first
 
     @classmethod
     def create(cls, path: Path) -> Self:
         """An empty file that must not exist yet. Raises OSError."""
-        return cls(path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600))
+        return cls(path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
     def make_room(self) -> None:
-        """Room for a first line, on the disk: a sync that need not write where the file ends takes two thirds of the
-        time. Raises OSError."""
+        """Room for a first line, on the disk. Raises OSError."""
         try:
-            self.append(b" " * ROOM_BYTES, sync=True)
+            self._size = os.pwrite(self._fd, ROOM * FIRST_ROOM_BYTES, 0)
+            os.fdatasync(self._fd)
         except OSError:
             self.rest()
             raise
-        self.room_bytes = ROOM_BYTES
 
     def append(self, line: bytes, *, sync: bool) -> None:
         """The whole line, or nothing; with `sync` it is on the disk, and all before it, when this returns."""
         fd = self._opened()
-        if self._cut_to is not None:
-            self._cut(fd, self._cut_to)
-        if self.room_bytes:
-            written = end = self._write_into_room(fd, line)
-        else:
-            written = os.write(fd, line)
-            end = os.lseek(fd, 0, os.SEEK_CUR)
-        if written != len(line):  # a full disk takes a part
-            self._cut_later(fd, end - written)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if self._size is None:
+            self._cut(fd)
+        self._write(fd, line, room_bytes=_ROOM_BYTES if sync else 0)
         if sync:
             try:
                 os.fdatasync(fd)
             except OSError:
-                self._cut_later(fd, self._synced_bytes)
+                self._end = self._synced_bytes
+                self._cut_later(fd)
                 raise
-            self._synced_bytes = end
-
-    def _write_into_room(self, fd: int, line: bytes) -> int:
-        """Over the room if the line has its length, else in its place; how much was written."""
-        room_bytes, self.room_bytes, self._synced_bytes = self.room_bytes, 0, 0
-        if len(line) != room_bytes:
-            os.ftruncate(fd, 0)
-            return os.write(fd, line)
-        flags = fcntl.fcntl(fd, fcntl.F_GETFL)
-        fcntl.fcntl(fd, fcntl.F_SETFL, flags & ~os.O_APPEND)
-        try:
-            return os.pwrite(fd, line, 0)
-        finally:
-            fcntl.fcntl(fd, fcntl.F_SETFL, flags)
+            self._synced_bytes = self._end
 
     def rest(self) -> None:
         """Gives the descriptor back until the next line: a crowd that waits in a queue needs none."""
@@ -84,17 +69,52 @@ class JournalFile:
             os.close(self._fd)
             self._fd = -1
 
+    def close(self) -> None:
+        """Nothing more is written: what room is left goes."""
+        if self._size != self._end:
+            with contextlib.suppress(OSError):  # whoever reads the file passes over it
+                self._cut(self._opened())
+        self.rest()
+
+    def _write(self, fd: int, line: bytes, *, room_bytes: int) -> None:
+        """`line` at the end of the lines; where it makes the file longer, with more room behind it if the disk has some."""
+        assert self._size is not None
+        end = self._end + len(line)
+        if end <= self._size:
+            room_bytes = 0
+        try:
+            written = os.pwrite(fd, line + ROOM * room_bytes if room_bytes else line, self._end)
+            if written < len(line):  # a full disk takes a part
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError:
+            self._cut_later(fd)
+            if not room_bytes:
+                raise
+            if self._size is None:
+                self._cut(fd)
+            self._write(fd, line, room_bytes=0)
+            return
+        self._size = max(self._size, self._end + written)
+        self._end = end
+
     def _opened(self) -> int:
         if self._fd < 0:
-            self._fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            self._fd = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
         return self._fd
 
-    def _cut(self, fd: int, size: int) -> None:
-        os.ftruncate(fd, size)
-        self._cut_to = None
+    def _cut(self, fd: int) -> None:
+        os.ftruncate(fd, self._end)
+        self._size = self._end
 
-    def _cut_later(self, fd: int, size: int) -> None:
-        """Now if that is possible, else before the next line."""
-        self._cut_to = size
+    def _cut_later(self, fd: int) -> None:
+        """What lies behind the lines goes: now if that is possible, else before the next line."""
+        self._size = None
         with contextlib.suppress(OSError):
-            self._cut(fd, size)
+            self._cut(fd)
+
+
+def torn_at(data: bytes, position: int) -> bool:
+    """Whether pages of `data` from `position` on, where its lines end, never reached the disk: they hold room up to their
+    end, and lines follow."""
+    holes = _HOLE.finditer(data, max(0, position - 1))
+    return any(hole.end() % _SECTOR_BYTES == 0 for hole in holes)

@@ -6,6 +6,7 @@ beyond these types. Failures are `ModelError` with one of the kinds in `council.
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, Required, TypedDict
@@ -119,10 +120,15 @@ class TurnInfo(msgspec.Struct, frozen=True):
 def request_hash(model: str, system: str, messages: Sequence[Message]) -> str:
     """What was asked, as one SHA-256: equal requests, equal hash. A chain over the hashes of the messages, so that one that
     knows its own is not hashed again."""
-    digest = sha256_hex(canonical_json([model, system]))
+    digest = _hash_of(model, system)
     for message in messages:
         digest = sha256_hex(f"{digest}\n{message.role}\n{message.sha256 or sha256_hex(message.text)}")
     return digest
+
+
+@functools.lru_cache(maxsize=64)  # as many agents as may speak side by side; each asks with the same text in every turn
+def _hash_of(model: str, system: str) -> str:
+    return sha256_hex(canonical_json([model, system]))
 
 
 class Asked(TypedDict, total=False):

@@ -19,12 +19,11 @@ from council.llm.base import Asked, Message, ModelAround, OnText, Reply, ToolCal
 MAX_REPLY_CHARS = 262_144  # the largest output limit of today's models, 65,536 tokens, at four characters each
 MAX_WAIT_S = 366 * 86_400.0  # what a provider may ask for; a date in another century is none
 _HALVES = re.compile("[\ud800-\udfff]")
-_LEADING_HALF = re.compile("[\ud800-\udbff]\\Z")
 
 
 def whole_characters(text: str) -> str:
     """`text` with the halves of a character that stand together as that character, and each other one as U+FFFD."""
-    if _HALVES.search(text) is None:
+    if text.isascii() or _HALVES.search(text) is None:
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
@@ -81,8 +80,7 @@ class _Pieces:
 
     def __call__(self, piece: str) -> None:
         piece = self._held + piece
-        half = _LEADING_HALF.search(piece)
-        self._held = half[0] if half else ""
+        self._held = piece[-1:] if "\ud800" <= piece[-1:] <= "\udbff" else ""
         self._tell(piece.removesuffix(self._held))
 
     def end(self) -> None:

@@ -92,7 +92,7 @@ class LimitedEmbedder(EmbedderAround):
         self._bucket = bucket
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
-        async with self._bucket.call():
+        async with self._bucket:
             return await self._inner.embed(texts, purpose=purpose)
 
 

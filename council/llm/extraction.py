@@ -128,9 +128,12 @@ def _bare(body: str) -> Extract:
     return Extract(found.text, found.before, found.after, found.wrapping, several=_more_than_one(found.text))
 
 
+_OPENING_BRACE = re.compile(r"^[ \t]*\{", re.MULTILINE)
+
+
 def _trailing(body: str, keys: Collection[str]) -> Extract:
     unfenced = _without_fences(body)
-    opening = re.search(r"^[ \t]*\{", unfenced, re.MULTILINE)
+    opening = _OPENING_BRACE.search(unfenced) if "{" in unfenced else None
     if opening is None or not _names(unfenced[opening.start() :], keys):
         return Extract("", before=body)
     found = _bare(body[opening.start() :])

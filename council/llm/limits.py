@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Unpack
@@ -72,7 +71,8 @@ class KeptPauses:
 
 
 class Bucket:
-    """Concurrency, calls per minute, and the provider's own pauses."""
+    """Concurrency, calls per minute, and the provider's own pauses: `async with bucket` is a call in its turn; where the
+    provider asks for time, all others are held up, too."""
 
     def __init__(
         self,
@@ -116,19 +116,12 @@ class Bucket:
             self._slots.release()
             raise
 
-    async def __aexit__(self, *_: object) -> None:
-        self._slots.release()
-
-    @asynccontextmanager
-    async def call(self) -> AsyncIterator[None]:
-        """A call in its turn; where the provider asks for time, all others are held up, too."""
-        async with self:
-            try:
-                yield
-            except ModelError as error:
-                if error.retry_after_s is not None and error.kind in ("rate", "overload"):
-                    self.pause(error.retry_after_s)
-                raise
+    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
+        try:
+            if isinstance(error, ModelError) and error.kind in ("rate", "overload") and error.retry_after_s is not None:
+                self.pause(error.retry_after_s)
+        finally:
+            self._slots.release()
 
     async def _wait_for_turn(self) -> None:
         while True:
@@ -160,5 +153,5 @@ class LimitedModel(ModelAround):
         self._bucket = bucket
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
-        async with self._bucket.call():
+        async with self._bucket:
             return await self._inner.generate(messages, **asked)

@@ -17,6 +17,7 @@ not 3, 1.0 is no whole number (an enum, a date or a tuple is read from its JSON)
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -299,6 +300,7 @@ def validate(value: Any, type: type[T], check: Check[T] | None = None) -> tuple[
     return (None, problems) if problems else (result, ())
 
 
+@functools.cache  # as many as there are types
 def required_keys(type: type[BaseModel]) -> tuple[str, ...]:
     """The keys that an object of the type must have, or all keys if it need have none: what a block is known by."""
     keys = {field.alias or name: field.is_required() for name, field in type.model_fields.items()}

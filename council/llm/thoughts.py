@@ -51,13 +51,14 @@ class ThoughtFilter:
             self._held, self._inside = self._held[closing.end() :], False
         if self.thought:
             self._held = self._held.lstrip(BLANK)
-        head = self._held.lstrip(BLANK)
-        tag = next((tag for tag in _TAGS if head.lower().startswith(tag)), None)
+        text = self._held.lstrip(BLANK)
+        head = text[:_CLOSING_CHARS].lower()
+        tag = next((tag for tag in _TAGS if head.startswith(tag)), None)
         if tag is not None:
-            self._held = head[len(tag) :]
+            self._held = text[len(tag) :]
             self._inside = self.thought = True
             return True
-        self._passing = not any(candidate.startswith(head.lower()) for candidate in _TAGS)
+        self._passing = not any(candidate.startswith(head) for candidate in _TAGS)
         return False
 
     def _release(self) -> str:

@@ -77,8 +77,7 @@ def fence(
     The nonce depends on the run secret, so nobody who writes a document can know it; it is the same on every replay.
     `ordinal` tells apart two fences around the same content.
     """
-    digest = hmac.new(secret, f"{sha256}{ordinal}".encode(), hashlib.sha256).hexdigest()
-    nonce = digest[:NONCE_CHARS]
+    nonce = hmac.digest(secret, f"{sha256}{ordinal}".encode(), "sha256").hex()[:NONCE_CHARS]
     body = _replace_folded(_FENCE_MARK, "< <", inert(clean(text)))
     lines = body.removesuffix("\n").split("\n") if body else []
     if numbered:
@@ -203,8 +202,13 @@ def _replace_folded(pattern: re.Pattern[str], replacement: str, text: str) -> st
     return "".join([*pieces, text[position:]]) if pieces else text
 
 
+_PLAIN_LABEL = re.compile(r"[\w./:@+-]{1,300}", re.ASCII)
+
+
 def _label(value: str) -> str:
     """A value of the opening mark: as it is when it cannot be mistaken for anything, else quoted."""
+    if _PLAIN_LABEL.fullmatch(value):
+        return value
     line = inert(plain_line(value, 300)).replace("<", "%3C").replace(">", "%3E")
     return line if re.fullmatch(r"[\w./:@+-]+", line) else json.dumps(line, ensure_ascii=False)
 

@@ -36,12 +36,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
 from council.agents.memory import Session, encode_session
+from council.agents.turn import TurnResult
 from council.engine.journal import encode_line
-from council.engine.records import StepBegun
+from council.engine.records import StepBegun, StepDone
+from council.llm.base import Usage
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
 from tests.harness import Daemon, command, drop_command, make_home, receipts, run_cli, wait_until
 
@@ -75,11 +78,12 @@ class Gate:
 
     def __init__(self) -> None:
         self._opened = threading.Event()
+        self.first: Callable[[], str] = lambda: "The words of the first speaker."
         self.then: Callable[[RecordedRequest], FakeReply] = lambda request: text("Later words.")
 
     def __call__(self, request: RecordedRequest) -> FakeReply:
         if "You are COORDINATOR" in request.system and "The rounds are over" not in request.texts[-1]:
-            return text("The words of the first speaker.")
+            return text(self.first())
         self._opened.wait(50)
         return self.then(request)
 
@@ -376,15 +380,25 @@ def mount_disk(require_service: Callable[[str, bool, str], None]) -> Iterator[Ca
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def fill_last_page(home: Path, run_id: str) -> None:
-    """A record that no reader minds, up to the end of the journal's last page: the next one needs a page of its own."""
-    journal = home / ".council" / "runs" / run_id / "journal.jsonl"
-    room = -journal.stat().st_size % 4_096
-    bare = len(encode_line(StepBegun("")))
-    room += 4_096 if room < bare else 0
-    with journal.open("ab") as stream:
-        stream.write(encode_line(StepBegun("x" * (room - bare))))
-    assert journal.stat().st_size % 4_096 == 0
+def journal_of(home: Path) -> Path:
+    return next((home / ".council" / "runs").glob("2*/journal.jsonl"))
+
+
+def words_up_to_a_page(home: Path) -> str:
+    """What the first speaker has to say so that the journal's next page begins in the middle of its next record but one."""
+    said = TurnResult("", "gemini:gemini-2.5-flash", usage=Usage(1000, 100))
+    done = StepDone("round/1/COORDINATOR", "0" * 64, msgspec.Raw(msgspec.json.encode(said)), at=1_795_275_115_000)
+    begin = StepBegun("round/1/STRATEGIST", done.at)
+    lines = journal_of(home).read_bytes().rstrip(b"\n") + b"\n" + encode_line(done) + encode_line(begin)
+    return "words " * ((-len(lines) - 100) % 4_096 // 6)
+
+
+def take_room(home: Path) -> None:
+    """The journal ends where its lines do, some bytes before a page does."""
+    journal = journal_of(home)
+    lines = journal.read_bytes().rstrip(b"\n") + b"\n"
+    os.truncate(journal, len(lines))
+    assert 50 < -len(lines) % 4_096 < 200
 
 
 def test_a_full_disk_makes_a_run_wait_and_nothing_is_lost(
@@ -392,6 +406,7 @@ def test_a_full_disk_makes_a_run_wait_and_nothing_is_lost(
 ) -> None:
     disk = mount_disk(tmp_path / "home")
     home = make_home(disk.folder, settings="storage_retry_s = 1\nsettle_s = 0.5\nscan_interval_s = 0.5\n")
+    gate.first = lambda: f"The words of the first speaker. {words_up_to_a_page(home)}"
     later = home / "later.json"
     later.write_text(json.dumps(command("The later task.", output_artifact_path="artifacts/later.md", session="b")))
     with Daemon(home, env=env) as daemon:
@@ -399,7 +414,7 @@ def test_a_full_disk_makes_a_run_wait_and_nothing_is_lost(
         drop_command(home, command("The early task."), "early.json")
         run_id = daemon.wait("turn_started", role="STRATEGIST")["run_id"]
         wait_until(lambda: len(fake.requests) == 2, "the call is under way, and its beginning noted")
-        fill_last_page(home, run_id)
+        take_room(home)
         disk.fill()
         gate.open()
         waiting = daemon.wait("run_waiting", run_id=run_id)
@@ -461,13 +476,14 @@ def test_a_run_that_is_to_wait_for_its_provider_on_a_full_disk_is_not_forgotten(
     home = make_home(
         disk.folder, settings="storage_retry_s = 1\nsettle_s = 0.5\nscan_interval_s = 0.5\nmax_inline_wait_s = 0\n"
     )
+    gate.first = lambda: words_up_to_a_page(home)
     gate.then = lambda request: error(429, "RESOURCE_EXHAUSTED", retry_after=5)
     with Daemon(home, env=env) as daemon:
         daemon.ready()
         drop_command(home, command())
         run_id = daemon.wait("turn_started", role="STRATEGIST")["run_id"]
         wait_until(lambda: len(fake.requests) == 2, "the call is under way, and its beginning noted")
-        fill_last_page(home, run_id)
+        take_room(home)
         disk.fill()
         gate.open()
         assert daemon.wait("run_waiting", run_id=run_id)["reason"] == "storage"

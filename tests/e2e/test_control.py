@@ -51,7 +51,8 @@ def unfinished(home: Path, fake: FakeGemini, env: dict[str, str]) -> Path:
 
 
 def journal_of(home: Path, lane: str) -> bytes:
-    return (home / ".council" / "runs" / run_of(home, lane) / "journal.jsonl").read_bytes()
+    """Its lines; a killed run leaves room behind them."""
+    return (home / ".council" / "runs" / run_of(home, lane) / "journal.jsonl").read_bytes().rstrip(b"\n")
 
 
 def test_cancel_without_a_daemon_ends_that_run_and_leaves_the_others(unfinished: Path, fake: FakeGemini) -> None:

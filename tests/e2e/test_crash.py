@@ -69,7 +69,7 @@ def begun_steps(home: Path) -> Counter[str]:
     """How often each step was begun, over all journals of the home."""
     counts: Counter[str] = Counter()
     for path in (home / ".council" / "runs").glob("*/journal.jsonl"):
-        for line in path.read_text().splitlines():
+        for line in path.read_text().rstrip("\n").split("\n"):  # a killed run may leave room behind its lines
             record = json.loads(line)["r"]
             if record["t"] == "begin" and record["name"] != "attempt":
                 counts[record["name"]] += 1

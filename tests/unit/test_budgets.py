@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from decimal import Decimal
 from pathlib import Path
 
@@ -162,14 +163,14 @@ class HeldClock(SystemClock):
 
 def test_calls_at_the_same_time_count_once(tmp_path: Path) -> None:
     watch = Stopwatch(clock := HeldClock())
-    with watch.running():
+    with watch:
         clock.seconds += 1
-        with watch.running():
+        with watch:
             clock.seconds += 2
             assert watch.tell() == 3
         clock.seconds += 4
     clock.seconds += 100
-    with watch.running():
+    with watch:
         clock.seconds += 5
     assert (watch.tell(), watch.tell()) == (9, 0)
 
@@ -225,12 +226,22 @@ def test_totals_are_the_same_after_a_restart_and_count_an_unsettled_call_in_full
     assert SpendLog(tmp_path / "day.jsonl").totals() == log.totals() == Totals(3, 110, 0.25, 3.0, unpriced=1)
 
 
-def test_a_thousand_logs_hold_no_descriptor(tmp_path: Path) -> None:
+def test_a_thousand_logs_hold_few_descriptors(tmp_path: Path) -> None:
     held = len(os.listdir("/dev/fd"))
     logs = [SpendLog(tmp_path / f"{number}.jsonl") for number in range(1000)]
-    for log in logs:
+    for log in (*logs, *logs):
         log.append(Reserved("call", 100, 0.5, run_id="run1"))
-    assert len(os.listdir("/dev/fd")) == held
+    assert len(os.listdir("/dev/fd")) <= held + 16
+    assert [len(log.read_bytes().split(b"\n")) for log in sorted(tmp_path.glob("*.jsonl"))] == [3] * 1000
+
+
+def test_a_log_that_somebody_removed_is_begun_anew(tmp_path: Path) -> None:
+    log = SpendLog(tmp_path / "day" / "day.jsonl")
+    log.append(Reserved("call1", 100))
+    shutil.rmtree(tmp_path / "day")
+    log.append(Reserved("call2", 100))
+    assert SpendLog(tmp_path / "day" / "day.jsonl").totals().tokens == 100
+    assert log.totals().tokens == 200
 
 
 def test_a_long_call_costs_what_long_calls_cost() -> None:

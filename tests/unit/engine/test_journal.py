@@ -72,6 +72,54 @@ async def test_a_flipped_byte_in_the_middle_is_named_and_never_guessed(tmp_path:
             FileJournal.load(path)
 
 
+async def test_killed_in_the_middle_of_a_line_the_journal_goes_on_in_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    await three_steps(path)
+    whole = path.read_bytes()
+    last = whole.rstrip(b"\n").rindex(b"\n") + 1
+    for position in range(last, len(whole), 7):
+        path.write_bytes(whole[:position] + b"\n" * 5000)  # the room that the rest of the line would have filled
+        assert await three_steps(path) == ["three"], position
+        assert await three_steps(path) == [], position
+
+
+async def test_pages_that_a_power_cut_kept_from_the_disk_cost_the_last_step_and_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    text = "x" * 1500
+    journal = FileJournal.create(path, HEADER)
+    for number in range(9):
+        await journal.step(f"{number}", counted(f"{number}{text}", []), type=Out)  # type: ignore[arg-type]
+    journal.close()
+    whole = path.read_bytes()
+    ends = [0, *(at + 1 for at, byte in enumerate(whole) if byte == 10)]
+    synced = ends[-3]  # the last two lines are `begin` and the step itself
+    lost = range(synced // 512 * 512, len(whole), 512)
+    for first, last in ((first, last) for first in lost for last in lost if first <= last):
+        cut = bytearray(whole)
+        for at in range(max(first, synced), min(last + 512, len(whole))):
+            cut[at] = 10
+        path.write_bytes(cut + b"\n" * 3000)
+        again = FileJournal.load(path)
+        assert [step.name for step in again.steps()][:8] == list("01234567"), (first, last)
+        assert again.step_count in (8, 9)
+        again.close()
+
+
+@pytest.mark.parametrize("step", [1, 4, 6])
+async def test_a_hole_before_steps_that_were_synced_after_it_is_damage(tmp_path: Path, step: int) -> None:
+    path = tmp_path / "j"
+    journal = FileJournal.create(path, HEADER)
+    for number in range(9):
+        await journal.step(f"{number}", counted(f"{number}{'x' * 1500}", []), type=Out)  # type: ignore[arg-type]
+    journal.close()
+    damaged = bytearray(path.read_bytes())
+    first = (damaged.index(b"%dxxx" % step) // 512 + 1) * 512
+    damaged[first : first + 512] = b"\n" * 512
+    path.write_bytes(damaged)
+    with pytest.raises(JournalDamaged, match="does not verify"):
+        FileJournal.load(path)
+
+
 async def test_a_step_that_asks_something_else_is_drift(tmp_path: Path) -> None:
     await three_steps(tmp_path / "j")
     journal = FileJournal.load(tmp_path / "j")
@@ -149,6 +197,7 @@ async def test_an_effect_happens_once_even_when_the_process_dies_before_its_reco
     store = Counter(tmp_path / "db")
     journal = FileJournal.create(tmp_path / "j", HEADER)
     assert await journal.effect("pay", store, store.add, type=Out) == Out("effect 1")
+    journal.close()
     whole = (tmp_path / "j").read_bytes()
     lines = whole.splitlines(keepends=True)
     (tmp_path / "j").write_bytes(b"".join(lines[:-1]))  # the record of the step never reached the disk
@@ -196,6 +245,7 @@ async def test_a_large_result_lies_in_a_blob_named_by_its_hash_and_a_changed_blo
     journal = FileJournal.create(tmp_path / "j", HEADER)
     large = "y" * 300_000
     await journal.step("big", counted(large, []), type=Out)  # type: ignore[arg-type]
+    journal.close()
     assert (tmp_path / "j").stat().st_size < 2_000
     [blob] = (tmp_path / "blobs").iterdir()
     assert sha256_hex(blob.read_bytes()) == blob.name

@@ -19,15 +19,20 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def journal(path: Path) -> JournalFile:
-    return JournalFile(path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
+    return JournalFile(path, os.open(path, os.O_WRONLY | os.O_CREAT))
 
 
 def refusing(*_: object) -> None:
     raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
-def half(write: Callable[[int, bytes], int]) -> Callable[[int, bytes], int]:
-    return lambda fd, data: write(fd, data[: len(data) // 2])
+def half(write: Callable[[int, bytes, int], int]) -> Callable[[int, bytes, int], int]:
+    return lambda fd, data, at: write(fd, data[: len(data) // 2], at)
+
+
+def lines(path: Path) -> bytes:
+    """What is in the file but for the room at its end."""
+    return path.read_bytes().rstrip(b"\n") + b"\n"
 
 
 def test_what_follows_the_last_good_sync_is_cut_off_when_a_sync_fails(
@@ -39,9 +44,9 @@ def test_what_follows_the_last_good_sync_is_cut_off_when_a_sync_fails(
         broken.setattr(os, "fdatasync", refusing)
         with pytest.raises(OSError, match="Input/output"):
             journal.append(b"three\n", sync=True)
-    assert path.read_bytes() == b"one\n"
+    assert lines(path) == b"one\n"
     journal.append(b"three\n", sync=True)
-    assert path.read_bytes() == b"one\nthree\n"
+    assert lines(path) == b"one\nthree\n"
 
 
 def test_what_could_not_be_cut_off_at_once_is_cut_off_before_the_next_line(
@@ -54,7 +59,7 @@ def test_what_could_not_be_cut_off_at_once_is_cut_off_before_the_next_line(
         with pytest.raises(OSError, match="Input/output"):
             journal.append(b"two\n", sync=True)
     journal.append(b"three\n", sync=False)
-    assert path.read_bytes() == b"one\nthree\n"
+    assert lines(path) == b"one\nthree\n"
 
 
 def test_of_a_line_that_the_disk_took_in_part_nothing_stays(
@@ -62,10 +67,10 @@ def test_of_a_line_that_the_disk_took_in_part_nothing_stays(
 ) -> None:
     journal.append(b"one\n", sync=False)
     with monkeypatch.context() as full:
-        full.setattr(os, "write", half(os.write))
+        full.setattr(os, "pwrite", half(os.pwrite))
         with pytest.raises(OSError, match="No space"):
             journal.append(b"twenty\n", sync=False)
-    assert path.read_bytes() == b"one\n"
+    assert lines(path) == b"one\n"
 
 
 def test_at_rest_it_holds_no_descriptor_and_appends_again(journal: JournalFile, path: Path) -> None:
@@ -74,7 +79,7 @@ def test_at_rest_it_holds_no_descriptor_and_appends_again(journal: JournalFile, 
     journal.rest()
     assert len(os.listdir("/dev/fd")) == held - 1
     journal.append(b"two\n", sync=True)
-    assert path.read_bytes() == b"one\ntwo\n"
+    assert lines(path) == b"one\ntwo\n"
     journal.rest()
 
 
@@ -82,8 +87,40 @@ def test_bytes_that_were_there_when_it_was_opened_outlive_a_failed_sync(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path.write_bytes(b"one\n")
-    journal = JournalFile(path, os.open(path, os.O_WRONLY | os.O_APPEND), synced_bytes=4)
+    journal = JournalFile(path, os.open(path, os.O_WRONLY), synced_bytes=4)
     monkeypatch.setattr(os, "fdatasync", refusing)
     with pytest.raises(OSError, match="Input/output"):
         journal.append(b"two\n", sync=True)
-    assert path.read_bytes() == b"one\n"
+    assert lines(path) == b"one\n"
+
+
+def test_a_line_that_needs_no_more_room_leaves_the_size_as_it_is_and_closing_gives_the_room_back(
+    journal: JournalFile, path: Path
+) -> None:
+    journal.append(b"one\n", sync=True)
+    size = path.stat().st_size
+    for number in range(100):
+        journal.append(b"%d\n" % number, sync=bool(number % 2))
+    assert path.stat().st_size == size > 4096
+    journal.close()
+    assert path.read_bytes() == b"one\n" + b"".join(b"%d\n" % number for number in range(100))
+
+
+def test_a_disk_that_is_full_but_for_a_line_takes_the_line(
+    journal: JournalFile, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.pwrite
+
+    def at_most(fd: int, data: bytes, at: int) -> int:
+        if at + len(data) > 20:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(fd, data, at)
+
+    monkeypatch.setattr(os, "pwrite", at_most)
+    journal.append(b"one\n", sync=True)
+    journal.append(b"two\n", sync=True)
+    with pytest.raises(OSError, match="No space"):
+        journal.append(b"more than is left\n", sync=True)
+    journal.append(b"three\n", sync=True)
+    journal.close()
+    assert path.read_bytes() == b"one\ntwo\nthree\n"
