@@ -24,8 +24,20 @@ _config = tempfile.TemporaryDirectory(prefix="council-tests-config-")
 os.environ["XDG_CONFIG_HOME"] = _config.name
 
 
+# Thousands of processes start here: each would compile the whole package anew where bytecode may not lie beside the sources.
+_bytecode = tempfile.TemporaryDirectory(prefix="council-tests-bytecode-")
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    os.environ["PYTHONPYCACHEPREFIX"] = _bytecode.name  # the workers of xdist inherit it
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Two for each core: half of the time a test waits, for a pause to end or a disk to have room."""
+    return 2 * len(os.sched_getaffinity(0))
+
+
 def pytest_unconfigure() -> None:
     _config.cleanup()
+    _bytecode.cleanup()
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 from council.settings import builtin_personas_dir, init_home
 from council.settings.sources import PROVIDER_NAMES
 from council.storage.drop import drop
+from tests import warm
 
 TIMEOUT_S = 60.0  # far beyond any wait here; only a defect reaches it
 FAULTY = "tests.faults"  # the module in place of `council` for a process whose system calls fail or kill on demand
@@ -62,16 +63,13 @@ def run_cli(
     module: str = "council",
 ) -> subprocess.CompletedProcess[str]:
     """`council …`, to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", module, *arguments],
-        cwd=cwd,
-        env=env or environment(),
-        input=stdin.decode(),
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
+    with warm.start(module, arguments, cwd=cwd, env=env or environment(), stdin=subprocess.PIPE) as process:
+        try:
+            stdout, stderr = process.communicate(stdin.decode(), timeout_s)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
 
 class Daemon:
@@ -82,14 +80,8 @@ class Daemon:
         self.events: list[dict[str, Any]] = []
         self._seen = threading.Condition()
         self._stderr: list[str] = []
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", module, "--home", str(home), "run", "--log-format", "json", *arguments],
-            cwd=home,
-            env=env or environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        said = ("--home", str(home), "run", "--log-format", "json", *arguments)
+        self.process = warm.start(module, said, cwd=home, env=env or environment())
         self._threads = [
             threading.Thread(target=self._read_events, daemon=True),
             threading.Thread(target=self._read_errors, daemon=True),
@@ -130,24 +122,24 @@ class Daemon:
 
     def wait(self, kind: str, *, count: int = 1, timeout_s: float = TIMEOUT_S, **match: Any) -> dict[str, Any]:
         """The `count`th event of that kind (and those values); fails loudly when the process ends or time is up."""
-
-        def found() -> list[dict[str, Any]]:
-            return [
-                event
-                for event in self.events
-                if event["event"] == kind and all(event.get(key) == value for key, value in match.items())
-            ]
-
+        found: list[dict[str, Any]] = []
+        looked_at = 0
         deadline = time.monotonic() + timeout_s
         with self._seen:
-            while len(found()) < count:
+            while True:
+                found += (
+                    event
+                    for event in itertools.islice(self.events, looked_at, None)
+                    if event["event"] == kind and all(event.get(key) == value for key, value in match.items())
+                )
+                looked_at = len(self.events)
+                if len(found) >= count:
+                    return found[count - 1]
                 left = deadline - time.monotonic()
                 alive = self.process.poll() is None or any(thread.is_alive() for thread in self._threads)
-                seen = f"no {kind} #{count} {match}: {self.events[-5:]}\n{self.stderr[-3000:]}"
-                assert left > 0, seen
-                assert alive, seen
+                over = left <= 0 or not alive
+                assert not over, f"no {kind} #{count} {match}: {self.events[-5:]}\n{self.stderr[-3000:]}"
                 self._seen.wait(min(left, 0.5))
-            return found()[count - 1]
 
     def ready(self) -> Daemon:
         self.wait("idle")

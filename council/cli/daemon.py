@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from council.cli import collector
 from council.cli.context import CliState, state
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def serve(
 
     if not quiet:
         _show_events(app)
+    collector.look_as_usual()
     with logging_to_file(app):
         return asyncio.run(Service(app, once=once, only=only, timeout_s=timeout_s).run())
 

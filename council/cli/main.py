@@ -2,52 +2,67 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import traceback
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
-from council import __version__
-from council.cli import (
-    agents,
-    audit,
-    cassette,
-    check,
-    completion,
-    config,
-    cortex,
-    daemon,
-    doctor,
-    evaluate,
-    explain,
-    logs,
-    memory,
-    models,
-    repair,
-    reports,
-    runs,
-    schedule,
-    start,
-    stats,
-    submit,
-    users,
-    validate,
-    vault,
-)
+from council.cli import collector, completion
 from council.cli.context import CliState, state
-from council.cli.help import KNOW, LOOK, MEND, START, WORK, SectionedGroup
+from council.cli.help import KNOW, LOOK, MEND, START, WORK
+from council.cli.lazy import Entry, LazyGroup
 from council.errors import EXIT_CODES, EXIT_FAILED, EXIT_INTERRUPTED, CouncilError
 
 # \b: lines stay lines.
 _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
 
+
+class _Council(LazyGroup):
+    entries: ClassVar[dict[str, Entry]] = {
+        "init": Entry("start:init", START),
+        "demo": Entry("start:demo", START),
+        "run": Entry("daemon:run", WORK),
+        "submit": Entry("submit:submit", WORK),
+        "validate": Entry("validate:validate", WORK),
+        "check": Entry("check:check", WORK),
+        "cancel": Entry("runs:cancel", WORK),
+        "resume": Entry("runs:resume", WORK),
+        "retry": Entry("runs:retry", WORK),
+        "status": Entry("runs:status", LOOK),
+        "show": Entry("runs:show", LOOK),
+        "explain": Entry("explain:explain", LOOK),
+        "report": Entry("explain:report", LOOK),
+        "replay": Entry("reports:replay", LOOK),
+        "diff": Entry("reports:diff", LOOK),
+        "stats": Entry("stats:stats", LOOK),
+        "cassette": Entry("cassette:cassette", LOOK),
+        "logs": Entry("logs:logs", LOOK),
+        "eval": Entry("evaluate:evaluate", LOOK),
+        "forget": Entry("memory:forget", KNOW),
+        "doctor": Entry("doctor:doctor", MEND),
+        "repair": Entry("repair:repair", MEND),
+        "prune": Entry("repair:prune", MEND),
+        "schema": Entry("validate:schema", MEND),
+        "completion": Entry("completion:completion", MEND),
+        "version": Entry("version:version", MEND),
+        "schedule": Entry("schedule:app", WORK),
+        "audit": Entry("audit:app", LOOK),
+        "agents": Entry("agents:app", KNOW),
+        "memory": Entry("memory:app", KNOW),
+        "cortex": Entry("cortex:app", KNOW),
+        "models": Entry("models:app", KNOW),
+        "config": Entry("config:app", MEND),
+        "users": Entry("users:app", MEND),
+        "vault": Entry("vault:app", MEND),
+    }
+
+
 app = typer.Typer(
     name="council",
-    cls=SectionedGroup,
+    cls=_Council,
     add_completion=False,  # `council completion` prints the script of the shell that is asked for
     context_settings={"max_content_width": 100},
     help="Drop a command file; a council of AI agents deliberates and leaves a decision you can audit.",
@@ -69,50 +84,9 @@ def top(
     state(ctx).home_flag = home
 
 
-def version(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
-    """Print the version."""
-    typer.echo(json.dumps({"version": __version__}) if as_json else f"council {__version__}")
-
-
-app.command(rich_help_panel=START)(start.init)
-app.command(rich_help_panel=START)(start.demo)
-app.command(rich_help_panel=WORK)(daemon.run)
-app.command(rich_help_panel=WORK)(submit.submit)
-app.command(rich_help_panel=WORK)(validate.validate)
-app.command(rich_help_panel=WORK)(check.check)
-app.command(rich_help_panel=WORK)(runs.cancel)
-app.command(rich_help_panel=WORK)(runs.resume)
-app.command(rich_help_panel=WORK)(runs.retry)
-app.add_typer(schedule.app, name="schedule", rich_help_panel=WORK)
-app.command(rich_help_panel=LOOK)(runs.status)
-app.command(rich_help_panel=LOOK)(runs.show)
-app.command(rich_help_panel=LOOK)(explain.explain)
-app.command(rich_help_panel=LOOK)(explain.report)
-app.command(rich_help_panel=LOOK)(reports.replay)
-app.command(rich_help_panel=LOOK)(reports.diff)
-app.command(rich_help_panel=LOOK)(stats.stats)
-app.command(rich_help_panel=LOOK)(cassette.cassette)
-app.command(rich_help_panel=LOOK)(logs.logs)
-app.add_typer(audit.app, name="audit", rich_help_panel=LOOK)
-app.command("eval", rich_help_panel=LOOK)(evaluate.evaluate)
-app.add_typer(agents.app, name="agents", rich_help_panel=KNOW)
-app.add_typer(memory.app, name="memory", rich_help_panel=KNOW)
-app.command(rich_help_panel=KNOW)(memory.forget)
-app.add_typer(cortex.app, name="cortex", rich_help_panel=KNOW)
-app.add_typer(models.app, name="models", rich_help_panel=KNOW)
-app.command(rich_help_panel=MEND)(doctor.doctor)
-app.command(rich_help_panel=MEND)(repair.repair)
-app.command(rich_help_panel=MEND)(repair.prune)
-app.add_typer(config.app, name="config", rich_help_panel=MEND)
-app.command(rich_help_panel=MEND)(validate.schema)
-app.command(rich_help_panel=MEND)(completion.completion)
-app.add_typer(users.app, name="users", rich_help_panel=MEND)
-app.add_typer(vault.app, name="vault", rich_help_panel=MEND)
-app.command(rich_help_panel=MEND)(version)
-
-
 def main() -> None:
     """Runs the command line; a CouncilError becomes one message on stderr and its exit code."""
+    collector.look_seldom()
     if completion.VARIABLE in os.environ:
         completion.prepare()
     cli = CliState()
@@ -134,3 +108,5 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001 - a defect: its traceback is for a report, and may hold anybody's words
         print(cli.redact("".join(traceback.format_exception(error))), file=sys.stderr)  # noqa: T201
         sys.exit(EXIT_FAILED)
+    finally:
+        collector.look_no_more()

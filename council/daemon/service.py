@@ -110,7 +110,8 @@ class Service:
             state.write()
             if self._only is None:
                 self._keeping.start()
-            gc.collect()
+            if not self._once:  # else the end comes before garbage matters
+                gc.collect()
             gc.freeze()  # what was built at the start stays: no later collection looks through it again
             return await self._loop()
         finally:

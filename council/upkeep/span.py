@@ -35,7 +35,9 @@ class Span:
         units = [_unit(part) for part in parts]
         self._mark = mark
         self._whole = re.compile("".join(units))
-        self._start = re.compile("".join(units[:_MIN_BEGINNING]))
+        seen = [at for at, part in enumerate(parts) if not _is_invisible(part)]
+        to = seen[_MIN_BEGINNING - 1] + 1 if len(seen) >= _MIN_BEGINNING else len(units)
+        self._start = re.compile("".join(units[:to]))  # of invisible ones alone it would be found everywhere
         compiled = {unit: re.compile(unit) for unit in set(units[:_MAX_BEGINNING])}
         self._units = [compiled[unit] for unit in units[:_MAX_BEGINNING]]
         self._may_end_line = [
@@ -85,6 +87,10 @@ def _unit(part: re.Match[str]) -> str:
     if part["token"]:
         return _REQUEST
     return _SPACE if part["space"] else _character(part["char"])
+
+
+def _is_invisible(part: re.Match[str]) -> bool:
+    return bool(part["char"]) and not clean(part["char"])
 
 
 def _character(char: str) -> str:

@@ -443,6 +443,8 @@ def test_a_full_disk_makes_a_run_wait_and_nothing_is_lost(
 def test_a_full_disk_under_the_artifacts_costs_no_model_call_and_the_run_ends_once_there_is_room(
     home: Path, fake: FakeGemini, env: dict[str, str], mount_disk: Callable[[Path], SmallDisk]
 ) -> None:
+    with (home / "council.toml").open("a") as settings:
+        settings.write("storage_retry_s = 1\n")
     disk = mount_disk(home / "artifacts")
     disk.fill()
     with Daemon(home, env=env) as daemon:
@@ -452,9 +454,11 @@ def test_a_full_disk_under_the_artifacts_costs_no_model_call_and_the_run_ends_on
         assert waiting["reason"] == "storage"
         assert os.strerror(errno.ENOSPC) in waiting["error"]
         assert len(fake.requests) == 4
-        status = run_cli("status", cwd=home)
-        assert "waiting" in status.stdout
-        assert "storage" in status.stdout
+        said = wait_until(
+            lambda: next((line for line in run_cli("status", cwd=home).stdout.splitlines() if "waiting" in line), ""),
+            "status tells of the run that waits",
+        )
+        assert "storage" in said
         drop_command(home, command(output_artifact_path="elsewhere/out.md", session="b"), "other.json")
         assert daemon.wait("run_ended", file="other.json")["status"] == "succeeded"
         disk.free()

@@ -101,6 +101,12 @@ def test_invisible_characters_that_a_page_leaves_out_do_not_hide_it() -> None:
     assert Span(text, MARK).without(f"so {clean(text)}.") == f"so {MARK}."
 
 
+def test_a_text_that_begins_with_invisible_characters_is_found_and_what_has_none_of_it_stays() -> None:
+    span = Span("\u200b\u200b\u200b\u200bGrete Ölmann", MARK)
+    assert span.without("so Grete Ölmann, and Grete…, and Greta") == f"so {MARK}, and {MARK}…, and Greta"
+    assert not span.is_in("nobody")
+
+
 @given(st.text(min_size=4, max_size=60).filter(lambda text: len(clean(text).strip()) >= 4), st.text(max_size=20))
 def test_whatever_the_text_it_is_gone_from_what_json_and_people_write_and_twice_is_once(text: str, around: str) -> None:
     if clean(text).strip() in MARK:

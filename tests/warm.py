@@ -1,0 +1,250 @@
+"""Processes of `python -m council …` whose interpreter has the packages of others in memory already.
+
+Two thirds of what a short `council` costs is loading those packages, and the tests start thousands. So a server loads them
+once and forks for each process that is asked for. Such a process is as real as one from nothing: a pid, a memory, an
+environment, files and signals of its own, and this project's own modules, all of which it loads from the disk itself, by
+the same `-m`. What it does not prove is how an interpreter starts; whatever needs that starts its own with `subprocess`.
+
+Two servers take turns, so that one process and the next have different hash seeds: what leans on the order of a set shows.
+A process whose environment says something to the interpreter itself, or that puts other packages in its way, starts from
+nothing. With COUNCIL_TEST_COLD=1 all do.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import importlib
+import inspect
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+REPOSITORY = str(Path(__file__).parents[1])
+_PACKAGES = (
+    "asyncio", "cronsim", "cryptography.fernet", "dotenv", "genai_prices.data", "google.genai.types", "httpx2",
+    "importlib.metadata", "markdown_it.main", "msgspec", "pathspec", "pydantic_settings", "sqlalchemy.dialects.sqlite",
+    "sqlite3", "tantivy", "tenacity.asyncio", "tomllib", "typer._adapters", "typer.main", "watchdog.observers", "yaml",
+)  # fmt: skip
+_READ_AT_THE_START = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "MALLOC_", "OPENSSL_", "TYPER_", "PYDANTIC_")
+_MAX_REQUEST_BYTES = 128 * 1024  # one datagram; the kernel takes about 200 KiB
+_NUMBER = struct.Struct("i")  # a pid, then a wait status
+
+
+def start(
+    module: str, arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdin: int | None = None
+) -> subprocess.Popen[str]:
+    """`python -m module …` with pipes for its output."""
+    kind = WarmProcess if _may_be_warm(module, arguments, env) else subprocess.Popen[str]
+    return kind(
+        [sys.executable, "-m", module, *arguments],
+        cwd=cwd,
+        env=env,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _may_be_warm(module: str, arguments: Sequence[str], env: Mapping[str, str]) -> bool:
+    if os.environ.get("COUNCIL_TEST_COLD") == "1" or env.get("PYTHONUNBUFFERED") != "1":
+        return False
+    if env.get("PYTHONPATH", REPOSITORY) != REPOSITORY:
+        return False
+    length = len(json.dumps([module, *arguments, dict(env)]))
+    return _said_to_the_interpreter(env) == _said_to_the_interpreter(os.environ) and length < _MAX_REQUEST_BYTES
+
+
+def _said_to_the_interpreter(env: Mapping[str, str]) -> dict[str, str]:
+    handled = ("PYTHONPATH", "PYTHONUNBUFFERED")
+    return {key: value for key, value in env.items() if key.startswith(_READ_AT_THE_START) and key not in handled}
+
+
+class WarmProcess(subprocess.Popen[str]):
+    """A Popen whose process a server forks, and whose end that server tells: it is not a child of this process."""
+
+    _status = -1
+
+    def _execute_child(self, *values: Any) -> None:
+        given = _POPEN_STARTS.bind(self, *values).arguments
+        pipes = [given[name] for name in ("p2cread", "c2pwrite", "errwrite")]
+        files = [own if pipe == -1 else pipe for own, pipe in enumerate(pipes)]
+        self._status, theirs = os.pipe()
+        try:
+            module, *arguments = given["args"][2:]
+            request = {"module": module, "arguments": arguments, "cwd": str(given["cwd"]), "env": dict(given["env"])}
+            _next_server().ask(request, [*files, theirs])
+        finally:
+            os.close(theirs)
+        self.pid = self._told()
+        self._child_created = True
+        ends = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+        self._close_pipe_fds(*(given[name] for name in ends))  # type: ignore[attr-defined]
+
+    def _told(self) -> int:
+        data = os.read(self._status, _NUMBER.size)
+        if len(data) != _NUMBER.size:
+            raise RuntimeError("the server of warm processes has ended")
+        return int(_NUMBER.unpack(data)[0])
+
+    def _ended_within(self, timeout_s: float | None) -> bool:
+        if self.returncode is not None:
+            return True
+        poll = select.poll()
+        poll.register(self._status, select.POLLIN)
+        if not poll.poll(None if timeout_s is None else max(0.0, timeout_s) * 1000):
+            return False
+        self.returncode = os.waitstatus_to_exitcode(self._told())
+        os.close(self._status)
+        return True
+
+    def _internal_poll(self, *_: Any, **__: Any) -> int | None:
+        self._ended_within(0)
+        return self.returncode
+
+    def _wait(self, timeout: float | None) -> int:
+        if not self._ended_within(timeout):
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        return self.returncode
+
+
+_POPEN_STARTS = inspect.signature(subprocess.Popen._execute_child)  # type: ignore[attr-defined]
+
+
+class Server:
+    """This side of a server: a process of this file."""
+
+    def __init__(self) -> None:
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+            self.process = subprocess.Popen(
+                [sys.executable, __file__, str(theirs.fileno())],
+                env={**env, "PYTHONUNBUFFERED": "1"},
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+            )
+
+    def ask(self, request: dict[str, Any], files: list[int]) -> None:
+        socket.send_fds(self._socket, [json.dumps(request).encode()], files)
+
+    def end(self) -> None:
+        self._socket.close()
+        self.process.wait(60)
+
+
+_servers: deque[Server] = deque()
+_lock = threading.Lock()
+
+
+def _next_server() -> Server:
+    with _lock:
+        if len(_servers) < 2:
+            _servers.appendleft(Server())
+        else:
+            _servers.rotate()
+        return _servers[0]
+
+
+@atexit.register
+def _end() -> None:
+    """Ends the servers, and not what they started. Where this is not reached, they end with the other end of their socket."""
+    while _servers:
+        _servers.pop().end()
+
+
+class Request(NamedTuple):
+    """What a server is asked to start. `files`: those that become 0, 1 and 2."""
+
+    module: str
+    arguments: list[str]
+    cwd: str
+    env: dict[str, str]
+    files: list[int]
+
+
+def serve(asked: socket.socket) -> Request | None:
+    """Forks for each request until the other side closes; returns in the fork, with what it is to be."""
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests
+    signal.set_wakeup_fd(wake)
+    children: dict[int, int] = {}
+    while True:
+        ready, _, _ = select.select([asked, woken], [], [])
+        if woken in ready:
+            os.read(woken, 4096)
+            _reap(children)
+        if asked not in ready:
+            continue
+        data, files, _, _ = socket.recv_fds(asked, _MAX_REQUEST_BYTES * 2, 4)
+        if not data:
+            return None
+        pid = os.fork()
+        if not pid:
+            asked.detach()
+            return Request(**json.loads(data), files=files[:3])
+        os.write(files[3], _NUMBER.pack(pid))
+        children[pid] = files[3]
+        for file in files[:3]:
+            os.close(file)
+
+
+def _reap(children: dict[int, int]) -> None:
+    while children:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if not pid:
+            return
+        told = children.pop(pid)
+        try:
+            os.write(told, _NUMBER.pack(status))
+        except BrokenPipeError:
+            pass  # nobody waits for it any more
+        finally:
+            os.close(told)
+
+
+def become(request: Request, path: list[str]) -> None:
+    """Makes this fork what `python -m module …` begins as, and runs it."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, file in enumerate(request.files):
+        os.dup2(file, number)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    os.chdir(request.cwd)
+    os.environ.clear()
+    os.environ.update(request.env)
+    own = [request.env["PYTHONPATH"]] if "PYTHONPATH" in request.env else []
+    sys.path[:] = [os.getcwd(), *own, *(folder for folder in path if folder not in own)]
+    sys.argv = [request.module, *request.arguments]
+    runpy.run_module(request.module, run_name="__main__", alter_sys=True)
+
+
+def main() -> None:
+    path = sys.path[1:]  # the first is this file's folder
+    for package in _PACKAGES:
+        importlib.import_module(package)
+    assert not any(name.partition(".")[0] == "council" for name in sys.modules)
+    assert threading.active_count() == 1
+    gc.freeze()
+    request = serve(socket.socket(fileno=int(sys.argv[1])))
+    if request is not None:
+        become(request, path)
+
+
+if __name__ == "__main__":
+    main()
