@@ -51,7 +51,7 @@ from council.errors import CouncilError, GuardrailBlocked, InputUnreadable, Mode
 from council.ids import sha256_hex
 from council.knowledge.library import split_range
 from council.llm.base import Message, Model, ToolSpec, TurnInfo, request_hash
-from council.llm.embeddings import Embedder
+from council.llm.embeddings import Embedder, Recall
 from council.safety.untrusted import OutsideTexts, inert, plain_line
 from council.safety.verdict import ALLOWED, Verdict
 from council.tools.base import ToolContext, ToolResult
@@ -89,7 +89,7 @@ class Equipment:
     """What a council deliberates with. `model_of` is whom to ask for an agent. `window_chars`: how many characters the
     smallest context of their models holds, by what is known of tokens now; 0: without end. `streams`: text is
     shown as it arrives. `native_tools`: models get what their agents may ask for as functions, too. `embedder` is what tools
-    search with."""
+    search with, `recall` what a recorded run searched with."""
 
     model_of: Callable[[Member], Model]
     tools: ToolRegistry
@@ -99,6 +99,7 @@ class Equipment:
     streams: bool = False
     native_tools: bool = False
     embedder: Embedder | None = None
+    recall: Recall | None = None
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -116,13 +117,15 @@ class Member(msgspec.Struct, frozen=True):
 class StartView(msgspec.Struct, frozen=True):
     """Recorded when a run starts, so that an edited persona or another task's end does not touch it. Members speak in
     this order; the first one writes the synthesis. `model` is the name of the council's; `prices` are by name, None when
-    nobody knows one. `guard`: by which guardrails the run goes."""
+    nobody knows one. `guard`: by which guardrails the run goes. `meanings`: by which model's vectors questions are
+    answered, empty for by words alone; None in journals that do not say."""
 
     members: tuple[Member, ...]
     model: str
     notes: tuple[str, ...] = ()
     prices: dict[str, Price | None] = {}
     guard: Guard = Guard()
+    meanings: str | None = None
 
 
 class Stopped(msgspec.Struct, frozen=True):
@@ -514,6 +517,7 @@ class Deliberation:
             round=round_no,
             saw_outside=True,
             embedder=self._equipment.embedder,
+            recall=self._equipment.recall,
         )
         try:
             return await self._equipment.tools.call(request, allowed=allowed, context=context)
@@ -542,6 +546,7 @@ class Deliberation:
             argument=inert(plain_line(request.argument, 512)),
             title=inert(result.title),
             embeddings=result.embeddings,
+            nearness=result.nearness,
         )
         if not result.ok:
             return msgspec.structs.replace(shown, error_code=result.error_code, error=result.error)

@@ -34,6 +34,37 @@ class Embedded(msgspec.Struct, frozen=True):
     usage: Usage | None = None
 
 
+class EmbeddingCall(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A call to an embedding model. `usage` None: the provider did not count."""
+
+    model: str
+    usage: Usage | None = None
+
+
+class Nearness(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an embedding model made of a question: the passages that lie nearest to it, best first, each by its path and first
+    line. `places` None: it was not asked, or did not answer; `notes` say why, and what else is to be said."""
+
+    scope: str
+    question: str
+    places: tuple[tuple[str, int], ...] | None = None
+    notes: tuple[str, ...] = ()
+
+
+class RecordedSearch(Nearness, frozen=True, omit_defaults=True):
+    """A search of a recorded run: by whom, when, and the calls that it took."""
+
+    role: str = ""
+    round: int = 0
+    calls: tuple[EmbeddingCall, ...] = ()
+
+
+class Recall(Protocol):
+    """What a recorded run's embedding model made of a question; None where it was not asked that."""
+
+    def __call__(self, role: str, round_no: int, scope: str, question: str) -> RecordedSearch | None: ...
+
+
 class Embedder(Protocol):
     """A model of meanings. `name` is `provider:id`; `dimensions` what was asked for, None for the model's own.
 
@@ -82,6 +113,19 @@ class EmbedderAround:
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+class CountedEmbedder(EmbedderAround):
+    """An Embedder that remembers which of its calls were answered, whatever became of the answers."""
+
+    def __init__(self, inner: Embedder) -> None:
+        super().__init__(inner)
+        self.calls: list[EmbeddingCall] = []
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
+        embedded = await self._inner.embed(texts, purpose=purpose)
+        self.calls.append(EmbeddingCall(self.name, embedded.usage))
+        return embedded
 
 
 class LimitedEmbedder(EmbedderAround):

@@ -175,6 +175,26 @@ def test_the_repaired_stance_and_the_stand_in_are_named(told: Told) -> None:
     assert (told.json["status"], told.json["missing"]) == ("degraded", [])
 
 
+@pytest.mark.parametrize("columns", [80, 120])
+def test_names_and_figures_stand_unbroken_on_their_lines(told: Told, columns: int) -> None:
+    said = run_cli("explain", "last", cwd=told.home, env=environment(COLUMNS=str(columns))).stdout
+    lines = said.splitlines()
+    [spent] = [line for line in lines if line.startswith("  COORDINATOR  3 (1 failed)  3,600   1,200")]
+    assert spent.endswith(" s") if columns == 80 else spent.endswith("▇")
+    assert max(map(len, lines)) <= columns
+    assert [line for line in lines if line != line.rstrip()] == []
+    assert "audit_head" not in said
+
+
+def test_a_run_was_queued_since_its_admission_to_the_millisecond(told: Told) -> None:
+    header = json.loads(journal_of(told.home, told.run_id).read_text().split("\n")[0])
+    times = told.json["times"]
+    assert times["admitted_ms"] == header["r"]["order"] // 1_000_000
+    assert times["queued_s"] == pytest.approx((told.json["attempts"][0]["began_ms"] - times["admitted_ms"]) / 1000)
+    finish = next(step for step in told.json["steps"] if step["name"] == "finish")
+    assert told.receipt["took_ms"] == finish["ended_ms"] - times["admitted_ms"]
+
+
 def test_the_json_is_one_line_with_a_format(told: Told) -> None:
     assert told.json["format"] == 1
     documented = (Path(__file__).parents[2] / "docs" / "explain.md").read_text()
