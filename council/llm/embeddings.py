@@ -8,17 +8,16 @@ concern of this module (`council.knowledge.cortex.meaning`).
 
 from __future__ import annotations
 
-import asyncio
 import math
 from array import array
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol, Unpack
 
 import msgspec
 
 from council.llm.base import Usage
 from council.llm.limits import Bucket
-from council.llm.retry import OnRetry, Retries
+from council.llm.retry import Retries, RetryOptions
 
 MAX_DIMENSIONS = 8_192  # twice what any model gives; a vector of more is no answer to this question
 REQUEST_TIMEOUT_S = 30.0  # at most: a search waits for it, and without it there is still an answer by words
@@ -143,18 +142,9 @@ class LimitedEmbedder(EmbedderAround):
 class RetryingEmbedder(EmbedderAround):
     """`inner`, called again where that can help: as `RetryingModel`."""
 
-    def __init__(
-        self,
-        inner: Embedder,
-        *,
-        attempts: int = 3,
-        max_wait_s: float = 60,
-        initial_wait_s: float = 1.0,
-        on_retry: OnRetry | None = None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
+    def __init__(self, inner: Embedder, **how: Unpack[RetryOptions]) -> None:
         super().__init__(inner)
-        self._retries = Retries(attempts, max_wait_s, initial_wait_s, on_retry, sleep)
+        self._retries = Retries(**how)
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
         """Raises the last attempt's ModelError."""
