@@ -17,7 +17,7 @@ import msgspec
 
 from council.agents.manifest import AgentManifest
 from council.agents.turn import NO_BUDGET, Failure, ProviderBusy, TurnResult, take_turn
-from council.budgets import BudgetSpent, Price
+from council.budgets import CALL_CUT_OFF, BudgetSpent, Price
 from council.commands.models import ProtocolName
 from council.deliberation.blocks import Block, read_block
 from council.deliberation.decision import look_up
@@ -39,7 +39,7 @@ from council.deliberation.prompts import (
 from council.deliberation.protocols import PROTOCOLS
 from council.deliberation.ranking import Ranking, exactly
 from council.deliberation.record import DECISION_SCHEMA, Settled, problems, settle
-from council.deliberation.refused import Refused
+from council.deliberation.refused import CANCELLED, Refused
 from council.deliberation.refused import last as last_refused
 from council.deliberation.refused import note as note_refused
 from council.deliberation.stance import Stance, only_issued
@@ -372,12 +372,20 @@ class Deliberation:
         except ReplayMiss:
             raise  # nobody was asked
         except ModelError as error:
-            self.refused.append(note_refused(self._run.journal, name, member.model, info, error))
+            self._note_refused(name, member, info, Failure(error.kind, error.message, error.fix))
+            raise
+        except asyncio.CancelledError as cancelled:
+            if self._run.cancel_reason and CALL_CUT_OFF in getattr(cancelled, "__notes__", ()):
+                words = f"{member.model} was asked, and had not answered when the run was cancelled."
+                self._note_refused(name, member, info, Failure(CANCELLED, words))
             raise
         except ProviderBusy as busy:
             raise Parked(PROVIDER, busy.seconds, busy.error) from busy
         except BudgetSpent as spent:
             return self._out_of_budget(name, member, info, spent)
+
+    def _note_refused(self, name: str, member: Member, info: TurnInfo, failure: Failure) -> None:
+        self.refused.append(note_refused(self._run.journal, name, member.model, info, failure))
 
     def _hearing(self, member: Member, info: TurnInfo) -> Hearing | None:
         """For whoever watches; repairs are not worth it."""

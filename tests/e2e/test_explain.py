@@ -356,6 +356,31 @@ def test_a_cancelled_run_says_by_whom(home: Path, fake: FakeGemini, env: dict[st
     assert cancelled["tokens"]["input"] == 200
 
 
+def test_a_call_that_was_cut_off_by_a_cancellation_is_counted_and_its_cost_unknown_not_zero(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = lambda request: slow(30) if role_of(request) == "STRATEGIST" else text("Words.", prompt=100, output=10)
+    drop_command(home, command())
+    with Daemon(home, env=env) as daemon:
+        fake.wait_for_requests(2)
+        run_id = daemon.wait("turn_started", role="STRATEGIST")["run_id"]
+        assert run_cli("cancel", run_id, cwd=home, env=env).returncode == 0
+        daemon.wait("run_ended", run_id=run_id)
+    [receipt] = [receipt for receipt in receipts(home) if receipt["run_id"] == run_id]
+    assert receipt["status"] == "cancelled"
+    assert (receipt["calls"], receipt["tokens"]) == (2, {"input": 100, "output": 10, "cached": 0, "unknown_calls": 1})
+    assert "cost_usd" not in receipt
+    told = explain(home, run_id)
+    assert (told["calls_counted"], told["tokens"]["unknown_calls"]) == (2, 1)
+    assert [(call["role"], call["failure"]) for call in told["calls"]] == [
+        ("COORDINATOR", ""),
+        ("STRATEGIST", "cancelled"),
+    ]
+    page = (home / "artifacts" / "out.md").read_text()
+    assert "It ended with" not in page
+    assert run_cli("replay", run_id, cwd=home, env=env).returncode == 0
+
+
 def test_a_retry_counts_what_counts_and_shows_what_was_before(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
