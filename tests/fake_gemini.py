@@ -319,6 +319,7 @@ class FakeGemini(FakeServer[RecordedRequest]):
     def __init__(self, *, reply: ReplyFunction = default_reply, record: Path | None = None, port: int = 0) -> None:
         self.reply = reply
         self.embed_reply: ReplyFunction = default_vectors
+        self.listed: list[dict[str, Any]] = [{"name": "models/gemini-2.5-flash", "inputTokenLimit": 1_048_576}]
         self._record = record
         super().__init__(_Handler, port=port)
 
@@ -377,8 +378,8 @@ class _Handler(FakeHandler):
         found = _LIST.match(urlsplit(self.path).path)
         if found is None:
             return self._send_error(404, f"no such page: {self.path}")
-        model = {"name": f"models/{found['model'] or 'gemini-2.5-flash'}", "inputTokenLimit": 1_048_576}
-        answer: dict[str, Any] = model if found["model"] else {"models": [model]}
+        model = {"name": f"models/{found['model']}", "inputTokenLimit": 1_048_576}
+        answer: dict[str, Any] = model if found["model"] else {"models": self.server.fake.listed}
         return self.send(200, json.dumps(answer).encode())
 
     def merged(self, chunks: tuple[dict[str, Any], ...]) -> dict[str, Any]:

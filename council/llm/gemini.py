@@ -11,25 +11,27 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from council.errors import ModelError, ModelErrorKind
+from council.errors import ConfigError, ModelError, ModelErrorKind
 from council.llm.base import Finish, Message, Model, OnText, Reply, ToolSpec, TurnInfo, Usage
 from council.llm.bounds import plausible
 from council.llm.embeddings import Embedded, Embedder, unit_vectors
 from council.llm.gemini_answer import CUT_SHORT, MALFORMED, WHOLE, Answer
 from council.llm.gemini_errors import FIX, refusal_of
 from council.llm.http_failures import AnswerTooLarge, brief, failure_of, tls_context
-from council.llm.providers import Provider, Setup
+from council.llm.providers import ListedModel, Provider, Setup
 from council.redaction import Redactor, Secret
 
 if TYPE_CHECKING:
     from google.genai import Client, types
 
 DEFAULT_MODEL_ID = "gemini-2.5-flash"
+MAX_LISTED_MODELS = 1_000
+_USES = frozenset({"generateContent", "embedContent"})
 
 
 class GeminiModel:
@@ -49,7 +51,9 @@ class GeminiModel:
         max_output_tokens: int = 8192,
         temperature: float | None = None,
         context_tokens: int = 1_048_576,
+        key_name: str = "GEMINI_API_KEY",
     ) -> None:
+        """`key_name`: where the key stands, for who has to look there."""
         self._model_id = model_id
         self._api_key = api_key
         self._base_url = base_url
@@ -58,6 +62,7 @@ class GeminiModel:
         self._max_output_tokens = max_output_tokens
         self._temperature = temperature
         self._context_tokens = context_tokens
+        self._key_name = key_name
         self._redactor = Redactor([Secret(api_key.reveal().strip())])
         self._client: Client | None = None
         self._client_loop: asyncio.AbstractEventLoop | None = None
@@ -84,39 +89,31 @@ class GeminiModel:
     ) -> Reply:
         """One call, one attempt. Raises ModelError; see `Model`. `on_text` may get pieces of a reply that fails."""
         with self._provider_failures():
-            if self._client is None:  # other calls begin meanwhile
-                await asyncio.to_thread(import_module, "google.genai")
+            await self._import_sdk()
             client = self._open_client()
             request = self._request(messages, system, schema, tools, max_output_tokens, temperature)
         answer = Answer()
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                if on_text is None:
-                    with self._provider_failures():
-                        answer.add(await client.aio.models.generate_content(**request))
-                else:
-                    async with aclosing(self._chunks(client, request)) as chunks:
-                        async for chunk in chunks:
-                            if piece := answer.add(chunk):
-                                on_text(piece)
-                    self._require_an_end(answer)
-        except TimeoutError:
-            raise self._error("timeout", f"{self.name} gave no whole answer within {self._timeout_s:g} s.") from None
+        async with self._whole_call("gave no whole answer"):
+            if on_text is None:
+                with self._provider_failures():
+                    answer.add(await client.aio.models.generate_content(**request))
+            else:
+                async with aclosing(self._chunks(client, request)) as chunks:
+                    async for chunk in chunks:
+                        if piece := answer.add(chunk):
+                            on_text(piece)
+                self._require_an_end(answer)
         return self._reply(answer)
 
     async def embed(self, texts: Sequence[str], config: Mapping[str, Any], dimensions: int | None) -> Embedded:
         """The same texts as vectors, where this is an embedding model. Raises ModelError; see `Embedder`."""
         # One content each: of plain strings the SDK makes a single one for some models, and so a single vector.
         contents = [{"role": "user", "parts": [{"text": text}]} for text in texts]
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                with self._provider_failures():
-                    if self._client is None:
-                        await asyncio.to_thread(import_module, "google.genai")
-                    models: Any = self._open_client().aio.models
-                    answer = await models.embed_content(model=self._model_id, contents=contents, config=dict(config))
-        except TimeoutError:
-            raise self._error("timeout", f"{self.name} gave no vectors within {self._timeout_s:g} s.") from None
+        async with self._whole_call("gave no vectors"):
+            with self._provider_failures():
+                await self._import_sdk()
+                models: Any = self._open_client().aio.models
+                answer = await models.embed_content(model=self._model_id, contents=contents, config=dict(config))
         rows = [each.values for each in answer.embeddings or []]
         try:
             vectors = unit_vectors(rows, count=len(texts), dimensions=dimensions)
@@ -126,6 +123,19 @@ class GeminiModel:
         usage = Usage(input_tokens=counted) if counted else None
         return Embedded(vectors, plausible(usage, sum(map(len, texts))))
 
+    async def list_models(self) -> list[ListedModel]:
+        """The models that the key can use for words or for vectors, in the API's order. Raises ModelError."""
+        found: list[ListedModel] = []
+        async with self._whole_call("told no models"):
+            with self._provider_failures():
+                await self._import_sdk()
+                async for model in await self._open_client().aio.models.list(config={"page_size": MAX_LISTED_MODELS}):
+                    if _USES & set(model.supported_actions or _USES) and model.name:
+                        found.append(ListedModel(model.name.removeprefix("models/"), model.input_token_limit))
+                    if len(found) >= MAX_LISTED_MODELS:
+                        break
+        return found
+
     async def aclose(self) -> None:
         """Closes the connections; a later `generate` opens new ones."""
         client, self._client = self._client, None
@@ -133,6 +143,21 @@ class GeminiModel:
             return  # connections of a loop that is gone cannot be awaited shut
         await client.aio.aclose()
         client.close()
+
+    async def _import_sdk(self) -> None:
+        if self._client is None:  # other calls begin meanwhile
+            await asyncio.to_thread(import_module, "google.genai")
+
+    @asynccontextmanager
+    async def _whole_call(self, what_it_did_not: str) -> AsyncIterator[None]:
+        limit = asyncio.timeout(self._timeout_s)
+        try:
+            async with limit:
+                yield
+        except TimeoutError:
+            if not limit.expired():
+                raise  # a listener's own
+            raise self._error("timeout", f"{self.name} {what_it_did_not} within {self._timeout_s:g} s.") from None
 
     async def _chunks(
         self, client: Client, request: dict[str, Any]
@@ -308,7 +333,7 @@ class GeminiModel:
         return ModelError(
             kind,
             self._redactor.redact(message),
-            fix=fix or FIX[kind],
+            fix=fix or FIX[kind].format(key=self._key_name),
             retry_after_s=retry_after_s,
             model=self.name,
             **data,
@@ -317,6 +342,14 @@ class GeminiModel:
 
 def _build(setup: Setup) -> Model:
     return _client(setup, DEFAULT_MODEL_ID)
+
+
+async def _list_models(setup: Setup) -> Sequence[ListedModel]:
+    client = _client(setup, DEFAULT_MODEL_ID)
+    try:
+        return await client.list_models()
+    finally:
+        await client.aclose()
 
 
 def _build_embedder(setup: Setup) -> Embedder:
@@ -330,9 +363,16 @@ def _client(setup: Setup, default_id: str) -> GeminiModel:
     setup.require_known_options(_OPTIONS)
     options = setup.options
     windows = {"context_tokens": options["context_tokens"]} if "context_tokens" in options else {}
+    names = provider.keys_of(options)
+    if not names:
+        raise ConfigError(
+            f"{setup.name} needs a key, and key_env in [providers.gemini] names none.",
+            fix="name its variable, or leave it out",
+        )
     return GeminiModel(
         setup.model_id or default_id,
-        api_key=setup.require_key(*provider.keys_of(options)),
+        api_key=setup.require_key(*names),
+        key_name=next(name for name in names if setup.key(name) is not None),
         base_url=options.get("base_url") or setup.variable("GOOGLE_GEMINI_BASE_URL"),
         api_version=options.get("api_version"),
         request_timeout_s=setup.request_timeout_s,
@@ -347,6 +387,7 @@ _OPTIONS = frozenset(
 )
 provider = Provider(
     _build,
+    _list_models,
     key_names=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     key_needed=True,
     summary="Google's Gemini API",

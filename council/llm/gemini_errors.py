@@ -48,7 +48,7 @@ _KIND_OF_STATUS: dict[int, ModelErrorKind] = {
 }
 
 FIX: dict[ModelErrorKind, str] = {
-    "auth": "check GEMINI_API_KEY in .env: the key must exist, be whole and be allowed to use the Gemini API.",
+    "auth": "check {key} in .env: the key must exist, be whole and be allowed to use the Gemini API.",
     "billing": "open the billing page of the key's Google project: add credit, raise the cap or change the plan.",
     "not_found": "`council models list gemini` names those that this key can use; the API version matters (v1, v1beta).",
     "request": "this is refused whenever it is sent: shorten the inputs, or check the model's settings.",

@@ -17,7 +17,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 
-from council.llm.http_failures import AnswerTooLarge, ProxyUnusable
+from council.llm.http_failures import AnswerTooLarge, ProxyUnusable, is_loopback
 
 if TYPE_CHECKING:
     import ssl
@@ -35,7 +35,8 @@ def open_transport(base_url: str | None, tls: ssl.SSLContext) -> httpx2.AsyncBas
     url = urlsplit(base_url or os.environ.get("GOOGLE_GEMINI_BASE_URL") or API_URL)
     proxies = getproxies()
     proxy = proxies.get(url.scheme) or proxies.get("all")
-    if proxy is None or proxy_bypass(url.hostname or ""):
+    host = url.hostname or ""
+    if proxy is None or proxy_bypass(host) or is_loopback(host):
         return BoundedTransport(httpx2.AsyncHTTPTransport(verify=tls))
     try:
         inner = httpx2.AsyncHTTPTransport(verify=tls, proxy=proxy if "://" in proxy else f"http://{proxy}")

@@ -1,7 +1,8 @@
 """What a failed exchange over HTTP means, for every provider that is asked so: its kind, what to say, and what to do.
 
 Foreign bytes are read during an exchange, so that any exception can come out of it; each gets a kind here. The causes are
-told in the words of the operating system where it has some. Also what all such providers quote, and how they say to wait.
+told in the words of the operating system where it has some. Also what all such providers quote, how they
+say to wait, and whom a proxy cannot reach.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from ipaddress import ip_address
 
 from council.errors import ModelErrorKind
 from council.llm.bounds import whole_characters
@@ -149,3 +151,13 @@ def redirect_words(location: str) -> str:
     """What is to be said of a redirect to there."""
     to = f" to {brief(location)}" if location else ""
     return f"a redirect{to}, which is not followed because the key would go along"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether this is an address of this machine itself, which a proxy cannot reach."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -15,7 +15,6 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -29,6 +28,7 @@ from council.llm.http_failures import (
     ProxyUnusable,
     brief,
     failure_of,
+    is_loopback,
     redirect_words,
     tls_context,
 )
@@ -332,7 +332,7 @@ class OpenAICompatibleModel:
             self._client = httpx2.AsyncClient(
                 timeout=httpx2.Timeout(self._timeout_s),
                 follow_redirects=False,
-                trust_env=not _is_loopback(host),
+                trust_env=not is_loopback(host),
                 verify=tls,
             )
         except (ValueError, ImportError) as error:
@@ -535,12 +535,3 @@ def _host(url: str) -> str | None:
     except ValueError:
         return None
     return (parts.hostname or None) if usable else None
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

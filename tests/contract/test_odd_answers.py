@@ -170,6 +170,17 @@ async def test_a_proxy_of_a_kind_that_cannot_be_used_is_named(
     assert "the proxy cannot be used (" in error.message
 
 
+async def test_a_server_on_this_machine_is_asked_without_the_proxy(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "all_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.setenv(name, "")
+    stage.counted(12, 7)
+    assert (await stage.ask()).text == "Tape."
+
+
 async def test_a_host_that_nobody_knows_and_a_port_that_nobody_serves(stage: Stage) -> None:
     unknown = await stage.fails(at="http://no-such-host.invalid")
     assert (unknown.kind, "no such host is known" in unknown.message) == ("network", True)
