@@ -55,8 +55,13 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         request.headers["Accept-Encoding"] = "gzip"
         response = await self._inner.handle_async_request(request)
         headers = [pair for pair in response.headers.raw if pair[0].lower() not in _BODY_HEADERS]
-        body = _Body(cast(httpx2.AsyncByteStream, response.stream), response.headers.get("content-encoding", ""))
-        if response.status_code != 200 or "json" not in response.headers.get("content-type", ""):
+        is_json = "json" in response.headers.get("content-type", "")
+        body = _Body(
+            cast(httpx2.AsyncByteStream, response.stream),
+            response.headers.get("content-encoding", ""),
+            max_line_bytes=MAX_ANSWER_BYTES if is_json else MAX_LINE_BYTES,
+        )
+        if response.status_code != 200 or not is_json:
             return httpx2.Response(
                 response.status_code, headers=headers, stream=body, extensions=response.extensions, request=request
             )
@@ -71,8 +76,9 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
 
 
 class _Body(httpx2.AsyncByteStream):
-    def __init__(self, inner: httpx2.AsyncByteStream, encoding: str) -> None:
+    def __init__(self, inner: httpx2.AsyncByteStream, encoding: str, *, max_line_bytes: int) -> None:
         self._inner = inner
+        self._max_line_bytes = max_line_bytes
         self._encoding = encoding.strip().lower()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -81,8 +87,10 @@ class _Body(httpx2.AsyncByteStream):
             total += len(piece)
             ends = piece.rfind(b"\n")
             line = line + len(piece) if ends < 0 else len(piece) - ends - 1
-            if total > MAX_ANSWER_BYTES or line > MAX_LINE_BYTES:
-                raise AnswerTooLarge(f"more than {MAX_ANSWER_BYTES} bytes, or a line of more than {MAX_LINE_BYTES}")
+            if total > MAX_ANSWER_BYTES:
+                raise AnswerTooLarge(f"more than {MAX_ANSWER_BYTES} bytes")
+            if line > self._max_line_bytes:
+                raise AnswerTooLarge(f"a line of more than {self._max_line_bytes} bytes")
             yield piece
 
     async def _decompressed(self) -> AsyncIterator[bytes]:
