@@ -73,7 +73,8 @@ def failure_of(exc: Exception, name: str) -> Failure:
             words = f"{name} was not called: the certificates that are trusted here cannot be read ({_words(exc)})."
             return Failure("network", words, "mend SSL_CERT_FILE or SSL_CERT_DIR, or unset it.")
         case httpx2.LocalProtocolError() | httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
-            return Failure("request", f"the request to {name} could not be built ({_words(exc)}).")
+            # Its words quote what it did not like: a header's value, an address with its password.
+            return Failure("request", f"the request to {name} could not be built ({type(exc).__name__}).")
         case AnswerTooLarge():
             return Failure("protocol", f"the answer of {name} is larger than any answer: {exc}.")
         case httpx2.DecodingError():
