@@ -46,6 +46,8 @@ _SELLERS = {"gemini": "google", "openai": "openai", "openrouter": "openrouter"} 
 _LEAST_OUTPUT_TOKENS = 256  # of a closing call: a shorter answer is of no use
 _MAX_OPEN_LOGS = 16  # as many as runs commonly go side by side, and the day's
 _LEAST_SECONDS = 1e-6  # a call takes time, and nobody knows how much: there must be some left
+# A note on the cancellation that ended a call: it may be billed, and has no answer.
+CALL_CUT_OFF = "a call to a model was under way"
 # The provider refused before it worked: the call counts, its tokens do not. Any other failure may have been billed.
 _UNBILLED = frozenset({"auth", "billing", "not_found", "request", "rate", "overload", "server"})
 
@@ -602,6 +604,9 @@ class BudgetedModel(ModelAround):
                 return reply
             except ModelError as error:
                 usage = Usage() if error.kind in _UNBILLED else None
+                raise
+            except asyncio.CancelledError as cancelled:
+                cancelled.add_note(CALL_CUT_OFF)
                 raise
             finally:
                 budget.settle(name, entry, usage)

@@ -8,7 +8,7 @@ In a test, in-process:
 
 For a daemon in another process, with `GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:PORT`:
 
-    python tests/fake_gemini.py --port-file F --record FILE [--script FILE] [--max-seconds 600]
+    python -m tests.fake_gemini --port-file F --record FILE [--script FILE] [--max-seconds 600]
 
 `--port-file` appears, whole, once the server listens. `--record` gets one JSON line per request (never the key).
 `--script` is a JSON list; each request takes the first entry that still has `times` left and whose `system` and `text`
@@ -33,21 +33,15 @@ import json
 import os
 import re
 import signal
-import socket
-import socketserver
 import threading
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-MAX_BODY_BYTES = 64 * 1024 * 1024
-MAX_RECORDED = 10_000
-IDLE_TIMEOUT_S = 30.0  # a kept-alive connection that stays silent is let go
+from tests.fake_server import MAX_RECORDED, FakeHandler, FakeServer, one_after_the_other
+from tests.meanings import DIMENSIONS, vector_of
 
 _CALL = re.compile(r"^/v1[a-z0-9]*/models/(?P<model>[^/:]+):(?P<method>generateContent|streamGenerateContent)$")
 _EMBED = re.compile(r"^/v1[a-z0-9]*/models/(?P<model>[^/:]+):batchEmbedContents$")
@@ -188,8 +182,6 @@ def embedded_texts(request: RecordedRequest) -> list[str]:
 
 def default_vectors(request: RecordedRequest) -> FakeReply:
     """By the meaning of each text."""
-    from tests.meanings import DIMENSIONS, vector_of  # only here: this file also runs on its own, as a program
-
     asked = request.body["requests"][0].get("outputDimensionality", DIMENSIONS)
     return vectors([vector_of(text, asked) for text in embedded_texts(request)])
 
@@ -277,16 +269,7 @@ def max_tokens(answer: str = "", *, thoughts: int = 100) -> FakeReply:
 
 def in_turn(*replies: FakeReply) -> ReplyFunction:
     """The replies one after the other; the last one stays."""
-    if not replies:
-        raise ValueError("in_turn needs at least one reply")
-    queue = deque(replies)
-    lock = threading.Lock()
-
-    def next_reply(request: RecordedRequest) -> FakeReply:
-        with lock:
-            return queue.popleft() if len(queue) > 1 else queue[0]
-
-    return next_reply
+    return one_after_the_other(replies)
 
 
 def default_reply(request: RecordedRequest) -> FakeReply:
@@ -330,142 +313,42 @@ def scripted(entries: list[dict[str, Any]]) -> ReplyFunction:
 # --- the server -------------------------------------------------------------------------------------------------------
 
 
-class FakeGemini:
-    """The server, listening from construction on; `close()` (or leaving `with`) ends it and all its connections."""
+class FakeGemini(FakeServer[RecordedRequest]):
+    """As `FakeServer`; `record` gets one JSON line per request."""
 
     def __init__(self, *, reply: ReplyFunction = default_reply, record: Path | None = None, port: int = 0) -> None:
         self.reply = reply
         self.embed_reply: ReplyFunction = default_vectors
-        self._embeddings: deque[RecordedRequest] = deque(maxlen=MAX_RECORDED)
-        self.closing = threading.Event()
+        self.listed: list[dict[str, Any]] = [{"name": "models/gemini-2.5-flash", "inputTokenLimit": 1_048_576}]
         self._record = record
-        self._requests: deque[RecordedRequest] = deque(maxlen=MAX_RECORDED)
-        self._count = 0
-        self._changed = threading.Condition()
-        self._server = _Server(("127.0.0.1", port), self)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, name="fake-gemini", daemon=True
-        )
-        self._thread.start()
-
-    @property
-    def port(self) -> int:
-        return int(self._server.server_address[1])
+        super().__init__(_Handler, port=port)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    @property
-    def requests(self) -> list[RecordedRequest]:
-        with self._changed:
-            return list(self._requests)
-
-    @property
-    def embeddings(self) -> list[RecordedRequest]:
-        with self._changed:
-            return list(self._embeddings)
+        return self.root
 
     def record_embedding(self, path: str, model: str, body: dict[str, Any], headers: dict[str, str]) -> RecordedRequest:
-        with self._changed:
-            key = headers.pop("x-goog-api-key", "")
-            request = RecordedRequest(len(self._embeddings), path, model, False, body, key, headers)
-            self._embeddings.append(request)
-            self._changed.notify_all()
-            return request
-
-    def wait_for_requests(self, count: int, *, timeout_s: float = 10.0) -> list[RecordedRequest]:
-        """Blocks until `count` requests have come (call it through `asyncio.to_thread` on a loop)."""
-        with self._changed:
-            if not self._changed.wait_for(lambda: self._count >= count, timeout_s):
-                raise AssertionError(f"{self._count} of {count} requests came within {timeout_s} s")
-            return list(self._requests)
+        key = headers.pop("x-goog-api-key", "")
+        return self.keep_embedding(lambda index: RecordedRequest(index, path, model, False, body, key, headers))
 
     def record(
         self, path: str, model: str, streamed: bool, body: dict[str, Any], headers: dict[str, str]
     ) -> RecordedRequest:
-        with self._changed:
-            key = headers.pop("x-goog-api-key", "")
-            request = RecordedRequest(self._count, path, model, streamed, body, key, headers)
-            self._count += 1
-            self._requests.append(request)
+        key = headers.pop("x-goog-api-key", "")
+
+        def written(index: int) -> RecordedRequest:
             if self._record is not None:
-                line = {"index": request.index, "path": path, "model": model, "streamed": streamed, "body": body}
+                line = {"index": index, "path": path, "model": model, "streamed": streamed, "body": body}
                 with self._record.open("a", encoding="utf-8") as stream:
                     stream.write(json.dumps(line) + "\n")
-            self._changed.notify_all()
-            return request
+            return RecordedRequest(index, path, model, streamed, body, key, headers)
 
-    def close(self) -> None:
-        if self.closing.is_set():
-            return
-        self.closing.set()
-        self._server.shutdown()
-        self._thread.join(timeout=5)
-        self._server.server_close()
-        self._server.drop_connections()
-
-    def __enter__(self) -> FakeGemini:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        return self.keep(written)
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-
-    def __init__(self, address: tuple[str, int], fake: FakeGemini) -> None:
-        self.fake = fake
-        self._open: set[socket.socket] = set()
-        self._lock = threading.Lock()
-        super().__init__(address, _Handler)
-
-    def server_bind(self) -> None:
-        # HTTPServer would look its own name up in the DNS here, which can take seconds on a machine without one.
-        socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = "127.0.0.1", int(self.server_address[1])
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        with self._lock:
-            self._open.add(request)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        with self._lock:
-            self._open.discard(request)
-        super().shutdown_request(request)
-
-    def drop_connections(self) -> None:
-        with self._lock:
-            still_open = list(self._open)
-        for connection in still_open:
-            try:
-                connection.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue  # the other side was faster
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up (a cancelled call, a timeout) is ordinary here and leaves no traceback."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: _Server
-    timeout = IDLE_TIMEOUT_S
-    # Headers and body in one packet: unbuffered, every call pays 40 ms to Nagle and the delayed acknowledgement.
-    wbufsize = 65536
-    disable_nagle_algorithm = True  # the same price per chunk of a stream
-
+class _Handler(FakeHandler):
     def do_POST(self) -> None:
-        length = int(self.headers.get("Content-Length") or 0)
-        if length > MAX_BODY_BYTES:
-            self.close_connection = True
-            return self._send_error(413, "request too large")
-        data = self.rfile.read(length)
+        data = self.read_body()
         place = urlsplit(self.path).path
         embeds = _EMBED.match(place)
         found = embeds or _CALL.match(place)
@@ -475,7 +358,7 @@ class _Handler(BaseHTTPRequestHandler):
             body = json.loads(data)
         except ValueError:
             return self._send_error(400, "the body is not JSON")
-        headers = {name.lower(): value for name, value in self.headers.items()}
+        headers = self.lowered_headers()
         fake, streamed = self.server.fake, False
         if embeds is not None:
             request, answer = fake.record_embedding(self.path, found["model"], body, headers), fake.embed_reply
@@ -486,80 +369,37 @@ class _Handler(BaseHTTPRequestHandler):
             reply = answer(request)
         except Exception as exc:  # noqa: BLE001 a mistake in a test's own reply function is to be seen, not to hang
             return self._send_error(500, f"the reply function raised {exc!r}")
-        return self._answer(reply, streamed)
+        failure = None if streamed else next((chunk for chunk in reply.chunks if "error" in chunk), None)
+        if failure is not None:
+            return self.send(failure["error"]["code"], json.dumps(failure).encode())
+        return self.answer(reply, streamed=streamed)
 
     def do_GET(self) -> None:
         found = _LIST.match(urlsplit(self.path).path)
         if found is None:
             return self._send_error(404, f"no such page: {self.path}")
-        model = {"name": f"models/{found['model'] or 'gemini-2.5-flash'}", "inputTokenLimit": 1_048_576}
-        answer: dict[str, Any] = model if found["model"] else {"models": [model]}
-        return self._send(200, json.dumps(answer).encode())
+        model = {"name": f"models/{found['model']}", "inputTokenLimit": 1_048_576}
+        answer: dict[str, Any] = model if found["model"] else {"models": self.server.fake.listed}
+        return self.send(200, json.dumps(answer).encode())
 
-    def _answer(self, reply: FakeReply, streamed: bool) -> None:
-        if reply.before_s and self.server.fake.closing.wait(reply.before_s):
-            self.close_connection = True
-            return
-        if reply.ending == "close" and not reply.chunks:
-            self.close_connection = True
-        elif reply.body is not None:
-            self._send(reply.status, reply.body, reply.content_type, reply.headers)
-        elif streamed:
-            self._stream(reply)
-        else:
-            self._send_plain(reply)
+    def merged(self, chunks: tuple[dict[str, Any], ...]) -> dict[str, Any]:
+        return _merged(chunks)
 
-    def _send_plain(self, reply: FakeReply) -> None:
-        failure = next((chunk for chunk in reply.chunks if "error" in chunk), None)
-        if failure is not None:
-            self._send(failure["error"]["code"], json.dumps(failure).encode())
-            return
-        data = json.dumps(_merged(reply.chunks)).encode()
-        if reply.ending == "close":
-            self.close_connection = True
-            self._head(reply.status, "application/json", (("Content-Length", str(len(data) + 100)),))
-            self.wfile.write(data)
-        else:
-            self._send(reply.status, data, reply.content_type, reply.headers)
-
-    def _stream(self, reply: FakeReply) -> None:
-        self._head(reply.status, "text/event-stream", (("Transfer-Encoding", "chunked"),))
+    def stream(self, reply: FakeReply) -> None:
         for at, chunk in enumerate(reply.chunks):
             if at and reply.between_s and self.server.fake.closing.wait(reply.between_s):
                 break
             # An error inside a stream comes as bare JSON lines, not as an event.
             event = json.dumps(chunk) if "error" in chunk else f"data: {json.dumps(chunk)}\r\n"
-            data = f"{event}\r\n".encode()
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
-            self.wfile.flush()
+            self.send_part(f"{event}\r\n".encode())
         if reply.ending == "close":
             self.close_connection = True
         else:
-            self.wfile.write(b"0\r\n\r\n")
+            self.end_parts()
 
     def _send_error(self, status: int, message: str) -> None:
         body = {"error": {"code": status, "message": message, "status": "NOT_FOUND"}}
-        self._send(status, json.dumps(body).encode())
-
-    def _send(
-        self,
-        status: int,
-        data: bytes,
-        content_type: str = "application/json",
-        headers: tuple[tuple[str, str], ...] = (),
-    ) -> None:
-        self._head(status, content_type, (*headers, ("Content-Length", str(len(data)))))
-        self.wfile.write(data)
-
-    def _head(self, status: int, content_type: str, headers: tuple[tuple[str, str], ...]) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        for name, value in headers:
-            self.send_header(name, value)
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Quiet: the recorded requests tell the story."""
+        self.send(status, json.dumps(body).encode())
 
 
 def _merged(chunks: tuple[dict[str, Any], ...]) -> dict[str, Any]:

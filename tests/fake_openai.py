@@ -18,22 +18,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import socket
-import socketserver
-import threading
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from tests.fake_server import IDLE_TIMEOUT_S, FakeHandler, FakeServer, one_after_the_other
 from tests.meanings import DIMENSIONS, vector_of
-
-MAX_BODY_BYTES = 64 * 1024 * 1024
-MAX_RECORDED = 10_000
-IDLE_TIMEOUT_S = 30.0
 
 _ROLE = re.compile(r"\bYou are (?:the )?([A-Z][A-Z_]{2,})\b")
 
@@ -313,14 +304,7 @@ def no_choices() -> FakeReply:
 
 def in_turn(*replies: FakeReply) -> ReplyFunction:
     """The replies one after the other; the last one stays."""
-    queue = deque(replies)
-    lock = threading.Lock()
-
-    def next_reply(request: RecordedRequest) -> FakeReply:
-        with lock:
-            return queue.popleft() if len(queue) > 1 else queue[0]
-
-    return next_reply
+    return one_after_the_other(replies)
 
 
 def default_reply(request: RecordedRequest) -> FakeReply:
@@ -333,150 +317,44 @@ def default_reply(request: RecordedRequest) -> FakeReply:
 # --- the server -------------------------------------------------------------------------------------------------------
 
 
-class FakeOpenAI:
-    """The server, listening from construction on; `close()` (or leaving `with`) ends it and all its connections."""
+class FakeOpenAI(FakeServer[RecordedRequest]):
+    """As `FakeServer`; `manners` are checked before `reply` is asked."""
 
     def __init__(self, *, reply: ReplyFunction = default_reply, manners: Manners | None = None) -> None:
         self.reply = reply
         self.embed_reply: ReplyFunction = default_vectors
-        self._embeddings: deque[RecordedRequest] = deque(maxlen=MAX_RECORDED)
         self.manners = manners or Manners()
         self.listed: list[Any] = [{"id": "fake-model", "object": "model"}]
         self.loaded: list[dict[str, Any]] = []
-        self.closing = threading.Event()
-        self._requests: deque[RecordedRequest] = deque(maxlen=MAX_RECORDED)
-        self._changed = threading.Condition()
-        self._server = _Server(self)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, name="fake-openai", daemon=True
-        )
-        self._thread.start()
-
-    @property
-    def root(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        super().__init__(_Handler)
 
     @property
     def url(self) -> str:
         return f"{self.root}/v1"
 
-    @property
-    def requests(self) -> list[RecordedRequest]:
-        with self._changed:
-            return list(self._requests)
+    def record(self, path: str, body: dict[str, Any], headers: dict[str, str], *, embeds: bool) -> RecordedRequest:
+        key = headers.pop("authorization", "")
+        keep = self.keep_embedding if embeds else self.keep
+        return keep(lambda index: RecordedRequest(index, path, body, key, headers))
 
-    @property
-    def embeddings(self) -> list[RecordedRequest]:
-        with self._changed:
-            return list(self._embeddings)
-
-    def record_embedding(self, path: str, body: dict[str, Any], headers: dict[str, str]) -> RecordedRequest:
-        with self._changed:
-            key = headers.pop("authorization", "")
-            request = RecordedRequest(len(self._embeddings), path, body, key, headers)
-            self._embeddings.append(request)
-            self._changed.notify_all()
-            return request
-
-    def answer_embedding(self, request: RecordedRequest) -> FakeReply:
-        return self.manners.refusal(request) or self.embed_reply(request)
-
-    def wait_for_requests(self, count: int, *, timeout_s: float = 10.0) -> list[RecordedRequest]:
-        """Blocks until `count` requests have come (call it through `asyncio.to_thread` on a loop)."""
-        with self._changed:
-            came = self._changed.wait_for(lambda: len(self._requests) >= count, timeout_s)
-            assert came, f"{len(self._requests)} of {count} requests came within {timeout_s} s"
-            return list(self._requests)
-
-    def record(self, path: str, body: dict[str, Any], headers: dict[str, str]) -> RecordedRequest:
-        with self._changed:
-            key = headers.pop("authorization", "")
-            request = RecordedRequest(len(self._requests), path, body, key, headers)
-            self._requests.append(request)
-            self._changed.notify_all()
-            return request
-
-    def answer(self, request: RecordedRequest) -> FakeReply:
-        return self.manners.refusal(request) or self.reply(request)
-
-    def close(self) -> None:
-        if self.closing.is_set():
-            return
-        self.closing.set()
-        self._server.shutdown()
-        self._thread.join(timeout=5)
-        self._server.server_close()
-        self._server.drop_connections()
-
-    def __enter__(self) -> FakeOpenAI:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def answer_to(self, request: RecordedRequest, *, embeds: bool) -> FakeReply:
+        return self.manners.refusal(request) or (self.embed_reply if embeds else self.reply)(request)
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-
-    def __init__(self, fake: FakeOpenAI) -> None:
-        self.fake = fake
-        self._open: set[socket.socket] = set()
-        self._lock = threading.Lock()
-        super().__init__(("127.0.0.1", 0), _Handler)
-
-    def server_bind(self) -> None:
-        # HTTPServer would look its own name up in the DNS here, which can take seconds on a machine without one.
-        socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = "127.0.0.1", int(self.server_address[1])
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        with self._lock:
-            self._open.add(request)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        with self._lock:
-            self._open.discard(request)
-        super().shutdown_request(request)
-
-    def drop_connections(self) -> None:
-        with self._lock:
-            still_open = list(self._open)
-        for connection in still_open:
-            try:
-                connection.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue  # the other side was faster
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up (a cancelled call, a timeout) is ordinary here and leaves no traceback."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: _Server
-    timeout = IDLE_TIMEOUT_S
-    wbufsize = 65536  # headers and body in one packet; see tests/fake_gemini.py
-    disable_nagle_algorithm = True
+class _Handler(FakeHandler):
+    stream_content_type = "text/event-stream; charset=utf-8"
 
     def do_POST(self) -> None:
-        length = int(self.headers.get("Content-Length") or 0)
-        assert length <= MAX_BODY_BYTES
-        data = self.rfile.read(length)
-        place, fake = urlsplit(self.path).path, self.server.fake
+        data, place, fake = self.read_body(), urlsplit(self.path).path, self.server.fake
         if place not in ("/v1/chat/completions", "/v1/embeddings"):
-            return self._send(404, b"404 page not found", "text/plain")
-        headers = {name.lower(): value for name, value in self.headers.items()}
+            return self.send(404, b"404 page not found", "text/plain")
         embeds = place == "/v1/embeddings"
-        request = (fake.record_embedding if embeds else fake.record)(self.path, json.loads(data), headers)
+        request = fake.record(self.path, json.loads(data), self.lowered_headers(), embeds=embeds)
         try:
-            reply = fake.answer_embedding(request) if embeds else fake.answer(request)
+            reply = fake.answer_to(request, embeds=embeds)
         except Exception as exc:  # noqa: BLE001 a mistake in a test's own reply function is to be seen, not to hang
-            return self._send(500, json.dumps({"error": f"the reply function raised {exc!r}"}).encode())
-        return self._answer(reply, request.streamed)
+            return self.send(500, json.dumps({"error": f"the reply function raised {exc!r}"}).encode())
+        return self.answer(reply, streamed=request.streamed and reply.streams)
 
     def do_GET(self) -> None:
         fake = self.server.fake
@@ -489,34 +367,15 @@ class _Handler(BaseHTTPRequestHandler):
         }
         page = pages.get(urlsplit(self.path).path)
         if page is None:
-            return self._send(404, b"404 page not found", "text/plain")
+            return self.send(404, b"404 page not found", "text/plain")
         if fake.manners.key and self.headers.get("Authorization") != f"Bearer {fake.manners.key}":
-            return self._send(401, b'{"error":"Unauthorized"}')
-        return self._send(200, json.dumps(page).encode())
+            return self.send(401, b'{"error":"Unauthorized"}')
+        return self.send(200, json.dumps(page).encode())
 
-    def _answer(self, reply: FakeReply, streamed: bool) -> None:
-        if (reply.before_s and self.server.fake.closing.wait(reply.before_s)) or (
-            reply.ending == "close" and not reply.chunks
-        ):
-            self.close_connection = True
-        elif reply.body is not None:
-            self._send(reply.status, reply.body, reply.content_type, reply.headers)
-        elif streamed and reply.streams:
-            self._stream(reply)
-        else:
-            self._send_plain(reply)
+    def merged(self, chunks: tuple[dict[str, Any], ...]) -> dict[str, Any]:
+        return _merged(chunks)
 
-    def _send_plain(self, reply: FakeReply) -> None:
-        data = json.dumps(_merged(reply.chunks)).encode()
-        if reply.ending == "close":
-            self.close_connection = True
-            self._head(reply.status, "application/json", (("Content-Length", str(len(data) + 100)),))
-            self.wfile.write(data)
-        else:
-            self._send(reply.status, data, reply.content_type, reply.headers)
-
-    def _stream(self, reply: FakeReply) -> None:
-        self._head(reply.status, "text/event-stream; charset=utf-8", (("Transfer-Encoding", "chunked"),))
+    def stream(self, reply: FakeReply) -> None:
         for at, piece in enumerate(reply.chunks):
             if at and reply.between_s and self.server.fake.closing.wait(reply.between_s):
                 break
@@ -531,34 +390,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self.server.fake.closing.wait(IDLE_TIMEOUT_S)
             return
-        self.wfile.write(b"0\r\n\r\n")
+        self.end_parts()
 
     def _event(self, event: str) -> None:
         data = event.encode()
         middle = len(data) // 2  # in two parts: an event is not a packet, nor is a character
         for part in (data[:middle], data[middle:]):
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
-            self.wfile.flush()
-
-    def _send(
-        self,
-        status: int,
-        data: bytes,
-        content_type: str = "application/json",
-        headers: tuple[tuple[str, str], ...] = (),
-    ) -> None:
-        self._head(status, content_type, (*headers, ("Content-Length", str(len(data)))))
-        self.wfile.write(data)
-
-    def _head(self, status: int, content_type: str, headers: tuple[tuple[str, str], ...]) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        for name, value in headers:
-            self.send_header(name, value)
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Quiet: the recorded requests tell the story."""
+            self.send_part(part)
 
 
 def _merged(chunks: tuple[dict[str, Any], ...]) -> dict[str, Any]:

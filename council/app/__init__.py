@@ -216,7 +216,7 @@ def _council_setup(
         memory=build_memory(home),
         models=spending,
         seconds_to_midnight=spending.days.seconds_to_midnight,
-        tools=build_tools(root, settings, build_search(cortex, settings), tracing.tool if tracing else None),
+        tools=build_tools(root, settings, build_search(cortex, spending.meanings), tracing.tool if tracing else None),
         streams=settings.streaming == "on",
         native_tools=settings.native_tools == "on",
         limits=Limits(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from council.app.models import embedding_name
 from council.knowledge.cortex.cortex import Cortex
 from council.knowledge.cortex.meaning import Search
 from council.knowledge.library import Library
@@ -48,9 +47,9 @@ def build_cortex(root: ConfinedRoot, settings: Settings, redactor: Redactor) -> 
     return Cortex(root, rules, folder, max_file_bytes=settings.max_file_bytes, redact=redactor.redact)
 
 
-def build_search(cortex: Cortex, settings: Settings) -> Search:
-    """The indexes with the vectors of the embedding model, if there is one."""
-    return Search(cortex, embedding_name(settings))
+def build_search(cortex: Cortex, meanings: str) -> Search:
+    """The indexes with the vectors that lie under that name (`Spending.meanings`); empty: by words alone."""
+    return Search(cortex, meanings)
 
 
 def read_rules(settings: Settings) -> PathRules:

@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterable
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from council.app.models import build_embedding_model, embedder_with_retry, model_price, output_limit, with_retry
+from council.app.models import (
+    build_embedding_model,
+    embedder_with_retry,
+    embedding_name,
+    model_price,
+    output_limit,
+    with_retry,
+)
 from council.budgets import (
     Budget,
     BudgetedEmbedder,
@@ -104,6 +111,12 @@ class Spending:
         daemon with one wants no other model asked."""
         return self._embedder(lambda inner: inner).name if self._embeds else ""
 
+    @property
+    def meanings(self) -> str:
+        """Under which name the vectors lie that questions are answered by; of a cassette, those of its recorded run."""
+        recorded = self._cassette.meanings if self._cassette is not None else None
+        return embedding_name(self._settings) if recorded is None else recorded
+
     def require_embedder(self) -> None:
         """Raises ConfigError where it cannot be had: better now than at the first question."""
         log.debug("questions are embedded by %s", self.embedding or "nobody")
@@ -145,7 +158,8 @@ class Spending:
             model = TimedModel(FallbackModel([one(spelling) for spelling in chain]), budget)
             return model if self._tracing is None else self._tracing.model(run.id, model)
 
-        return RunModels(models, self._embedder_for(run, budget) if self._embeds else None)
+        recall = self._cassette.recall if self._cassette is not None else None
+        return RunModels(models, self._embedder_for(run, budget) if self._embeds else None, recall)
 
     def _embedder_for(self, run: Run, budget: Budget) -> Embedder:
         budget.require_price(self.embedding)

@@ -127,22 +127,24 @@ def _cortex(cli: CliState) -> Iterator[Cortex]:
 
 
 async def _ask(cli: CliState, built: Cortex, question: str, scope: Scope, limit: int) -> Answer:
+    from council.app.models import embedding_name
     from council.app.reading import build_search
 
     async with _embedder(cli) as embedder:
-        search = build_search(built, cli.settings().settings)
+        search = build_search(built, embedding_name(cli.settings().settings))
         found = await search.query(question, scope=scope, limit=limit, patience_s=_PATIENCE_S, embedder=embedder)
     return found.answer
 
 
 async def _embed_all(cli: CliState, built: Cortex) -> dict[str, int]:
     """How many passages were embedded now, by scope; empty without an embedding model. Raises what its calls may raise."""
+    from council.app.models import embedding_name
     from council.app.reading import build_search
 
     async with _embedder(cli) as embedder:
         if embedder is None:
             return {}
-        search = build_search(built, cli.settings().settings)
+        search = build_search(built, embedding_name(cli.settings().settings))
         return {scope: await search.embed(embedder, scope, patience_s=_PATIENCE_S) for scope in _scopes()}
 
 

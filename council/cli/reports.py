@@ -10,11 +10,11 @@ import typer
 
 from council.cli.context import CliState, state
 from council.errors import EXIT_FAILED, CouncilError, RunNotFound
-from council.ids import escape_unseen, readable_json
+from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.engine.journal import FileJournal
-    from council.reports.diff import Questions
+    from council.reports.diff import Divergence, Questions
     from council.reports.requests import AskedCall
     from council.settings import Home
 
@@ -72,9 +72,8 @@ def diff(
     typer.echo(found.sentence)
     if found.kind == "question":
         _show_prompts(cli, (first, second), questions, found.first_step)
-    for name, answer in ((first, found.first_answer), (second, found.second_answer)):
-        if answer:
-            typer.echo(f"\n{name}: {escape_unseen(answer[:2_000])}")
+    if found.first_answer or found.second_answer:
+        _show_answers(cli, (first, second), found)
 
 
 def _questions(cli: CliState, first: FileJournal, second: FileJournal) -> Questions:
@@ -121,6 +120,18 @@ def _show_prompts(cli: CliState, names: tuple[str, str], questions: Questions, s
     texts = [without_marks(text_of(asked[step])) for asked in (questions.first, questions.second)]
     typer.echo("")
     show_difference(names, (texts[0], texts[1]), colour=cli.coloured)
+
+
+def _show_answers(cli: CliState, names: tuple[str, str], found: Divergence) -> None:
+    from council.cli.side_by_side import show_difference
+    from council.reports.diff import words_of
+
+    one, other = words_of(found.first_answer), words_of(found.second_answer)
+    if one == other:
+        typer.echo("\nBoth got the same answer.")
+        return
+    typer.echo("\nWhat came back:\n")
+    show_difference(names, (one, other), colour=cli.coloured)
 
 
 def journal_of(home: Home, run_id: str) -> FileJournal:

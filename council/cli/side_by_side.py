@@ -37,7 +37,10 @@ def show_difference(names: tuple[str, str], texts: tuple[str, str], *, colour: b
     for mark, left, right in rows[:_MAX_ROWS]:
         is_same = mark != _DIFFERENT
         table.add_row(mark, Text(left, "dim" if is_same else "red"), Text(right, "dim" if is_same else "green"))
-    console.print(table)
+    with console.capture() as drawn:
+        console.print(table)
+    for line in drawn.get().splitlines():
+        print(line if sys.stdout.isatty() else line.rstrip())  # noqa: T201  what is piped on has no blanks at its ends
     if len(rows) > _MAX_ROWS:
         console.print(f"… and {len(rows) - _MAX_ROWS} more lines; --json has both prompts whole")
 

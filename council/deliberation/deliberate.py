@@ -17,7 +17,7 @@ import msgspec
 
 from council.agents.manifest import AgentManifest
 from council.agents.turn import NO_BUDGET, Failure, ProviderBusy, TurnResult, take_turn
-from council.budgets import BudgetSpent, Price
+from council.budgets import CALL_CUT_OFF, BudgetSpent, Price
 from council.commands.models import ProtocolName
 from council.deliberation.blocks import Block, read_block
 from council.deliberation.decision import look_up
@@ -39,7 +39,7 @@ from council.deliberation.prompts import (
 from council.deliberation.protocols import PROTOCOLS
 from council.deliberation.ranking import Ranking, exactly
 from council.deliberation.record import DECISION_SCHEMA, Settled, problems, settle
-from council.deliberation.refused import Refused
+from council.deliberation.refused import CANCELLED, Refused
 from council.deliberation.refused import last as last_refused
 from council.deliberation.refused import note as note_refused
 from council.deliberation.stance import Stance, only_issued
@@ -51,7 +51,7 @@ from council.errors import CouncilError, GuardrailBlocked, InputUnreadable, Mode
 from council.ids import sha256_hex
 from council.knowledge.library import split_range
 from council.llm.base import Message, Model, ToolSpec, TurnInfo, request_hash
-from council.llm.embeddings import Embedder
+from council.llm.embeddings import Embedder, Recall
 from council.llm.structured import Problem
 from council.safety.echoes import OutsideTexts
 from council.safety.untrusted import clean, inert, plain_line
@@ -91,7 +91,7 @@ class Equipment:
     """What a council deliberates with. `model_of` is whom to ask for an agent. `window_chars`: how many characters the
     smallest context of their models holds, by what is known of tokens now; 0: without end. `streams`: text is
     shown as it arrives. `native_tools`: models get what their agents may ask for as functions, too. `embedder` is what tools
-    search with."""
+    search with, `recall` what a recorded run searched with."""
 
     model_of: Callable[[Member], Model]
     tools: ToolRegistry
@@ -101,6 +101,7 @@ class Equipment:
     streams: bool = False
     native_tools: bool = False
     embedder: Embedder | None = None
+    recall: Recall | None = None
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -118,13 +119,15 @@ class Member(msgspec.Struct, frozen=True):
 class StartView(msgspec.Struct, frozen=True):
     """Recorded when a run starts, so that an edited persona or another task's end does not touch it. Members speak in
     this order; the first one writes the synthesis. `model` is the name of the council's; `prices` are by name, None when
-    nobody knows one. `guard`: by which guardrails the run goes."""
+    nobody knows one. `guard`: by which guardrails the run goes. `meanings`: by which model's vectors questions are
+    answered, empty for by words alone; None in journals that do not say."""
 
     members: tuple[Member, ...]
     model: str
     notes: tuple[str, ...] = ()
     prices: dict[str, Price | None] = {}
     guard: Guard = Guard()
+    meanings: str | None = None
 
 
 class Stopped(msgspec.Struct, frozen=True):
@@ -373,12 +376,20 @@ class Deliberation:
         except ReplayMiss:
             raise  # nobody was asked
         except ModelError as error:
-            self.refused.append(note_refused(self._run.journal, name, member.model, info, error))
+            self._note_refused(name, member, info, Failure(error.kind, error.message, error.fix))
+            raise
+        except asyncio.CancelledError as cancelled:
+            if self._run.cancel_reason and CALL_CUT_OFF in getattr(cancelled, "__notes__", ()):
+                words = f"{member.model} was asked, and had not answered when the run was cancelled."
+                self._note_refused(name, member, info, Failure(CANCELLED, words))
             raise
         except ProviderBusy as busy:
             raise Parked(PROVIDER, busy.seconds, busy.error) from busy
         except BudgetSpent as spent:
             return self._out_of_budget(name, member, info, spent)
+
+    def _note_refused(self, name: str, member: Member, info: TurnInfo, failure: Failure) -> None:
+        self.refused.append(note_refused(self._run.journal, name, member.model, info, failure))
 
     def _hearing(self, member: Member, info: TurnInfo) -> Hearing | None:
         """For whoever watches; repairs are not worth it."""
@@ -517,6 +528,7 @@ class Deliberation:
             lane=lane,
             round=round_no,
             embedder=self._equipment.embedder,
+            recall=self._equipment.recall,
         )
         try:
             return await self._equipment.tools.call(request, allowed=allowed, context=context)
@@ -545,6 +557,7 @@ class Deliberation:
             argument=inert(plain_line(request.argument, 512)),
             title=inert(result.title),
             embeddings=result.embeddings,
+            nearness=result.nearness,
         )
         if not result.ok:
             return msgspec.structs.replace(shown, error_code=result.error_code, error=result.error)

@@ -37,7 +37,7 @@ from council.errors import CommandInvalid, ConfigError, Drift, PathRefused, Pers
 from council.ids import Clock, slugify, timestamp
 from council.knowledge.cortex.chunks import is_artifact
 from council.llm.base import Model
-from council.llm.embeddings import Embedder
+from council.llm.embeddings import Embedder, Recall
 from council.redaction import Redactor
 from council.safety.untrusted import plain_line
 from council.storage.paths import ConfinedRoot, PathRules
@@ -63,6 +63,7 @@ class RunModels:
 
     of: Callable[[tuple[str, ...]], Model]
     embedder: Embedder | None = None
+    recall: Recall | None = None
 
 
 class Models(Protocol):
@@ -80,6 +81,10 @@ class Models(Protocol):
     @property
     def embedding(self) -> str:
         """The name of what tools search with; empty without."""
+
+    @property
+    def meanings(self) -> str:
+        """Under which name the vectors lie that tools search by, now or when it was recorded; empty without."""
 
     def window_chars(self, chains: Iterable[tuple[str, ...]], run_secret: str) -> int:
         """How many characters the smallest context among them holds, as far as is known now to the run of this secret."""
@@ -114,7 +119,7 @@ class _OneModel:
 
     def __init__(self, known: Models, model: Model) -> None:
         self._known = known
-        self.embedding = known.embedding
+        self.embedding, self.meanings = known.embedding, known.meanings
         self.chain, self.names = known.chain, known.names
         self.price, self.window_chars = known.price, known.window_chars
         self._model = model
@@ -282,6 +287,7 @@ class Task:
             setup.streams,
             setup.native_tools,
             run_models.embedder,
+            run_models.recall,
         )
         rules = Rules(config.protocol, config.max_rounds, config.stops_early)
         task = self._command.task_description
@@ -392,7 +398,7 @@ class Task:
             names += setup.models.names((guard.model,))
         embedding = [setup.models.embedding] if setup.models.embedding else []
         prices = {name: setup.models.price(name) for name in [*names, *embedding]}
-        return StartView(tuple(members), names[0], tuple(notes), prices, guard)
+        return StartView(tuple(members), names[0], tuple(notes), prices, guard, setup.models.meanings)
 
     # ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

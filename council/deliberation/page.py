@@ -25,7 +25,7 @@ from council.engine.receipts import ErrorRef, TokenCount
 from council.engine.records import RunHeader, RunStatus
 from council.errors import GuardrailBlocked
 from council.llm.base import Usage
-from council.tools.base import EmbeddingCall
+from council.llm.embeddings import EmbeddingCall
 
 _MAX_BODY_CHARS = 4_000
 MODES = {"offline": "offline-extractive", "scripted": "scripted", "cassette": "replay"}
@@ -146,11 +146,14 @@ def cost_of(state: PageState) -> float | None:
 
 
 def cost_of_call(state: PageState, result: TurnResult) -> Decimal | None:
-    """US dollars of one call; None as in `cost_of`. What a cassette says costs nothing, whoever said it first."""
-    return Decimal(0) if mode_of(result.model) == "replay" else _cost(state, result.model, result.usage)
+    """US dollars of one call; None as in `cost_of`."""
+    return _cost(state, result.model, result.usage)
 
 
 def _cost(state: PageState, model: str, usage: Usage | None) -> Decimal | None:
+    """What a cassette says costs nothing, whoever said it first."""
+    if mode_of(model) == "replay":
+        return Decimal(0)
     price = state.prices.get(model)
     if price is None or (usage is None and not price.is_free):
         return None
@@ -290,7 +293,7 @@ def notes_of(state: PageState) -> list[str]:
     unread_inputs = [item for item in state.transcript.inputs if not item.ok]
     if status == "failed" and state.error is not None:
         notes += [f"**Failed** (`{state.error.code}`). {state.error.message}", *_attended(state)]
-        notes += [f"It ended with {refused.whose}." for refused in state.refused]
+        notes += [f"It ended with {refused.whose}." for refused in state.refused if not refused.was_cut_off]
     elif status in ("degraded", "cancelled"):
         by = f" ({state.cancelled_by})" if state.cancelled_by else ""
         notes.append(" ".join((f"**{status.capitalize()}**{by}.", *_attended(state))))

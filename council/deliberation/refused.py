@@ -1,5 +1,6 @@
-"""Calls that ended their run: a key, a bill or a model that is wrong is wrong for every further call. What such a call was
-for is not recorded, so that a resumed run asks it again; that it was made is, so that it counts where it was the last."""
+"""Calls that a run ended with: a key, a bill or a model that is wrong is wrong for every further call, and who cancels a run
+cuts off those under way. What such a call was for is not recorded, so that a resumed run asks it again; that it was made
+is, so that it counts where it was the last."""
 
 from __future__ import annotations
 
@@ -9,8 +10,9 @@ import msgspec
 
 from council.agents.turn import Failure, TurnResult
 from council.engine.journal import FileJournal
-from council.errors import ModelError
 from council.llm.base import TurnInfo
+
+CANCELLED = "cancelled"
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -27,13 +29,17 @@ class Refused(msgspec.Struct, frozen=True):
         return f"the call of {self.role} in round {self.round}" if self.round else f"the closing call of {self.role}"
 
     @property
+    def was_cut_off(self) -> bool:
+        """By somebody who cancelled the run."""
+        return self.result.failure is not None and self.result.failure.kind == CANCELLED
+
+    @property
     def is_repair(self) -> bool:
         return "/repair/" in self.step
 
 
-def note(journal: FileJournal, step: str, model: str, info: TurnInfo, error: ModelError) -> Refused:
+def note(journal: FileJournal, step: str, model: str, info: TurnInfo, failure: Failure) -> Refused:
     """Records it. Raises StorageFailed."""
-    failure = Failure(error.kind, error.message, error.fix)
     round_no = 0 if step.startswith("synthesis") else info.round
     refused = Refused(step, info.role, round_no, TurnResult("", model, failure=failure))
     free = next(name for name in _names(step) if not journal.recorded(name))

@@ -10,9 +10,9 @@ from council.agents.turn import TurnResult
 from council.artifacts.account import Purpose
 from council.deliberation.stance import Stance
 from council.llm.base import Source
+from council.llm.embeddings import EmbeddingCall, Nearness
 from council.llm.structured import Repair
 from council.safety.verdict import ALLOWED, Verdict
-from council.tools.base import EmbeddingCall
 
 STEWARD_INPUT = "STEWARD"
 
@@ -21,8 +21,8 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a request brought (or a named input): text from outside with its place, or the reason it was refused.
 
     `id` (`E1`, `E2`, …) is empty for a refusal and for a repeated request, which names the earlier id in `repeats`.
-    `embeddings` are the model calls that finding it took. `guard` is what a guardrail said of it; what one blocked is a
-    refusal, and its text is not kept.
+    `embeddings` are the model calls that finding it took, `nearness` what they came to. `guard` is what a guardrail said
+    of it; what one blocked is a refusal, and its text is not kept.
     """
 
     asked_by: str
@@ -41,6 +41,7 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     error_code: str = ""
     error: str = ""
     embeddings: tuple[EmbeddingCall, ...] = ()
+    nearness: Nearness | None = None
     guard: Verdict = ALLOWED
 
     @property

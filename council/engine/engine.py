@@ -515,6 +515,7 @@ class Engine:
             tokens=outcome.tokens,
             cost_usd=outcome.cost_usd,
             attempts=run.journal.attempts,
+            took_ms=_took_ms(run),
             audit_head=run.audit_head,
         )
 
@@ -768,6 +769,11 @@ def _reopened(command: ResumeCommand | RetryCommand, journal: FileJournal, at: s
     if isinstance(command, ResumeCommand):
         return Reopened(at, command.accept_drift, by=by)
     return Reopened(at, accept_drift=False, retry_from=command.from_ or journal.first_step, by=by)
+
+
+def _took_ms(run: Run) -> int | None:
+    ended_ms = run.journal.ended_ms(FINISH)
+    return None if ended_ms is None else max(0, ended_ms - run.header.admitted_ms)
 
 
 def _other_epoch(run: Run) -> ErrorRef | None:

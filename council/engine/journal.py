@@ -313,6 +313,10 @@ class FileJournal:
             record = StepDone(name, request, msgspec.Raw(b"null"), store_blob(self.path, encoded), self.now_ms())
         self._append(record, sync=True)
 
+    def ended_ms(self, name: str) -> int | None:
+        """When a recorded step ended, in milliseconds since the epoch; None where an older version did not note it."""
+        return self._steps[name].at or None
+
     def _require_same(self, known: StepDone, request: str) -> None:
         if known.request and known.request != request and not self.accepts_drift:
             raise Drift(

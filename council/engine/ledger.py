@@ -20,7 +20,7 @@ from council.errors import JournalDamaged, StorageFailed
 
 log = logging.getLogger(__name__)
 
-_SCHEMA_VERSION = 2
+_SCHEMA_VERSION = 3
 _OPEN_PATIENCE_S = 5.0
 _WRITE_PATIENCE_MS = 50  # in which all runs stand still
 _UNLOCK = "end what writes to .council/ledger.sqlite, then try again"
@@ -31,19 +31,21 @@ CREATE TABLE IF NOT EXISTS runs (
     artifact TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '', calls INTEGER NOT NULL DEFAULT 0,
     tokens_in INTEGER NOT NULL DEFAULT 0, tokens_out INTEGER NOT NULL DEFAULT 0, cost_usd REAL,
     bytes INTEGER NOT NULL DEFAULT 0, pruned INTEGER NOT NULL DEFAULT 0, ended_ns INTEGER NOT NULL DEFAULT 0,
-    model TEXT NOT NULL DEFAULT '', tokens_cached INTEGER NOT NULL DEFAULT 0, unknown_calls INTEGER NOT NULL DEFAULT 0
+    model TEXT NOT NULL DEFAULT '', tokens_cached INTEGER NOT NULL DEFAULT 0, unknown_calls INTEGER NOT NULL DEFAULT 0,
+    took_ms INTEGER
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS by_end ON runs (ended_ns);
 """
 _COLUMNS = (
     "run_id", "status", "type", "lane", "title", "created", "finished", "file", "command_id", "artifact", "error", "calls",
-    "tokens_in", "tokens_out", "cost_usd", "bytes", "pruned", "ended_ns", "model", "tokens_cached", "unknown_calls",
+    "tokens_in", "tokens_out", "cost_usd", "bytes", "pruned", "ended_ns", "model", "tokens_cached", "unknown_calls", "took_ms",
 )  # fmt: skip
 
 
 class Entry(msgspec.Struct, frozen=True):
     """A row. `finished`, `artifact` and `error` are empty until there is one; `bytes` is the run folder's size at its end;
-    `pruned`: the run has no folder (any more); `ended_ns` orders what ended within one second, 0 while the run goes on."""
+    `pruned`: the run has no folder (any more); `took_ms` as in its receipt; `ended_ns` orders what ended within one second,
+    0 while the run goes on."""
 
     run_id: str
     status: RunStatus
@@ -66,6 +68,7 @@ class Entry(msgspec.Struct, frozen=True):
     model: str = ""
     tokens_cached: int = 0
     unknown_calls: int = 0
+    took_ms: int | None = None
 
 
 class Ledger:
@@ -370,6 +373,7 @@ def entry_of_receipt(receipt: Receipt, *, folder: Path, ended_ns: int) -> Entry:
         model=receipt.model,
         tokens_cached=receipt.tokens.cached,
         unknown_calls=receipt.tokens.unknown_calls,
+        took_ms=receipt.took_ms,
     )
 
 

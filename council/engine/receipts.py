@@ -54,7 +54,8 @@ class Pruned(msgspec.Struct, frozen=True):
 
 class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     """What became of a command. `cost_usd` is None when unknown, never zero for want of a price. `pruned`: the journal is
-    gone, this receipt and the artifact stay. `audit_head`: the end of the audit's chain just before the commit."""
+    gone, this receipt and the artifact stay. `took_ms`: from admission to the end of the work, None where an older version did
+    not note it. `audit_head`: the end of the audit's chain just before the commit."""
 
     run_id: str
     status: RunStatus
@@ -76,6 +77,7 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     tokens: TokenCount = TokenCount()
     cost_usd: float | None = None
     attempts: int = 1
+    took_ms: int | None = None
     audit_head: str = ""
     pruned: Pruned | None = None
 

@@ -6,6 +6,7 @@ of no return; `Ended` closes the run. Times are RFC 3339 in UTC.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
@@ -49,6 +50,14 @@ class RunHeader(msgspec.Struct, frozen=True, tag="run", tag_field="t"):
     title: str = ""
     order: int = 0
     priority: int = 0
+
+    @property
+    def admitted_ms(self) -> int:
+        """When it was admitted, in milliseconds since the epoch; to the second only where `order` does not say, as after a
+        clock was set back."""
+        second_ms = int(datetime.fromisoformat(self.created).timestamp()) * 1000
+        ordered_ms = self.order // 1_000_000
+        return ordered_ms if second_ms <= ordered_ms < second_ms + 1000 else second_ms
 
 
 class StepBegun(msgspec.Struct, frozen=True, tag="begin", tag_field="t", omit_defaults=True):

@@ -184,7 +184,8 @@ def brier(answer: Marked) -> float | None:
 
 
 def bin_of(confidence: float) -> int:
-    return min(int(confidence * BINS), BINS - 1)
+    """A mean of confidences of 0.8 may come out as 0.7999…: it lies where they do."""
+    return min(int(round(confidence * BINS, 9)), BINS - 1)
 
 
 def bins(marked: Sequence[Marked]) -> tuple[Bin, ...]:

@@ -308,4 +308,4 @@ def _cell(text: str, max_chars: int = _CELL_CHARS) -> str:
 
 
 def _share(value: float | None) -> str:
-    return "an unknown share" if value is None else f"{value:.0%}"
+    return "an unknown share" if value is None else f"{100 * value:.0f} %"

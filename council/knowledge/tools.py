@@ -14,6 +14,7 @@ from council.knowledge.cortex.meaning import Search
 from council.knowledge.cortex.shelf import Hit
 from council.knowledge.library import Document, Library, split_range
 from council.llm.base import Source
+from council.llm.embeddings import CountedEmbedder, EmbeddingCall, RecordedSearch
 from council.tools.base import Tool, ToolContext, ToolResult
 
 log = logging.getLogger(__name__)
@@ -91,16 +92,25 @@ def query_cortex(search: Search) -> Tool:
         group = ""
         if scope == "memory":
             group = f"{context.lane}/{context.role.lower()}" if context.role else context.lane
+        embedder = None if context.embedder is None else CountedEmbedder(context.embedder)
+        recall = context.recall
+        recorded = recall(context.role, context.round, scope, question) if recall is not None else None
         try:
             found = await search.query(
-                question, scope=scope, group=group, patience_s=_CORTEX_PATIENCE_S, embedder=context.embedder
+                question,
+                scope=scope,
+                group=group,
+                patience_s=_CORTEX_PATIENCE_S,
+                embedder=embedder,
+                recorded=recorded,
             )
         except StorageFailed as error:  # the index is only a copy of what can be read: no reason to end a run
-            return _no_answer(error.code, str(error))
+            return msgspec.structs.replace(_no_answer(error.code, str(error)), embeddings=_calls(embedder, recorded))
         answer = found.answer
         for note in answer.upkeep:
             log.info("%s", note)  # no part of the evidence: a run that a crash cut off finds what it would have found
-        return msgspec.structs.replace(answered(question, answer), embeddings=tuple(found.calls))
+        result = answered(question, answer)
+        return msgspec.structs.replace(result, embeddings=_calls(embedder, recorded), nearness=found.nearness)
 
     return Tool(
         name="QUERY_CORTEX",
@@ -117,6 +127,13 @@ def query_cortex(search: Search) -> Tool:
         ),
         run=run,
     )
+
+
+def _calls(embedder: CountedEmbedder | None, recorded: RecordedSearch | None) -> tuple[EmbeddingCall, ...]:
+    """What a search took, or had taken when it was recorded."""
+    if recorded is not None:
+        return recorded.calls
+    return () if embedder is None else tuple(embedder.calls)
 
 
 def split_question(argument: str) -> tuple[str, str]:

@@ -14,9 +14,12 @@ from typing import Any, Unpack
 import msgspec
 
 from council.errors import ModelError
-from council.llm.base import Asked, Message, ModelAround, OnText, Reply, ToolCall
+from council.llm.base import Asked, Message, ModelAround, OnText, Reply, ToolCall, Usage
 
 MAX_REPLY_CHARS = 262_144  # the largest output limit of today's models, 65,536 tokens, at four characters each
+MAX_OUTPUT_TOKENS = 4_000_000  # thinking included; no model of today comes near
+_TOKENS_PER_CHAR = 4  # at most: a token is at least a byte
+_UNSEEN_TOKENS = 1_000_000  # what a provider may count beside the words: templates, functions, what it looked up itself
 MAX_WAIT_S = 366 * 86_400.0  # what a provider may ask for; a date in another century is none
 _HALVES = re.compile("[\ud800-\udfff]")
 
@@ -30,7 +33,7 @@ def whole_characters(text: str) -> str:
 
 class BoundedModel(ModelAround):
     """A Model whose replies hold whole characters only, and at most MAX_REPLY_CHARS of them: a longer one has the finish
-    `length`. A function call of that size is a ModelError (`protocol`)."""
+    `length`. A function call of that size is a ModelError (`protocol`). Tokens that nobody can have counted are unknown."""
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
         on_text = asked.get("on_text")
@@ -44,6 +47,8 @@ class BoundedModel(ModelAround):
             raise
         if pieces is not None:
             pieces.end()
+        sent_chars = len(asked["system"]) + sum(len(message.text) for message in messages)
+        reply = msgspec.structs.replace(reply, usage=plausible(reply.usage, sent_chars))
         text = whole_characters(reply.text)
         calls = tuple(self._call(call) for call in reply.tool_calls)
         if len(text) > MAX_REPLY_CHARS:
@@ -61,6 +66,18 @@ class BoundedModel(ModelAround):
             )
         arguments: dict[str, Any] = json.loads(whole_characters(written))
         return ToolCall(whole_characters(call.name), arguments, whole_characters(call.id))
+
+
+def plausible(usage: Usage | None, sent_chars: int) -> Usage | None:
+    """A provider's count; None, unknown, for one that cannot be: below zero, or above what can have been sent or said."""
+    if usage is None:
+        return None
+    most_input = sent_chars * _TOKENS_PER_CHAR + _UNSEEN_TOKENS
+    if not (0 <= usage.input_tokens <= most_input and 0 <= usage.output_tokens <= MAX_OUTPUT_TOKENS):
+        return None
+    cached = min(max(usage.cached_tokens, 0), usage.input_tokens)
+    thoughts = min(max(usage.thought_tokens, 0), usage.output_tokens)
+    return Usage(usage.input_tokens, usage.output_tokens, cached, thoughts)
 
 
 def _bound(error: ModelError) -> None:

@@ -5,7 +5,8 @@
 
 `sha256` is that of the whole file with these 64 characters left out, so that a change anywhere is seen. The format has a
 number of its own: a file with a higher one is refused, not guessed at. One run is format 1; of several, format 2, whose
-header also has `runs`, with the secret of each. `council.llm.replay` answers from it.
+header also has `runs`, with the secret of each. Where questions were answered by their meaning, format 3, the header has
+`searches`: what the embedding model made of each. `council.llm.replay` answers from it.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ import msgspec
 from council.errors import ConfigError, ModelErrorKind, StorageFailed
 from council.ids import sha256_hex
 from council.llm.base import Finish, Replaced, Usage
+from council.llm.embeddings import RecordedSearch
 from council.storage.files import read_limited
 
-FORMAT = 2
+FORMAT = 3
 ONE_RUN = 1
+SEVERAL_RUNS = 2
+WITH_SEARCHES = 3
 SUFFIX = ".cassette.jsonl"  # files so named are never read by agents
 MAX_CASSETTE_BYTES = 256 << 20
 _NO_HASH = ""
@@ -42,7 +46,8 @@ class RecordedRun(msgspec.Struct, frozen=True):
 class Header(msgspec.Struct, frozen=True):
     """`run_secret` (hex, 32 bytes) is the run's: from it come the marks in its prompts and its lots. `window_chars`: how
     many characters the model's window was taken for, 0 without end. `status`: how the run ended. `redacted`: in how many
-    calls a secret was left out. `runs`: all of them where there are several; the other fields are then those of the first."""
+    calls a secret was left out. `runs`: all of them where there are several; the other fields are then those of the first.
+    `meanings`: by which embedding model questions were answered, empty for by words alone; unset in files that do not say."""
 
     cassette: int
     council: str
@@ -56,6 +61,8 @@ class Header(msgspec.Struct, frozen=True):
     redacted: int = 0
     sha256: str = _NO_HASH
     runs: tuple[RecordedRun, ...] | msgspec.UnsetType = msgspec.UNSET
+    meanings: str | msgspec.UnsetType = msgspec.UNSET
+    searches: tuple[RecordedSearch, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -114,6 +121,11 @@ def runs_of(header: Header) -> tuple[RecordedRun, ...]:
     return () if isinstance(header.runs, msgspec.UnsetType) else header.runs
 
 
+def searches_of(header: Header) -> tuple[RecordedSearch, ...]:
+    """All questions that an embedding model was asked about."""
+    return () if isinstance(header.searches, msgspec.UnsetType) else header.searches
+
+
 def joined(cassettes: Sequence[tuple[Cassette, str]], beside: Sequence[Call] = ()) -> bytes:
     """Several cassettes of one run, each with its run's task, as one; with calls that belong to no run. Raises ValueError for
     none."""
@@ -126,7 +138,14 @@ def joined(cassettes: Sequence[tuple[Cassette, str]], beside: Sequence[Call] = (
     )
     calls = [call for cassette, _ in cassettes for call in cassette.calls]
     redacted = sum(head.redacted for head in heads)
-    header = msgspec.structs.replace(heads[0], cassette=FORMAT, runs=runs, redacted=redacted)
+    searches = tuple(search for head in heads for search in searches_of(head))
+    header = msgspec.structs.replace(
+        heads[0],
+        cassette=WITH_SEARCHES if searches else SEVERAL_RUNS,
+        runs=runs,
+        redacted=redacted,
+        searches=searches or msgspec.UNSET,
+    )
     return encode(header, [*calls, *beside])
 
 

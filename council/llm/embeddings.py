@@ -8,17 +8,16 @@ concern of this module (`council.knowledge.cortex.meaning`).
 
 from __future__ import annotations
 
-import asyncio
 import math
 from array import array
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol, Unpack
 
 import msgspec
 
 from council.llm.base import Usage
 from council.llm.limits import Bucket
-from council.llm.retry import OnRetry, Retries
+from council.llm.retry import Retries, RetryOptions
 
 MAX_DIMENSIONS = 8_192  # twice what any model gives; a vector of more is no answer to this question
 REQUEST_TIMEOUT_S = 30.0  # at most: a search waits for it, and without it there is still an answer by words
@@ -32,6 +31,37 @@ class Embedded(msgspec.Struct, frozen=True):
 
     vectors: tuple[Any, ...]
     usage: Usage | None = None
+
+
+class EmbeddingCall(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A call to an embedding model. `usage` None: the provider did not count."""
+
+    model: str
+    usage: Usage | None = None
+
+
+class Nearness(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an embedding model made of a question: the passages that lie nearest to it, best first, each by its path and first
+    line. `places` None: it was not asked, or did not answer; `notes` say why, and what else is to be said."""
+
+    scope: str
+    question: str
+    places: tuple[tuple[str, int], ...] | None = None
+    notes: tuple[str, ...] = ()
+
+
+class RecordedSearch(Nearness, frozen=True, omit_defaults=True):
+    """A search of a recorded run: by whom, when, and the calls that it took."""
+
+    role: str = ""
+    round: int = 0
+    calls: tuple[EmbeddingCall, ...] = ()
+
+
+class Recall(Protocol):
+    """What a recorded run's embedding model made of a question; None where it was not asked that."""
+
+    def __call__(self, role: str, round_no: int, scope: str, question: str) -> RecordedSearch | None: ...
 
 
 class Embedder(Protocol):
@@ -84,6 +114,19 @@ class EmbedderAround:
         await self._inner.aclose()
 
 
+class CountedEmbedder(EmbedderAround):
+    """An Embedder that remembers which of its calls were answered, whatever became of the answers."""
+
+    def __init__(self, inner: Embedder) -> None:
+        super().__init__(inner)
+        self.calls: list[EmbeddingCall] = []
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
+        embedded = await self._inner.embed(texts, purpose=purpose)
+        self.calls.append(EmbeddingCall(self.name, embedded.usage))
+        return embedded
+
+
 class LimitedEmbedder(EmbedderAround):
     """An Embedder whose calls go through its provider's bucket, beside those of chat models."""
 
@@ -99,18 +142,9 @@ class LimitedEmbedder(EmbedderAround):
 class RetryingEmbedder(EmbedderAround):
     """`inner`, called again where that can help: as `RetryingModel`."""
 
-    def __init__(
-        self,
-        inner: Embedder,
-        *,
-        attempts: int = 3,
-        max_wait_s: float = 60,
-        initial_wait_s: float = 1.0,
-        on_retry: OnRetry | None = None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
+    def __init__(self, inner: Embedder, **how: Unpack[RetryOptions]) -> None:
         super().__init__(inner)
-        self._retries = Retries(attempts, max_wait_s, initial_wait_s, on_retry, sleep)
+        self._retries = Retries(**how)
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
         """Raises the last attempt's ModelError."""

@@ -11,98 +11,27 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import os
-import re
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
-from council.errors import ModelError, ModelErrorKind
-from council.llm.base import Finish, Message, Model, OnText, Reply, ToolCall, ToolSpec, TurnInfo, Usage
-from council.llm.embeddings import Embedded, Embedder, Purpose, unit_vectors
-from council.llm.providers import Provider, Setup
+from council.errors import ConfigError, ModelError, ModelErrorKind
+from council.llm.base import Finish, Message, Model, OnText, Reply, ToolSpec, TurnInfo, Usage
+from council.llm.bounds import plausible
+from council.llm.embeddings import Embedded, Embedder, unit_vectors
+from council.llm.gemini_answer import CUT_SHORT, MALFORMED, WHOLE, Answer
+from council.llm.gemini_errors import FIX, refusal_of
+from council.llm.http_failures import AnswerTooLarge, brief, failure_of, tls_context
+from council.llm.providers import ListedModel, Provider, Setup
 from council.redaction import Redactor, Secret
 
 if TYPE_CHECKING:
-    import ssl
-
-    import httpx2
     from google.genai import Client, types
 
 DEFAULT_MODEL_ID = "gemini-2.5-flash"
-DEFAULT_EMBEDDING_ID = "gemini-embedding-001"
-DEFAULT_DIMENSIONS = 768
-_API_URL = "https://generativelanguage.googleapis.com/"
-
-_MESSAGE_CHARS = 300  # of a provider's own words; an HTML error page is not a message
-# A daily quota comes with a retryDelay of seconds, which only burns calls; ask again once an hour.
-_DAILY_QUOTA_WAIT_S = 3600.0
-
-# The ordinary rate limit says "check your plan and billing details" too: only these words mean that waiting is no help.
-# `limit: 0` is a plan that does not include the model at all.
-_PAYMENT = re.compile(
-    r"prepa(?:y|id)|insufficient\s+(?:funds|credits?)|spend(?:ing)?[\s-]+(?:cap|limit)|\blimit:\s*0(?![\d.])"
-    r"|credits?\s+(?:are|is|have\s+been|has\s+been)\s+(?:depleted|exhausted|used\s+up)"
-    r"|billing\s+(?:account\s+)?(?:is\s+|has\s+been\s+)?(?:disabled|not\s+enabled|not\s+active|inactive|closed|suspended)",
-    re.IGNORECASE,
-)
-# In a refusal that is not about rates these are clear as well.
-_NEEDS_BILLING = re.compile(
-    r"billing_disabled|(?:enable|requires|set\s+up)\s+billing|billing\s+(?:account|must|is|has|to\s+be)\b",
-    re.IGNORECASE,
-)
-_BAD_KEY = re.compile(
-    r"api_key_(?:invalid|expired)|api key (?:not valid|not found|expired|was reported)", re.IGNORECASE
-)
-
-_KIND_OF_STATUS: dict[int, ModelErrorKind] = {
-    401: "auth",
-    402: "billing",
-    403: "auth",
-    404: "not_found",
-    408: "timeout",
-    409: "server",  # ABORTED: a conflict on the provider's side
-    429: "rate",
-    499: "server",  # CANCELLED, and not by us
-    503: "overload",
-    504: "timeout",
-    529: "overload",
-}
-
-_FIX: dict[ModelErrorKind, str] = {
-    "auth": "check GEMINI_API_KEY in .env: the key must exist, be whole and be allowed to use the Gemini API.",
-    "billing": "open the billing page of the key's Google project: add credit, raise the cap or change the plan.",
-    "not_found": "`council models list gemini` names those that this key can use; the API version matters (v1, v1beta).",
-    "request": "this is refused whenever it is sent: shorten the inputs, or check the model's settings.",
-    "rate": "wait, lower the number of concurrent runs, or raise the quota of the key's project.",
-    "overload": "nothing is wrong here; the model is busy. Try later or name another model.",
-    "server": "nothing is wrong here; the provider failed. Try later.",
-    "timeout": "try again; if it keeps happening raise the request timeout or shorten the inputs.",
-    "network": "check the connection, the proxy variables (HTTPS_PROXY, NO_PROXY) and the base URL.",
-    "protocol": "try again; if it keeps happening something between here and the provider alters the answers.",
-    "blocked": "reword the task or leave out the input that the provider's filter objects to.",
-    "length": "raise max_output_tokens: thinking counts towards it.",
-    "empty": "try again; if it keeps happening reword the task or name another model.",
-}
-
-# Not filters: the model's own output was malformed, another attempt may be well.
-_MALFORMED = frozenset(
-    {
-        "MALFORMED_FUNCTION_CALL",
-        "UNEXPECTED_TOOL_CALL",
-        "TOO_MANY_TOOL_CALLS",
-        "MALFORMED_RESPONSE",
-        "MISSING_THOUGHT_SIGNATURE",
-    }
-)
-_CUT_SHORT = frozenset({"MAX_TOKENS", "CONTINUATION"})
-_WHOLE = frozenset({"STOP", "FINISH_REASON_UNSPECIFIED", ""})
+MAX_LISTED_MODELS = 1_000
+_USES = frozenset({"generateContent", "embedContent"})
 
 
 class GeminiModel:
@@ -122,7 +51,9 @@ class GeminiModel:
         max_output_tokens: int = 8192,
         temperature: float | None = None,
         context_tokens: int = 1_048_576,
+        key_name: str = "GEMINI_API_KEY",
     ) -> None:
+        """`key_name`: where the key stands, for who has to look there."""
         self._model_id = model_id
         self._api_key = api_key
         self._base_url = base_url
@@ -131,6 +62,7 @@ class GeminiModel:
         self._max_output_tokens = max_output_tokens
         self._temperature = temperature
         self._context_tokens = context_tokens
+        self._key_name = key_name
         self._redactor = Redactor([Secret(api_key.reveal().strip())])
         self._client: Client | None = None
         self._client_loop: asyncio.AbstractEventLoop | None = None
@@ -157,46 +89,52 @@ class GeminiModel:
     ) -> Reply:
         """One call, one attempt. Raises ModelError; see `Model`. `on_text` may get pieces of a reply that fails."""
         with self._provider_failures():
-            if self._client is None:  # other calls begin meanwhile
-                await asyncio.to_thread(import_module, "google.genai")
+            await self._import_sdk()
             client = self._open_client()
             request = self._request(messages, system, schema, tools, max_output_tokens, temperature)
-        answer = _Answer()
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                if on_text is None:
-                    with self._provider_failures():
-                        answer.add(await client.aio.models.generate_content(**request))
-                else:
-                    async with aclosing(self._chunks(client, request)) as chunks:
-                        async for chunk in chunks:
-                            if piece := answer.add(chunk):
-                                on_text(piece)
-                    self._require_an_end(answer)
-        except TimeoutError:
-            raise self._error("timeout", f"{self.name} gave no whole answer within {self._timeout_s:g} s.") from None
+        answer = Answer()
+        async with self._whole_call("gave no whole answer"):
+            if on_text is None:
+                with self._provider_failures():
+                    answer.add(await client.aio.models.generate_content(**request))
+            else:
+                async with aclosing(self._chunks(client, request)) as chunks:
+                    async for chunk in chunks:
+                        if piece := answer.add(chunk):
+                            on_text(piece)
+                self._require_an_end(answer)
         return self._reply(answer)
 
     async def embed(self, texts: Sequence[str], config: Mapping[str, Any], dimensions: int | None) -> Embedded:
         """The same texts as vectors, where this is an embedding model. Raises ModelError; see `Embedder`."""
         # One content each: of plain strings the SDK makes a single one for some models, and so a single vector.
         contents = [{"role": "user", "parts": [{"text": text}]} for text in texts]
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                with self._provider_failures():
-                    if self._client is None:
-                        await asyncio.to_thread(import_module, "google.genai")
-                    models: Any = self._open_client().aio.models
-                    answer = await models.embed_content(model=self._model_id, contents=contents, config=dict(config))
-        except TimeoutError:
-            raise self._error("timeout", f"{self.name} gave no vectors within {self._timeout_s:g} s.") from None
+        async with self._whole_call("gave no vectors"):
+            with self._provider_failures():
+                await self._import_sdk()
+                models: Any = self._open_client().aio.models
+                answer = await models.embed_content(model=self._model_id, contents=contents, config=dict(config))
         rows = [each.values for each in answer.embeddings or []]
         try:
             vectors = unit_vectors(rows, count=len(texts), dimensions=dimensions)
         except (ValueError, OverflowError) as error:
             raise self._error("protocol", f"the answer of {self.name} is not what the API promises: {error}.") from None
         counted = getattr(answer.usage_metadata, "prompt_token_count", None)
-        return Embedded(vectors, Usage(input_tokens=counted) if counted else None)
+        usage = Usage(input_tokens=counted) if counted else None
+        return Embedded(vectors, plausible(usage, sum(map(len, texts))))
+
+    async def list_models(self) -> list[ListedModel]:
+        """The models that the key can use for words or for vectors, in the API's order. Raises ModelError."""
+        found: list[ListedModel] = []
+        async with self._whole_call("told no models"):
+            with self._provider_failures():
+                await self._import_sdk()
+                async for model in await self._open_client().aio.models.list(config={"page_size": MAX_LISTED_MODELS}):
+                    if _USES & set(model.supported_actions or _USES) and model.name:
+                        found.append(ListedModel(model.name.removeprefix("models/"), model.input_token_limit))
+                    if len(found) >= MAX_LISTED_MODELS:
+                        break
+        return found
 
     async def aclose(self) -> None:
         """Closes the connections; a later `generate` opens new ones."""
@@ -205,6 +143,21 @@ class GeminiModel:
             return  # connections of a loop that is gone cannot be awaited shut
         await client.aio.aclose()
         client.close()
+
+    async def _import_sdk(self) -> None:
+        if self._client is None:  # other calls begin meanwhile
+            await asyncio.to_thread(import_module, "google.genai")
+
+    @asynccontextmanager
+    async def _whole_call(self, what_it_did_not: str) -> AsyncIterator[None]:
+        limit = asyncio.timeout(self._timeout_s)
+        try:
+            async with limit:
+                yield
+        except TimeoutError:
+            if not limit.expired():
+                raise  # a listener's own
+            raise self._error("timeout", f"{self.name} {what_it_did_not} within {self._timeout_s:g} s.") from None
 
     async def _chunks(
         self, client: Client, request: dict[str, Any]
@@ -231,11 +184,12 @@ class GeminiModel:
             raise self._error("auth", f"{self.name} was not called: there is no API key.")
         if not (key.isascii() and key.isprintable() and " " not in key):
             raise self._error("auth", f"{self.name} was not called: the API key holds characters no key can hold.")
-        import httpx2
         from google import genai
         from google.genai import types
 
-        tls = httpx2.create_ssl_context()  # for all three users of one; each would build its own, 20 ms apiece
+        from council.llm.gemini_transport import open_transport
+
+        tls = tls_context()  # for all three users of one; each would build its own, 20 ms apiece
         options = types.HttpOptions(
             base_url=self._base_url,
             api_version=self._api_version,
@@ -245,7 +199,7 @@ class GeminiModel:
             # Without its own transport the SDK switches to aiohttp wherever that happens to be installed, and its
             # exceptions change. A redirect would carry the key to another host.
             async_client_args={
-                "transport": _transport(self._base_url, tls),
+                "transport": open_transport(self._base_url, tls),
                 "follow_redirects": False,
                 "verify": tls,
                 "ssl": tls,
@@ -291,33 +245,35 @@ class GeminiModel:
 
     # --- the answer --------------------------------------------------------------------------------------------------
 
-    def _require_an_end(self, answer: _Answer) -> None:
+    def _require_an_end(self, answer: Answer) -> None:
         """A plain answer is whole if its JSON is; a stream may end in good order and still be cut."""
         if not answer.finish and not answer.prompt_block and answer.seen_candidate:
             raise self._error("protocol", f"the answer of {self.name} broke off: no finish reason came.")
 
-    def _reply(self, answer: _Answer) -> Reply:
+    def _reply(self, answer: Answer) -> Reply:
         text, finish = answer.text, answer.finish
         spoke = bool(text.strip()) or bool(answer.calls)
         if answer.prompt_block:
             raise self._error(
                 "blocked", f"{self.name} refused the prompt: {answer.block_words()}.", reason=answer.prompt_block
             )
-        if finish in _MALFORMED:
+        if finish in MALFORMED:
             raise self._error("protocol", f"{self.name} produced a malformed answer: {finish}.", reason=finish)
-        if finish not in _WHOLE and finish not in _CUT_SHORT:
+        if finish not in WHOLE and finish not in CUT_SHORT:
             raise self._error(
                 "blocked", f"{self.name} stopped before the end of an answer: {answer.block_words()}.", reason=finish
             )
-        if finish in _CUT_SHORT and not spoke:
+        if finish in CUT_SHORT and not spoke:
             thoughts = answer.usage.thought_tokens if answer.usage else 0
             spent = f" ({thoughts} tokens went into thinking)" if thoughts else ""
             raise self._error(
                 "length", f"{self.name} reached the output token limit before its first word{spent}.", reason=finish
             )
+        if any(not call.name for call in answer.calls):
+            raise self._error("protocol", f"{self.name} produced a malformed function call.")
         if not spoke:
             raise self._error("empty", f"{self.name} answered with no text.", reason=finish or "no candidate")
-        how: Finish = "length" if finish in _CUT_SHORT else "tool_calls" if answer.calls else "stop"
+        how: Finish = "length" if finish in CUT_SHORT else "tool_calls" if answer.calls else "stop"
         return Reply(text, how, self.name, answer.usage, tuple(answer.calls))
 
     # --- failures ----------------------------------------------------------------------------------------------------
@@ -334,61 +290,42 @@ class GeminiModel:
             raise self._failure(exc) from None
 
     def _failure(self, exc: Exception) -> ModelError:
-        import httpx2
         from google.genai import errors
         from pydantic import ValidationError
 
-        kind_of_exception = type(exc).__name__
         match exc:
             case errors.APIError():
                 return self._refusal(exc)
-            case httpx2.TimeoutException() | TimeoutError():
-                return self._error("timeout", f"{self.name} did not answer in time ({kind_of_exception}).")
-            case httpx2.LocalProtocolError() | httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
-                return self._error(
-                    "request", f"the request to {self.name} could not be built ({kind_of_exception}).",
-                    fix="check the base URL and the API version of the model.",
-                )  # fmt: skip
-            case httpx2.DecodingError():
-                return self._error("protocol", f"the answer of {self.name} could not be decoded.")
-            case httpx2.TransportError() | OSError():
-                words = self._quote(str(exc)).rstrip(".")
-                return self._error(
-                    "network", f"the connection to {self.name} failed: {kind_of_exception}{words and f' ({words})'}."
-                )
-            case json.JSONDecodeError() | errors.UnknownApiResponseError() | ValidationError():
-                return self._error(
-                    "protocol", f"the answer of {self.name} is not what the API promises ({kind_of_exception})."
-                )
+            case errors.UnknownApiResponseError() | ValidationError():
+                words = f"the answer of {self.name} is not what the API promises: it has another form."
+                return self._error("protocol", words)
+            case json.JSONDecodeError() | UnicodeDecodeError() | AnswerTooLarge():
+                failure = failure_of(exc, self.name)
             case ValueError() | ImportError():
-                words = self._quote(str(exc))
-                return self._error(
-                    "request", f"the request to {self.name} could not be built: {words or kind_of_exception}."
-                )
+                words = self._quote(str(exc)) or type(exc).__name__
+                return self._error("request", f"the request to {self.name} could not be built: {words}.")
             case _:
-                return self._error("protocol", f"the exchange with {self.name} failed ({kind_of_exception}).")
+                failure = failure_of(exc, self.name)
+        fix = "check the base URL and the API version of the model." if failure.kind == "request" else failure.fix
+        return self._error(failure.kind, failure.message, fix=fix)
 
     def _refusal(self, exc: Any) -> ModelError:
         """An answer with an error status, or an error object in the middle of a stream."""
         status = exc.code if isinstance(exc.code, int) else 0
-        details = _details(exc.details)
-        words = self._quote(str(exc.message or exc.status or ""))
-        kind = _kind_of_refusal(status, f"{exc.message} {json.dumps(details)}")
-        daily = kind == "rate" and "perday" in json.dumps(details).lower()
-        wait_s = _retry_after_s(exc, details)
-        if daily:
-            wait_s = max(wait_s or 0.0, _DAILY_QUOTA_WAIT_S)
-        fix = "the daily quota of this key is used up: wait for tomorrow or raise the plan." if daily else ""
-        if 300 <= status < 400:
-            words = "a redirect, which is not followed because the key would go along"
-        said = f": {words.rstrip('.')}" if words else ""
+        headers = getattr(exc.response, "headers", None) or {}
+        refusal = refusal_of(status, str(exc.message or exc.status or ""), exc.details, headers)
+        words = self._quote(refusal.words).rstrip(".")
         return self._error(
-            kind, f"{self.name} answered {status or 'an error'}{said}.", fix=fix, retry_after_s=wait_s, status=status
+            refusal.kind,
+            f"{self.name} answered {status or 'an error'}{words and f': {words}'}.",
+            fix=refusal.fix,
+            retry_after_s=refusal.retry_after_s,
+            status=status,
         )
 
     def _quote(self, words: str) -> str:
         """A provider's words, safe to show. The key goes first: cut through its middle, it would not be found."""
-        return _brief(self._redactor.redact(words))
+        return brief(self._redactor.redact(words))
 
     def _error(
         self, kind: ModelErrorKind, message: str, *, fix: str = "", retry_after_s: float | None = None, **data: object
@@ -396,170 +333,29 @@ class GeminiModel:
         return ModelError(
             kind,
             self._redactor.redact(message),
-            fix=fix or _FIX[kind],
+            fix=fix or FIX[kind].format(key=self._key_name),
             retry_after_s=retry_after_s,
             model=self.name,
             **data,
         )
 
 
-class GeminiEmbedder:
-    """A Gemini embedding model by its id. Its own size is 3,072 dimensions; the default here is 768, which Google
-    recommends beside it: a fourth of the room, and hardly worse at finding things."""
-
-    max_texts = 64  # the API takes 100
-    max_text_bytes = 6_000  # the API cuts off behind 2,048 tokens: some three thousand bytes of prose are well within
-
-    def __init__(self, client: GeminiModel, model_id: str, *, dimensions: int | None = None) -> None:
-        self._client = client
-        self._dimensions = dimensions or DEFAULT_DIMENSIONS
-        self._has_task_types = not model_id.startswith("gemini-embedding-2")  # which wants no such word
-
-    @property
-    def name(self) -> str:
-        return self._client.name
-
-    @property
-    def dimensions(self) -> int | None:
-        return self._dimensions
-
-    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
-        """One call, one attempt. Raises ModelError."""
-        config: dict[str, Any] = {"output_dimensionality": self._dimensions}
-        if self._has_task_types:
-            config["task_type"] = "RETRIEVAL_QUERY" if purpose == "question" else "RETRIEVAL_DOCUMENT"
-        return await self._client.embed(texts, config, self._dimensions)
-
-    async def aclose(self) -> None:
-        """Closes the connections; a later call opens new ones."""
-        await self._client.aclose()
-
-
-@dataclass
-class _Answer:
-    """What has come so far: one response, or the chunks of a stream."""
-
-    pieces: list[str] = field(default_factory=list)
-    calls: list[ToolCall] = field(default_factory=list)
-    finish: str = ""
-    finish_message: str = ""
-    prompt_block: str = ""
-    usage: Usage | None = None
-    seen_candidate: bool = False
-
-    @property
-    def text(self) -> str:
-        return "".join(self.pieces)
-
-    def block_words(self) -> str:
-        reason = self.prompt_block or self.finish
-        return f"{reason} ({_brief(self.finish_message).rstrip('.')})" if self.finish_message else reason
-
-    def add(self, response: types.GenerateContentResponse) -> str:
-        """Takes a response in and gives back the text it brought. Thoughts are not text."""
-        feedback = response.prompt_feedback
-        if feedback is not None and feedback.block_reason is not None:
-            self.prompt_block = str(feedback.block_reason.value)
-            self.finish_message = feedback.block_reason_message or ""
-        self.usage = _usage(response.usage_metadata) or self.usage
-        candidate = response.candidates[0] if response.candidates else None
-        if candidate is None:
-            return ""
-        self.seen_candidate = True
-        if candidate.finish_reason is not None:
-            self.finish = str(candidate.finish_reason.value)
-            self.finish_message = candidate.finish_message or ""
-        parts = candidate.content.parts if candidate.content is not None else None
-        brought = "".join(part.text for part in parts or [] if part.text and not part.thought)
-        self.pieces.append(brought)
-        self.calls += [
-            ToolCall(part.function_call.name or "", dict(part.function_call.args or {}), part.function_call.id or "")
-            for part in parts or []
-            if part.function_call is not None
-        ]
-        return brought
-
-
-def _usage(counts: types.GenerateContentResponseUsageMetadata | None) -> Usage | None:
-    if counts is None:
-        return None
-    thoughts = counts.thoughts_token_count or 0
-    return Usage(
-        input_tokens=counts.prompt_token_count or 0,
-        output_tokens=(counts.candidates_token_count or 0) + thoughts,  # both are billed as output
-        cached_tokens=counts.cached_content_token_count or 0,
-        thought_tokens=thoughts,
-    )
-
-
-def _transport(base_url: str | None, tls: ssl.SSLContext) -> httpx2.AsyncHTTPTransport:
-    """A transport made here has to find the proxy itself: a client looks for one only for transports it makes."""
-    import httpx2
-
-    url = urlsplit(base_url or os.environ.get("GOOGLE_GEMINI_BASE_URL") or _API_URL)
-    proxies = getproxies()
-    proxy = proxies.get(url.scheme) or proxies.get("all")
-    if proxy is None or proxy_bypass(url.hostname or ""):
-        return httpx2.AsyncHTTPTransport(verify=tls)
-    return httpx2.AsyncHTTPTransport(verify=tls, proxy=proxy if "://" in proxy else f"http://{proxy}")
-
-
-def _kind_of_refusal(status: int, words: str) -> ModelErrorKind:
-    """`words`: the provider's message and details; they decide where one status means several things."""
-    if status in (400, 401, 403) and _BAD_KEY.search(words):
-        return "auth"
-    if status in (400, 403, 429) and _PAYMENT.search(words):
-        return "billing"
-    if status in (400, 403) and _NEEDS_BILLING.search(words):
-        return "billing"
-    known = _KIND_OF_STATUS.get(status)
-    if known is not None:
-        return known
-    if 400 <= status < 500:
-        return "request"
-    if 500 <= status < 600:
-        return "server"
-    return "network" if 300 <= status < 400 else "protocol"
-
-
-def _details(body: object) -> list[dict[str, Any]]:
-    """The `details` of a Google error body; empty for a body of any other shape."""
-    failure = body.get("error") if isinstance(body, dict) else None
-    details = failure.get("details") if isinstance(failure, dict) else None
-    return [detail for detail in details if isinstance(detail, dict)] if isinstance(details, list) else []
-
-
-def _retry_after_s(exc: Any, details: list[dict[str, Any]]) -> float | None:
-    """The longer of the provider's two wishes: the Retry-After header (seconds or a date) and RetryInfo (`"2s"`)."""
-    headers = getattr(exc.response, "headers", None) or {}
-    wishes = [_seconds(str(headers.get("retry-after") or ""))]
-    wishes += [_seconds(str(detail.get("retryDelay") or "").removesuffix("s")) for detail in details]
-    return max((wish for wish in wishes if wish is not None), default=None)
-
-
-def _seconds(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        try:
-            value = (parsedate_to_datetime(text).astimezone(UTC) - datetime.now(UTC)).total_seconds()
-        except (ValueError, OverflowError):
-            return None
-    return max(0.0, value) if math.isfinite(value) else None
-
-
-def _brief(text: str) -> str:
-    """A provider's words as one short line; the tags of an HTML page are dropped."""
-    line = " ".join(re.sub(r"<[^>]{0,500}>", " ", text).split())
-    return line if len(line) <= _MESSAGE_CHARS else f"{line[:_MESSAGE_CHARS]}…"
-
-
 def _build(setup: Setup) -> Model:
     return _client(setup, DEFAULT_MODEL_ID)
 
 
+async def _list_models(setup: Setup) -> Sequence[ListedModel]:
+    client = _client(setup, DEFAULT_MODEL_ID)
+    try:
+        return await client.list_models()
+    finally:
+        await client.aclose()
+
+
 def _build_embedder(setup: Setup) -> Embedder:
-    model_id = setup.model_id or DEFAULT_EMBEDDING_ID
+    from council.llm.gemini_embeddings import DEFAULT_ID, GeminiEmbedder
+
+    model_id = setup.model_id or DEFAULT_ID
     return GeminiEmbedder(_client(setup, model_id), model_id, dimensions=setup.embedding_dimensions)
 
 
@@ -567,9 +363,16 @@ def _client(setup: Setup, default_id: str) -> GeminiModel:
     setup.require_known_options(_OPTIONS)
     options = setup.options
     windows = {"context_tokens": options["context_tokens"]} if "context_tokens" in options else {}
+    names = provider.keys_of(options)
+    if not names:
+        raise ConfigError(
+            f"{setup.name} needs a key, and key_env in [providers.gemini] names none.",
+            fix="name its variable, or leave it out",
+        )
     return GeminiModel(
         setup.model_id or default_id,
-        api_key=setup.require_key(*provider.keys_of(options)),
+        api_key=setup.require_key(*names),
+        key_name=next(name for name in names if setup.key(name) is not None),
         base_url=options.get("base_url") or setup.variable("GOOGLE_GEMINI_BASE_URL"),
         api_version=options.get("api_version"),
         request_timeout_s=setup.request_timeout_s,
@@ -584,6 +387,7 @@ _OPTIONS = frozenset(
 )
 provider = Provider(
     _build,
+    _list_models,
     key_names=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     key_needed=True,
     summary="Google's Gemini API",

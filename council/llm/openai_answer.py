@@ -100,7 +100,7 @@ class Answer:
         index = part["index"] if isinstance(part.get("index"), int) else at
         id_, function = part.get("id") or "", part.get("function") or {}
         known = self._calls[self._call_at[index]] if index in self._call_at else None
-        if known is None or (id_ and known.id and id_ != known.id):
+        if known is None or (id_ and known.id and id_ != known.id) or (not id_ and _is_next(known, function)):
             known = _ToolCallParts()
             self._call_at[index] = len(self._calls)
             self._calls.append(known)
@@ -108,6 +108,16 @@ class Answer:
         known.name = known.name or str(function.get("name") or "")
         arguments = function.get("arguments")
         known.arguments.append(arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else "")
+
+
+def _is_next(known: _ToolCallParts, function: Any) -> bool:
+    """Whether a part without an id, which gives a name, is another call than the one before: that one is whole."""
+    if not function.get("name") or not known.name:
+        return False
+    try:
+        return isinstance(json.loads("".join(known.arguments)), dict)
+    except ValueError:
+        return False
 
 
 def _text_of(content: object) -> str:

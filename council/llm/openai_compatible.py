@@ -12,37 +12,44 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from council import __version__
 from council.errors import ModelError, ModelErrorKind
 from council.llm.base import Finish, Message, OnText, Reply, ToolCall, ToolSpec, TurnInfo
 from council.llm.bounds import whole_characters
+from council.llm.http_failures import (
+    PROXY_VARIABLES,
+    AnswerTooLarge,
+    ProxyUnusable,
+    brief,
+    failure_of,
+    is_loopback,
+    redirect_words,
+    tls_context,
+)
 from council.llm.json_mode import WITHOUT_SCHEMA
 from council.llm.openai_answer import Answer, count_of
+from council.llm.openai_dialect import Asked, Dialect, JsonMode, Server, body_of, left_out
 from council.llm.openai_errors import Refusal, refusal_in, refusal_of
 from council.llm.providers import ListedModel
-from council.llm.sse import EventTooLarge, events
+from council.llm.sse import events
 from council.redaction import Redactor, Secret
 
 if TYPE_CHECKING:
     import httpx2
-
-JsonMode = Literal["schema", "object", "none"]
-TokenLimitField = Literal["max_tokens", "max_completion_tokens"]
 
 CHAT = "/chat/completions"
 MAX_ANSWER_BYTES = 16 * 1024 * 1024  # far above any answer, with all the frames of a stream around each word
 MAX_ERROR_BYTES = 64 * 1024
 MAX_LISTED_MODELS = 2_000
 _LINGER_S = 1.0
-_MESSAGE_CHARS = 300  # of a server's own words; an HTML error page is not a message
+_BEGINNING_CHARS = 120
+_UNTYPED = frozenset({"", "text/plain", "application/octet-stream"})
 
 _FIX: dict[ModelErrorKind, str] = {
     "billing": "open the billing page of the account that the key belongs to: add credit, or change the plan.",
@@ -56,20 +63,6 @@ _FIX: dict[ModelErrorKind, str] = {
     "length": "raise max_output_tokens: thinking counts towards it.",
     "empty": "try again; if it keeps happening reword the task or name another model.",
 }
-# What a refusal names when one thing in the request was too much.
-_UNKNOWN_FIELD = re.compile(
-    r"unsupported|unknown|unrecogni[sz]ed|unexpected|not (?:supported|permitted|allowed)|extra", re.I
-)
-_STREAM_USAGE = re.compile(r"stream_options|include_usage", re.IGNORECASE)
-_TOOLS = re.compile(r"\btools?\b|\btool_choice\b|function.call", re.IGNORECASE)
-_SYSTEM_ROLE = re.compile(
-    r"system\W{0,3}(?:role|message|prompt)s?\b.{0,40}(?:support|allowed|permitted)|not support\w* .{0,20}system",
-    re.IGNORECASE,
-)
-_JSON_MODE = re.compile(
-    r"response_format|json_schema|json_object|json.mode|structured.output|guided.(?:json|decoding)|grammar",
-    re.IGNORECASE,
-)
 _WHOLE = frozenset(
     {"", "stop", "eos", "eos_token", "end_turn", "stop_sequence", "end", "complete", "completed", "done", "finished",
      "tool_calls", "tool_call", "tool_use", "function_call"}
@@ -90,50 +83,6 @@ _FAILED: dict[str, ModelErrorKind] = {
     "insufficient_system_resource": "overload",
     "malformed_function_call": "protocol",
 }
-
-
-@dataclass(frozen=True)
-class Server:
-    """What is known of a server beforehand.
-
-    `base_url` ends before `/chat/completions`. `key_env` names the variable that holds its key. `start` and `fetch`
-    say how it is started and how a missing model is had (`{model}` is its id).
-    """
-
-    name: str
-    base_url: str
-    key_env: str | None = None
-    context_tokens: int = 32_768
-    token_limit_field: TokenLimitField = "max_tokens"  # noqa: S105 a field of the request
-    json_mode: JsonMode = "schema"
-    headers: Mapping[str, str] = field(default_factory=dict)
-    start: str = ""
-    fetch: str = ""
-
-
-@dataclass(frozen=True)
-class _Dialect:
-    """How this server wants to be spoken to, as far as is known. `opens_thoughts`: it begins a thought in the prompt."""
-
-    token_limit_field: TokenLimitField
-    json_mode: JsonMode
-    stream_usage: bool = True
-    tools: bool = True
-    system_role: bool = True
-    opens_thoughts: bool = False
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """One request, before it is written down in the server's dialect."""
-
-    messages: Sequence[Message]
-    system: str
-    schema: Mapping[str, Any] | None
-    tools: Sequence[ToolSpec]
-    max_output_tokens: int
-    temperature: float | None
-    on_text: OnText | None
 
 
 class _Refused(Exception):
@@ -171,7 +120,7 @@ class OpenAICompatibleModel:
         self._max_output_tokens = max_output_tokens
         self._temperature = temperature
         self._base_url = server.base_url.rstrip("/").removesuffix(CHAT)
-        self._dialect = _Dialect(server.token_limit_field, server.json_mode)
+        self._dialect = Dialect(server.token_limit_field, server.json_mode)
         self._redactor = Redactor([self._api_key] if self._api_key is not None else [])
         self._client: httpx2.AsyncClient | None = None
         self._client_loop: asyncio.AbstractEventLoop | None = None
@@ -209,7 +158,7 @@ class OpenAICompatibleModel:
         """One call, one attempt. Raises ModelError; see `Model`. `on_text` may get pieces of a reply that fails."""
         limit = max_output_tokens or self._max_output_tokens
         warmth = self._temperature if temperature is None else temperature
-        asked = _Asked(messages, system, schema, tools, limit, warmth, on_text)
+        asked = Asked(messages, system, schema, tools, limit, warmth, on_text)
         async with self._whole_call():
             return await self._ask(asked)
 
@@ -263,15 +212,15 @@ class OpenAICompatibleModel:
                 raise  # a listener's own
             raise self._error("timeout", f"{self.name} gave no whole answer within {self._timeout_s:g} s.") from None
 
-    async def _ask(self, asked: _Asked) -> Reply:
+    async def _ask(self, asked: Asked) -> Reply:
         """Sends the request, and again without a thing that the server refused. What then went well is remembered."""
         learnt: dict[str, Any] = {}
-        while True:  # each turn leaves out one more of the few things that `_Dialect` knows
+        while True:  # each turn leaves out one more of the few things that `Dialect` knows
             dialect = replace(self._dialect, **learnt)  # another call may learn the same meanwhile
             try:
                 reply = await self._call(asked, dialect)
             except _Refused as refused:
-                change = _left_out(refused.refusal, asked, dialect)
+                change = left_out(refused.refusal, asked, dialect)
                 if change.keys() <= learnt.keys():
                     refused.error.data[WITHOUT_SCHEMA] = dialect.json_mode == "none"
                     raise refused.error from None
@@ -280,16 +229,18 @@ class OpenAICompatibleModel:
                 self._dialect = replace(self._dialect, **learnt)
                 return reply
 
-    async def _call(self, asked: _Asked, dialect: _Dialect) -> Reply:
-        data = json.dumps(self._body(asked, dialect), ensure_ascii=False).encode("utf-8", "replace")
+    async def _call(self, asked: Asked, dialect: Dialect) -> Reply:
+        data = json.dumps(body_of(self._model_id, asked, dialect), ensure_ascii=False).encode("utf-8", "replace")
         async with self._response("POST", self._endpoint, data) as response:
             await self._require_success(response)
-            if _is_event_stream(response):
+            if _is_event_stream(response, asked.on_text is not None):
                 answer = Answer(live=asked.on_text is not None and not dialect.opens_thoughts)
                 await self._read_stream(response, answer, asked.on_text)
             else:
                 answer = Answer()
                 content = await self._read_json(response)
+                if isinstance(content, dict) and "choices" not in content:
+                    raise self.malformed(f"it holds no choices, and says {json.dumps(content, ensure_ascii=False)}")
                 with self._transport_failures():
                     answer.take_whole(content)
         return self._reply(answer, asked.on_text)
@@ -342,8 +293,11 @@ class OpenAICompatibleModel:
         with self._transport_failures():
             data = await _read(response, MAX_ANSWER_BYTES)
             if len(data) > MAX_ANSWER_BYTES:
-                raise EventTooLarge(f"more than {MAX_ANSWER_BYTES} bytes")
-            content = json.loads(data)
+                raise AnswerTooLarge(f"more than {MAX_ANSWER_BYTES} bytes")
+            try:
+                content = json.loads(data)
+            except ValueError:
+                raise self.malformed(_no_json(data)) from None
             refusal = refusal_in(content, response.headers)
         if refusal is not None:
             self._refuse(refusal)
@@ -372,10 +326,17 @@ class OpenAICompatibleModel:
                 f"{self.name} was not called: its base_url is no http or https address.",
                 fix=f"write it whole into council.toml: [providers.{self._server.name}] base_url = …",
             )
-        # A redirect would carry the key and the documents to another host. A proxy cannot reach this machine's own servers.
-        self._client = httpx2.AsyncClient(
-            timeout=httpx2.Timeout(self._timeout_s), follow_redirects=False, trust_env=not _is_loopback(host)
-        )
+        tls = tls_context()  # with SSL_CERT_FILE, which a client that trusts no environment would leave out
+        try:
+            # A redirect would carry the key and the documents to another host. A proxy cannot reach this machine's own servers.
+            self._client = httpx2.AsyncClient(
+                timeout=httpx2.Timeout(self._timeout_s),
+                follow_redirects=False,
+                trust_env=not is_loopback(host),
+                verify=tls,
+            )
+        except (ValueError, ImportError) as error:
+            raise ProxyUnusable(str(error)) from None
         self._client_loop = loop
         return self._client
 
@@ -387,33 +348,6 @@ class OpenAICompatibleModel:
         if key:
             headers["Authorization"] = f"Bearer {key}"
         return headers
-
-    def _body(self, asked: _Asked, dialect: _Dialect) -> dict[str, Any]:
-        body: dict[str, Any] = {
-            "model": self._model_id,
-            "messages": _written(asked, dialect),
-            dialect.token_limit_field: asked.max_output_tokens,
-        }
-        if asked.temperature is not None:
-            body["temperature"] = asked.temperature
-        if asked.on_text is not None:
-            body["stream"] = True
-            if dialect.stream_usage:
-                body["stream_options"] = {"include_usage": True}
-        if asked.schema is not None and dialect.json_mode == "schema":
-            wanted = {"name": "reply", "schema": dict(asked.schema)}
-            body["response_format"] = {"type": "json_schema", "json_schema": wanted}
-        elif asked.schema is not None and dialect.json_mode == "object":
-            body["response_format"] = {"type": "json_object"}
-        if asked.tools and dialect.tools:
-            body["tools"] = [
-                {
-                    "type": "function",
-                    "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
-                }
-                for tool in asked.tools
-            ]
-        return body
 
     # --- the answer --------------------------------------------------------------------------------------------------
 
@@ -477,33 +411,11 @@ class OpenAICompatibleModel:
             raise self._failure(exc) from None
 
     def _failure(self, exc: Exception) -> ModelError:
-        import httpx2
-
-        kind_of_exception = type(exc).__name__
-        match exc:
-            case httpx2.TimeoutException() | TimeoutError():
-                return self._error("timeout", f"{self.name} did not answer in time ({kind_of_exception}).")
-            case httpx2.LocalProtocolError() | httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
-                return self._error(
-                    "request",
-                    f"the request to {self.name} could not be built ({kind_of_exception}).",
-                    fix=f"check base_url and headers in [providers.{self._server.name}].",
-                )
-            case httpx2.DecodingError():
-                return self._error("protocol", f"the answer of {self.name} could not be decoded.")
-            case httpx2.TransportError() | OSError():
-                words = self._quote(str(exc)).rstrip(".")
-                return self._error(
-                    "network", f"the connection to {self.name} failed: {kind_of_exception}{words and f' ({words})'}."
-                )
-            case EventTooLarge():
-                return self._error("protocol", f"the answer of {self.name} is larger than any answer: {exc}.")
-            case ValueError() | TypeError() | KeyError() | AttributeError() | RecursionError():
-                return self._error(
-                    "protocol", f"the answer of {self.name} is not what the API promises ({kind_of_exception})."
-                )
-            case _:
-                return self._error("protocol", f"the exchange with {self.name} failed ({kind_of_exception}).")
+        failure = failure_of(exc, self.name)
+        fix = failure.fix
+        if failure.kind == "request":
+            fix = f"check base_url and headers in [providers.{self._server.name}]."
+        return self._error(failure.kind, failure.message, fix=fix)
 
     def _refuse(self, refusal: Refusal, *, told: bool = False) -> None:
         """Raises what a refusal means; as `_Refused` while the request can still be sent another way."""
@@ -516,7 +428,7 @@ class OpenAICompatibleModel:
         kind = refusal.kind
         words = self._quote(f"{refusal.message}{refusal.detail and f' ({refusal.detail})'}").rstrip(".")
         if 300 <= refusal.status < 400:
-            words = "a redirect, which is not followed because the key would go along"
+            words = self._quote(redirect_words(refusal.headers.get("location", "")))
         said = f": {words}" if words else ""
         status = refusal.status or "an error"
         return self._error(
@@ -535,6 +447,10 @@ class OpenAICompatibleModel:
                 "prompt and answer do not fit into the model's context: shorten the inputs, lower max_output_tokens, or "
                 f"serve the model with a larger context; then set context_tokens in {table} to what it holds."
             )
+        if 300 <= refusal.status < 400:
+            return f"write the address that it leads to, up to {self._endpoint}, as base_url into {table}."
+        if refusal.status == 407:
+            return f"check the proxy variables ({PROXY_VARIABLES})."
         if refusal.kind == "not_found" and refusal.bare:
             return f"nothing answers at {self._base_url}{self._endpoint}: base_url in {table} usually ends in /v1."
         if refusal.kind == "request" and "temperature" in refusal.words:
@@ -543,7 +459,7 @@ class OpenAICompatibleModel:
 
     def _quote(self, words: str) -> str:
         """A server's words, safe to show. The key goes first: cut through its middle, it would not be found."""
-        return _brief(self._redactor.redact(words))
+        return brief(self._redactor.redact(words))
 
     def _error(
         self, kind: ModelErrorKind, message: str, *, fix: str = "", retry_after_s: float | None = None, **data: object
@@ -575,48 +491,6 @@ class OpenAICompatibleModel:
 # ── reading and writing, without a model ─────────────────────────────────────────────────────────────────────────────
 
 
-def _left_out(refusal: Refusal, asked: _Asked, dialect: _Dialect) -> dict[str, Any]:
-    """The change of dialect that a refusal asks for; empty where there is none."""
-    if refusal.about_context or refusal.status not in (0, 400, 404, 405, 422, 500, 501):
-        return {}
-    words = refusal.words
-    other = next(name for name in get_args(TokenLimitField) if name != dialect.token_limit_field)
-    if dialect.token_limit_field in words and _UNKNOWN_FIELD.search(words):
-        return {"token_limit_field": other}
-    if asked.on_text is not None and dialect.stream_usage and _STREAM_USAGE.search(words):
-        return {"stream_usage": False}
-    if asked.tools and dialect.tools and _TOOLS.search(words):
-        return {"tools": False}
-    if asked.system and dialect.system_role and _SYSTEM_ROLE.search(words):
-        return {"system_role": False}
-    by_name = _JSON_MODE.search(words) is not None
-    if asked.schema is not None and dialect.json_mode != "none" and (by_name or refusal.kind == "request"):
-        return {"json_mode": "none"}
-    return {}
-
-
-def _written(asked: _Asked, dialect: _Dialect) -> list[dict[str, str]]:
-    """The messages as chat completions have them. Neighbours of one role become one: many chat templates insist that
-    roles alternate."""
-    system = asked.system
-    if asked.schema is not None and dialect.json_mode == "object":
-        texts = (system, *(message.text for message in asked.messages))
-        if not any("json" in text.lower() for text in texts):  # without the word, some servers refuse this mode
-            system = f"{system}\n\nAnswer with one JSON object.".lstrip()
-    written: list[dict[str, str]] = []
-    if system and dialect.system_role:
-        written.append({"role": "system", "content": system})
-    spoken = [("assistant" if message.role == "model" else "user", message.text) for message in asked.messages]
-    if system and not dialect.system_role:
-        spoken.insert(0, ("user", system))
-    for role, text in spoken:
-        if written and written[-1]["role"] == role:
-            written[-1]["content"] += f"\n\n{text}"
-        else:
-            written.append({"role": role, "content": text})
-    return written
-
-
 def _listed(content: Any) -> list[ListedModel]:
     models = content if isinstance(content, list) else content["data"] or []
     found = [(model, model.get("id") or model.get("name")) for model in models[:MAX_LISTED_MODELS]]
@@ -642,8 +516,15 @@ async def _read(response: httpx2.Response, max_bytes: int) -> bytes:
     return b"".join(pieces)
 
 
-def _is_event_stream(response: httpx2.Response) -> bool:
-    return str(response.headers.get("content-type", "")).lower().startswith("text/event-stream")
+def _is_event_stream(response: httpx2.Response, asked_for: bool) -> bool:
+    """By its type; one that was asked for also where something on its way took it for plain bytes."""
+    type_ = str(response.headers.get("content-type", "")).lower().partition(";")[0].strip()
+    return type_ == "text/event-stream" or (asked_for and type_ in _UNTYPED)
+
+
+def _no_json(data: bytes) -> str:
+    words = brief(data.decode("utf-8", "replace"))[:_BEGINNING_CHARS]
+    return f"it is no JSON, and begins with: {words}" if words else "it is no JSON, but empty"
 
 
 def _host(url: str) -> str | None:
@@ -654,18 +535,3 @@ def _host(url: str) -> str | None:
     except ValueError:
         return None
     return (parts.hostname or None) if usable else None
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _brief(text: str) -> str:
-    """A server's words as one short line; the tags of an HTML page are dropped."""
-    line = " ".join(re.sub(r"<[^>]{0,500}>", " ", whole_characters(text)).split())
-    return line if len(line) <= _MESSAGE_CHARS else f"{line[:_MESSAGE_CHARS]}…"

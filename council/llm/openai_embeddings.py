@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from council.llm.base import Usage
+from council.llm.bounds import plausible
 from council.llm.embeddings import Embedded, Purpose, unit_vectors
 from council.llm.openai_answer import count_of
-from council.llm.openai_compatible import OpenAICompatibleModel, Server
+from council.llm.openai_compatible import OpenAICompatibleModel
+from council.llm.openai_dialect import Server
 from council.redaction import Secret
 
 ENDPOINT = "/embeddings"
@@ -59,7 +61,7 @@ class OpenAIEmbedder:
             vectors = unit_vectors(rows, count=len(texts), dimensions=self._dimensions)
         except (ValueError, OverflowError) as error:
             raise self._server.malformed(str(error)) from None
-        return Embedded(vectors, _usage(content.get("usage")))
+        return Embedded(vectors, plausible(_usage(content.get("usage")), sum(map(len, texts))))
 
     async def aclose(self) -> None:
         """Closes the connections; a later call opens new ones."""

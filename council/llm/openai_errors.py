@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from council.errors import ModelErrorKind
+from council.llm.http_failures import seconds
 
 _RAW_CHARS = 2_000  # of an upstream provider's own words, passed through by a router
 
@@ -56,6 +56,7 @@ _KIND_OF_STATUS: dict[int, ModelErrorKind] = {
     402: "billing",
     403: "auth",
     404: "not_found",
+    407: "network",  # not the server: a proxy before it
     405: "not_found",  # the address answers, and not to this: as good as absent
     408: "timeout",
     409: "server",
@@ -269,18 +270,6 @@ def _number(value: object) -> float | None:
         return seconds(value)
     ok = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
     return float(value) if ok else None  # type: ignore[arg-type]
-
-
-def seconds(text: str) -> float | None:
-    """A Retry-After header: seconds, or a date."""
-    try:
-        value = float(text)
-    except ValueError:
-        try:
-            value = (parsedate_to_datetime(text).astimezone(UTC) - datetime.now(UTC)).total_seconds()
-        except (ValueError, OverflowError):
-            return None
-    return max(0.0, value) if math.isfinite(value) else None
 
 
 def _milliseconds(text: str) -> float | None:

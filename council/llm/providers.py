@@ -85,7 +85,8 @@ class Setup:
         if key is None:
             raise ConfigError(
                 f"the model {self.name} needs a key, and {names[0]} is not set.",
-                fix=f"put {names[0]}=… into .env, or try it without a model: `council run --model offline`",
+                fix=f"put {names[0]}=… into .env, name another model (`council models list`), or try it "
+                "without one: `council run --model offline`",
             )
         if not (key.reveal().isascii() and key.reveal().isprintable() and " " not in key.reveal()):
             raise ConfigError(

@@ -24,7 +24,8 @@ import msgspec
 from council.errors import ConfigError, ModelError, ReplayMiss
 from council.ids import sha256_hex
 from council.llm.base import Message, OnText, Reply, ToolSpec, TurnInfo, request_hash
-from council.llm.cassette import Call, Cassette, load, runs_of
+from council.llm.cassette import Call, Cassette, load, runs_of, searches_of
+from council.llm.embeddings import RecordedSearch
 from council.llm.providers import Provider, Setup
 
 log = logging.getLogger(__name__)
@@ -54,6 +55,8 @@ class ReplayModel:
         self._given: Counter[tuple[str, str, str, int]] = Counter()
         self._runs = runs_of(cassette.header)
         self._begun: Counter[str] = Counter()
+        self._searches = searches_of(cassette.header)
+        self._searched: Counter[tuple[str, int, str, str]] = Counter()
 
     @classmethod
     def from_file(cls, path: Path) -> ReplayModel:
@@ -77,6 +80,25 @@ class ReplayModel:
         """That of the recorded run with this secret (hex)."""
         windows = (run.window_chars for run in self._runs if run.run_secret == run_secret)
         return next(windows, self._header.window_chars)
+
+    @property
+    def meanings(self) -> str | None:
+        """By which embedding model questions were answered, empty for by words alone; None where the file does not say."""
+        said = self._header.meanings
+        return None if isinstance(said, msgspec.UnsetType) else said
+
+    def recall(self, role: str, round_no: int, scope: str, question: str) -> RecordedSearch | None:
+        """What the embedding model made of a question (`council.llm.embeddings.Recall`): those of this agent and round in their
+        order, then from the first again; else as anybody was answered. It is signed as replies are."""
+        equal = [search for search in self._searches if (search.scope, search.question) == (scope, question)]
+        own = [search for search in equal if (search.role, search.round) == (role, round_no)] or equal
+        if not own:
+            return None
+        key = (role, round_no, scope, question)
+        self._searched[key] += 1
+        found = own[(self._searched[key] - 1) % len(own)]
+        calls = tuple(msgspec.structs.replace(call, model=_named(call.model)) for call in found.calls)
+        return msgspec.structs.replace(found, calls=calls)
 
     def run_secret_for(self, task: str) -> bytes:
         """The secret of the recorded run: a run with another one asks in other words. Of several runs, that of the same task;

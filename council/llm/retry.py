@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar, Unpack
+from typing import TypedDict, TypeVar, Unpack
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
@@ -19,31 +19,26 @@ OnRetry = Callable[[ModelError, int, float], None]
 T = TypeVar("T")
 
 
+class RetryOptions(TypedDict, total=False):
+    """As in `Retries`."""
+
+    attempts: int
+    max_wait_s: float
+    initial_wait_s: float
+    on_retry: OnRetry | None
+    sleep: Callable[[float], Awaitable[None]]
+
+
 class RetryingModel(ModelAround):
-    """`inner`, called up to `attempts` times (at least 1) for errors that are `retryable`.
-
-    The wait is the larger of the backoff (`initial_wait_s`, doubled per attempt, at most `max_wait_s`) and the
-    provider's `retry_after_s`. Where the provider asks for more than `max_wait_s` there is no wait: the error leaves
-    at once.
-
-    `on_retry(error, attempt, wait_s)` is told before each wait; `attempt` is the one that failed, from 1.
+    """`inner`, called again (`Retries`) for errors that are `retryable`.
 
     `on_text`: an attempt whose text has begun to show is repeated only for a listener that can take words back
     (`Restartable`).
     """
 
-    def __init__(
-        self,
-        inner: Model,
-        *,
-        attempts: int = 3,
-        max_wait_s: float = 60,
-        initial_wait_s: float = 1.0,
-        on_retry: OnRetry | None = None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
+    def __init__(self, inner: Model, **how: Unpack[RetryOptions]) -> None:
         super().__init__(inner)
-        self._retries = Retries(attempts, max_wait_s, initial_wait_s, on_retry, sleep)
+        self._retries = Retries(**how)
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
         """As `Model.generate`; raises the last attempt's ModelError."""
@@ -60,15 +55,23 @@ class RetryingModel(ModelAround):
 
 
 class Retries:
-    """How often a call is made again, and after how long a wait."""
+    """How often a call is made again, and after how long a wait: up to `attempts` times in all (at least 1).
+
+    The wait is the larger of the backoff (`initial_wait_s`, doubled per attempt, at most `max_wait_s`) and the
+    provider's `retry_after_s`. Where the provider asks for more than `max_wait_s` there is no wait: the error leaves
+    at once.
+
+    `on_retry(error, attempt, wait_s)` is told before each wait; `attempt` is the one that failed, from 1.
+    """
 
     def __init__(
         self,
-        attempts: int,
-        max_wait_s: float,
-        initial_wait_s: float,
-        on_retry: OnRetry | None,
-        sleep: Callable[[float], Awaitable[None]],
+        *,
+        attempts: int = 3,
+        max_wait_s: float = 60,
+        initial_wait_s: float = 1.0,
+        on_retry: OnRetry | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         if attempts < 1:
             raise ValueError(f"attempts must be at least 1, not {attempts}")

@@ -45,9 +45,10 @@ class Divergence:
 
     @property
     def sentence(self) -> str:
-        where = f"after {self.same_steps} equal steps"
+        equal = f"{self.same_steps} equal step{'s' if self.same_steps != 1 else ''}"
+        where = f"after {equal}"
         return {
-            "same": f"The runs do not part: {self.same_steps} equal steps.",
+            "same": f"The runs do not part: {equal}.",
             "question": f"They part {where}: {self.first_step} was asked something else.",
             "answer": f"They part {where}: {self.first_step} was asked the same and answered differently"
             f"{f', in {self.field}' if self.field else ''}.",
@@ -146,3 +147,15 @@ def _name(step: RecordedStep | None) -> str:
 
 def _answer(step: RecordedStep | None) -> str:
     return step.answer.decode("utf-8", "replace") if step else ""
+
+
+def words_of(answer: str) -> str:
+    """A recorded answer as it is read: what was said, or why nothing was; other results as they are recorded."""
+    try:
+        result = json.loads(answer)
+    except ValueError:
+        return answer
+    failure = result.get("failure") if isinstance(result, dict) else None
+    if failure:
+        return f"no answer ({failure.get('kind')}): {failure.get('message')}"
+    return str(result["text"]) if isinstance(result, dict) and result.get("text") else answer

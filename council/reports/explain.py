@@ -32,7 +32,6 @@ from council.reports.chronicle import (
     StepTaken,
     WaitMade,
     chronicle_of,
-    milliseconds,
     read_what_verifies,
 )
 
@@ -104,7 +103,7 @@ class Charged(msgspec.Struct, frozen=True):
 
 class Times(msgspec.Struct, frozen=True):
     """`queued_s`: from admission to the first step; `working_s`: some step was under way; `waiting_s`: the run had given up
-    its slot. None where the journal does not say."""
+    its slot. None where the journal does not say. `admitted_ms` is `created`, more exactly where that is known."""
 
     created: str
     finished: str
@@ -112,6 +111,7 @@ class Times(msgspec.Struct, frozen=True):
     queued_s: float | None
     working_s: float | None
     waiting_s: float
+    admitted_ms: int
 
 
 class Why(msgspec.Struct, frozen=True):
@@ -367,16 +367,17 @@ class _Teller:
     def _times(self) -> Times:
         created, finished = self._journal.header.created, self._receipt.finished if self._receipt else ""
         began = next((attempt.began_ms for attempt in self._chronicle.attempts if attempt.began_ms), None)
-        created_ms = milliseconds(created)
+        admitted_ms = self._journal.header.admitted_ms
         last = max((step.ended_ms for step in self._chronicle.steps if step.ended_ms), default=None)
         spans = [(step.began_ms, step.ended_ms) for step in self._chronicle.steps if step.began_ms and step.ended_ms]
         return Times(
             created=created,
             finished=finished,
-            total_s=max(0, last - created_ms) / 1000 if last else None,
-            queued_s=max(0, began - created_ms) / 1000 if began else None,
+            total_s=max(0, last - admitted_ms) / 1000 if last else None,
+            queued_s=max(0, began - admitted_ms) / 1000 if began else None,
             working_s=_covered_ms(spans) / 1000 if spans else None,
             waiting_s=round(sum(wait.seconds or 0.0 for wait in self._chronicle.waits), 3),
+            admitted_ms=admitted_ms,
         )
 
     # ── why ──────────────────────────────────────────────────────────────────────────────────────────────────────────

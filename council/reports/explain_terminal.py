@@ -3,7 +3,8 @@ before it is shown, and never read as markup."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
 from typing import TextIO
 
 from rich import box
@@ -49,16 +50,26 @@ _MARKS = {
     "cut": ("╳", "yellow"),
 }
 _BAR_CHARS = 16
+_MIN_BAR_CHARS = 6  # a shorter one shows nothing that the figures do not
+_INDENT = 2
 
 
 def show(explanation: Explanation, stream: TextIO, *, columns: int, coloured: bool) -> None:
     """Prints the whole explanation, `columns` wide."""
-    console = console_of(stream, columns=columns, coloured=coloured)
-    for part in _parts(explanation):
+    print_all(_parts(explanation, columns), stream, columns=columns, coloured=coloured)
+
+
+def print_all(parts: Iterable[RenderableType], stream: TextIO, *, columns: int, coloured: bool) -> None:
+    """Prints them one below the other; what is piped on has no blanks at the ends of its lines."""
+    text = StringIO()
+    console = _console_of(text, columns=columns, coloured=coloured)
+    for part in parts:
         console.print(part)
+    shown = text.getvalue()
+    stream.write(shown if coloured else "".join(f"{line.rstrip()}\n" for line in shown.splitlines()))
 
 
-def console_of(stream: TextIO, *, columns: int, coloured: bool) -> Console:
+def _console_of(stream: TextIO, *, columns: int, coloured: bool) -> Console:
     """A console that reads nothing as markup, and colours only where it is asked to."""
     return Console(
         file=stream,
@@ -71,13 +82,15 @@ def console_of(stream: TextIO, *, columns: int, coloured: bool) -> Console:
     )
 
 
-def _parts(told: Explanation) -> Iterator[RenderableType]:
+def _parts(told: Explanation, columns: int) -> Iterator[RenderableType]:
     yield _head(told)
     if told.missing:
         yield section("What is missing", [_line(sentence, "yellow") for sentence in told.missing])
     yield section("Why it stopped", _why(told))
     if told.agents:
-        yield section("Who spent what", [_agents(told.agents), faint(spent_line(told)), faint(charged_line(told))])
+        yield section(
+            "Who spent what", [_agents(told.agents, columns), faint(spent_line(told)), faint(charged_line(told))]
+        )
     yield section("What happened", [_timeline(timeline(told))])
     if told.reads:
         yield section("Who read what", [_reads(told)])
@@ -102,7 +115,9 @@ def _head(told: Explanation) -> RenderableType:
 
 def section(title: str, body: Sequence[RenderableType]) -> RenderableType:
     return Group(
-        Text(""), Text(title, "bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in body if part != Text(""))
+        Text(""),
+        Text(title, "bold"),
+        *(Padding(part, (0, 0, 0, _INDENT), expand=False) for part in body if part != Text("")),
     )
 
 
@@ -119,25 +134,45 @@ def _why(told: Explanation) -> list[RenderableType]:
     return list(lines)
 
 
-def _agents(agents: Sequence[AgentShare]) -> Table:
-    table = table_of("agent", ">calls", ">in", ">cached", ">out", ">thought", ">cost", ">time", "")
-    longest = max((agent.seconds for agent in agents), default=0.0)
+def _agents(agents: Sequence[AgentShare], columns: int) -> Table:
+    rows: list[tuple[str | Text, ...]] = []
     for agent in agents:
         letter = f" ({agent.letter})" if agent.letter else ""
         failed = f" ({agent.failed} failed)" if agent.failed else ""
-        bar = "▇" * round(_BAR_CHARS * agent.seconds / longest) if longest else "–"
         tokens = agent.tokens
-        table.add_row(
-            Text(f"{agent.role or 'memory'}{letter}"),
-            Text(f"{agent.calls}{failed}", "red" if agent.failed else ""),
-            number(tokens.input),
-            number(tokens.cached),
-            number(tokens.output),
-            number(tokens.thought),
-            cost(agent.cost_usd),
-            duration(agent.seconds),
-            Text(bar, "cyan"),
+        rows.append(
+            (
+                Text(f"{agent.role or 'memory'}{letter}"),
+                Text(f"{agent.calls}{failed}", "red" if agent.failed else ""),
+                number(tokens.input),
+                number(tokens.cached),
+                number(tokens.output),
+                number(tokens.thought),
+                cost(agent.cost_usd),
+                duration(agent.seconds),
+            )
         )
+    headings = ("agent", ">calls", ">in", ">cached", ">out", ">thought", ">cost", ">time")
+    return barred(headings, rows, [agent.seconds for agent in agents], columns)
+
+
+def barred(
+    headings: Sequence[str], rows: Sequence[Sequence[str | Text]], values: Sequence[float], columns: int
+) -> Table:
+    """A table with a bar behind each row, by the largest of the values; without them where they would not fit on a line."""
+    table = _filled(table_of(*headings), rows)
+    measured = _console_of(StringIO(), columns=10 * columns, coloured=False).measure(table).maximum
+    room = min(_BAR_CHARS, columns - _INDENT - measured - 1)
+    most = max(values, default=0)
+    if room < _MIN_BAR_CHARS or not most:
+        return table
+    bars = [Text("▇" * round(room * value / most), "cyan") for value in values]
+    return _filled(table_of(*headings, ""), [(*row, bar) for row, bar in zip(rows, bars, strict=True)])
+
+
+def _filled(table: Table, rows: Sequence[Sequence[str | Text]]) -> Table:
+    for row in rows:
+        table.add_row(*row)
     return table
 
 

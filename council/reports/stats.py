@@ -47,12 +47,12 @@ class OfDay(msgspec.Struct, frozen=True):
 
 class Durations(msgspec.Struct, frozen=True):
     """From admission to receipt, waits in the queue included, of runs that came to an end by themselves. None: no such run.
-    To the second, nearest rank."""
+    Nearest rank; to the second for runs of older versions."""
 
     runs: int
-    p50_s: int | None
-    p90_s: int | None
-    longest_s: int | None
+    p50_s: float | None
+    p90_s: float | None
+    longest_s: float | None
 
 
 class MostUsed(msgspec.Struct, frozen=True):
@@ -151,12 +151,14 @@ def _durations(runs: Sequence[Entry]) -> Durations:
     return Durations(len(took), _rank(took, 0.5), _rank(took, 0.9), took[-1] if took else None)
 
 
-def _seconds(run: Entry) -> int:
+def _seconds(run: Entry) -> float:
+    if run.took_ms is not None:
+        return run.took_ms / 1000
     took = datetime.fromisoformat(run.finished) - datetime.fromisoformat(run.created)
-    return max(0, round(took.total_seconds()))
+    return max(0.0, took.total_seconds())
 
 
-def _rank(ordered: Sequence[int], share: float) -> int | None:
+def _rank(ordered: Sequence[float], share: float) -> float | None:
     """The nearest rank: the smallest value that at least this share does not exceed."""
     if not ordered:
         return None

@@ -9,25 +9,22 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from council.reports.explain_terminal import console_of, faint, section, table_of
+from council.reports.explain_terminal import barred, faint, print_all, section, table_of
 from council.reports.recent import Recent, Share
 from council.reports.stats import OfDay, Spent, Stats
 from council.reports.words import cost, duration, number, plain
 
 _MAX_DAYS = 31
-_BAR_CHARS = 24
 _BLOCKS = "▁▂▃▄▅▆▇█"
 
 
 def show(stats: Stats, stream: TextIO, *, columns: int, coloured: bool, plots: bool = False) -> None:
     """Prints the sums, `columns` wide; the newest days only, with a word on the others. `plots`: figures are drawn beside
     their numbers, for somebody who looks at them; what is piped on is plain."""
-    console = console_of(stream, columns=columns, coloured=coloured)
-    for part in _parts(stats, plots):
-        console.print(part)
+    print_all(_parts(stats, plots, columns), stream, columns=columns, coloured=coloured)
 
 
-def _parts(stats: Stats, plots: bool) -> Iterator[RenderableType]:
+def _parts(stats: Stats, plots: bool, columns: int) -> Iterator[RenderableType]:
     since = f" since {stats.since}" if stats.since else ""
     if not stats.spent.runs:
         yield Text(f"No runs{since}.")
@@ -39,7 +36,7 @@ def _parts(stats: Stats, plots: bool) -> Iterator[RenderableType]:
         yield Text(note, "yellow")
     yield section("Spent", [_line(stats.spent), _times(stats)])
     yield section("By model", [_models(stats)])
-    yield section("By day (UTC)", _days(stats.days, plots))
+    yield section("By day (UTC)", _days(stats.days, plots, columns))
     yield from _recent(stats.recent, plots)
     yield section("Most used", [_most(stats)])
 
@@ -65,13 +62,9 @@ def _times(stats: Stats) -> Text:
     if took.p50_s is None:
         return faint("no run has come to its end by itself yet")
     return Text(
-        f"from admission to receipt: half within {_seconds(took.p50_s)}, nine in ten within {_seconds(took.p90_s)}, the "
-        f"longest {_seconds(took.longest_s)}"
+        f"from admission to receipt: half within {duration(took.p50_s)}, nine in ten within {duration(took.p90_s)}, the "
+        f"longest {duration(took.longest_s)}"
     )
-
-
-def _seconds(seconds: int | None) -> str:
-    return f"{seconds} s" if seconds is not None and seconds < 60 else duration(seconds)
 
 
 def _models(stats: Stats) -> Table:
@@ -90,21 +83,22 @@ def _models(stats: Stats) -> Table:
     return table
 
 
-def _days(days: Sequence[OfDay], plots: bool) -> list[RenderableType]:
-    table = table_of("day", ">runs", ">failed", ">calls", ">tokens", "cost", *([""] if plots else []))
+def _days(days: Sequence[OfDay], plots: bool, columns: int) -> list[RenderableType]:
     shown = days[-_MAX_DAYS:]
-    most = max(day.spent.input + day.spent.output for day in shown)
-    for day in shown:
-        tokens = day.spent.input + day.spent.output
-        table.add_row(
+    tokens = [day.spent.input + day.spent.output for day in shown]
+    rows = [
+        (
             day.day,
             number(day.spent.runs),
             number(day.by_status.get("failed", 0)),
             number(day.spent.calls),
-            number(tokens),
+            number(of_day),
             cost_words(day.spent),
-            *([Text("▇" * round(_BAR_CHARS * tokens / most) if most else "", "cyan")] if plots else []),
         )
+        for day, of_day in zip(shown, tokens, strict=True)
+    ]
+    headings = ("day", ">runs", ">failed", ">calls", ">tokens", "cost")
+    table = barred(headings, rows, tokens if plots else [], columns)
     left_out = len(days) - len(shown)
     return [table, faint(f"{left_out} earlier days are in --json")] if left_out else [table]
 
@@ -137,8 +131,8 @@ def _shares(name: str, shares: Sequence[Share], plots: bool) -> Table:
             number(share.calls),
             "not counted" if share.tokens_per_run is None else number(round(share.tokens_per_run)),
             *([Text(sparkline(share.tokens), "cyan")] if drawn else []),
-            _short(share.p50_s),
-            _short(share.p90_s),
+            duration(share.p50_s),
+            duration(share.p90_s),
             *([Text(sparkline(share.seconds), "magenta")] if drawn else []),
         )
     return table
@@ -151,12 +145,6 @@ def sparkline(values: Sequence[float | None]) -> str:
         return "".join(" " if value is None else _BLOCKS[0] for value in values)
     top = len(_BLOCKS) - 1
     return "".join(" " if value is None else _BLOCKS[round(top * value / most)] for value in values)
-
-
-def _short(seconds: float | None) -> str:
-    if seconds is None:
-        return "-"
-    return f"{seconds:.1f} s" if seconds < 60 else duration(seconds)
 
 
 def _most(stats: Stats) -> Table:

@@ -14,7 +14,8 @@ from council.engine.runs import Finish
 from council.errors import FATAL, ModelErrorKind, RunNotFound
 from council.llm.base import Finish as ReplyFinish
 from council.llm.base import Replaced, Usage
-from council.llm.cassette import ONE_RUN, Call, Failed, Header, Said, decode, encode, joined
+from council.llm.cassette import ONE_RUN, WITH_SEARCHES, Call, Failed, Header, Said, decode, encode, joined
+from council.llm.embeddings import EmbeddingCall, Nearness, RecordedSearch
 from council.redaction import Redactor
 from council.reports.requests import AskedCall
 
@@ -25,6 +26,16 @@ class _Start(msgspec.Struct):
     """What of a run's `start` is of use here."""
 
     model: str
+    meanings: str | None = None
+
+
+class _Search(msgspec.Struct):
+    """What a tool's step holds of a search."""
+
+    asked_by: str
+    round: int
+    nearness: Nearness | None = None
+    embeddings: tuple[EmbeddingCall, ...] = ()
 
 
 class _Failure(msgspec.Struct):
@@ -75,23 +86,26 @@ def record(journal: FileJournal, asked: Iterable[AskedCall], status: str, redact
         raise RunNotFound(f"run {header.run_id} asked no model.", fix="`council show` says what it did")
     cleaned = [_redacted(call, redactor) for call in calls]
     redacted = sum(after != before for before, after in zip(calls, cleaned, strict=True))
-    model = msgspec.json.decode(steps["start"].answer, type=_Start).model
+    start = msgspec.json.decode(steps["start"].answer, type=_Start)
+    searches = tuple(search for step in steps.values() if (search := _search(step, redactor)) is not None)
     window = msgspec.json.decode(steps["window"].answer, type=int) if "window" in steps else 0
     head = Header(
-        cassette=ONE_RUN,
+        cassette=WITH_SEARCHES if searches else ONE_RUN,
         council=__version__,
         epoch=header.epoch,
         run_id=header.run_id,
         run_secret=header.secret,
-        model=model,
+        model=start.model,
         status=status,
         window_chars=window,
         calls=len(calls),
         redacted=redacted,
+        meanings=msgspec.UNSET if start.meanings is None else start.meanings,
+        searches=searches or msgspec.UNSET,
     )
     unrendered = tuple(call.step for call in cleaned if call.messages is None)
     forgotten = tuple(call.step for call in calls if call.step in known and not known[call.step].is_checked)
-    return Tape(encode(head, cleaned), model, len(calls), unrendered, forgotten, redacted)
+    return Tape(encode(head, cleaned), start.model, len(calls), unrendered, forgotten, redacted)
 
 
 def spliced(tapes: Sequence[tuple[Tape, str]]) -> Tape:
@@ -106,6 +120,25 @@ def spliced(tapes: Sequence[tuple[Tape, str]]) -> Tape:
         tuple(step for tape in every for step in tape.unrendered),
         tuple(step for tape in every for step in tape.forgotten),
         sum(tape.redacted for tape in every),
+    )
+
+
+def _search(step: RecordedStep, redactor: Redactor) -> RecordedSearch | None:
+    """None for a step in which no embedding model had a say."""
+    if "/request/" not in step.name:
+        return None
+    found = msgspec.json.decode(step.answer, type=_Search)
+    if found.nearness is None:
+        return None
+    said = found.nearness
+    return RecordedSearch(
+        said.scope,
+        redactor.redact(said.question),
+        said.places,
+        tuple(map(redactor.redact, said.notes)),
+        found.asked_by,
+        found.round,
+        found.embeddings,
     )
 
 

@@ -29,6 +29,7 @@ _OWN_STEPS = {
     "sources": "the files that were read are looked at again",
     "stopped": "the budget ends the rounds",
     "finish": "the work is over",
+    "audit_head": "where the audit stands is noted",
     "guard/task": "a second opinion on the task",
     "guard/decision": "what the guardrails say of the decision",
     "guard/decision/opinion": "a second opinion on the decision",
@@ -141,7 +142,7 @@ def mended_words(mended: Mended) -> str:
 def timeline(explanation: Explanation) -> list[Moment]:
     """Everything that happened, in the order in which it began; what has no time stays behind what it followed."""
     facts = _Facts(explanation)
-    moments = [Moment(_created_ms(explanation), explanation.times.queued_s, "attempt", "the command is admitted")]
+    moments = [Moment(explanation.times.admitted_ms, explanation.times.queued_s, "attempt", "the command is admitted")]
     moments += [_attempt(attempt) for attempt in explanation.attempts]
     moments += [facts.step(step) for step in explanation.steps]
     return _in_order([*moments, *_delays(explanation)])
@@ -167,10 +168,6 @@ def _in_order(moments: list[Moment]) -> list[Moment]:
         last = moment.at_ms if moment.at_ms is not None else last
         known.append((last, position, moment))
     return [moment for _, _, moment in sorted(known, key=lambda item: item[:2])]
-
-
-def _created_ms(explanation: Explanation) -> int:
-    return int(datetime.fromisoformat(explanation.times.created).timestamp() * 1000)
 
 
 def _attempt(attempt: AttemptMade) -> Moment:

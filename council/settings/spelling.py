@@ -19,6 +19,8 @@ def model_spelling(value: str) -> str:
     if value in _ALONE:
         return _ALONE[value]
     provider, _, name = value.partition(":")
+    if not name and provider not in WITHOUT_EMBEDDINGS and PROVIDER_NAME.fullmatch(value):
+        raise ValueError("it names a provider or a model, not both; write both, as in ollama:qwen2.5:7b")
     if provider == "offline" or not PROVIDER_NAME.fullmatch(provider) or not name.strip():
         raise ValueError("not a model")
     if not name.isprintable():

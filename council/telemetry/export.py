@@ -75,12 +75,15 @@ class _Once(SpanExporter):
         self.failing = False
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        result = self._inner.export(spans)
+        why = ""
+        try:
+            result = self._inner.export(spans)
+        except Exception as error:  # noqa: BLE001  whatever an exporter does, the thread that delivers must live on
+            result, why = SpanExportResult.FAILURE, f" ({type(error).__name__})"
         failed = result is not SpanExportResult.SUCCESS
         if failed and not self.failing:
-            log.warning(
-                "spans cannot be delivered to %s; runs go on without. This is said once.", _shown(self._endpoint)
-            )
+            where = _shown(self._endpoint)
+            log.warning("spans cannot be delivered to %s%s; runs go on without. This is said once.", where, why)
         elif self.failing and not failed:
             log.warning("spans are delivered to %s again.", _shown(self._endpoint))
         self.failing = failed

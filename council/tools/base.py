@@ -8,32 +8,27 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from council.llm.base import Source, Usage
-from council.llm.embeddings import Embedder
+from council.llm.base import Source
+from council.llm.embeddings import Embedder, EmbeddingCall, Nearness, Recall
 
 Effect = Literal["read", "write", "danger"]
 
 
 class ToolContext(msgspec.Struct, frozen=True):
-    """On whose behalf a tool runs. `embedder` is the run's own, which its budget pays for."""
+    """On whose behalf a tool runs. `embedder` is the run's own, which its budget pays for; `recall` tells what a recorded
+    run's embedding model said."""
 
     role: str = ""
     run_id: str = ""
     lane: str = "main"
     round: int = 0
     embedder: Embedder | None = None
-
-
-class EmbeddingCall(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A call to an embedding model. `usage` None: the provider did not count."""
-
-    model: str
-    usage: Usage | None = None
+    recall: Recall | None = None
 
 
 class ToolResult(msgspec.Struct, frozen=True):
     """What a tool found. With `ok` false, `error_code` is a machine word, `error` one line for the agent. `embeddings` are
-    the model calls that it made itself."""
+    the model calls that it made itself, `nearness` what they came to."""
 
     ok: bool
     title: str
@@ -42,6 +37,7 @@ class ToolResult(msgspec.Struct, frozen=True):
     error_code: str = ""
     error: str = ""
     embeddings: tuple[EmbeddingCall, ...] = ()
+    nearness: Nearness | None = None
 
 
 class RunTool(Protocol):

@@ -14,9 +14,10 @@ import pytest
 from council.errors import ModelError, ModelErrorKind
 from council.ids import SystemClock
 from council.llm.embeddings import Embedder, LimitedEmbedder, RetryingEmbedder
-from council.llm.gemini import GeminiEmbedder, GeminiModel
+from council.llm.gemini import GeminiModel
+from council.llm.gemini_embeddings import GeminiEmbedder
 from council.llm.limits import Bucket
-from council.llm.openai_compatible import Server
+from council.llm.openai_dialect import Server
 from council.llm.openai_embeddings import OpenAIEmbedder
 from council.redaction import Secret
 from tests import fake_gemini, fake_openai
@@ -241,3 +242,15 @@ async def test_a_bucket_holds_all_calls_back_when_the_provider_asks_for_it() -> 
             with pytest.raises(ModelError):
                 await limited.embed(["a"])
         assert candidate.calls() == 1
+
+
+async def test_the_longest_vectors_of_a_full_call_are_no_answer_that_is_too_large() -> None:
+    """64 vectors of 4,096 numbers with all their digits come to some six megabytes in one line."""
+    row = [0.012345678901234567 + number / 1e9 for number in range(4_096)]
+    with FakeGemini() as fake:
+        fake.embed_reply = lambda request: fake_gemini.vectors([row] * 64)
+        client = GeminiModel("gemini-embedding-001", api_key=Secret("k" * 20), base_url=fake.url)
+        embedder = GeminiEmbedder(client, "gemini-embedding-001", dimensions=4_096)
+        embedded = await embedder.embed(["text"] * embedder.max_texts)
+        await embedder.aclose()
+    assert [len(vector) for vector in embedded.vectors] == [4_096] * 64

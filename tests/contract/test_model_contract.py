@@ -16,7 +16,8 @@ from council.llm.base import Finish, Message, Model, Reply, Source, ToolCall, To
 from council.llm.cassette import ONE_RUN, Call, Failed, Header, encode
 from council.llm.gemini import GeminiModel
 from council.llm.offline import OfflineModel
-from council.llm.openai_compatible import OpenAICompatibleModel, Server
+from council.llm.openai_compatible import OpenAICompatibleModel
+from council.llm.openai_dialect import Server
 from council.llm.replay import ReplayModel
 from council.llm.retry import RetryingModel
 from council.llm.scripted import ScriptedModel

@@ -318,7 +318,7 @@ def test_agents_never_read_a_cassette(tmp_path: Path) -> None:
     ("damage", "line", "said"),
     [
         (lambda data: b"# A page\n", 1, "this is not a cassette"),
-        (lambda data: data.replace(b'"cassette":1', b'"cassette":3', 1), 1, "a later version of Council"),
+        (lambda data: data.replace(b'"cassette":1', b'"cassette":4', 1), 1, "a later version of Council"),
         (lambda data: data[:-20], 9, "the file was cut off"),
         (lambda data: b"\n".join(data.split(b"\n")[:4]) + b"\n", 4, "the file ends here, after 3 of"),
         (lambda data: data.replace(b'"step"', b'"stop"', 3), 2, "missing required field `step`"),

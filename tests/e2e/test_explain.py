@@ -175,6 +175,26 @@ def test_the_repaired_stance_and_the_stand_in_are_named(told: Told) -> None:
     assert (told.json["status"], told.json["missing"]) == ("degraded", [])
 
 
+@pytest.mark.parametrize("columns", [80, 120])
+def test_names_and_figures_stand_unbroken_on_their_lines(told: Told, columns: int) -> None:
+    said = run_cli("explain", "last", cwd=told.home, env=environment(COLUMNS=str(columns))).stdout
+    lines = said.splitlines()
+    [spent] = [line for line in lines if line.startswith("  COORDINATOR  3 (1 failed)  3,600   1,200")]
+    assert spent.endswith(" s") if columns == 80 else spent.endswith("▇")
+    assert max(map(len, lines)) <= columns
+    assert [line for line in lines if line != line.rstrip()] == []
+    assert "audit_head" not in said
+
+
+def test_a_run_was_queued_since_its_admission_to_the_millisecond(told: Told) -> None:
+    header = json.loads(journal_of(told.home, told.run_id).read_text().split("\n")[0])
+    times = told.json["times"]
+    assert times["admitted_ms"] == header["r"]["order"] // 1_000_000
+    assert times["queued_s"] == pytest.approx((told.json["attempts"][0]["began_ms"] - times["admitted_ms"]) / 1000)
+    finish = next(step for step in told.json["steps"] if step["name"] == "finish")
+    assert told.receipt["took_ms"] == finish["ended_ms"] - times["admitted_ms"]
+
+
 def test_the_json_is_one_line_with_a_format(told: Told) -> None:
     assert told.json["format"] == 1
     documented = (Path(__file__).parents[2] / "docs" / "explain.md").read_text()
@@ -334,6 +354,31 @@ def test_a_cancelled_run_says_by_whom(home: Path, fake: FakeGemini, env: dict[st
     cancelled = explain(home, run_id)
     assert (cancelled["status"], cancelled["why"]["code"]) == ("cancelled", "cancelled")
     assert cancelled["tokens"]["input"] == 200
+
+
+def test_a_call_that_was_cut_off_by_a_cancellation_is_counted_and_its_cost_unknown_not_zero(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = lambda request: slow(30) if role_of(request) == "STRATEGIST" else text("Words.", prompt=100, output=10)
+    drop_command(home, command())
+    with Daemon(home, env=env) as daemon:
+        fake.wait_for_requests(2)
+        run_id = daemon.wait("turn_started", role="STRATEGIST")["run_id"]
+        assert run_cli("cancel", run_id, cwd=home, env=env).returncode == 0
+        daemon.wait("run_ended", run_id=run_id)
+    [receipt] = [receipt for receipt in receipts(home) if receipt["run_id"] == run_id]
+    assert receipt["status"] == "cancelled"
+    assert (receipt["calls"], receipt["tokens"]) == (2, {"input": 100, "output": 10, "cached": 0, "unknown_calls": 1})
+    assert "cost_usd" not in receipt
+    told = explain(home, run_id)
+    assert (told["calls_counted"], told["tokens"]["unknown_calls"]) == (2, 1)
+    assert [(call["role"], call["failure"]) for call in told["calls"]] == [
+        ("COORDINATOR", ""),
+        ("STRATEGIST", "cancelled"),
+    ]
+    page = (home / "artifacts" / "out.md").read_text()
+    assert "It ended with" not in page
+    assert run_cli("replay", run_id, cwd=home, env=env).returncode == 0
 
 
 def test_a_retry_counts_what_counts_and_shows_what_was_before(

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests import fake_openai
+from tests import fake_gemini, fake_openai
+from tests.fake_gemini import FakeGemini
 from tests.fake_openai import FakeOpenAI, FakeReply, Manners, RecordedRequest, error, text
 from tests.harness import environment, run_cli
 
@@ -94,6 +95,38 @@ def test_a_provider_that_is_not_configured_is_asked_for_its_models(home: Path, s
     assert (unasked.returncode, "cannot be asked" in unasked.stdout) == (1, True)
 
 
+def test_gemini_is_asked_for_the_models_that_its_key_can_use(home: Path) -> None:
+    with FakeGemini() as google:
+        google.listed = [
+            {
+                "name": "models/gemini-2.5-flash",
+                "inputTokenLimit": 1_048_576,
+                "supportedGenerationMethods": ["generateContent"],
+            },
+            {
+                "name": "models/gemini-embedding-001",
+                "inputTokenLimit": 2_048,
+                "supportedGenerationMethods": ["embedContent"],
+            },
+            {"name": "models/veo-9", "supportedGenerationMethods": ["predictLongRunning"]},
+        ]
+        shown = models(home, "list", "gemini", GEMINI_API_KEY=KEY, GOOGLE_GEMINI_BASE_URL=google.url)
+    assert shown.stdout == "  gemini:gemini-2.5-flash      1048576 tokens\n  gemini:gemini-embedding-001  2048 tokens\n"
+    none = models(home, "list", "gemini", GEMINI_API_KEY=KEY, GOOGLE_GEMINI_BASE_URL="http://127.0.0.1:9")
+    assert (none.returncode, "connection refused" in none.stdout) == (1, True)
+
+
+def test_a_gemini_key_under_another_name_is_named_so_and_none_is_refused(home: Path) -> None:
+    with FakeGemini() as google:
+        google.reply = lambda request: fake_gemini.error(400, "API_KEY_INVALID", message="API key not valid.")
+        (home / "council.toml").write_text('[providers.gemini]\nkey_env = "MY_GOOGLE_KEY"\n')
+        refused = models(home, "test", "gemini", MY_GOOGLE_KEY=KEY, GOOGLE_GEMINI_BASE_URL=google.url)
+    assert "check MY_GOOGLE_KEY in .env" in refused.stderr
+    (home / "council.toml").write_text('[providers.gemini]\nkey_env = ""\n')
+    none = models(home, "test", "gemini", GEMINI_API_KEY=KEY)
+    assert (none.returncode, "key_env in [providers.gemini] names none" in none.stderr) == (3, True)
+
+
 # --- test -------------------------------------------------------------------------------------------------------------
 
 
@@ -173,7 +206,7 @@ def test_a_model_without_its_key_or_its_provider_is_a_setting_to_mend(home: Path
     for model, said in (
         ("kairos", "HF_TOKEN is not set"),
         ("olama:x", "did you mean ollama?"),
-        ("openai", "not a model"),
+        ("openai", "names a provider or a model, not both"),
     ):
         done = models(home, "test", model)
         assert done.returncode == 3

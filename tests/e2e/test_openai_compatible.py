@@ -168,7 +168,7 @@ PASSING: list[tuple[str, FakeReply, str, str]] = [
     ("dropped", fake_openai.drop("Use a sec"), "network", "the connection to openai:gpt-4o-mini failed"),
     ("not JSON", fake_openai.raw('{"choices": ['), "protocol", "not what the API promises"),
     ("HTML with 200", fake_openai.raw("<html>log in</html>"), "protocol", "not what the API promises"),
-    ("redirect", fake_openai.redirect("http://127.0.0.1:9/"), "network", "a redirect, which is not followed"),
+    ("redirect", fake_openai.redirect("http://127.0.0.1:9/"), "network", "which is not followed because the key"),
     ("filtered", text("Use a sec", finish="content_filter"), "blocked", "content_filter"),
     ("flagged", error(403, "Your input was flagged", shape="openrouter"), "blocked", "To mend it: reword the task"),
     ("limit while thinking", text("<think>and so on", finish="length"), "length", "To mend it: raise max_output_tokens"),

@@ -73,6 +73,11 @@ def test_two_runs_part_where_the_first_answer_differs(home: Path, fake: FakeGemi
     found = json.loads(run_cli("diff", second["run_id"], third["run_id"], "--json", cwd=home).stdout)
     assert (found["kind"], found["first_step"]) == ("answer", "round/1/STRATEGIST")
     assert "something else" in found["first_answer"]
+    shown = run_cli("diff", second["run_id"], third["run_id"], cwd=home).stdout
+    assert shown.startswith("They part after 1 equal step: ")
+    assert "something else" in shown
+    assert '{"text"' not in shown
+    assert [line for line in shown.splitlines() if line != line.rstrip()] == []
     said = run_cli("diff", first["run_id"], first["run_id"], cwd=home).stdout
     assert "do not part" in said
 
@@ -85,6 +90,8 @@ def test_two_runs_of_one_lane_part_in_what_their_agents_remember(
     assert (found["kind"], found["first_step"]) == ("question", "round/1/COORDINATOR")
     shown = run_cli("diff", *runs, cwd=home).stdout
     assert "What you remember of earlier" in shown  # the first task has nothing to remember
+    assert ("Both got the same answer." in shown) == (found["first_answer"] == found["second_answer"])
+    assert '{"text"' not in shown
 
 
 def test_a_run_whose_journal_is_gone_says_so(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:

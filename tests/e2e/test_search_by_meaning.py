@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from tests import fake_openai
 from tests.fake_collector import FakeCollector
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
 from tests.fake_openai import FakeOpenAI
-from tests.harness import command, drop_command, receipts, run_cli
+from tests.harness import command, drop_command, environment, make_home, receipts, run_cli
 
 QUESTION = "Which automobile do we lease?"
 ASK = f'[ORCHESTRATOR_REQUEST: QUERY_CORTEX("{QUESTION}")]'
@@ -179,6 +180,92 @@ def test_a_spent_budget_leaves_the_search_to_the_words_and_the_run_goes_on(
     page = run_once(hybrid, fake, env, '[ORCHESTRATOR_REQUEST: QUERY_CORTEX("broth at noon")]', config=limits)
     assert "by words alone, not by meaning: the command's budget of 60000 tokens" in page
     assert re.search(r"passages? for “broth at noon”: `docs/kitchen\.md:\d-\d`", page)
+
+
+def test_a_call_whose_vectors_cannot_be_kept_counts_and_the_answer_is_by_words(
+    hybrid: Path, server: FakeOpenAI, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    vectors = hybrid / ".council" / "cortex" / "files" / "vectors"
+
+    def in_the_way(request: fake_openai.RecordedRequest) -> fake_openai.FakeReply:
+        vectors.mkdir(exist_ok=True)
+        return fake_openai.default_vectors(request)
+
+    server.embed_reply = in_the_way
+    page = run_once(hybrid, fake, env, '[ORCHESTRATOR_REQUEST: QUERY_CORTEX("broth at noon")]')
+    [receipt] = receipts(hybrid)
+    assert receipt["calls"] == len(fake.requests) + len(server.embeddings) == len(fake.requests) + 1
+    assert receipt["tokens"]["input"] == 12 * len(fake.requests) + 5
+    assert "by words alone, not by meaning: " in page
+    assert str(vectors.relative_to(hybrid)) in page
+    assert re.search(r"passages? for “broth at noon”: `docs/kitchen\.md:\d-\d`", page)
+
+
+# ── on a cassette ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def replayed(hybrid: Path, folder: Path, settings: str = "") -> tuple[Path, str, str]:
+    """The last run on its cassette, in a home that holds the same documents and nothing else; its page and what it said."""
+    copy = make_home(folder, settings=f'read_roots = ["docs/**"]\n{settings}')
+    shutil.copytree(hybrid / "docs", copy / "docs")
+    done = run_cli("cassette", "last", "-o", str(copy / "x.cassette.jsonl"), cwd=hybrid)
+    assert done.returncode == 0, done.stderr
+    drop_command(copy, command(rounds=1))
+    done = run_cli("run", "--once", "--model", "cassette:x.cassette.jsonl", cwd=copy, env=environment())
+    return copy, (copy / "artifacts" / "out.md").read_text(), done.stderr
+
+
+def below(page: str) -> str:
+    """A page without its front matter and the name of its model."""
+    return page.split("---\n", 2)[2].replace("cassette:gemini:", "gemini:")
+
+
+def test_a_run_that_searched_by_meaning_is_the_same_on_its_cassette_without_the_embedding_model(
+    hybrid: Path, server: FakeOpenAI, fake: FakeGemini, env: dict[str, str], tmp_path: Path
+) -> None:
+    page = run_once(hybrid, fake, env)
+    asked = (len(server.embeddings), len(fake.requests))
+    copy, again, said = replayed(hybrid, tmp_path / "copy")
+    assert "docs/fleet.md:" in below(again)
+    assert below(again) == below(page)
+    assert (len(server.embeddings), len(fake.requests)) == asked
+    assert "by words alone" not in again + said
+    first, second = receipts(hybrid)[-1], receipts(copy)[-1]
+    assert (second["calls"], second["tokens"]) == (first["calls"], first["tokens"])
+    assert second["cost_usd"] == 0
+    assert not (copy / ".council" / "cortex" / "files" / "vectors").exists()
+
+
+def test_what_is_near_on_a_cassette_is_the_recorded_order_and_changed_words_of_a_passage_are_missed(
+    hybrid: Path, server: FakeOpenAI, fake: FakeGemini, env: dict[str, str], tmp_path: Path
+) -> None:
+    run_once(hybrid, fake, env)
+    (hybrid / "docs" / "fleet.md").write_text("# Fleet\n\nEvery sedan and lorry belongs to the depot.\n")
+    _, page, said = replayed(hybrid, tmp_path / "copy")
+    assert "replay_miss" in page
+    assert "Every sedan and lorry" in said
+
+
+def test_a_search_that_went_by_words_because_the_server_failed_does_so_on_its_cassette_too(
+    hybrid: Path, server: FakeOpenAI, fake: FakeGemini, env: dict[str, str], tmp_path: Path
+) -> None:
+    server.embed_reply = lambda request: fake_openai.error(503, "the model is loading")
+    page = run_once(hybrid, fake, env, '[ORCHESTRATOR_REQUEST: QUERY_CORTEX("broth at noon")]')
+    assert "by words alone, not by meaning: meanings:e-1 answered 503: the model is loading" in page
+    _, again, _ = replayed(hybrid, tmp_path / "copy")
+    assert below(again) == below(page)
+
+
+def test_a_run_by_words_is_the_same_on_its_cassette_in_a_home_that_has_an_embedding_model(
+    hybrid: Path, server: FakeOpenAI, fake: FakeGemini, env: dict[str, str], tmp_path: Path
+) -> None:
+    toml = hybrid / "council.toml"
+    toml.write_text(toml.read_text().replace('embedding_model = "meanings:e-1"\n', ""))
+    page = run_once(hybrid, fake, env, '[ORCHESTRATOR_REQUEST: QUERY_CORTEX("broth at noon")]')
+    own = f'embedding_model = "other:e-2"\n[providers.other]\nbase_url = "{server.url}"\n'
+    _, again, _ = replayed(hybrid, tmp_path / "copy", own)
+    assert below(again) == below(page)
+    assert server.embeddings == []
 
 
 # ── what is said when it fails ───────────────────────────────────────────────────────────────────────────────────────

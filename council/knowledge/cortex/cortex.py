@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from council.errors import StorageFailed
 from council.knowledge.cortex.selection import ArchivedMemory, HomeFiles
-from council.knowledge.cortex.shelf import Hit, Refresh, Shelf, Status, Unembedded
+from council.knowledge.cortex.shelf import Findings, Hit, Place, Refresh, Shelf, Status, Unembedded
 from council.knowledge.cortex.tantivy_index import IndexBroken
 from council.knowledge.cortex.vectors import Key, Meaning
 from council.safety.untrusted import clean
@@ -27,11 +27,13 @@ _ATTEMPTS = 3  # files that change while they are quoted are indexed again and a
 @dataclass(frozen=True)
 class Answer:
     """Passages, best first, and in sentences what has to be known about them. `upkeep`: those of the notes that tell of the
-    index alone. Whether it had to be built anew is an accident of the machine, and changes no passage."""
+    index alone. Whether it had to be built anew is an accident of the machine, and changes no passage. `nearest`: where the
+    passages begin that meanings brought, best first."""
 
     hits: tuple[Hit, ...]
     notes: tuple[str, ...] = ()
     upkeep: tuple[str, ...] = ()
+    nearest: tuple[Place, ...] = ()
 
 
 class Cortex:
@@ -82,11 +84,11 @@ class Cortex:
         limit: int = DEFAULT_LIMIT,
         group: str = "",
         patience_s: float = 0.0,
-        meaning: Meaning | None = None,
+        meaning: Meaning | Sequence[Place] | None = None,
     ) -> Answer:
         """The passages that fit best, after the index followed every change on disk: by their words, and with `meaning` by their
-        vectors, too, as far as they have one. `group` narrows memory to a `lane` or a `lane/role`. No text is special in
-        `question`. Raises StorageFailed.
+        vectors, too, as far as they have one, or by the places that these once brought. `group` narrows memory to a `lane`
+        or a `lane/role`. No text is special in `question`. Raises StorageFailed.
 
         While another process writes the index, waits `patience_s`, then answers from what is there and says so.
         """
@@ -95,8 +97,7 @@ class Cortex:
         shelf = self._shelves[scope]
         notes: list[str] = []
         upkeep: list[str] = []
-        hits: list[Hit] = []
-        stale: set[str] = set()
+        found, stale = Findings([], set()), set[str]()
         if not any(char.isalnum() for char in question):
             return Answer((), ("the question holds no word to look for",))
         with self._guard:
@@ -105,7 +106,7 @@ class Cortex:
                 notes += refreshed.notes
                 upkeep += refreshed.upkeep
                 try:
-                    hits, stale = shelf.search(question, limit, group, meaning)
+                    found = shelf.search(question, limit, group, meaning)
                 except IndexBroken as error:
                     if attempt == _ATTEMPTS:
                         raise StorageFailed(
@@ -114,11 +115,12 @@ class Cortex:
                         ) from error
                     shelf.distrust_index()
                     continue
+                stale = found.stale
                 if not stale:
                     break
         if stale:
             notes.append(f"passages of {len(stale)} files that change just now are left out")
-        return Answer(tuple(hits), tuple(dict.fromkeys(notes)), tuple(dict.fromkeys(upkeep)))
+        return Answer(tuple(found.hits), tuple(dict.fromkeys(notes)), tuple(dict.fromkeys(upkeep)), found.nearest)
 
     def unembedded(self, model: str, scope: Scope = "files", *, patience_s: float = 0.0) -> Unembedded:
         """What has to be embedded before a question can be asked by its meaning, after the index followed every change.

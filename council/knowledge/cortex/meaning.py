@@ -1,8 +1,9 @@
 """Questions asked by their words and by their meaning: the Cortex with an embedding model beside it.
 
 What has no vector yet is embedded first, in calls of bounded size, and each call's vectors are kept at once. Where the
-embedding model fails, or a budget does not allow its calls, the answer is the one by words alone, and says so and why.
-Which calls are made, by whom they are paid and how often they are repeated is the embedder's own affair.
+embedding model fails, a budget does not allow its calls, or its vectors cannot be kept, the answer is the one by words
+alone, and says so and why. Which calls are made, by whom they are paid and how often they are repeated is the embedder's
+own affair. A recorded question is answered by the order in which the passages lay when it was asked.
 """
 
 from __future__ import annotations
@@ -13,22 +14,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from council.budgets import BudgetSpent
-from council.errors import DaemonRunning, ModelError
+from council.errors import DaemonRunning, ModelError, StorageFailed
 from council.knowledge.cortex.cortex import DEFAULT_LIMIT, MAX_QUESTION_CHARS, Answer, Cortex, Scope
+from council.knowledge.cortex.shelf import Place
 from council.knowledge.cortex.vectors import DimensionsChanged, Key, Meaning
-from council.llm.embeddings import Embedder, cut_to
+from council.llm.embeddings import Embedder, Nearness, cut_to
 from council.safety.untrusted import clean
-from council.tools.base import EmbeddingCall
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Searched:
-    """`calls` are those that it took, to the embedding model."""
+    """`nearness` is what the embedding model made of the question; None where the Cortex is asked by words alone."""
 
     answer: Answer
-    calls: tuple[EmbeddingCall, ...]
+    nearness: Nearness | None = None
 
 
 class Search:
@@ -48,18 +49,19 @@ class Search:
         group: str = "",
         patience_s: float = 0.0,
         embedder: Embedder | None = None,
+        recorded: Nearness | None = None,
     ) -> Searched:
-        """As `Cortex.query`. Without an `embedder` only vectors that are kept are of use. Raises StorageFailed."""
-        question, notes = clean(question[:MAX_QUESTION_CHARS]), []
-        calls: list[EmbeddingCall] = []
-        meaning: Meaning | None = None
-        if self.model and any(char.isalnum() for char in question):
-            try:
-                meaning, note = await self._meaning(question, scope, embedder, calls, patience_s)
-                notes += [note] if note else []
-            except (ModelError, BudgetSpent, DaemonRunning, DimensionsChanged) as error:
-                notes.append(f"by words alone, not by meaning: {_reason(self.model, error)}")
-                log.warning("a question to the Cortex was answered %s", notes[-1])
+        """As `Cortex.query`. Without an `embedder` only vectors that are kept are of use; with what is `recorded` nothing else
+        is. Raises StorageFailed."""
+        asked, question = question, clean(question[:MAX_QUESTION_CHARS])
+        notes: tuple[str, ...] = ()
+        meaning: Meaning | Sequence[Place] | None = None
+        by_meaning = bool(self.model) and any(char.isalnum() for char in question)
+        if recorded is not None:
+            notes = recorded.notes
+            meaning = None if recorded.places is None else [Place(*place) for place in recorded.places]
+        elif by_meaning:
+            meaning, notes = await self._meaning_or_why_not(question, scope, embedder, patience_s)
         answer = await asyncio.to_thread(
             self.cortex.query,
             question,
@@ -69,18 +71,32 @@ class Search:
             patience_s=patience_s,
             meaning=meaning,
         )
-        return Searched(replace(answer, notes=(*answer.notes, *notes)), tuple(calls))
+        nearness = recorded
+        if recorded is None and by_meaning:
+            nearness = Nearness(scope, asked, None if meaning is None else answer.nearest, notes)
+        return Searched(replace(answer, notes=(*answer.notes, *notes)), nearness)
 
     async def embed(self, embedder: Embedder, scope: Scope = "files", *, patience_s: float = 0.0) -> int:
         """Embeds what has no vector yet; how many passages those were. Raises ModelError, BudgetSpent, DaemonRunning,
         DimensionsChanged, StorageFailed."""
         async with self._embedding:
             missing = await asyncio.to_thread(self.cortex.unembedded, self.model, scope, patience_s=patience_s)
-            await self._embed(missing.texts, scope, embedder, [], patience_s)
+            await self._embed(missing.texts, scope, embedder, patience_s)
         return len(missing.texts)
 
+    async def _meaning_or_why_not(
+        self, question: str, scope: Scope, embedder: Embedder | None, patience_s: float
+    ) -> tuple[Meaning | None, tuple[str, ...]]:
+        try:
+            meaning, note = await self._meaning(question, scope, embedder, patience_s)
+        except (ModelError, BudgetSpent, DaemonRunning, DimensionsChanged, StorageFailed) as error:
+            note = f"by words alone, not by meaning: {_reason(self.model, error)}"
+            log.warning("a question to the Cortex was answered %s", note)
+            return None, (note,)
+        return meaning, (note,) if note else ()
+
     async def _meaning(
-        self, question: str, scope: Scope, embedder: Embedder | None, calls: list[EmbeddingCall], patience_s: float
+        self, question: str, scope: Scope, embedder: Embedder | None, patience_s: float
     ) -> tuple[Meaning | None, str]:
         """The question's vector, when all passages have theirs; and what is to be said of them."""
         async with self._embedding:
@@ -89,41 +105,34 @@ class Search:
             if embedder is None and (vector is None or missing.texts):
                 return None, "by words alone, not by meaning: this model asks no embedding model"
             if embedder is not None:
-                await self._embed(missing.texts, scope, embedder, calls, patience_s)
+                await self._embed(missing.texts, scope, embedder, patience_s)
                 if vector is None:
-                    vector = await self._embed_question(question, scope, embedder, calls, patience_s)
+                    vector = await self._embed_question(question, scope, embedder, patience_s)
         note = ""
         if missing.left_out:
             note = f"{missing.left_out} passages are beyond what is compared by meaning; they are found by words alone"
         return Meaning(self.model, vector), note
 
-    async def _embed(
-        self, texts: Mapping[Key, str], scope: Scope, embedder: Embedder, calls: list[EmbeddingCall], patience_s: float
-    ) -> None:
+    async def _embed(self, texts: Mapping[Key, str], scope: Scope, embedder: Embedder, patience_s: float) -> None:
         keys = list(texts)
         for at in range(0, len(keys), embedder.max_texts):
             some = keys[at : at + embedder.max_texts]
-            vectors = await _call(embedder, [texts[key] for key in some], calls, question=False)
+            vectors = await _call(embedder, [texts[key] for key in some], question=False)
             found = dict(zip(some, vectors, strict=True))
             await asyncio.to_thread(self.cortex.keep_vectors, self.model, found, scope, patience_s=patience_s)
         if keys:
             log.info("%d passages of %s were embedded by %s", len(keys), scope, embedder.name)
 
-    async def _embed_question(
-        self, question: str, scope: Scope, embedder: Embedder, calls: list[EmbeddingCall], patience_s: float
-    ) -> object:
-        [vector] = await _call(embedder, [question], calls, question=True)
+    async def _embed_question(self, question: str, scope: Scope, embedder: Embedder, patience_s: float) -> object:
+        [vector] = await _call(embedder, [question], question=True)
         found = {Key.of(question, question=True): vector}
         await asyncio.to_thread(self.cortex.keep_vectors, self.model, found, scope, patience_s=patience_s)
         return vector
 
 
-async def _call(
-    embedder: Embedder, texts: Sequence[str], calls: list[EmbeddingCall], *, question: bool
-) -> Sequence[object]:
+async def _call(embedder: Embedder, texts: Sequence[str], *, question: bool) -> Sequence[object]:
     cut = [cut_to(text, embedder.max_text_bytes) for text in texts]
     embedded = await embedder.embed(cut, purpose="question" if question else "passage")
-    calls.append(EmbeddingCall(embedder.name, embedded.usage))
     return embedded.vectors
 
 

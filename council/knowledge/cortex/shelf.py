@@ -10,7 +10,7 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from operator import mul
@@ -97,6 +97,15 @@ class Unembedded:
 
     texts: Mapping[Key, str]
     left_out: int = 0
+
+
+@dataclass(frozen=True)
+class Findings:
+    """`stale`: the paths of files that are not what was indexed. `nearest`: the passages that meanings brought, best first."""
+
+    hits: list[Hit]
+    stale: set[str]
+    nearest: tuple[Place, ...] = ()
 
 
 @dataclass
@@ -352,28 +361,38 @@ class Shelf:
                     found.append((-factor * sum(map(mul, vector, meaning.vector)), path, first_line))
         return [Place(path, first_line) for _, path, first_line in nsmallest(limit, found)]
 
+    def _still_there(self, places: Sequence[Place]) -> list[Place]:
+        """Those at which a passage begins as the files are now."""
+        known = {Place(path, first) for path, keys in self._keys_of_all()[0].items() for first, _ in keys}
+        return [place for place in places if place in known]
+
     # ── answering ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def search(
-        self, question: str, limit: int, group: str = "", meaning: Meaning | None = None
-    ) -> tuple[list[Hit], set[str]]:
-        """The best passages as the files are now, by their words and, with `meaning`, by what they mean, too; and the paths
-        of files that are not what was indexed. Raises IndexBroken."""
+        self, question: str, limit: int, group: str = "", meaning: Meaning | Sequence[Place] | None = None
+    ) -> Findings:
+        """The best passages as the files are now, by their words and, with `meaning`, by what they mean, too: by a vector, or by
+        the places that were nearest when it was asked before. Raises IndexBroken."""
         self._load()
         if self._catalog is None:
-            return [], set()
+            return Findings([], set())
         index = self._open()
         terms = index.question_terms(question)
         if not terms and meaning is None:
-            return [], set()
+            return Findings([], set())
         weights = index.weights(terms)
         hits: list[Hit] = []
         stale: set[str] = set()
         chunks: dict[str, dict[int, Chunk]] = {}
         reads = _Reads(self._root, self._max_file_bytes, self._redact)
         ranked = self._ranked(index.search(terms, group=group, limit=limit * _CANDIDATES)) if terms else []
+        nearest: list[Place] = []
+        if isinstance(meaning, Meaning):
+            nearest = self._by_meaning(meaning, group, limit * _CANDIDATES)
+        elif meaning is not None:
+            nearest = self._still_there(meaning)
         if meaning is not None:
-            ranked = _fused(ranked, self._by_meaning(meaning, group, limit * _CANDIDATES))
+            ranked = _fused(ranked, nearest)
         for score, found in ranked:
             entry = self._catalog.files[found.path]
             if found.path not in chunks:
@@ -397,7 +416,7 @@ class Shelf:
             )
             if len(hits) == limit:
                 break
-        return hits, stale
+        return Findings(hits, stale, tuple(nearest))
 
     def distrust_index(self) -> None:
         """The next refresh looks at the index's files again, whatever it knew of them."""

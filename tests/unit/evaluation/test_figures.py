@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from typing import Any
 
@@ -197,3 +198,9 @@ def test_labels_that_change_sides_turn_the_verdict_round() -> None:
     swapped = [(single, council, vote) for single, vote, council in rights]
     assert verdict(of(by_rights(*rights))).word == "use_the_vote"
     assert verdict(of(by_rights(*swapped))).word == "use_the_council"
+
+
+def test_equal_confidences_lie_in_one_bin_whether_they_are_a_mean_or_not() -> None:
+    mean = math.nextafter(0.8, 0)  # as the sum of equal confidences may come out
+    found = of([row(str(number), marked(True, 0.8), marked(True, mean), marked(True, 0.8)) for number in range(3)])
+    assert [[(each.low, each.count) for each in arm.bins] for arm in found.arms.values()] == [[(0.8, 3)]] * 3

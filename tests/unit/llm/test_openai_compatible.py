@@ -17,7 +17,9 @@ import pytest
 from council.errors import ModelError, ModelErrorKind
 from council.llm import openai_compatible
 from council.llm.base import Message, ToolCall, ToolSpec, Usage
-from council.llm.openai_compatible import ListedModel, OpenAICompatibleModel, Server
+from council.llm.openai_compatible import OpenAICompatibleModel
+from council.llm.openai_dialect import Server
+from council.llm.providers import ListedModel
 from council.redaction import Secret
 from tests import fake_openai
 from tests.fake_openai import FakeOpenAI, FakeReply, Manners, RecordedRequest
@@ -904,3 +906,40 @@ async def test_a_list_that_cannot_be_had_is_a_model_error(fake: FakeOpenAI) -> N
         await model.list_models()
     assert caught.value.kind == "protocol"
     await model.aclose()
+
+
+# --- streams and calls as some servers send them -----------------------------------------------------------------------
+
+
+async def test_a_stream_that_something_on_its_way_took_for_plain_text_is_a_stream(
+    fake: FakeOpenAI, model: OpenAICompatibleModel
+) -> None:
+    events = "".join(
+        f"data: {json.dumps(fake_openai.chunk({'content': piece}, finish))}\n\n"
+        for piece, finish in (("Ship ", None), ("it.", "stop"))
+    )
+    fake.reply = lambda request: raw(events, content_type="text/plain; charset=utf-8")
+    heard: list[str] = []
+    reply = await model.generate([Message("user", "x")], system="s", on_text=heard.append)
+    assert (reply.text, heard) == ("Ship it.", ["Ship ", "it."])
+
+
+async def test_whole_calls_without_a_number_or_an_id_are_as_many_calls(
+    fake: FakeOpenAI, model: OpenAICompatibleModel
+) -> None:
+    chunks = [
+        fake_openai.chunk(
+            {"tool_calls": [{"function": {"name": "READ_FILE", "arguments": json.dumps({"path": path})}}]}
+        )
+        for path in ("a.md", "b.md")
+    ]
+    fake.reply = lambda request: FakeReply((*chunks, fake_openai.chunk({}, "tool_calls")))
+    reply = await model.generate([Message("user", "x")], system="s", on_text=lambda piece: None)
+    assert [call.arguments["path"] for call in reply.tool_calls] == ["a.md", "b.md"]
+
+
+async def test_what_is_no_answer_is_quoted(fake: FakeOpenAI, model: OpenAICompatibleModel) -> None:
+    fake.reply = lambda request: raw("<html><h1>Sign in</h1> to the network</html>", content_type="text/html")
+    assert "begins with: Sign in to the network" in (await failure_of(model)).message
+    fake.reply = lambda request: raw('{"detail": "Not authenticated"}')
+    assert 'holds no choices, and says {"detail": "Not authenticated"}' in (await failure_of(model)).message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from council.cli.stats import moment
 from council.engine.ledger import Entry, Ledger
 from council.errors import UsageError
 from council.reports.stats import stats
+from council.reports.stats_terminal import show
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -40,6 +42,12 @@ def test_cancelled_runs_and_control_commands_do_not_bend_the_times() -> None:
     rows = [row(1, 5), row(2, 50, status="cancelled"), row(3, 0, type="cancel", lane="")]
     found = stats(rows, "")
     assert (found.spent.runs, found.durations.longest_s) == (2, 5)
+
+
+def test_runs_of_less_than_a_second_do_not_take_none(capsys: pytest.CaptureFixture[str]) -> None:
+    show(stats([row(1, 0, took_ms=240), row(2, 1, took_ms=1_380)], ""), sys.stdout, columns=120, coloured=False)
+    said = capsys.readouterr().out
+    assert "half within 0.24 s, nine in ten within 1.38 s, the longest 1.38 s" in said
 
 
 def test_since_takes_a_span_or_a_date() -> None:

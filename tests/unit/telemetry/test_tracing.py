@@ -163,6 +163,23 @@ def test_the_setting_wins_over_the_environment_and_off_over_both(
     assert (found.endpoint if found else None) == endpoint
 
 
+class Raising(SpanExporter):
+    def export(self, spans: Any) -> SpanExportResult:
+        raise OSError("no such thing")
+
+
+def test_an_exporter_that_raises_is_said_too(caplog: pytest.LogCaptureFixture) -> None:
+    telemetry = open_telemetry(
+        Wanted("http://user:secret@collector.test/v1/traces", False, True), Redactor(), Raising()
+    )
+    telemetry.tracing.on_event(Event("run_started", "r1", {"title": "t", "attempt": 1}))
+    telemetry.close()
+    [said] = [record.getMessage() for record in caplog.records]
+    assert said.startswith(
+        "spans cannot be delivered to http://collector.test/v1/traces (OSError); runs go on without."
+    )
+
+
 def test_only_http_is_spoken() -> None:
     assert foreign_protocol({}) == ""
     assert foreign_protocol({"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}) == ""

@@ -1,0 +1,129 @@
+"""The HTTP transport that the Gemini SDK is given, which by itself reads whatever comes, of whatever size.
+
+Answers are decompressed here, and bounded; an error object in an answer of 200, as gateways send it, gets its own status,
+so that the SDK raises it. A transport made outside the client has to find the proxy itself, too. Imported when a call is
+made: the HTTP client comes with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import httpx2
+
+from council.llm.http_failures import AnswerTooLarge, ProxyUnusable, is_loopback
+
+if TYPE_CHECKING:
+    import ssl
+
+API_URL = "https://generativelanguage.googleapis.com/"
+MAX_ANSWER_BYTES = 16 * 1024 * 1024  # far above any answer, with all the frames of a stream around each word
+MAX_LINE_BYTES = 4 * 1024 * 1024  # of a stream: an event is a line, and the SDK puts it together piece by piece
+_PIECE_BYTES = 64 * 1024
+_ERROR_BEGINS_WITHIN = 200  # bytes, of an answer that is an error
+_BODY_HEADERS = frozenset({b"content-encoding", b"content-length", b"transfer-encoding"})
+
+
+def open_transport(base_url: str | None, tls: ssl.SSLContext) -> httpx2.AsyncBaseTransport:
+    """Raises ProxyUnusable when the environment names a proxy that cannot be used."""
+    url = urlsplit(base_url or os.environ.get("GOOGLE_GEMINI_BASE_URL") or API_URL)
+    proxies = getproxies()
+    proxy = proxies.get(url.scheme) or proxies.get("all")
+    host = url.hostname or ""
+    if proxy is None or proxy_bypass(host) or is_loopback(host):
+        return BoundedTransport(httpx2.AsyncHTTPTransport(verify=tls))
+    try:
+        inner = httpx2.AsyncHTTPTransport(verify=tls, proxy=proxy if "://" in proxy else f"http://{proxy}")
+    except (ValueError, ImportError) as error:
+        raise ProxyUnusable(str(error)) from None
+    return BoundedTransport(inner)
+
+
+class BoundedTransport(httpx2.AsyncBaseTransport):
+    """Hands on what `inner` brings, decompressed and up to MAX_ANSWER_BYTES; beyond that reading raises AnswerTooLarge."""
+
+    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
+        self._inner = inner
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        request.headers["Accept-Encoding"] = "gzip"
+        response = await self._inner.handle_async_request(request)
+        headers = [pair for pair in response.headers.raw if pair[0].lower() not in _BODY_HEADERS]
+        is_json = "json" in response.headers.get("content-type", "")
+        body = _Body(
+            cast(httpx2.AsyncByteStream, response.stream),
+            response.headers.get("content-encoding", ""),
+            max_line_bytes=MAX_ANSWER_BYTES if is_json else MAX_LINE_BYTES,
+        )
+        if response.status_code != 200 or not is_json:
+            return httpx2.Response(
+                response.status_code, headers=headers, stream=body, extensions=response.extensions, request=request
+            )
+        try:
+            data = b"".join([piece async for piece in body])
+        finally:
+            await body.aclose()
+        return httpx2.Response(_status_of(data), headers=headers, content=data, request=request)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _Body(httpx2.AsyncByteStream):
+    def __init__(self, inner: httpx2.AsyncByteStream, encoding: str, *, max_line_bytes: int) -> None:
+        self._inner = inner
+        self._max_line_bytes = max_line_bytes
+        self._encoding = encoding.strip().lower()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        total = line = 0
+        async for piece in self._decompressed():
+            total += len(piece)
+            ends = piece.rfind(b"\n")
+            line = line + len(piece) if ends < 0 else len(piece) - ends - 1
+            if total > MAX_ANSWER_BYTES:
+                raise AnswerTooLarge(f"more than {MAX_ANSWER_BYTES} bytes")
+            if line > self._max_line_bytes:
+                raise AnswerTooLarge(f"a line of more than {self._max_line_bytes} bytes")
+            yield piece
+
+    async def _decompressed(self) -> AsyncIterator[bytes]:
+        if self._encoding in ("", "identity"):
+            async for piece in self._inner:
+                yield piece
+            return
+        if self._encoding != "gzip":
+            raise httpx2.DecodingError(f"it is compressed as {self._encoding[:40]}, which was not asked for")
+        gzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        try:
+            async for piece in self._inner:
+                left = piece
+                while left:
+                    yield gzip.decompress(left, _PIECE_BYTES)
+                    left = gzip.unconsumed_tail
+        except zlib.error as error:
+            raise httpx2.DecodingError(str(error)) from None
+        if not gzip.eof:
+            raise httpx2.DecodingError("it was cut off")
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def _status_of(data: bytes) -> int:
+    """200, or that of the error which stands in an answer of 200. Raises ValueError for no JSON, TypeError for no object."""
+    beginning = data[:_ERROR_BEGINS_WITHIN].lstrip()
+    if not beginning.startswith(b"{"):
+        json.loads(data)
+        raise TypeError("no object")
+    if b'"error"' not in beginning:
+        return 200
+    error = json.loads(data).get("error")
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, int) and 400 <= code < 600 else 500 if error else 200

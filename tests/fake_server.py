@@ -1,0 +1,245 @@
+"""What the fake providers have in common: an HTTP server on 127.0.0.1 that keeps every request, answers as it is told, and
+drops all its connections when it is closed. How a provider's requests and answers look is said by who uses it."""
+
+from __future__ import annotations
+
+import json
+import socket
+import socketserver
+import threading
+from collections import deque
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+MAX_BODY_BYTES = 64 * 1024 * 1024
+MAX_RECORDED = 10_000
+IDLE_TIMEOUT_S = 30.0
+
+Request = TypeVar("Request")
+Reply = TypeVar("Reply")
+
+
+class Told(Protocol):
+    """What any fake reply says beside its chunks."""
+
+    @property
+    def chunks(self) -> tuple[dict[str, Any], ...]: ...
+    @property
+    def status(self) -> int: ...
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]: ...
+    @property
+    def content_type(self) -> str: ...
+    @property
+    def body(self) -> bytes | None: ...
+    @property
+    def before_s(self) -> float: ...
+    @property
+    def ending(self) -> str: ...
+
+
+class FakeServer(Generic[Request]):
+    """The server, listening from construction on; `close()` (or leaving `with`) ends it and all its connections."""
+
+    def __init__(self, handler: type[FakeHandler], *, port: int = 0) -> None:
+        self.closing = threading.Event()
+        self._requests: deque[Request] = deque(maxlen=MAX_RECORDED)
+        self._embeddings: deque[Request] = deque(maxlen=MAX_RECORDED)
+        self._count = 0
+        self._changed = threading.Condition()
+        self._server = _Server(("127.0.0.1", port), handler, self)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, name=type(self).__name__, daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    @property
+    def root(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def requests(self) -> list[Request]:
+        with self._changed:
+            return list(self._requests)
+
+    @property
+    def embeddings(self) -> list[Request]:
+        """The requests for embeddings, which are kept apart."""
+        with self._changed:
+            return list(self._embeddings)
+
+    def wait_for_requests(self, count: int, *, timeout_s: float = 10.0) -> list[Request]:
+        """Blocks until `count` requests have come (call it through `asyncio.to_thread` on a loop)."""
+        with self._changed:
+            came = self._changed.wait_for(lambda: self._count >= count, timeout_s)
+            assert came, f"{self._count} of {count} requests came within {timeout_s} s"
+            return list(self._requests)
+
+    def keep(self, request_at: Callable[[int], Request]) -> Request:
+        """Keeps the request that `request_at` makes of its number."""
+        with self._changed:
+            request = request_at(self._count)
+            self._count += 1
+            self._requests.append(request)
+            self._changed.notify_all()
+            return request
+
+    def keep_embedding(self, request_at: Callable[[int], Request]) -> Request:
+        with self._changed:
+            request = request_at(len(self._embeddings))
+            self._embeddings.append(request)
+            self._changed.notify_all()
+            return request
+
+    def close(self) -> None:
+        if self.closing.is_set():
+            return
+        self.closing.set()
+        self._server.shutdown()
+        self._thread.join(timeout=5)
+        self._server.server_close()
+        self._server.drop_connections()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, address: tuple[str, int], handler: type[FakeHandler], fake: FakeServer[Any]) -> None:
+        self.fake: Any = fake
+        self._open: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        super().__init__(address, handler)
+
+    def server_bind(self) -> None:
+        # HTTPServer would look its own name up in the DNS here, which can take seconds on a machine without one.
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = "127.0.0.1", int(self.server_address[1])
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            self._open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._open.discard(request)
+        super().shutdown_request(request)
+
+    def drop_connections(self) -> None:
+        with self._lock:
+            still_open = list(self._open)
+        for connection in still_open:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue  # the other side was faster
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up (a cancelled call, a timeout) is ordinary here and leaves no traceback."""
+
+
+class FakeHandler(BaseHTTPRequestHandler):
+    """Reads a request and sends a reply; sub-classes say what they look like (`merged`, `stream_content_type`, `event`)."""
+
+    protocol_version = "HTTP/1.1"
+    server: _Server
+    timeout = IDLE_TIMEOUT_S
+    # Headers and body in one packet: unbuffered, every call pays 40 ms to Nagle and the delayed acknowledgement.
+    wbufsize = 65536
+    disable_nagle_algorithm = True  # the same price per chunk of a stream
+    stream_content_type = "text/event-stream"
+
+    def merged(self, chunks: tuple[dict[str, Any], ...]) -> dict[str, Any]:
+        """The chunks of a stream as one plain answer."""
+        raise NotImplementedError
+
+    def stream(self, reply: Any) -> None:
+        """Sends the chunks of a reply, after the head."""
+        raise NotImplementedError
+
+    def read_body(self) -> bytes:
+        length = int(self.headers.get("Content-Length") or 0)
+        assert length <= MAX_BODY_BYTES
+        return self.rfile.read(length)
+
+    def lowered_headers(self) -> dict[str, str]:
+        return {name.lower(): value for name, value in self.headers.items()}
+
+    def answer(self, reply: Told, *, streamed: bool) -> None:
+        if (reply.before_s and self.server.fake.closing.wait(reply.before_s)) or (
+            reply.ending == "close" and not reply.chunks
+        ):
+            self.close_connection = True
+        elif reply.body is not None:
+            self.send(reply.status, reply.body, reply.content_type, reply.headers)
+        elif streamed:
+            self.head(reply.status, self.stream_content_type, (("Transfer-Encoding", "chunked"),))
+            self.stream(reply)
+        else:
+            self._send_plain(reply)
+
+    def _send_plain(self, reply: Told) -> None:
+        data = json.dumps(self.merged(reply.chunks)).encode()
+        if reply.ending == "close":  # in the middle
+            self.close_connection = True
+            self.head(reply.status, "application/json", (("Content-Length", str(len(data) + 100)),))
+            self.wfile.write(data)
+        else:
+            self.send(reply.status, data, reply.content_type, reply.headers)
+
+    def send_part(self, data: bytes) -> None:
+        """A part of a stream, at once."""
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+        self.wfile.flush()
+
+    def end_parts(self) -> None:
+        self.wfile.write(b"0\r\n\r\n")
+
+    def send(
+        self,
+        status: int,
+        data: bytes,
+        content_type: str = "application/json",
+        headers: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        self.head(status, content_type, (*headers, ("Content-Length", str(len(data)))))
+        self.wfile.write(data)
+
+    def head(self, status: int, content_type: str, headers: tuple[tuple[str, str], ...]) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        for name, value in headers:
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Quiet: the recorded requests tell the story."""
+
+
+def one_after_the_other(replies: tuple[Reply, ...]) -> Callable[[Any], Reply]:
+    """The replies one after the other; the last one stays."""
+    if not replies:
+        raise ValueError("it takes at least one reply")
+    queue = deque(replies)
+    lock = threading.Lock()
+
+    def next_reply(request: Any) -> Reply:
+        with lock:
+            return queue.popleft() if len(queue) > 1 else queue[0]
+
+    return next_reply
