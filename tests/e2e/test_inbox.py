@@ -775,8 +775,10 @@ def test_a_command_rewritten_while_no_daemon_ran_runs_after_the_unfinished_run(
 
 def test_a_journal_with_a_torn_last_line_resumes(home: Path, fake: FakeGemini, env: dict[str, str], gate: Gate) -> None:
     run_id = killed_in_mid_run(home, env)
-    with journal_of(home, run_id).open("ab") as stream:
-        stream.write(b'{"c":"0badc0de","r":{"t":"done","name":"round/1/STRAT')
+    journal = journal_of(home, run_id)
+    lines = journal.read_bytes().rstrip(b"\n") + b"\n"
+    torn = b'{"c":"0badc0de","r":{"t":"done","name":"round/1/STRAT'
+    journal.write_bytes((lines + torn).ljust(journal.stat().st_size, b"\n"))  # in the room that is there
     gate.open()
     with Daemon(home, "--once", env=env) as daemon:
         assert daemon.wait("run_recovered")["run_id"] == run_id

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ CONFTEST = Path(__file__).parents[1] / "conftest.py"
 
 
 @pytest.fixture
-def run_with_service(pytester: pytest.Pytester) -> pytest.Pytester:
+def run_with_service(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    monkeypatch.setenv("XDG_CONFIG_HOME", os.environ["XDG_CONFIG_HOME"])  # the conftest below sets its own, here
     pytester.makeconftest(CONFTEST.read_text())
     pytester.makepyfile(
         test_absent="""
