@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from council.budgets import Price, Prices
+from council.budgets.prices import Price, Prices
 from council.engine.runs import Run
 from council.errors import ModelError
 from council.events import Events

@@ -15,18 +15,12 @@ from council.app.models import (
     output_limit,
     with_retry,
 )
-from council.budgets import (
-    Budget,
-    BudgetedEmbedder,
-    BudgetedModel,
-    Calibration,
-    DayLogs,
-    Price,
-    SpendLog,
-    TimedEmbedder,
-    TimedModel,
-)
-from council.budgets import Limits as Budgeted
+from council.budgets.budget import Budget
+from council.budgets.budget import Limits as Budgeted
+from council.budgets.calibration import Calibration
+from council.budgets.models import BudgetedEmbedder, BudgetedModel, TimedEmbedder, TimedModel
+from council.budgets.prices import Price
+from council.budgets.spend_log import DayLogs, SpendLog
 from council.commands.models import BudgetConfig
 from council.deliberation.handler import RunModels
 from council.engine.runs import Run

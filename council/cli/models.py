@@ -12,7 +12,7 @@ from council.cli.context import CliState, state
 from council.ids import readable_json
 
 if TYPE_CHECKING:
-    from council.budgets import Price
+    from council.budgets.prices import Price
     from council.upkeep.models import Chosen, EmbeddingTrial, Listing, Overview, Trial
 
 app = typer.Typer(no_args_is_help=True)

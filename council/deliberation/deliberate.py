@@ -17,7 +17,9 @@ import msgspec
 
 from council.agents.manifest import AgentManifest
 from council.agents.turn import NO_BUDGET, Failure, ProviderBusy, TurnResult, take_turn
-from council.budgets import CALL_CUT_OFF, BudgetSpent, Price
+from council.budgets.budget import BudgetSpent
+from council.budgets.models import CALL_CUT_OFF
+from council.budgets.prices import Price
 from council.commands.models import ProtocolName
 from council.deliberation.blocks import Block, read_block
 from council.deliberation.decision import look_up

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from council.agents.turn import Failure, ProviderBusy, TurnResult, take_turn
-from council.budgets import BudgetSpent
+from council.budgets.budget import BudgetSpent
 from council.deliberation.transcript import Aside
 from council.engine.runs import Run
 from council.errors import GuardrailBlocked, ModelError

@@ -20,7 +20,7 @@ from council.agents.manifest import AgentManifest, load_personas, require_roles
 from council.agents.memory import Memory, MemoryMessage, RememberedTask, Session, digest, excerpt
 from council.artifacts.account import Account
 from council.artifacts.render import render
-from council.budgets import Price
+from council.budgets.prices import Price
 from council.commands.models import COMMANDS, BudgetConfig, DeliberateCommand, RunCommand
 from council.deliberation.account import account_of
 from council.deliberation.decision import SourceNow, SourcesNow, files_read

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from council.agents.turn import Failure, TurnResult
 from council.artifacts.page import Footnote, Page, Request, Round, Speech
-from council.budgets import Price
+from council.budgets.prices import Price
 from council.commands.models import ProtocolName
 from council.deliberation.attendance import absences, attendance, failed_closings, listed
 from council.deliberation.decision import Decision, SourcesNow, decide

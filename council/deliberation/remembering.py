@@ -12,7 +12,7 @@ import msgspec
 
 from council.agents.memory import SUMMARY_TOKENS, Session, Summary, short_summary, tasks_to_summarise
 from council.agents.turn import NO_BUDGET, Failure, ProviderBusy, TurnResult, take_turn
-from council.budgets import BudgetSpent
+from council.budgets.budget import BudgetSpent
 from council.deliberation.guarding import Guard
 from council.engine.runs import Run
 from council.errors import ModelError

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from council.budgets import BudgetSpent
+from council.budgets.budget import BudgetSpent
 from council.engine.journal import Journal
 from council.errors import CouncilError, ModelError
 from council.evaluation.ballots import SYSTEM, Ballot, cast, more_ballots

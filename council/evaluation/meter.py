@@ -15,7 +15,10 @@ from typing import Literal, Unpack
 
 import msgspec
 
-from council.budgets import Budget, BudgetedModel, BudgetSpent, Calibration, Price
+from council.budgets.budget import Budget, BudgetSpent
+from council.budgets.calibration import Calibration
+from council.budgets.models import BudgetedModel
+from council.budgets.prices import Price
 from council.errors import ModelError
 from council.ids import Clock
 from council.llm.base import Asked, Message, Model, ModelAround, Reply, TurnInfo, Usage

@@ -16,8 +16,11 @@ from typing import Any
 from council import __version__
 from council.app import App, build_app
 from council.app.reading import build_library, seeds_folder
-from council.budgets import Budget, Calibration, DayLogs, Price, Prices, SpendLog
-from council.budgets import Limits as Budgeted
+from council.budgets.budget import Budget
+from council.budgets.budget import Limits as Budgeted
+from council.budgets.calibration import Calibration
+from council.budgets.prices import Price, Prices
+from council.budgets.spend_log import DayLogs, SpendLog
 from council.commands.models import ProtocolName
 from council.errors import UsageError
 from council.evaluation import results

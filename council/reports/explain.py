@@ -16,7 +16,7 @@ import msgspec
 
 from council.artifacts.account import Account, Call, Mended, MindChanged, Read, StanceTaken
 from council.artifacts.page import Page
-from council.budgets import SpendLog, Totals
+from council.budgets.spend_log import SpendLog, Totals
 from council.engine.journal import FINISH, Exhausted, FileJournal
 from council.engine.outputs import PlacedOutput
 from council.engine.receipts import Receipt

@@ -27,7 +27,7 @@ from opentelemetry.sdk.trace.id_generator import IdGenerator, RandomIdGenerator
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from council import __version__
-from council.budgets import BudgetSpent
+from council.budgets.budget import BudgetSpent
 from council.errors import ModelError, ToolRefused
 from council.events import Event
 from council.llm.base import Asked, Message, Model, ModelAround, Reply, TurnInfo

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from council.agents.manifest import load_personas
 from council.app.models import build_embedding_model, build_model, model_price, provider_of
 from council.app.reading import seeds_folder
-from council.budgets import Price
+from council.budgets.prices import Price
 from council.errors import ConfigError, CouncilError, ModelError
 from council.ids import Clock
 from council.llm.base import Message, Model, Reply, ToolSpec, Usage

@@ -9,21 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from council.budgets import (
-    Budget,
-    BudgetedModel,
-    BudgetSpent,
-    Calibration,
-    DayLogs,
-    Limits,
-    Price,
-    Prices,
-    Reserved,
-    Settled,
-    SpendLog,
-    Stopwatch,
-    Totals,
-)
+from council.budgets.budget import Budget, BudgetSpent, Limits, Stopwatch
+from council.budgets.calibration import Calibration
+from council.budgets.models import BudgetedModel
+from council.budgets.prices import Price, Prices
+from council.budgets.spend_log import DayLogs, Reserved, Settled, SpendLog, Totals
 from council.errors import ConfigError, ModelError
 from council.ids import SystemClock
 from council.llm.base import Message, Reply, TurnInfo, Usage

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from council.budgets import BudgetSpent
+from council.budgets.budget import BudgetSpent
 from council.errors import DaemonRunning, ModelError, StorageFailed
 from council.knowledge.cortex.cortex import DEFAULT_LIMIT, MAX_QUESTION_CHARS, Answer, Cortex, Scope
 from council.knowledge.cortex.shelf import Place

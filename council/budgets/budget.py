@@ -1,0 +1,245 @@
+"""The limits of a run and of a day, and what is reserved within them."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from council.budgets.prices import Price
+from council.budgets.spend_log import Reserved, Settled, SpendLog, Totals
+from council.errors import ConfigError, CouncilError, StorageFailed
+from council.ids import Clock
+from council.llm.base import Usage
+
+log = logging.getLogger(__name__)
+
+CLOSING = "synthesis"
+_LEAST_OUTPUT_TOKENS = 256  # of a closing call: a shorter answer is of no use
+_LEAST_SECONDS = 1e-6  # a call takes time, and nobody knows how much: there must be some left
+
+Meter = Literal["calls", "tokens", "usd", "seconds"]
+
+
+class BudgetSpent(CouncilError):
+    """The next call would cross a limit. `scope` and `meter` say which; `tomorrow` is True when the call fits into the
+    budget of a new day, and False when it never will, or when it is the command's own budget."""
+
+    code = "budget"
+    http_status = 402
+
+    def __init__(
+        self,
+        scope: Literal["command", "day"],
+        meter: Meter,
+        limit: float,
+        spent: float,
+        *,
+        needs: float = 0.0,
+        kept: float = 0.0,
+    ) -> None:
+        """`needs` is what the call may come to, `kept` what is set aside for the closing call."""
+        fits = needs + kept <= limit + _ROUNDING
+        closing = f", {_shown(meter, kept)} kept for the closing call" if kept else ""
+        if fits:
+            why = f"does not allow another call ({_shown(meter, spent)} spent or reserved{closing})"
+        else:
+            why = f"is less than this call may need ({_shown(meter, needs)}{closing})"
+        least = "" if fits else f" to {_shown(meter, needs + kept)} or more"
+        setting = f"the setting day_max_{meter}" if scope == "day" else f"max_{meter} in the command's config.budget"
+        tomorrow = ", or wait for the next day (UTC)" if scope == "day" and fits else ""
+        super().__init__(
+            f"the {scope}'s budget of {_shown(meter, limit)} {_UNITS[meter]} {why}.",
+            fix=f"raise {setting}{least}{tomorrow}",
+        )
+        self.scope = scope
+        self.meter = meter
+        self.tomorrow = scope == "day" and fits
+
+
+_UNITS: dict[Meter, str] = {"calls": "calls", "tokens": "tokens", "usd": "USD", "seconds": "s"}
+_ROUNDING = 1e-9  # of sums of dollars
+
+
+def _shown(meter: Meter, amount: float) -> str:
+    return f"{amount:.0f}" if meter in ("calls", "tokens") else f"{amount:.4g}"
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Upper bounds; None is no bound. `max_tokens` counts input and output together."""
+
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_usd: float | None = None
+    max_seconds: float | None = None
+
+    @property
+    def bounded(self) -> bool:
+        return any(value is not None for value in (self.max_calls, self.max_tokens, self.max_usd, self.max_seconds))
+
+
+class Stopwatch:
+    """The time in which somebody waits (`with watch:`), however many do at once."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._waiting = 0
+        self._since_s = 0.0
+        self._untold_s = 0.0
+
+    def __enter__(self) -> None:
+        self._count()
+        self._waiting += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._count()
+        self._waiting -= 1
+
+    def untold_s(self) -> float:
+        """What has passed since `tell`, in seconds."""
+        self._count()
+        return self._untold_s
+
+    def tell(self) -> float:
+        """As `untold_s`, and begins anew."""
+        told, self._untold_s = self.untold_s(), 0.0
+        return told
+
+    def _count(self) -> None:
+        now_s = self._clock.monotonic_s()
+        if self._waiting:
+            self._untold_s += now_s - self._since_s
+        self._since_s = now_s
+
+
+@dataclass
+class Budget:
+    """The limits of one run and of the day, and the logs they are measured by. `price_of` names a model's price, None when
+    nobody knows it; `chair` is the model of the closing call."""
+
+    run_id: str
+    command: Limits
+    day: Limits
+    command_log: SpendLog
+    day_log: Callable[[], SpendLog]
+    price_of: Callable[[str], Price | None]
+    chair: str
+    clock: Clock
+    closing: Reserved | None = None
+    closing_begun: bool = False
+
+    def __post_init__(self) -> None:
+        self.watch = Stopwatch(self.clock)
+
+    def require_price(self, model: str) -> None:
+        """Raises ConfigError when a limit in dollars is set and the price is not known: nothing could hold it."""
+        limited = self.command.max_usd is not None or self.day.max_usd is not None
+        if limited and self.price_of(model) is None:
+            raise ConfigError(
+                f"max_usd is set, and the price of {model} is not known.",
+                fix=f'add it to council.toml: [prices."{model}"] input = … output = … (USD per million tokens)',
+            )
+
+    def usd(self, model: str, usage: Usage) -> float | None:
+        price = self.price_of(model)
+        return float(price.cost(usage)) if price is not None else None
+
+    def set_aside(self, input_tokens: int, output_tokens: int) -> None:
+        """For the closing call, where there is a limit at all, by the call that is to be made before it: it reads what that
+        one reads, and what all those answer that are under way by then."""
+        if self.closing_begun or not (self.command.bounded or self.day.bounded):
+            return
+        answers_tokens = output_tokens * (self.command_log.under_way + 1)
+        usage = Usage(input_tokens + answers_tokens, output_tokens)
+        tokens, usd = usage.input_tokens + usage.output_tokens, self.usd(self.chair, usage)
+        if self.closing is None or tokens > self.closing.tokens:
+            self.closing = Reserved(CLOSING, tokens, usd)
+
+    def reserve(self, model: str, input_tokens: int, output_tokens: int, *, closing: bool) -> Reserved:
+        """Raises BudgetSpent when the call's worst case does not fit beside what is spent and set aside, StorageFailed.
+
+        A closing call that a kill cut off was allowed, and is made again for the same reservation. One that does not fit
+        whole, because estimates are what they are, may answer in fewer tokens than `output_tokens`.
+        """
+        cut_off = self.command_log.take_over_closing() if closing else None
+        if cut_off is not None:
+            self.closing_begun = True
+            return cut_off
+        if closing:
+            output_tokens = self._room(model, input_tokens, output_tokens)
+        usd = self.usd(model, Usage(input_tokens, output_tokens))
+        entry = Reserved(secrets.token_hex(4), input_tokens + output_tokens, usd, closing=closing)
+        self._require("command", self.command, self.command_log.totals(), entry)
+        self._require("day", self.day, self.day_log().totals(), entry)
+        self._note_reserved(entry)
+        self.closing_begun = self.closing_begun or closing
+        return entry
+
+    def settle(self, model: str, entry: Reserved, usage: Usage | None) -> None:
+        """`usage` None: the provider did not count, and the reservation stands as the price of the call; where the model costs
+        nothing, there is nothing to count. It stands, too, where the settlement cannot be written: nobody's reply is worth
+        less for it."""
+        price = self.price_of(model)
+        if usage is None and price is not None and price.is_free:
+            usage = Usage()
+        tokens = usage.input_tokens + usage.output_tokens if usage is not None else entry.tokens
+        usd = self.usd(model, usage) if usage is not None else entry.usd
+        settled = Settled(entry.call, tokens, usd, round(self.watch.tell(), 6))
+        try:
+            self.command_log.append(settled)
+            self.day_log().append(msgspec.structs.replace(settled, run_id=self.run_id))
+        except StorageFailed as error:
+            log.warning("a call of run %s is charged as it was reserved: %s", self.run_id, error)
+
+    def seconds_left(self) -> float | None:
+        """Of the command's; None: without end."""
+        limit = self.command.max_seconds
+        return None if limit is None else limit - self._seconds_spent()
+
+    def out_of_time(self) -> BudgetSpent:
+        return BudgetSpent("command", "seconds", self.command.max_seconds or 0.0, self._seconds_spent())
+
+    def _seconds_spent(self) -> float:
+        return self.command_log.totals().seconds + self.watch.untold_s()
+
+    def _room(self, model: str, input_tokens: int, output_tokens: int) -> int:
+        """How many output tokens there is room for, up to `output_tokens` and not below _LEAST_OUTPUT_TOKENS."""
+        room: float = output_tokens
+        price = self.price_of(model)
+        for limits, spent in ((self.command, self.command_log.totals()), (self.day, self.day_log().totals())):
+            if limits.max_tokens is not None:
+                room = min(room, limits.max_tokens - spent.tokens - input_tokens)
+            if limits.max_usd is not None and price is not None:
+                unsaid = price.cost(Usage(input_tokens))
+                each = float(price.cost(Usage(input_tokens, 1)) - unsaid)
+                left = limits.max_usd - spent.priced_usd - float(unsaid)
+                room = min(room, left / each if each else room)
+        return max(int(room), min(output_tokens, _LEAST_OUTPUT_TOKENS))
+
+    def _note_reserved(self, entry: Reserved) -> None:
+        self.command_log.append(entry)
+        try:
+            self.day_log().append(msgspec.structs.replace(entry, run_id=self.run_id))
+        except StorageFailed:
+            self.command_log.withdraw(entry)
+            raise
+
+    def _require(self, scope: Literal["command", "day"], limits: Limits, spent: Totals, entry: Reserved) -> None:
+        """What is set aside for the closing call is kept from all others until that is begun; and it is made however long
+        the others took."""
+        aside = None if entry.closing or self.closing_begun else self.closing
+        seconds = spent.seconds + self.watch.untold_s()
+        is_first_closing = entry.closing and not self.closing_begun
+        needs: list[tuple[Meter, float | None, float, float, float]] = [
+            ("calls", limits.max_calls, spent.calls, 1, 1 if aside else 0),
+            ("tokens", limits.max_tokens, spent.tokens, entry.tokens, aside.tokens if aside else 0),
+            ("usd", limits.max_usd, spent.priced_usd, entry.usd or 0.0, (aside.usd or 0.0) if aside else 0.0),
+            ("seconds", None if is_first_closing else limits.max_seconds, seconds, _LEAST_SECONDS, 0.0),
+        ]
+        for meter, limit, used, more, kept in needs:
+            if limit is not None and used + more + kept > limit + _ROUNDING:
+                raise BudgetSpent(scope, meter, limit, used, needs=more, kept=kept)

@@ -1,0 +1,90 @@
+"""What a model's tokens cost: an override table, then the bundled prices of `genai-prices`. An unknown price is unknown, never
+zero."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+import msgspec
+
+from council.llm.base import Usage
+
+_MTOK = 1_000_000
+_MILLION = Decimal(_MTOK)
+_NOTHING = Decimal(0)
+_SELLERS = {"gemini": "google", "openai": "openai", "openrouter": "openrouter"}  # as the price table calls them
+
+
+class Price(msgspec.Struct, frozen=True):
+    """US dollars per million tokens; a part of the input that a cache served may cost less. A call of more than
+    `long_above` input tokens costs `long` instead."""
+
+    input: Decimal
+    output: Decimal
+    cached: Decimal | None = None
+    long_above: int = 0
+    long: Price | None = None
+
+    @property
+    def is_free(self) -> bool:
+        return not (self.input or self.output or self.cached or self.long is not None)
+
+    def cost(self, usage: Usage) -> Decimal:
+        """Of one call."""
+        if self.is_free:
+            return _NOTHING
+        if self.long is not None and usage.input_tokens > self.long_above:
+            return self.long.cost(usage)
+        cached = self.input if self.cached is None else self.cached
+        fresh_tokens = max(0, usage.input_tokens - usage.cached_tokens)
+        return (fresh_tokens * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output) / _MILLION
+
+
+class Prices:
+    """Prices by model name: the override table first, then the bundled ones (genai-prices, offline)."""
+
+    def __init__(self, overrides: Mapping[str, Price]) -> None:
+        self._overrides = overrides
+
+    def of(self, model: str) -> Price | None:
+        """The price of `provider:id`, None when nobody knows it. Our own stand-ins for a model cost nothing. An override
+        may name the model, its id, or a provider for all of its models."""
+        provider, _, model_id = model.partition(":")
+        for name in (model, model_id, provider):
+            if name in self._overrides:
+                return self._overrides[name]
+        if provider in ("offline", "scripted", "cassette"):
+            return Price(Decimal(0), Decimal(0), Decimal(0))
+        # A model of that name elsewhere has another price: a server that is not in the table is not looked up.
+        seller = _SELLERS.get(provider)
+        return _bundled_price(model_id, seller) if seller is not None else None
+
+
+def _bundled_price(model_id: str, provider_id: str) -> Price | None:
+    from genai_prices import Usage as PricedUsage
+    from genai_prices import calc_price
+
+    def cost(input_tokens: int, output_tokens: int = 0, cached_tokens: int = 0) -> Decimal:
+        usage = PricedUsage(
+            input_tokens=input_tokens, output_tokens=output_tokens, cache_read_tokens=cached_tokens or None
+        )
+        return calc_price(usage, model_ref=model_id, provider_id=provider_id).total_price
+
+    def price_at(tokens: int) -> Price:
+        """Of calls of about so many input tokens, all of them cached or none."""
+        fresh = cost(tokens)
+        output = cost(tokens, _MTOK) - fresh
+        return Price(fresh * _MTOK / tokens, output, cost(tokens, 0, tokens) * _MTOK / tokens)
+
+    try:
+        short, long = price_at(1), price_at(_MTOK)
+    except LookupError:
+        return None
+    if short == long:
+        return short
+    low, high = 1, _MTOK  # where the long price begins
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if price_at(middle) == short else (low, middle)
+    return msgspec.structs.replace(short, long_above=low, long=long)
