@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -12,6 +11,7 @@ import typer
 
 from council.cli.context import CliState, state
 from council.errors import UsageError
+from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.users.directory import User, Users
@@ -106,7 +106,7 @@ def _print(users: list[User], *, as_json: bool) -> None:
     from dataclasses import asdict
 
     if as_json:
-        typer.echo(json.dumps({"users": [asdict(user) for user in users]}, indent=2, ensure_ascii=False))
+        typer.echo(readable_json({"users": [asdict(user) for user in users]}, indent=2))
         return
     for user in users:
         typer.echo(f"{user.user_id:<24} {', '.join(user.roles) or 'no role':<24} {user.name}")

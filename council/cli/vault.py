@@ -95,7 +95,7 @@ def verify(ctx: typer.Context, as_json: _Json = False) -> None:
         count = len(built.list())
     if as_json:
         told = [{**_plain(entry), "problem": problem} for entry, problem in failed]
-        typer.echo(json.dumps({"ok": not failed, "credentials": count, "failed": told}, indent=2, ensure_ascii=False))
+        typer.echo(readable_json({"ok": not failed, "credentials": count, "failed": told}, indent=2))
     else:
         for _, problem in failed:
             typer.echo(problem)
@@ -182,7 +182,7 @@ def _value() -> str:
 
 def _print(entries: Any, *, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({"credentials": [_plain(entry) for entry in entries]}, indent=2, ensure_ascii=False))
+        typer.echo(readable_json({"credentials": [_plain(entry) for entry in entries]}, indent=2))
         return
     for entry in entries:
         expiry = f"until {entry.expires_at}" if entry.expires_at else ""

@@ -14,7 +14,6 @@ from council.safety.untrusted import clean, plain_line
 
 _MAX_SHOWN_CHARS = 300
 _SPEECH_COLUMNS = 100
-_ESCAPES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class _Terminal:
@@ -78,7 +77,7 @@ class HumanLines(_Terminal):
             self._break_off()
             self._show("  ~  The reply broke off; it begins again.")
             return
-        text = self._redactor.redact(_ESCAPES.sub("", clean(piece)))
+        text = self._redactor.redact(clean(piece))
         self._speaker = speaker
         for word in re.findall(r"\n|[^\s]+[^\S\n]*|[^\S\n]+", text):
             self._say(word)

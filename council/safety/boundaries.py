@@ -70,9 +70,9 @@ def crossed(text: str, rows: tuple[Boundary, ...], *, with_code: bool = False) -
 
 # Compounds whose second word is none of ours.
 _BENIGN = re.compile(
-    r"\b(?:(?:bath|photo|glue|nail|water|nerf|heat|spray|caulking?|staple|massage|radar|toy|paint|seed|logic"
-    r"|fork|zip|cherry"
-    r"|squirt|speed|tattoo|grease|rivet|stud|flash|cluster|time)[ -]?(?:bomb|gun)s?\b(?! attached)"
+    r"\b(?:(?:bath|photo|seed|logic|fork|zip|glitter|ticking time)[ -]?bombs?\b(?! attached)"
+    r"|(?:glue|nail|water|nerf|heat|spray|caulk|caulking|staple|massage|radar|toy|paint|paintball|squirt|speed|tattoo|grease"
+    r"|rivet|stud|pricing|label)[ -]?guns?\b"
     r"|photobomb\w*|(?:bomb|gun)(?:ed|ing)?[ -]?(?:cyclone|smoke)|bomb calorimeters?|top gun|jump the gun"
     r"|son of a gun|weapons? of choice"
     r"|kill(?:er)? (?:switch|chain|feature|app|bill)s?|overkill|dressed to kill|time to kill"

@@ -46,7 +46,8 @@ _MODULES: dict[str, tuple[Kind, Risk]] = {
 }  # fmt: skip
 _HARMLESS = frozenset({"urllib.parse", "http.HTTPStatus", "http.cookies", "shutil.get_terminal_size"})
 _NAMES: dict[str, tuple[Kind, Risk]] = {
-    **dict.fromkeys(("eval", "exec", "compile", "__import__", "importlib.import_module", "breakpoint", "timeit.timeit",
+    **dict.fromkeys(("eval", "exec", "compile", "__import__", "importlib.import_module", "importlib.reload",
+                     "importlib.util.spec_from_file_location", "importlib.machinery", "breakpoint", "timeit.timeit",
                      "timeit.repeat", "cProfile.run", "profile.run", "joblib.load", "torch.load", "pandas.read_pickle",
                      "yaml.load", "yaml.unsafe_load", "yaml.full_load", "sys.meta_path", "sys.path_hooks"),
                     ("evaluation", "high")),
@@ -68,7 +69,7 @@ _NAMES: dict[str, tuple[Kind, Risk]] = {
                      "os.environ.clear"), ("environment", "medium")),
 }  # fmt: skip
 _SPAWNS = re.compile(r"os\.(?:exec|spawn)[lv]p?e?")
-_OPENERS = frozenset({"open", "io.open", "codecs.open", "io.FileIO"})
+_OPENERS = frozenset({"open", "io.open", "codecs.open", "io.FileIO", "_io.open", "_io.FileIO", "_pyio.open"})
 _PATHS = frozenset({"pathlib.Path", "pathlib.PosixPath", "pathlib.PurePath"})
 _IMPORTERS = ("__import__", "importlib.import_module")
 # Methods whose name is enough, whatever they belong to.
@@ -90,6 +91,7 @@ _DDL = re.compile(
     re.I | re.S,
 )
 _MODE = re.compile(r"(?=.*[wax+])[rwxabt+]{1,4}")
+_INNER_FIELD = re.compile(r"\{[^{}]*__(?:globals|builtins|subclasses|code|mro|base)__")  # `"{0.__globals__}".format(f)`
 _URL = re.compile(r"(?:https?|wss?|ftp)://([^/?#\s]+)", re.I)
 _ROOTS = frozenset({"os", "sys", "builtins", "importlib", "asyncio", "signal"})
 
@@ -268,6 +270,8 @@ class _Reader:
             risk, reason = judge_host(match[1])
             if risk == "high":
                 yield CodeFinding("network", risk, line, f"it names a URL: {reason}")
+        if _INNER_FIELD.search(text):
+            yield CodeFinding("escape", "high", line, "a format string reaches inside an object")
 
     def _opens_to_write(self, node: ast.Call, at: int) -> bool:
         if any(isinstance(argument, ast.Starred) for argument in node.args) or any(

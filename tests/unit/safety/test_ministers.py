@@ -83,6 +83,11 @@ DANGEROUS = {
     "metadata service": "fetch('http://169.254.169.254/latest/meta-data')",
     "address in another spelling": "fetch('http://0x7f000001:80/')",
     "eval before its namesake": "eval('1')\ndef eval(x):\n    return x",
+    "decorators": "@exec\n@input\nclass X:\n    pass",
+    "in an f-string": "f'{__import__(1)}'",
+    "source loader": "import importlib.machinery\nimportlib.machinery.SourceFileLoader('m', 'x').load_module()",
+    "inner io": "import _io\n_io.open('x', 'w')",
+    "format string": "'{0.__globals__[os]}'.format(f)",
     "calls of calls": "import os\nos.system" + "()" * 150,
     "operator": "-" * 5_000 + "1" + " + 1" * 5_000 + "\nimport os\nos.system('x')",
 }

@@ -97,6 +97,79 @@ def test_a_request_in_the_agents_own_words_is_honoured(spelled: str, wrapper: st
     assert [(r.action, r.argument, r.honoured, r.reason) for r in requests] == [(*SPELLINGS[spelled], True, "")]
 
 
+HONEST_FORMS = [
+    "I'd like to look at the needs first.\n\n{}",
+    "**My position:** wait.\n\n**Request:**\n{}",
+    "### Evidence\n\n{}\n\n### Position\nWait.",
+    'My stance is "wait" — but first: {}',
+    "As the Auditor, I can't judge that w/o the file: {}",
+    "(1) licence? (2) cost? {}",
+    "To do:\n- read {}\n- compare",
+    "To do:\n* {}\n* {}",
+    "1. {}\n2. {}\n3. Decide",
+    "Let's check.\n{}",
+    '> *Coordinator said:* "we need it"\n\nI agree: {}',
+    'He said "it\'s 5\\" wide".\n\n{}',
+    "Cost: $5 (approx.) {}",
+    "Use C++ & Rust? {}",
+    "a < b, b > c: {}",
+    "Footnote[1] {}",
+    "[1] {}",
+    "See [docs](docs/a.md). {}",
+    "~5 min. {}",
+    "Email me@x.org — {}",
+    "Path: C:\\x {}",
+    "50 % of `n`. {}",
+    "**Evidence:** {}\n**Stance:** wait",
+    "Quick check → {}",
+    "✅ Agreed. {}",
+    "Request 1: {}\nRequest 2: {}",
+    "{}\n\n---\n\nNext.",
+    "---\n\n{}",
+    "Thank you, STRATEGIST. {}",
+    "The term ‘archive’ is vague; {}",
+    "It is the vendor's, not ours'; {}",
+    "Rock 'n' roll: {}",
+    "'Tis so: {}",
+    'The word "archive" (sic) {}',
+    "A \"quote with 'inner' quote\" ok: {}",
+    '"One." "Two." {}',
+    "« Oui », dit-il. {}",
+    "“Multi\nline” quote. {}",
+    "The table says:\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nSo: {}",
+    '```json\n{"a": 1}\n```\n\n{}',
+    "Done with `code`, ``more``. {}",
+    "x ** 2 and y_1: {}",
+    "Snake_case_name then {}",
+    "__init__.py matters: {}",
+    "*Note*: {}",
+    "_Note_: {}",
+    "<https://x.org> {}",
+    "https://x.org/a?b=1 {}",
+    "a/b/c {}",
+    "#1 priority: {}",
+    "@auditor: {}",
+    "{}  \nnext line",
+    "\n\n\n{}\n\n\n",
+    "Ich brauche: {}",
+    "Necesito el archivo: {}",
+    "Preciso do arquivo — {}",
+    "ฉันต้องการไฟล์ {}",
+    "파일이 필요합니다: {}",
+    "כן: {}",
+    "Well… {}",
+    "Hmm – {}",
+    "Then; {}",
+]
+
+
+@pytest.mark.parametrize("form", HONEST_FORMS)
+def test_every_request_of_an_honest_reply_is_honoured_in_whatever_style_it_is_put(form: str) -> None:
+    requests = parse(form.replace("{}", token()))
+    assert [request.reason for request in requests if not request.honoured] == []
+    assert len(requests) == form.count("{}")
+
+
 QUOTED = {
     "in a code fence": "```\n{}\n```",
     "in a fence with a language": "```text\n{}\n```",
