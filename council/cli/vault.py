@@ -13,6 +13,7 @@ import typer
 
 from council.cli.context import CliState, state
 from council.errors import EXIT_FAILED, UsageError
+from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.vault.base import Entry, Vault
