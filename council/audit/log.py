@@ -193,11 +193,12 @@ class AuditLog:
             yield from _all(connection, record_table.c.action.in_(actions))
 
     def latest(self, actions: Collection[str], **named: str) -> Record | None:
-        """The last record of these actions whose detail begins with what is `named`. Raises StorageFailed."""
+        """The last record of these actions whose detail begins with what is `named`, or that may have done so: its words were
+        forgotten. Raises StorageFailed."""
         beginning = detail_text(named).removesuffix("}")
         columns = record_table.c
         begins = func.substr(columns.detail, 1, len(beginning)) == beginning  # LIKE folds case in SQLite
-        found = select(record_table).where(columns.action.in_(actions), begins)
+        found = select(record_table).where(columns.action.in_(actions), begins | columns.detail.is_(None))
         with self.database.reading() as connection:
             row = connection.execute(found.order_by(columns.seq.desc()).limit(1)).first()
         return None if row is None else _record(row)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from council.errors import ConfigError, KeysRefused, StorageFailed
 
 if TYPE_CHECKING:
+    from council.audit.chain import Kind
     from council.audit.log import AuditLog
 
 MAX_REFUSALS = 200  # of one run; that there were more is recorded as one
@@ -43,7 +44,11 @@ class Trail:
 
     async def after_commit(self, run_id: str, step: str, action: str, actor: str, detail: Mapping[str, Any]) -> None:
         """Records what a run's commit changed, once. Raises StorageFailed."""
-        await asyncio.to_thread(self._after_commit, run_id, step, action, actor, detail)
+        await asyncio.to_thread(self._record, "effect", run_id, step, action, actor, detail)
+
+    async def approved(self, run_id: str, step: str, action: str, actor: str, detail: Mapping[str, Any]) -> None:
+        """Records what a person approved for a run, once. Raises StorageFailed."""
+        await asyncio.to_thread(self._record, "approval", run_id, step, action, actor, detail)
 
     def close(self) -> None:
         with self._lock:
@@ -61,9 +66,9 @@ class Trail:
                 transaction.record("refusal", "requests_refused", actor, detail, run_id=run_id, step="refusals")
         return str(transaction.head)
 
-    def _after_commit(self, run_id: str, step: str, action: str, actor: str, detail: Mapping[str, Any]) -> None:
+    def _record(self, kind: Kind, run_id: str, step: str, action: str, actor: str, detail: Mapping[str, Any]) -> None:
         with _as_storage(), self.log().transaction() as transaction:
-            transaction.record("effect", action, actor, detail, run_id=run_id, step=step)
+            transaction.record(kind, action, actor, detail, run_id=run_id, step=step)
 
 
 @contextlib.contextmanager

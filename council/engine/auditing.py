@@ -16,13 +16,16 @@ _ACTIONS = {"memory": "memory_changed", "forget": "text_forgotten"}
 
 
 class Audit(Protocol):
-    """Both may be asked again for the same run, and then record nothing twice. Both raise StorageFailed."""
+    """Each may be asked again for the same run, and then records nothing twice. Each raises StorageFailed."""
 
     async def record_refusals(self, run_id: str, actor: str, refusals: Sequence[Mapping[str, Any]]) -> str:
         """Records what was refused to a run so far; the end of the chain then."""
 
     async def after_commit(self, run_id: str, step: str, action: str, actor: str, detail: Mapping[str, Any]) -> None:
         """Records what a run's commit changed."""
+
+    async def approved(self, run_id: str, step: str, action: str, actor: str, detail: Mapping[str, Any]) -> None:
+        """Records what a person approved for a run."""
 
 
 class Unaudited:
@@ -32,6 +35,9 @@ class Unaudited:
         return ""
 
     async def after_commit(self, run_id: str, step: str, action: str, actor: str, detail: Mapping[str, Any]) -> None:
+        return None
+
+    async def approved(self, run_id: str, step: str, action: str, actor: str, detail: Mapping[str, Any]) -> None:
         return None
 
 

@@ -62,7 +62,7 @@ from council.engine.records import (
 from council.engine.runs import PROVIDER, Admission, Execution, Finish, Handler, Outcome, Parked, Run
 from council.errors import CouncilError, Drift, JournalDamaged, PathRefused, StorageFailed
 from council.events import Events
-from council.ids import Clock, new_run_id, timestamp
+from council.ids import STEWARD, Clock, new_run_id, timestamp
 from council.redaction import Redactor
 from council.storage.files import fsync_dir
 from council.storage.paths import ConfinedRoot
@@ -394,6 +394,8 @@ class Engine:
 
     async def _work(self, run: Run) -> Callable[[], Outcome]:
         """Does the work; what is returned renders what it leaves, for wherever the artifact goes."""
+        if run.journal.accepts_drift:
+            await self._audit.approved(run.id, "drift_accepted", "drift_accepted", STEWARD.id, {"run": run.id})
         execution = self._handlers[run.header.type].begin(run)
         run.publish("run_started", title=run.header.title, attempt=run.journal.attempts, file=run.header.file.name)
         if run.cancel_reason:

@@ -39,7 +39,9 @@ class Users:
         self._clock = clock
 
     def add(self, user_id: str, name: str, granted: Sequence[str]) -> User:
-        """Raises UsageError when there is such a user already, StorageFailed."""
+        """Raises UsageError when there is such a user already, or it would pass for the steward; StorageFailed."""
+        if user_id.casefold() == STEWARD.id:
+            raise UsageError(f"{user_id} is the steward's own name.", fix="choose another id")
         user = User(user_id, name, timestamp(self._clock.now()), tuple(sorted(set(granted))))
         with self._audit.transaction() as transaction:
             connection = transaction.connection

@@ -202,7 +202,7 @@ class DatabaseVault:
 @dataclass
 class _Told:
     """`versions`: by place, what the audit says stands there; 0 for nothing any more. `partly`: words of it were forgotten,
-    so that what it does not name may stand there all the same."""
+    so that it cannot be held against what stands there."""
 
     versions: dict[str, int]
     partly: bool
@@ -210,7 +210,7 @@ class _Told:
     def problem_of(self, entry: Entry) -> str:
         """Takes it off the list."""
         version = self.versions.pop(str(entry.place), None)
-        if version == entry.version or (version is None and self.partly):
+        if version == entry.version or self.partly:
             return ""
         return _not_as_told(entry, version or 0)
 

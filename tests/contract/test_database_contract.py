@@ -212,6 +212,40 @@ def test_what_was_done_to_the_chain_is_found(database: Database, log: AuditLog, 
     assert (finding.code, finding.seq) == (code, seq)
 
 
+@pytest.mark.parametrize(
+    "column",
+    ["at", "kind", "action", "actor", "run_id", "step", "detail", "salt", "detail_sha256", "kid", "mac"],
+)
+def test_a_change_of_any_column_of_any_record_is_found_there(database: Database, log: AuditLog, column: str) -> None:
+    for number in range(5):
+        with log.transaction() as transaction:
+            transaction.record("effect", "run_ended", "steward", {"n": number}, run_id=f"r{number}", step="commit")
+    for seq in (1, 3, 5):
+        with database.begin() as connection:
+            was = connection.execute(text(f"SELECT {column} FROM audit_records WHERE seq = {seq}")).scalar()
+            changed = was.swapcase() if was.swapcase() != was else was[:-1] + ("1" if was[-1] == "0" else "0")
+            update = text(f"UPDATE audit_records SET {column} = :value WHERE seq = {seq}")
+            connection.execute(update, {"value": changed})
+        [finding, *_] = log.verify().findings
+        assert (finding.code, finding.seq) == ("bad_record", seq)
+        with database.begin() as connection:
+            connection.execute(update, {"value": was})
+    assert log.verify().findings == ()
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["chain = 'f' || substr(chain, 2, 30) || 'x'", "seq = 4", "seq = 6", "mac = repeat_f"],
+)
+def test_a_change_of_the_head_is_found(database: Database, log: AuditLog, change: str) -> None:
+    for number in range(5):
+        with log.transaction() as transaction:
+            transaction.record("effect", "run_ended", "steward", {"n": number})
+    with database.begin() as connection:
+        connection.execute(text(f"UPDATE audit_chain SET {change.replace('repeat_f', repr('f' * 64))}"))
+    assert log.verify().findings != ()
+
+
 def test_a_chain_set_back_with_its_head_is_found_by_the_file_beside_it_and_stays_found(
     database: Database, log: AuditLog
 ) -> None:
@@ -285,7 +319,11 @@ def test_users_have_the_roles_they_were_granted_and_each_change_is_recorded(log:
         ("bert", "user"),
     ]
     assert [record.action for record in log.tail(9)] == ["user_added", "user_added", "role_granted", "role_revoked"]
-    for unfit in (lambda: users.add("anna", "", ["user"]), lambda: users.change_roles("carl", ["user"], [])):
+    for unfit in (
+        lambda: users.add("anna", "", ["user"]),
+        lambda: users.add("Steward", "", ["user"]),
+        lambda: users.change_roles("carl", ["user"], []),
+    ):
         with pytest.raises(UsageError):
             unfit()
     assert len(log.tail(9)) == 4

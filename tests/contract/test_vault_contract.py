@@ -279,3 +279,13 @@ def test_what_was_put_back_taken_away_or_slipped_in_is_found_by_the_audit(databa
             here.vault.get(places[name], actor="anna", purpose="a call")
         assert caught.value.reason == "tampered"
     assert here.vault.get(places["kept"], actor="anna", purpose="a call").reveal() == VALUE
+
+
+def test_what_was_forgotten_of_the_audit_shuts_no_credential(database_site: Site) -> None:
+    here = database_site
+    assert isinstance(here.vault, DatabaseVault)
+    here.vault.set(PLACE, Secret("the first value"))
+    here.vault.set(PLACE, Secret(VALUE), expires_at="2027-01-31T00:00:00Z")
+    assert here.log.forget(lambda words: "2027-01-31" in words, "a-run", ()) == 1
+    assert here.vault.get(PLACE, actor="anna", purpose="a call").reveal() == VALUE
+    assert here.vault.verify() == []

@@ -75,6 +75,9 @@ def test_a_run_whose_persona_changed_is_ended_by_drift_only_when_it_would_mix_an
     run_cli("resume", failed["run_id"], "--accept-drift", cwd=home, env=other)
     assert run_cli("run", "--once", cwd=home, env=other).returncode == 0
     assert "Resumed with accepted drift" in (home / "artifacts" / "out.md").read_text()
+    records = json.loads(run_cli("audit", "tail", "--json", cwd=home).stdout)["records"]
+    kinds = [(record["kind"], record["action"]) for record in records]
+    assert kinds == [("effect", "run_ended"), ("approval", "drift_accepted"), ("effect", "run_ended")]
 
 
 def test_a_run_that_succeeded_or_never_was_cannot_be_resumed(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:

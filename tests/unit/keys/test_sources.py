@@ -10,7 +10,7 @@ import pytest
 
 from council.app.safekeeping import build_key_source
 from council.errors import KeysRefused
-from council.keys.keyring import hkdf_sha256, listed_keyring, new_key
+from council.keys.keyring import Keyring, hkdf_sha256, listed_keyring, new_key
 from council.keys.sources import KeyFile, KeySource, key_source, load_or_create, require_keys
 from council.redaction import Secret
 from council.settings import Home, Settings, load_provider_keys
@@ -144,9 +144,27 @@ def test_keys_in_the_systems_keyring_are_made_and_found_again(
     try:
         source = key_source("keyring", None, home, {}, None)
         made = load_or_create(source)
+        late = source.create(Keyring((new_key(),)))  # as a process does that looked before the first one had made any
+        assert late.primary.kid == made.primary.kid
         source.save(made.grown().settled())
         again = require_keys(key_source("keyring", None, home, {}, None))
     finally:
         keyring.set_keyring(before)
     assert again.get(made.primary.kid) is not None
     assert again.primary.kid != made.primary.kid
+
+
+def test_more_keys_than_a_list_takes_are_refused_and_none_is_left_out() -> None:
+    with pytest.raises(KeysRefused, match="more than 400 keys"):
+        listed_keyring(",".join(new_key().material.reveal() for _ in range(401)), "the variable")
+
+
+def test_a_key_file_holds_as_many_keys_as_there_may_be(home: Path, tmp_path: Path) -> None:
+    keys = Keyring((new_key(),))
+    for _ in range(399):
+        keys = keys.grown()
+    source = KeyFile(tmp_path / "keys.json", home)
+    source.save(keys)
+    assert require_keys(source).primary.kid == keys.primary.kid
+    with pytest.raises(KeysRefused, match="400 keys already"):
+        keys.grown()
