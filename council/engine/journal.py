@@ -249,7 +249,7 @@ class FileJournal:
             finally:
                 _in_step.reset(inside)
         answer: T = self._unsaved[name][1]
-        self.put(name, answer, type=type, request=request)
+        self._store(name, answer, request)
         del self._unsaved[name]
         return answer
 
@@ -301,13 +301,17 @@ class FileJournal:
         if known is not None:
             return self._result(known, type)
         value = self.redactor.redacted(value, type)
+        self._store(name, value, request)
+        return value
+
+    def _store(self, name: str, value: object, request: str) -> None:
+        """A result without secrets."""
         encoded = _encoder.encode(value)
         if len(encoded) <= MAX_INLINE_BYTES:
             record = StepDone(name, request, msgspec.Raw(encoded), at=self.now_ms())
         else:
             record = StepDone(name, request, msgspec.Raw(b"null"), store_blob(self.path, encoded), self.now_ms())
         self._append(record, sync=True)
-        return value
 
     def _require_same(self, known: StepDone, request: str) -> None:
         if known.request and known.request != request and not self.accepts_drift:
