@@ -10,7 +10,6 @@ A run whose process died before it was marked as active never began: its command
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import re
@@ -61,8 +60,7 @@ def never_began(journal: FileJournal) -> bool:
 
 def _strays(home: Home, folders: Collection[Path], is_nobodys: Callable[[str], bool]) -> Iterator[Path]:
     for folder in sorted(folders):
-        with locked(folder, _LOCK_PATIENCE_S) if folder == home.runtime else contextlib.nullcontext():
-            names = sorted(_names(folder))
+        names = sorted(_unwritten_names(folder) if folder == home.runtime else _names(folder))
         for name in names:
             staged = _STAGED.fullmatch(name)
             if is_temporary(name) or (staged is not None and is_nobodys(staged[1])):
@@ -120,6 +118,18 @@ def _holds_no_work(folder: Path) -> bool:
         return never_began(FileJournal.read(folder / JOURNAL))
     except (JournalDamaged, StorageFailed):
         return False
+
+
+def _unwritten_names(folder: Path) -> list[str]:
+    """While nobody writes there."""
+    if not folder.is_dir():
+        return []
+    try:
+        with locked(folder, _LOCK_PATIENCE_S):
+            return _names(folder)
+    except StorageFailed as error:
+        log.warning("%s cannot be searched for leftovers: %s", folder, error)
+        return []
 
 
 def _names(folder: Path) -> list[str]:

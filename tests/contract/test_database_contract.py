@@ -352,3 +352,28 @@ def test_what_was_refused_is_told_once_in_whatever_order_it_comes(log: AuditLog)
             transaction.record_missing("refusal", "request_refused", "steward", refused, run_id="r", step="refusal")
     assert [record.detail for record in log.tail(9)] == ['{"request":"a"}', '{"request":"b"}', '{"request":"a"}']
     assert [record.step for record in log.tail(9)] == ["refusal-1", "refusal-2", "refusal-3"]
+
+
+def test_two_homes_with_the_same_keys_share_one_server_and_each_notes_the_head(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    logs = []
+    for name in ("first", "second"):
+        home = Home(tmp_path / name)
+        home.root.mkdir()
+        home.ensure_runtime()
+        logs.append(
+            AuditLog(
+                open_database(home, Settings(database_url=postgres_url)), lambda: KEYS, home.runtime, SystemClock()
+            )
+        )
+    for number in range(6):
+        with logs[number % 2].transaction() as transaction:
+            transaction.record("effect", "run_ended", "steward", {"number": number})
+    assert [log.verify().findings for log in logs] == [(), ()]
+    with logs[0].database.begin() as connection:
+        connection.execute(text("DELETE FROM audit_records WHERE seq = 6"))
+        connection.execute(text("UPDATE audit_chain SET seq = 5, mac = (SELECT mac FROM audit_records WHERE seq = 5)"))
+    assert [[finding.code for finding in log.verify().findings] for log in logs] == [[], ["truncated"]]
+    for log in logs:
+        log.database.close()
