@@ -136,6 +136,20 @@ def test_what_raises_changes_nothing(database: Database, log: AuditLog) -> None:
     assert log.verify().findings == ()
 
 
+def test_who_reads_sees_what_was_before_while_another_writes(
+    database: Database, log: AuditLog, home: Home, settings: Settings
+) -> None:
+    other = open_database(home, settings)
+    with log.transaction() as transaction:
+        transaction.record("effect", "first", "steward", {})
+    with log.transaction() as transaction:
+        transaction.record("effect", "second", "steward", {})
+        with other.reading() as connection:  # SQLite in WAL mode; otherwise it would wait for the writer
+            assert connection.execute(text("SELECT action FROM audit_records")).scalars().all() == ["first"]
+    assert [record.action for record in log.tail(5)] == ["first", "second"]
+    other.close()
+
+
 def test_a_step_of_a_run_is_recorded_once(database: Database, log: AuditLog) -> None:
     with log.transaction() as transaction:
         assert transaction.record("effect", "run_ended", "steward", {}, run_id="r", step="commit") is True
