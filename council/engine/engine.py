@@ -536,8 +536,8 @@ class Engine:
         run.journal.end(Ended(committed.status))
         if not run.journal.reopened:  # the file of a reopened run was taken when it ended first
             self.on_ended(run, committed.status)
+        run.journal.close()  # gives back its room: once the marker is gone, nobody looks at it again
         (self._paths.active / run.id).unlink(missing_ok=True)
-        run.journal.close()
         self.active.pop(run.id, None)
         self._release(run)
         artifact = receipt.artifact.path if receipt.artifact else ""
