@@ -211,8 +211,10 @@ class Deliberation:
             self._add_input(item)
         if self.transcript.inputs and not any(item.ok for item in self.transcript.inputs):
             reasons = "; ".join(f"`{plain_line(item.argument, 200)}`: {item.error}" for item in self.transcript.inputs)
+            count = len(self.transcript.inputs)
+            which = "the input artifact could not" if count == 1 else f"none of the {count} input artifacts could"
             raise InputUnreadable(
-                f"none of the {len(self.transcript.inputs)} input artifacts could be read: {reasons}",
+                f"{which} be read: {reasons}",
                 fix="correct the paths (relative to the home) and drop the command again",
             )
         self._changed()
