@@ -576,7 +576,7 @@ class Deliberation:
         if known is not None:
             return msgspec.structs.replace(shown, repeats=known.id, path=known.path)
         first_line = source.first_line if source else 1
-        lines = max(1, len(text.splitlines())) if not source else max(1, text.rstrip("\n").count("\n") + 1)
+        lines = max(1, len(text.splitlines())) if not source else max(1, text.removesuffix("\n").count("\n") + 1)
         return msgspec.structs.replace(
             shown,
             id=self.transcript.next_id(),
