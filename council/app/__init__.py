@@ -37,11 +37,10 @@ from council.commands.models import (
     dump,
 )
 from council.deliberation.admission import admit_deliberation
-from council.deliberation.deliberate import Limits
+from council.deliberation.equipment import CouncilSetup, Limits
 from council.deliberation.guarding import Guard
 from council.deliberation.handler import DeliberateHandler
 from council.deliberation.memory import MemoryHandler, admit_memory_change
-from council.deliberation.setup import CouncilSetup
 from council.engine.engine import Engine, EnginePaths
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipts

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from council.commands.models import BudgetConfig, DeliberateCommand, RunCommand
 from council.deliberation.admission import admit_deliberation
-from council.deliberation.setup import CouncilSetup, Models, RunModels
+from council.deliberation.equipment import CouncilSetup, Models, RunModels
 from council.deliberation.task import Task
 from council.engine.runs import Admission, Run
 from council.llm.base import Model

@@ -17,13 +17,14 @@ from council.commands.models import COMMANDS, DeliberateCommand
 from council.deliberation.account import account_of
 from council.deliberation.admission import TRIAD, members_of
 from council.deliberation.decision import SourceNow, SourcesNow, files_read
-from council.deliberation.deliberate import Deliberation, Equipment, Member, Rules, StartView, enlist
+from council.deliberation.deliberate import Deliberation, Rules
+from council.deliberation.equipment import CouncilSetup, Equipment
 from council.deliberation.guarding import Guarding, Judged
+from council.deliberation.members import Member, StartView, enlist
 from council.deliberation.names import Names
 from council.deliberation.page import PageState, build_page, cost_of, is_extract, notes_of, status_of, tokens_of
 from council.deliberation.remembering import STEP as SUMMARY_STEP
 from council.deliberation.remembering import Summarised, applied, summarise
-from council.deliberation.setup import CouncilSetup
 from council.deliberation.transcript import Aside, Evidence, Transcript, Turn
 from council.engine.commit import Output
 from council.engine.runs import PROVIDER, Finish, Outcome, Parked, Run

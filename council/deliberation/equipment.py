@@ -1,4 +1,4 @@
-"""What a council gets from the outside, built once by `app`: its models, and everything else."""
+"""What a council works with: `CouncilSetup` for all runs, built once by `app`; `RunModels` and `Equipment` for one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Protocol
 from council.agents.memory import Memory
 from council.budgets.prices import Price
 from council.commands.models import BudgetConfig
-from council.deliberation.deliberate import Limits
 from council.deliberation.guarding import Guard
+from council.deliberation.members import Member
 from council.engine.runs import Run
 from council.ids import Clock
 from council.llm.base import Model
@@ -19,6 +19,33 @@ from council.llm.embeddings import Embedder, Recall
 from council.redaction import Redactor
 from council.storage.paths import ConfinedRoot, PathRules
 from council.tools.registry import ToolRegistry
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of one deliberation; requests and bytes count over the whole task."""
+
+    max_requests_per_reply: int
+    max_requests: int
+    max_context_bytes: int
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """What a council deliberates with. `model_of` is whom to ask for an agent. `window_chars`: how many characters the
+    smallest context of their models holds, by what is known of tokens now; 0: without end. `streams`: text is
+    shown as it arrives. `native_tools`: models get what their agents may ask for as functions, too. `embedder` is what tools
+    search with, `recall` what a recorded run searched with."""
+
+    model_of: Callable[[Member], Model]
+    tools: ToolRegistry
+    limits: Limits
+    seconds_to_midnight: Callable[[], float]
+    window_chars: Callable[[], int]
+    streams: bool = False
+    native_tools: bool = False
+    embedder: Embedder | None = None
+    recall: Recall | None = None
 
 
 @dataclass(frozen=True)
