@@ -78,6 +78,12 @@ class Models(Protocol):
     def price(self, name: str) -> Price | None:
         """None when nobody knows it."""
 
+    def second_opinion(self, run_secret: str) -> str:
+        """The spelling of the model that the guardrails of the run of this secret ask as well; empty for none."""
+
+    def opinion_name(self, spelling: str, run_secret: str) -> str:
+        """What pages call that model. Raises ConfigError for one that cannot be had."""
+
     @property
     def embedding(self) -> str:
         """The name of what tools search with; empty without."""
@@ -122,6 +128,7 @@ class _OneModel:
         self.embedding, self.meanings = known.embedding, known.meanings
         self.chain, self.names = known.chain, known.names
         self.price, self.window_chars = known.price, known.window_chars
+        self.second_opinion, self.opinion_name = known.second_opinion, known.opinion_name
         self._model = model
 
     def models_for(self, run: Run, config: BudgetConfig, chair: str) -> RunModels:
@@ -312,7 +319,8 @@ class Task:
         if not guard.model or is_extract(self._start.model):
             return Guarding(self._run, guard, None, "", self._command.task_description)
         chain = (guard.model,)
-        name = self._setup.models.names(chain)[0] if not self._run.journal.closed else guard.model
+        now = not self._run.journal.closed
+        name = self._setup.models.opinion_name(guard.model, self._run.header.secret) if now else guard.model
         return Guarding(self._run, guard, partial(models, chain), name, self._command.task_description)
 
     async def _judge_outcome(self, guarding: Guarding) -> None:
@@ -393,7 +401,8 @@ class Task:
             members.append(enlist(manifest, setup.tools, digest(loaded.session), chain, own[0]))
             names += own
             notes += [f"Memory: {loaded.damage}."] if loaded.damage else []
-        guard = setup.guard.looking_at(self._command.task_description)
+        asks = setup.models.second_opinion(self._run.header.secret)
+        guard = msgspec.structs.replace(setup.guard.looking_at(self._command.task_description), model=asks)
         if guard.model and not is_extract(names[0]):
             names += setup.models.names((guard.model,))
         embedding = [setup.models.embedding] if setup.models.embedding else []
