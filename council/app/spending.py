@@ -99,6 +99,18 @@ class Spending:
         models = {spelling: self._pool.get(spelling) for chain in chains for spelling in chain}
         return min(self._calibration.chars(model.name, model.context_tokens) for model in models.values())
 
+    def second_opinion(self, run_secret: str) -> str:
+        """The spelling of the model that a run's guardrails ask as well, empty for none: a cassette repeats what was said in
+        the recorded run with this secret."""
+        if self._cassette is not None:
+            return self._settings.model if self._cassette.opinions_of(run_secret) else ""
+        return self._settings.guardrail_model or ""
+
+    def opinion_name(self, spelling: str, run_secret: str) -> str:
+        """What pages call it. Raises ConfigError for one that cannot be had."""
+        recorded = self._cassette.opinions_of(run_secret) if self._cassette is not None else ""
+        return recorded or self.names((spelling,))[0]
+
     @property
     def embedding(self) -> str:
         """The name of the model that embeds; empty without one, and for a cassette and the offline engine: who starts a

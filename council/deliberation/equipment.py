@@ -69,6 +69,12 @@ class Models(Protocol):
     def price(self, name: str) -> Price | None:
         """None when nobody knows it."""
 
+    def second_opinion(self, run_secret: str) -> str:
+        """The spelling of the model that the guardrails of the run of this secret ask as well; empty for none."""
+
+    def opinion_name(self, spelling: str, run_secret: str) -> str:
+        """What pages call that model. Raises ConfigError for one that cannot be had."""
+
     @property
     def embedding(self) -> str:
         """The name of what tools search with; empty without."""

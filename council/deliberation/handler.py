@@ -21,6 +21,7 @@ class _OneModel:
         self.embedding, self.meanings = known.embedding, known.meanings
         self.chain, self.names = known.chain, known.names
         self.price, self.window_chars = known.price, known.window_chars
+        self.second_opinion, self.opinion_name = known.second_opinion, known.opinion_name
         self._model = model
 
     def models_for(self, run: Run, config: BudgetConfig, chair: str) -> RunModels:

@@ -139,7 +139,8 @@ class Task:
         if not guard.model or is_extract(self._start.model):
             return Guarding(self._run, guard, None, "", self._command.task_description)
         chain = (guard.model,)
-        name = self._setup.models.names(chain)[0] if not self._run.journal.closed else guard.model
+        now = not self._run.journal.closed
+        name = self._setup.models.opinion_name(guard.model, self._run.header.secret) if now else guard.model
         return Guarding(self._run, guard, partial(models, chain), name, self._command.task_description)
 
     async def _judge_outcome(self, guarding: Guarding) -> None:
@@ -220,7 +221,8 @@ class Task:
             members.append(enlist(manifest, setup.tools, digest(loaded.session), chain, own[0]))
             names += own
             notes += [f"Memory: {loaded.damage}."] if loaded.damage else []
-        guard = setup.guard.looking_at(self._command.task_description)
+        asks = setup.models.second_opinion(self._run.header.secret)
+        guard = msgspec.structs.replace(setup.guard.looking_at(self._command.task_description), model=asks)
         if guard.model and not is_extract(names[0]):
             names += setup.models.names((guard.model,))
         embedding = [setup.models.embedding] if setup.models.embedding else []
