@@ -288,7 +288,7 @@ class Deliberation:
         async def call() -> TurnResult:
             hearing = self._hearing(member, info)
             try:
-                return await take_turn(
+                said = await take_turn(
                     self._equipment.model_of(member),
                     system=system,
                     messages=messages,
@@ -298,6 +298,9 @@ class Deliberation:
                     spell=self._equipment.tools.spell,
                     on_text=hearing,
                 )
+                if hearing is not None:
+                    hearing.end()
+                return said
             finally:
                 if hearing is not None:
                     self.hearings.remove(hearing)

@@ -101,7 +101,7 @@ def record(journal: FileJournal, asked: Iterable[AskedCall], status: str, redact
     header = journal.header
     if not calls:
         raise RunNotFound(f"run {header.run_id} asked no model.", fix="`council show` says what it did")
-    cleaned = [_redacted(call, redactor) for call in calls]
+    cleaned = [redacted_call(call, redactor) for call in calls]
     redacted = sum(after != before for before, after in zip(calls, cleaned, strict=True))
     start = msgspec.json.decode(steps["start"].answer, type=_Start)
     searches = tuple(search for step in steps.values() if (search := _search(step, redactor)) is not None)
@@ -225,7 +225,7 @@ def _unanswered(steps: dict[str, RecordedStep], asked: dict[str, AskedCall]) -> 
     return [msgspec.structs.replace(_question(call), failed=failed) for call in asked.values() if not call.recorded]
 
 
-def _redacted(call: Call, redactor: Redactor) -> Call:
+def redacted_call(call: Call, redactor: Redactor) -> Call:
     """A secret that stood in a document is not carried out of the home: that prompt is then not the one that was sent."""
     clean = redactor.redact
     messages = call.messages and tuple(Said(message.role, clean(message.text)) for message in call.messages)
