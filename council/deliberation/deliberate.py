@@ -240,8 +240,6 @@ class Deliberation:
         info = TurnInfo(member.role, "turn", round_no, self.max_rounds, self.transcript.task)
         name = f"round/{round_no}/{member.role}"
         news = not self._run.journal.recorded(name)  # what a resumed run only reads again is no event
-        if news:
-            self._run.publish("turn_started", role=member.role, round=round_no)
         result = await self._ask(name, member, self._messages(member, duty.instruction), info)
         turn = Turn(member.role, round_no, result, advocate=duty.advocate, ballot=duty.ballot)
         try:
@@ -286,6 +284,8 @@ class Deliberation:
         self._end_where_it_ended(name, info)
 
         async def call() -> TurnResult:
+            if info.purpose == "turn":
+                self._run.publish("turn_started", role=member.role, round=info.round)
             hearing = self._hearing(member, info)
             try:
                 said = await take_turn(

@@ -408,8 +408,9 @@ def test_sigterm_lets_the_turn_end_keeps_the_command_and_exits_0(
         stopping.set()
         assert daemon.process.wait(60) == 0
         assert daemon.wait("turn_ended", role="STRATEGIST", round=1)["failure"] == ""
-    calls = len(fake.requests)
-    assert calls <= 3
+        began = [event["role"] for event in daemon.events if event["event"] == "turn_started"]
+        assert began == ["COORDINATOR", "STRATEGIST"]
+    assert len(fake.requests) == 2
     assert (home / "commands" / "command.json").exists()
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
     assert len(fake.requests) == 7
