@@ -6,7 +6,7 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
@@ -35,20 +35,21 @@ def run(
     cli = state(ctx)
     cli.home_flag = home or cli.home_flag
     cli.flags = {"model": model, "log_level": log_level, "log_format": log_format}
-    raise typer.Exit(serve(cli, once=once))
+    raise typer.Exit(serve(cli, once=once, tell=sys.stdout))
 
 
 def serve(
-    cli: CliState, *, once: bool, only: str | None = None, timeout_s: float | None = None, quiet: bool = False
+    cli: CliState, *, once: bool, tell: TextIO | None, only: str | None = None, timeout_s: float | None = None
 ) -> int:
-    """Builds the council and serves; the exit code. `only` and `timeout_s` as `Service` takes them."""
+    """Builds the council and serves; the exit code. `tell`: where events are told, None: nowhere. `only` and `timeout_s`
+    as `Service` takes them."""
     import asyncio
 
     app = built(cli)
     from council.daemon.service import Service
 
-    if not quiet:
-        _show_events(app)
+    if tell is not None:
+        _show_events(app, tell)
     collector.look_as_usual()
     with logging_to_file(app):
         return asyncio.run(Service(app, once=once, only=only, timeout_s=timeout_s).run())
@@ -89,11 +90,9 @@ def logging_to_file(app: App) -> Iterator[None]:
         log_file.close()
 
 
-def _show_events(app: App) -> None:
+def _show_events(app: App, stream: TextIO) -> None:
     from council.daemon.terminal import HumanLines, JsonLines
 
     format_ = app.settings.log_format
-    human = sys.stdout.isatty() if format_ == "auto" else format_ == "human"
-    app.events.subscribe(
-        HumanLines(sys.stdout, app.redactor) if human else JsonLines(sys.stdout, app.clock, app.redactor)
-    )
+    human = stream.isatty() if format_ == "auto" else format_ == "human"
+    app.events.subscribe(HumanLines(stream, app.redactor) if human else JsonLines(stream, app.clock, app.redactor))

@@ -138,7 +138,7 @@ def _report_answer(home: Home, receipt: Receipt, as_json: bool) -> None:
     if as_json:
         typer.echo(readable_json(msgspec.to_builtins(receipt)))
     else:
-        typer.echo("")
+        typer.echo("", err=True)  # between how it went and the answer
         print_answer(home, receipt, relative_to=Path.cwd())
 
 
@@ -186,7 +186,8 @@ class _Waiting:
         from council.cli.daemon import serve
 
         try:
-            code = serve(self._cli, once=True, only=dropped.path.name, timeout_s=timeout_s, quiet=quiet)
+            tell = None if quiet else sys.stderr  # standard output is for the answer alone
+            code = serve(self._cli, once=True, tell=tell, only=dropped.path.name, timeout_s=timeout_s)
             if code in (EXIT_WAITING, EXIT_INTERRUPTED):
                 typer.echo(f"{dropped.path.name} stays in commands/; it goes on when a daemon runs.", err=True)
                 raise typer.Exit(code)

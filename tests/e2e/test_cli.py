@@ -146,9 +146,11 @@ def test_submit_wait_without_a_daemon_runs_this_command_alone_and_prints_the_ans
     write_command(quick, command("What is to be done?"))
     done = run_cli("submit", "--wait", "question.json", cwd=quick)
     assert done.returncode == 0
-    assert "# What is to be done" in done.stdout
+    assert done.stdout.startswith("# What is to be done")
     assert "The council has nothing to add." in done.stdout
-    assert "Status: succeeded. The whole record: artifacts/out.md" in done.stdout
+    assert done.stdout.endswith("Status: succeeded. The whole record: artifacts/out.md\n")
+    events = [json.loads(line)["event"] for line in done.stderr.splitlines() if line]
+    assert (events[0], events[-1]) == ("daemon_started", "run_ended")
     assert other.exists()
     assert broken.exists()
     assert [receipt["command_file"]["name"] for receipt in receipts(quick)] == ["question.json"]
