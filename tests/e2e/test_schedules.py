@@ -183,7 +183,7 @@ def test_the_documented_crontab_line_drops_its_file_and_a_second_one_does_not_ov
 def test_the_documented_crontab_line_that_waits_runs_the_command_and_prints_the_answer(offline_home: Path) -> None:
     done = as_cron_runs_it("risks.json", offline_home)
     assert done.returncode == 0, done.stderr
-    assert "[SUCCESS] Artifact saved to artifacts/out.md" in done.stdout
+    assert "[SUCCESS] Artifact saved to artifacts/out.md" in done.stderr
     assert "Status: succeeded." in done.stdout.splitlines()[-1]
     assert [receipt["status"] for receipt in receipts(offline_home)] == ["succeeded"]
 
