@@ -675,26 +675,26 @@ def test_saved_again_and_again_runs_each_state_at_most_once_in_order_and_the_las
     assert len(receipts(quick)) == len(started) + 1
 
 
-@pytest.mark.parametrize("id_", [None, "order-7"])
+@pytest.mark.parametrize(
+    ("keys", "ran", "answered"), [({}, 2, 0), ({"id": "order-7"}, 1, 1)], ids=["bare", "with an id"]
+)
 def test_the_same_content_saved_twice_runs_twice_or_once_if_it_has_an_id(
-    home: Path, fake: FakeGemini, env: dict[str, str], gate: Gate, id_: str | None
+    home: Path, fake: FakeGemini, env: dict[str, str], gate: Gate, keys: dict[str, str], ran: int, answered: int
 ) -> None:
     path = home / "commands" / "command.json"
-    data = task_of(1, **({"id": id_} if id_ else {}))
+    data = task_of(1, **keys)
     with Daemon(home, env=env) as daemon:
         daemon.ready()
         saved(path, data)
         first = daemon.wait("run_queued")["run_id"]
         saved(path, data)
         gate.open()
-        if id_:
-            assert daemon.wait("command_answered")["run_id"] == first
-        else:
-            daemon.wait("run_ended", count=2, status="succeeded")
+        daemon.wait("run_ended", count=ran, status="succeeded")
         wait_until(lambda: inbox(home) == [], "both are taken")
         assert daemon.stop() == 0
-    assert len(receipts(home)) == (1 if id_ else 2)
-    assert len(fake.requests) == (4 if id_ else 8)
+    assert [event["run_id"] for event in kinds(daemon, "command_answered")] == [first] * answered
+    assert len(receipts(home)) == ran
+    assert len(fake.requests) == 4 * ran
 
 
 def test_ten_thousand_at_once_are_each_answered_exactly_once(quick: Path) -> None:
