@@ -106,8 +106,9 @@ def _object_in(annotation: Any) -> Any:
 
 
 def _advice(word: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(word, known, n=1)
-    if near:
+    part = word.lower().rstrip("s")
+    near = difflib.get_close_matches(word, known, n=1) or [key for key in known if part in key.split("_")]
+    if len(near) == 1:
         return f'did you mean "{near[0]}"? Else remove it'
     return f"remove it; known keys: {', '.join(known)}" if known else "remove it"
 
