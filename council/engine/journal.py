@@ -484,8 +484,10 @@ def verified(data: bytes) -> Verified:
     while (end := data.find(b"\n", position)) >= 0:
         record = decode_line(data[position:end])
         if record is None:
-            lost = 0 if _is_tail(data, position, end) else data[position:].rstrip(UNWRITTEN).count(b"\n") + 1
-            return Verified(records, position, lost)
+            if _is_tail(data, position, end):
+                break
+            whole_lines = data[position:].split(b"\n")[:-1]
+            return Verified(records, position, sum(1 for line in whole_lines if line.strip(UNWRITTEN)))
         records.append(record)
         position = end + 1
     return Verified(records, position)

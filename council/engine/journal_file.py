@@ -101,7 +101,13 @@ class JournalFile:
 
     def _opened(self) -> int:
         if self._fd < 0:
-            self._fd = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+            fd = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+            if (
+                self._size is not None and os.fstat(fd).st_size != self._size
+            ):  # a line would go into others, or past them
+                os.close(fd)
+                raise OSError(errno.ESTALE, "somebody else has changed it; a restart reads it anew")
+            self._fd = fd
         return self._fd
 
     def _cut(self, fd: int) -> None:

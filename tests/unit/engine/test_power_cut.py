@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import combinations, product
 from pathlib import Path
 
@@ -93,7 +94,7 @@ class Disk:
         for first, last in combinations([*changed, changed[-1] + 1], 2):
             for inside, outside in ((0, -1), (-1, 0)):
                 yield [found[inside if first <= at < last else outside] for at, found in enumerate(choices)]
-        chance = random.Random(len(changed))  # noqa: S311  the same every time
+        chance = random.Random(len(changed))  # the same every time
         for _ in range(most):
             yield [chance.choice(found) for found in choices]
 
@@ -180,18 +181,20 @@ def test_a_hole_may_end_anywhere_in_a_line_and_begin_anywhere_in_a_sector(
 ) -> None:
     """Also where only the newline of a line, or none of its bytes but the first, had reached the disk."""
     path = tmp_path / "j"
+    promised: dict[str, str] = {}
+    texts = {"a": "a" * 300, "b": "b" * 700}
     for shift in range(SECTOR):
+        promised.clear()
         path.unlink(missing_ok=True)
         journal = FileJournal.create(path, header("x" * shift))
         with monkeypatch.context() as hooks:
             disk = Disk(path, hooks)
-            texts = {"a": "a" * 300, "b": "b" * 700}
-            disk.at_sync = lambda disk=disk: require(disk, SECTOR, {}, {"a": texts["a"]}, most=20)  # type: ignore[misc]
+            disk.at_sync = partial(require, disk, SECTOR, promised, texts, most=20)
             journal._begin("a")
             journal._begin("b")
-            journal.put("a", Out(texts["a"]), type=Out)
-            disk.at_sync = lambda disk=disk: require(disk, SECTOR, {"a": texts["a"]}, texts, most=20)  # type: ignore[misc]
-            journal.put("b", Out(texts["b"]), type=Out)
+            for name, text in texts.items():
+                journal.put(name, Out(text), type=Out)
+                promised[name] = text
         journal.close()
 
 
