@@ -388,8 +388,10 @@ class FileJournal:
         self._append(record, sync=True)
 
     def commit(self, record: Committed) -> None:
-        """The point of no return: from here the run only rolls forward."""
+        """The point of no return: from here the run only rolls forward. The size of the run's folder is taken next."""
         self._append(record, sync=True)
+        if self._file is not None:
+            self._file.give_back_room()
 
     def reopen(self, record: Reopened) -> None:
         """Lets an ended run go on: see `Reopened`."""

@@ -71,11 +71,15 @@ class JournalFile:
             os.close(self._fd)
             self._fd = -1
 
-    def close(self) -> None:
-        """Nothing more is written: what room is left goes."""
+    def give_back_room(self) -> None:
+        """Little more is written: what room is left goes."""
         if self._size != self._end:
             with contextlib.suppress(OSError):  # whoever reads the file passes over it
                 self._cut(self._opened())
+
+    def close(self) -> None:
+        """Nothing more is written."""
+        self.give_back_room()
         self.rest()
 
     def _write(self, fd: int, line: bytes, *, room_bytes: int) -> None:
