@@ -36,9 +36,10 @@ from council.commands.models import (
     canonical_hash,
     dump,
 )
-from council.deliberation.deliberate import Limits
+from council.deliberation.admission import admit_deliberation
+from council.deliberation.equipment import CouncilSetup, Limits
 from council.deliberation.guarding import Guard
-from council.deliberation.handler import CouncilSetup, DeliberateHandler, admit_deliberation
+from council.deliberation.handler import DeliberateHandler
 from council.deliberation.memory import MemoryHandler, admit_memory_change
 from council.engine.engine import Engine, EnginePaths
 from council.engine.ledger import Ledger
@@ -147,7 +148,7 @@ def build_app(
     root = ConfinedRoot(home.root)
     cortex = build_cortex(root, settings, keys.redactor)
     spending.require_embedder()
-    setup = _council_setup(home, settings, root, spending, cortex, tracing, clock, keys.redactor, cassette is not None)
+    setup = _council_setup(home, settings, root, spending, cortex, tracing, clock, keys.redactor)
     handlers: dict[str, Handler] = {
         "deliberate": DeliberateHandler(setup),
         "memory": MemoryHandler(setup.memory, home.root, setup.personas, setup.seeds),
@@ -206,7 +207,6 @@ def _council_setup(
     tracing: Tracing | None,
     clock: Clock,
     redactor: Redactor,
-    replays: bool,
 ) -> CouncilSetup:
     return CouncilSetup(
         home=home.root,
@@ -226,15 +226,9 @@ def _council_setup(
         ),
         output_rules=PathRules(deny=OUTPUT_DENIED),
         clock=clock,
-        guard=guard_of(settings, replays=replays),
+        guard=Guard(settings.guardrails, settings.scope_topics),
         redactor=redactor,
     )
-
-
-def guard_of(settings: Settings, *, replays: bool = False) -> Guard:
-    """The guardrails that settings ask for. `replays`: the model is a cassette, which gives no second opinions."""
-    model = "" if replays else settings.guardrail_model or ""
-    return Guard(settings.guardrails, settings.scope_topics, model)
 
 
 def build_telemetry(settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> Telemetry | None:

@@ -22,7 +22,7 @@ from council.budgets.models import BudgetedEmbedder, BudgetedModel, TimedEmbedde
 from council.budgets.prices import Price
 from council.budgets.spend_log import DayLogs, SpendLog
 from council.commands.models import BudgetConfig
-from council.deliberation.handler import RunModels
+from council.deliberation.equipment import RunModels
 from council.engine.runs import Run
 from council.events import Events
 from council.ids import Clock
@@ -98,6 +98,18 @@ class Spending:
             return self._cassette.window_chars_of(run_secret)
         models = {spelling: self._pool.get(spelling) for chain in chains for spelling in chain}
         return min(self._calibration.chars(model.name, model.context_tokens) for model in models.values())
+
+    def second_opinion(self, run_secret: str) -> str:
+        """The spelling of the model that a run's guardrails ask as well, empty for none: a cassette repeats what was said in
+        the recorded run with this secret."""
+        if self._cassette is not None:
+            return self._settings.model if self._cassette.opinions_of(run_secret) else ""
+        return self._settings.guardrail_model or ""
+
+    def opinion_name(self, spelling: str, run_secret: str) -> str:
+        """What pages call it. Raises ConfigError for one that cannot be had."""
+        recorded = self._cassette.opinions_of(run_secret) if self._cassette is not None else ""
+        return recorded or self.names((spelling,))[0]
 
     @property
     def embedding(self) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TextIO
 
+from council.daemon.speech import Speech
 from council.events import Event
 from council.ids import Clock, readable_json, timestamp
 from council.redaction import Redactor
@@ -59,6 +60,7 @@ class HumanLines(_Terminal):
         self._redactor = redactor
         self._shows_speech = stream.isatty()
         self._speaker: tuple[str, str] | None = None  # run and role of the open line
+        self._speech = Speech(redactor)
         self._column = 0
 
     def __call__(self, event: Event) -> None:
@@ -77,8 +79,8 @@ class HumanLines(_Terminal):
             self._break_off()
             self._show("  ~  The reply broke off; it begins again.")
             return
-        text = self._redactor.redact(clean(piece))
         self._speaker = speaker
+        text = self._speech.hear(clean(piece))
         for word in re.findall(r"\n|[^\s]+[^\S\n]*|[^\S\n]+", text):
             self._say(word)
 
@@ -95,6 +97,7 @@ class HumanLines(_Terminal):
         if self._column:
             self._show("")
         self._speaker, self._column = None, 0
+        self._speech = Speech(self._redactor)
 
 
 def event_line(kind: str, data: dict[str, Any], run_id: str) -> str:

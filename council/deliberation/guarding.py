@@ -15,9 +15,9 @@ from council.agents.turn import Failure, ProviderBusy, TurnResult, take_turn
 from council.budgets.budget import BudgetSpent
 from council.deliberation.transcript import Aside
 from council.engine.runs import Run
-from council.errors import GuardrailBlocked, ModelError
+from council.errors import GuardrailBlocked, ModelError, ReplayMiss
 from council.ids import sha256_hex
-from council.llm.base import Model, TurnInfo, request_hash
+from council.llm.base import GUARDIAN, Model, TurnInfo, request_hash
 from council.safety.guardrails import POSTURES, check
 from council.safety.laws import LAWS
 from council.safety.scope import ScopeGuard
@@ -158,22 +158,25 @@ class Guarding:
         return self._guard.applied(opinion.verdict())
 
     async def _ask(self, stage: Stage, text: str) -> Opinion:
-        """Whatever goes wrong is an outcome: the rules have judged, and no run is lost for want of an opinion."""
+        """Whatever goes wrong is an outcome: the rules have judged, and no run is lost for want of an opinion. Raises
+        ReplayMiss: a recorded one that is not there is no outcome of anything."""
         assert self._model is not None
         messages = question(stage, text, self._run.secret)
         name = self._model_name
         asked = request_hash(name, SYSTEM, messages)
-        info = TurnInfo("GUARDIAN", "other", task=self._task)
+        info = TurnInfo(GUARDIAN, "other", task=self._task)
         try:
             said = await take_turn(self._model(), system=SYSTEM, messages=messages, info=info, schema=SCHEMA)
         except ProviderBusy as busy:
             return Opinion(name, asked, failure=busy.error.kind)
+        except ReplayMiss:
+            raise
         except ModelError as error:
             return Opinion(name, asked, failure=error.kind)
         except BudgetSpent:
             return Opinion(name, asked, failure="budget")
         if said.failure is not None:
-            return Opinion(said.model, asked, failure=said.failure.kind, usage=said.usage)
+            return Opinion(name, asked, failure=said.failure.kind, usage=said.usage)
         complete = said.finish == "stop"
         return read_opinion(said.text, complete=complete, model=said.model, asked=asked, usage=said.usage)
 

@@ -1,7 +1,7 @@
 """What an agent is saying right now: text as it arrives, for those who watch. The journal gets the whole reply only.
 
 Thoughts, the block that ends a turn and a record in JSON are not for watching. Pieces are passed on at white space, so
-that a known secret value is never cut in two and missed by whoever redacts the pieces.
+that words are whole; whoever shows them redacts each in the light of those before it.
 """
 
 from __future__ import annotations
@@ -86,6 +86,12 @@ class Hearing(Restartable):
         if self._heard:
             self._begin()
             self._tell(self, None)
+
+    def end(self) -> None:
+        """The reply is whole: its last word is told, too."""
+        self(self._thoughts.end())
+        if self._speaking and not self._hidden:
+            self._pass_on(len(self._tail.rstrip()))
 
     @property
     def text(self) -> str:

@@ -26,7 +26,7 @@ from council.llm.base import Asked, Message, Model, ModelAround, Reply, TurnInfo
 from council.llm.cassette import MAX_CASSETTE_BYTES, Call, Cassette, Failed, Said, decode, joined
 from council.redaction import Redactor
 from council.reports.requests import requests_of
-from council.reports.tape import record
+from council.reports.tape import record, redacted_call
 from council.storage.files import as_storage_failed
 
 _ANEW = "begin a new evaluation; what it asks is kept from its first call on"
@@ -62,9 +62,10 @@ class Traffic:
 class RecordingModel(ModelAround):
     """A model whose calls are noted: replies, and failures that are the question's own. Others are asked again."""
 
-    def __init__(self, inner: Model, traffic: Traffic) -> None:
+    def __init__(self, inner: Model, traffic: Traffic, redactor: Redactor) -> None:
         super().__init__(inner)
         self._traffic = traffic
+        self._redactor = redactor
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
         call = _question(self.name, messages, asked)
@@ -73,12 +74,15 @@ class RecordingModel(ModelAround):
         except ModelError as error:
             if error.kind in NO_ANSWER:
                 failed = Failed(error.kind, error.message, error.fix)
-                self._traffic.note(msgspec.structs.replace(call, failed=failed))
+                self._note(msgspec.structs.replace(call, failed=failed))
             raise
-        self._traffic.note(
+        self._note(
             msgspec.structs.replace(call, text=reply.text, finish=reply.finish, model=reply.model, usage=reply.usage)
         )
         return reply
+
+    def _note(self, call: Call) -> None:
+        self._traffic.note(redacted_call(call, self._redactor))
 
 
 def _question(model: str, messages: Sequence[Message], asked: Asked) -> Call:
@@ -125,15 +129,10 @@ async def cassette_of(results: Results, app: App, questions: Iterable[Question],
         runs.append((decode(tape.data, receipt.run_id), question.task))
     if not runs:
         raise UsageError(f"the evaluation {results.id} has no answer yet.", fix="go on with --resume")
-    data = joined(runs, [_redacted(call, redactor) for call in calls])
+    data = joined(runs, [redacted_call(call, redactor) for call in calls])
     if len(data) > MAX_CASSETTE_BYTES:
         raise UsageError(
             f"what was asked comes to {len(data):,} bytes, and a cassette holds {MAX_CASSETTE_BYTES:,}.",
             fix="record fewer questions (--limit), or smaller documents",
         )
     return data
-
-
-def _redacted(call: Call, redactor: Redactor) -> Call:
-    messages = call.messages and tuple(Said(message.role, redactor.redact(message.text)) for message in call.messages)
-    return msgspec.structs.replace(call, messages=messages, text=redactor.redact(call.text))

@@ -196,7 +196,7 @@ def _opened(
     share_keys(home.root, found.home.root)
     app = build_app(found.home, _own_settings(home, settings), keys, environ=environ, around=around)
     order = {each.id: at for at, each in enumerate(loaded)}
-    model = RecordingModel(_ballot_model(app, settings), Traffic(found.traffic))
+    model = RecordingModel(_ballot_model(app, settings), Traffic(found.traffic), app.redactor)
     deliberations = Deliberations(app, wanted.protocol, wanted.max_rounds, model)
     return Session(wanted, home, settings, found, questions, order, app, meter, model, deliberations)
 

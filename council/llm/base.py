@@ -107,6 +107,9 @@ def restart(on_text: OnText | None) -> bool:
     return on_text is None
 
 
+GUARDIAN = "GUARDIAN"  # the role of whoever gives a second opinion
+
+
 class TurnInfo(msgspec.Struct, frozen=True):
     """What a request is for, beside the words: engines that are not language models go by it; providers ignore it."""
 

@@ -6,7 +6,8 @@
 `sha256` is that of the whole file with these 64 characters left out, so that a change anywhere is seen. The format has a
 number of its own: a file with a higher one is refused, not guessed at. One run is format 1; of several, format 2, whose
 header also has `runs`, with the secret of each. Where questions were answered by their meaning, format 3, the header has
-`searches`: what the embedding model made of each. `council.llm.replay` answers from it.
+`searches`: what the embedding model made of each. Where a model gave second opinions on task and decision, format 4, the
+header names it, and its calls are among the others. `council.llm.replay` answers from it.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from council.llm.base import Finish, Replaced, Usage
 from council.llm.embeddings import RecordedSearch
 from council.storage.files import read_limited
 
-FORMAT = 3
+FORMAT = 4
 ONE_RUN = 1
 SEVERAL_RUNS = 2
 WITH_SEARCHES = 3
+WITH_OPINIONS = 4
 SUFFIX = ".cassette.jsonl"  # files so named are never read by agents
 MAX_CASSETTE_BYTES = 256 << 20
 _NO_HASH = ""
@@ -34,20 +36,23 @@ _MAKE_ANEW = "make it anew: `council cassette RUN -o FILE`"
 
 
 class RecordedRun(msgspec.Struct, frozen=True):
-    """One of several runs. `task_sha256` is of its task's words, by which a run of the same task finds it."""
+    """One of several runs. `task_sha256` is of its task's words, by which a run of the same task finds it; `opinions` as in
+    Header."""
 
     run_id: str
     run_secret: str
     task_sha256: str
     window_chars: int
     status: str
+    opinions: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class Header(msgspec.Struct, frozen=True):
     """`run_secret` (hex, 32 bytes) is the run's: from it come the marks in its prompts and its lots. `window_chars`: how
     many characters the model's window was taken for, 0 without end. `status`: how the run ended. `redacted`: in how many
     calls a secret was left out. `runs`: all of them where there are several; the other fields are then those of the first.
-    `meanings`: by which embedding model questions were answered, empty for by words alone; unset in files that do not say."""
+    `meanings`: by which embedding model questions were answered, empty for by words alone; unset in files that do not say.
+    `opinions`: the model that gave second opinions; unset where none did."""
 
     cassette: int
     council: str
@@ -63,6 +68,7 @@ class Header(msgspec.Struct, frozen=True):
     runs: tuple[RecordedRun, ...] | msgspec.UnsetType = msgspec.UNSET
     meanings: str | msgspec.UnsetType = msgspec.UNSET
     searches: tuple[RecordedSearch, ...] | msgspec.UnsetType = msgspec.UNSET
+    opinions: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -126,6 +132,15 @@ def searches_of(header: Header) -> tuple[RecordedSearch, ...]:
     return () if isinstance(header.searches, msgspec.UnsetType) else header.searches
 
 
+def format_of(*, searches: bool, opinions: bool, several: bool) -> int:
+    """The lowest number under which a cassette with these can be read."""
+    if opinions:
+        return WITH_OPINIONS
+    if searches:
+        return WITH_SEARCHES
+    return SEVERAL_RUNS if several else ONE_RUN
+
+
 def joined(cassettes: Sequence[tuple[Cassette, str]], beside: Sequence[Call] = ()) -> bytes:
     """Several cassettes of one run, each with its run's task, as one; with calls that belong to no run. Raises ValueError for
     none."""
@@ -133,7 +148,7 @@ def joined(cassettes: Sequence[tuple[Cassette, str]], beside: Sequence[Call] = (
         raise ValueError("a cassette needs a run")
     heads = [cassette.header for cassette, _ in cassettes]
     runs = tuple(
-        RecordedRun(head.run_id, head.run_secret, sha256_hex(task), head.window_chars, head.status)
+        RecordedRun(head.run_id, head.run_secret, sha256_hex(task), head.window_chars, head.status, head.opinions)
         for head, (_, task) in zip(heads, cassettes, strict=True)
     )
     calls = [call for cassette, _ in cassettes for call in cassette.calls]
@@ -141,7 +156,11 @@ def joined(cassettes: Sequence[tuple[Cassette, str]], beside: Sequence[Call] = (
     searches = tuple(search for head in heads for search in searches_of(head))
     header = msgspec.structs.replace(
         heads[0],
-        cassette=WITH_SEARCHES if searches else SEVERAL_RUNS,
+        cassette=format_of(
+            searches=bool(searches),
+            opinions=any(head.opinions is not msgspec.UNSET for head in heads),
+            several=True,
+        ),
         runs=runs,
         redacted=redacted,
         searches=searches or msgspec.UNSET,

@@ -23,7 +23,7 @@ import msgspec
 
 from council.errors import ConfigError, ModelError, ReplayMiss
 from council.ids import sha256_hex
-from council.llm.base import Message, OnText, Reply, ToolSpec, TurnInfo, request_hash
+from council.llm.base import GUARDIAN, Message, OnText, Reply, ToolSpec, TurnInfo, request_hash
 from council.llm.cassette import Call, Cassette, load, runs_of, searches_of
 from council.llm.embeddings import RecordedSearch
 from council.llm.providers import Provider, Setup
@@ -80,6 +80,12 @@ class ReplayModel:
         """That of the recorded run with this secret (hex)."""
         windows = (run.window_chars for run in self._runs if run.run_secret == run_secret)
         return next(windows, self._header.window_chars)
+
+    def opinions_of(self, run_secret: str) -> str:
+        """What signs the second opinions of the recorded run with this secret (hex); empty where it had none."""
+        of_run = [run.opinions for run in self._runs if run.run_secret == run_secret] or [self._header.opinions]
+        signed = of_run[0]
+        return "" if isinstance(signed, msgspec.UnsetType) else _named(signed)
 
     @property
     def meanings(self) -> str | None:
@@ -171,7 +177,10 @@ class ReplayModel:
         )
 
     def _nearest(self, asked: str, info: TurnInfo) -> Call | None:
-        """By what it is for; among equals the one that begins most alike."""
+        """By what it is for; among equals the one that begins most alike. None for a second opinion: what those were shown is
+        not kept."""
+        if info.role == GUARDIAN:
+            return None
         known = [call for call in self._calls if call.messages is not None]
 
         def nearness(call: Call) -> tuple[bool, bool, bool, int]:

@@ -22,7 +22,10 @@ from council.safety.untrusted import NONCE_CHARS
 Kind = Literal["same", "question", "answer", "order", "longer"]
 # What it began with, what was known of the model then, when it ended; what follows from that shows in what was asked.
 _NOT_COMPARED = frozenset({"start", "finish", "window", AUDIT_HEAD})
+_GUARD_STEPS = "guard/"
 _FROM_CASSETTE = b'"model":"cassette:', b'"model":"'  # a replayed answer is the recorded one
+# A second opinion's hash of what was asked is of the marks, too; that of the decision follows from what was said before.
+_ASKED = re.compile(rb'(?<="asked":")[0-9a-f]{64}(?=")')
 _NONCE = re.compile(rf"(?<=nonce=)[0-9a-f]{{{NONCE_CHARS}}}(?= path=)|(?<=<<END )[0-9a-f]{{{NONCE_CHARS}}}(?=>>)")
 _CONTEXT_CHARS = 80
 Alike = Callable[[str], bool]  # whether both runs asked the same at this step, but for the marks
@@ -121,7 +124,8 @@ def _kind(one: RecordedStep | None, other: RecordedStep | None, alike: Alike) ->
 
 
 def _said(step: RecordedStep) -> bytes:
-    return step.answer.replace(*_FROM_CASSETTE)
+    answer = step.answer.replace(*_FROM_CASSETTE)
+    return _ASKED.sub(b"", answer) if step.name.startswith(_GUARD_STEPS) else answer
 
 
 def _parted(one: Any, other: Any, field: str = "") -> tuple[str, str, str]:

@@ -12,14 +12,17 @@ from council import __version__
 from council.engine.journal import FINISH, FileJournal, RecordedStep
 from council.engine.runs import Finish
 from council.errors import FATAL, ModelErrorKind, RunNotFound
+from council.ids import canonical_json
+from council.llm.base import GUARDIAN, Replaced, Usage
 from council.llm.base import Finish as ReplyFinish
-from council.llm.base import Replaced, Usage
-from council.llm.cassette import ONE_RUN, WITH_SEARCHES, Call, Failed, Header, Said, decode, encode, joined
+from council.llm.cassette import Call, Failed, Header, Said, decode, encode, format_of, joined
 from council.llm.embeddings import EmbeddingCall, Nearness, RecordedSearch
 from council.redaction import Redactor
 from council.reports.requests import AskedCall
 
 _KINDS = frozenset(get_args(ModelErrorKind))
+_OPINION_STEPS = ("guard/task", "guard/decision/opinion")
+_NOT_KEPT = "(what was said is not kept)"  # of an opinion that was none
 
 
 class _Start(msgspec.Struct):
@@ -62,6 +65,18 @@ class _Nested(msgspec.Struct):
     result: _Result
 
 
+class _Opinion(msgspec.Struct):
+    """A recorded second opinion: what was asked and answered is not kept but for its hash and the words of a fixed list."""
+
+    model: str
+    asked: str
+    outcome: str = "allow"
+    law: int = 0
+    posture: str = ""
+    failure: str = ""
+    usage: Usage | None = None
+
+
 @dataclass(frozen=True)
 class Tape:
     """A cassette's bytes, and what is to be said of it: `unrendered` steps whose words are not kept, `forgotten` ones in
@@ -81,16 +96,18 @@ def record(journal: FileJournal, asked: Iterable[AskedCall], status: str, redact
     known = {call.step: call for call in asked}
     calls = [call for step in steps.values() if (call := _call(step, known.get(step.name))) is not None]
     calls += _unanswered(steps, known)
+    opinions = [opinion for step in steps.values() if (opinion := _opinion(step)) is not None]
+    calls += [call for step, opinion in opinions if (call := _opined(step, opinion)) is not None]
     header = journal.header
     if not calls:
         raise RunNotFound(f"run {header.run_id} asked no model.", fix="`council show` says what it did")
-    cleaned = [_redacted(call, redactor) for call in calls]
+    cleaned = [redacted_call(call, redactor) for call in calls]
     redacted = sum(after != before for before, after in zip(calls, cleaned, strict=True))
     start = msgspec.json.decode(steps["start"].answer, type=_Start)
     searches = tuple(search for step in steps.values() if (search := _search(step, redactor)) is not None)
     window = msgspec.json.decode(steps["window"].answer, type=int) if "window" in steps else 0
     head = Header(
-        cassette=WITH_SEARCHES if searches else ONE_RUN,
+        cassette=format_of(searches=bool(searches), opinions=bool(opinions), several=False),
         council=__version__,
         epoch=header.epoch,
         run_id=header.run_id,
@@ -102,8 +119,9 @@ def record(journal: FileJournal, asked: Iterable[AskedCall], status: str, redact
         redacted=redacted,
         meanings=msgspec.UNSET if start.meanings is None else start.meanings,
         searches=searches or msgspec.UNSET,
+        opinions=opinions[0][1].model if opinions else msgspec.UNSET,
     )
-    unrendered = tuple(call.step for call in cleaned if call.messages is None)
+    unrendered = tuple(call.step for call in cleaned if call.messages is None and call.role != GUARDIAN)
     forgotten = tuple(call.step for call in calls if call.step in known and not known[call.step].is_checked)
     return Tape(encode(head, cleaned), start.model, len(calls), unrendered, forgotten, redacted)
 
@@ -140,6 +158,26 @@ def _search(step: RecordedStep, redactor: Redactor) -> RecordedSearch | None:
         found.round,
         found.embeddings,
     )
+
+
+def _opinion(step: RecordedStep) -> tuple[str, _Opinion] | None:
+    return (step.name, msgspec.json.decode(step.answer, type=_Opinion)) if step.name in _OPINION_STEPS else None
+
+
+def _opined(step: str, opinion: _Opinion) -> Call | None:
+    """The call that an opinion came of; None for one that the budget refused."""
+    call = Call(step, opinion.asked, role=GUARDIAN, model=opinion.model, usage=opinion.usage)
+    if opinion.failure not in (*_KINDS, ""):
+        return None
+    if opinion.failure in ("length", "empty") and opinion.usage is not None:  # there were thoughts, and nothing else
+        return msgspec.structs.replace(call, thoughts=True, finish="length" if opinion.failure == "length" else "stop")
+    if opinion.failure == "protocol":
+        return msgspec.structs.replace(call, text=_NOT_KEPT)
+    if opinion.failure:
+        kind = msgspec.convert(opinion.failure, ModelErrorKind)
+        return msgspec.structs.replace(call, failed=Failed(kind, "no second opinion"))
+    said = {"outcome": opinion.outcome, "law": opinion.law, "posture": opinion.posture or "none"}
+    return msgspec.structs.replace(call, text=canonical_json(said).decode())
 
 
 def _call(step: RecordedStep, asked: AskedCall | None) -> Call | None:
@@ -187,7 +225,7 @@ def _unanswered(steps: dict[str, RecordedStep], asked: dict[str, AskedCall]) -> 
     return [msgspec.structs.replace(_question(call), failed=failed) for call in asked.values() if not call.recorded]
 
 
-def _redacted(call: Call, redactor: Redactor) -> Call:
+def redacted_call(call: Call, redactor: Redactor) -> Call:
     """A secret that stood in a document is not carried out of the home: that prompt is then not the one that was sent."""
     clean = redactor.redact
     messages = call.messages and tuple(Said(message.role, clean(message.text)) for message in call.messages)

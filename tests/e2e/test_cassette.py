@@ -318,7 +318,7 @@ def test_agents_never_read_a_cassette(tmp_path: Path) -> None:
     ("damage", "line", "said"),
     [
         (lambda data: b"# A page\n", 1, "this is not a cassette"),
-        (lambda data: data.replace(b'"cassette":1', b'"cassette":4', 1), 1, "a later version of Council"),
+        (lambda data: data.replace(b'"cassette":1', b'"cassette":5', 1), 1, "a later version of Council"),
         (lambda data: data[:-20], 9, "the file was cut off"),
         (lambda data: b"\n".join(data.split(b"\n")[:4]) + b"\n", 4, "the file ends here, after 3 of"),
         (lambda data: data.replace(b'"step"', b'"stop"', 3), 2, "missing required field `step`"),
@@ -379,3 +379,102 @@ def test_several_runs_in_one_cassette_each_get_their_own_replies_and_their_own_s
     page = run_once(elsewhere, environment(), "--model", "cassette:both.cassette.jsonl", code=1, task="Choose a third.")
     assert front_matter(page)["status"] == "failed"
     assert "holds no reply to what" in page
+
+
+# ── second opinions ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def opined(fake: FakeGemini, env: dict[str, str], opinions: dict[str, str]) -> dict[str, str]:
+    """An environment in which a model gives these opinions, by what they are of: an outcome, `fails`, or `babbles`."""
+
+    def reply(request: RecordedRequest) -> FakeReply:
+        if "safety minister" not in request.system:
+            return council_says(request)
+        outcome = opinions["decision" if "the council's decision" in request.texts[-1] else "task"]
+        if outcome == "fails":
+            return error(503, "overloaded")
+        if outcome == "babbles":
+            return text("<think>I wonder.</think>Well, the word is hunter2.")
+        return text(f'{{"outcome": "{outcome}", "law": 1, "posture": "warn_proceed", "why": "the word is hunter2"}}')
+
+    fake.reply = reply
+    return {**env, "COUNCIL_MODEL_ATTEMPTS": "1", "COUNCIL_GUARDRAIL_MODEL": "gemini:gemini-2.5-flash-lite"}
+
+
+@pytest.mark.parametrize(
+    ("task", "decision", "code", "calls"),
+    [
+        ("warn", "allow", 7, None),
+        ("block", "allow", 6, 1),
+        ("allow", "block", 6, None),
+        ("fails", "babbles", 7, None),
+    ],
+)
+def test_second_opinions_are_given_again_as_they_were(
+    tmp_path: Path, fake: FakeGemini, env: dict[str, str], task: str, decision: str, code: int, calls: int | None
+) -> None:
+    guarded = opined(fake, env, {"task": task, "decision": decision})
+    home, elsewhere = prepared(tmp_path / "live"), prepared(tmp_path / "elsewhere")
+    page = run_once(home, guarded, code=code)
+    tape = recorded(home)
+    asked = len(fake.requests)
+    head, *held = lines_of(tape)
+    assert (head["cassette"], head["opinions"], head["calls"]) == (4, "gemini:gemini-2.5-flash-lite", asked)
+    assert len(held) == (calls or asked)
+    assert "hunter2" not in tape.read_text()
+    assert "a memory that has changed" not in run_cli("cassette", "last", "-o", "z.cassette.jsonl", cwd=home).stderr
+    shutil.copy(tape, elsewhere)
+    again = run_once(elsewhere, environment(), "--model", f"cassette:{tape.name}", code=code)
+    assert len(fake.requests) == asked
+    assert body(again).replace("cassette:gemini:", "gemini:") == body(page)
+    assert [receipt["tokens"] for receipt in receipts(elsewhere)] == [receipt["tokens"] for receipt in receipts(home)]
+    second = lines_of(recorded(elsewhere, "y.cassette.jsonl"))
+    assert [call["text"] for call in second[1:] if "text" in call] == [call["text"] for call in held if "text" in call]
+    run_once(home, environment(), "--model", f"cassette:{tape.name}", code=code, session="b")
+    first, last = (receipt["run_id"] for receipt in receipts(home))
+    assert json.loads(run_cli("diff", first, last, "--json", cwd=home).stdout)["kind"] == "same"
+
+
+def test_a_budget_that_second_opinions_shared_ends_at_the_same_call(
+    tmp_path: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    guarded = opined(fake, env, {"task": "allow", "decision": "allow"})
+    home, elsewhere = prepared(tmp_path / "live"), prepared(tmp_path / "elsewhere")
+    config = {"max_rounds": 2, "budget": {"max_calls": 4}}
+    page = run_once(home, guarded, code=7, config=config)
+    shutil.copy(recorded(home), elsewhere)
+    again = run_once(elsewhere, environment(), "--model", "cassette:x.cassette.jsonl", code=7, config=config)
+    assert "The rounds ended early" in page
+    assert body(again).replace("cassette:gemini:", "gemini:") == body(page)
+
+
+def test_of_several_runs_only_those_that_had_second_opinions_get_them(
+    tmp_path: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    guarded = opined(fake, env, {"task": "warn", "decision": "allow"})
+    home, elsewhere = prepared(tmp_path / "live"), prepared(tmp_path / "elsewhere")
+    tasks = {
+        "one": ("Choose a storage engine.", {**env, "COUNCIL_MODEL_ATTEMPTS": "1"}),
+        "two": ("Choose a plan.", guarded),
+    }
+    pages = {name: run_once(home, given, code=7, task=task, session=name) for name, (task, given) in tasks.items()}
+    ids = [receipt["run_id"] for receipt in receipts(home)]
+    assert run_cli("cassette", *ids, "-o", "both.cassette.jsonl", cwd=home).returncode == 0
+    shutil.copy(home / "both.cassette.jsonl", elsewhere)
+    assert lines_of(elsewhere / "both.cassette.jsonl")[0]["cassette"] == 4
+    model = ("--model", "cassette:both.cassette.jsonl")
+    for name, (task, _) in tasks.items():
+        again = run_once(elsewhere, environment(), *model, code=7, task=task, session=name)
+        assert body(again).replace("cassette:gemini:", "gemini:") == body(pages[name])
+        assert ("**Guardrail warns**" in again) == (name == "two")
+
+
+def test_a_task_of_which_there_is_no_recorded_opinion_is_missed_loudly(
+    tmp_path: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    home = prepared(tmp_path / "live")
+    run_once(home, opined(fake, env, {"task": "allow", "decision": "allow"}), code=7)
+    tape = recorded(home)
+    page = run_once(home, environment(), "--model", f"cassette:{tape.name}", code=1, task="Another one.", session="b")
+    assert front_matter(page)["status"] == "failed"
+    assert "holds no reply to what GUARDIAN, round 0 (other) is asked; no prompt like it is recorded" in page

@@ -551,6 +551,20 @@ def test_an_evaluation_on_the_cassette_of_another_gives_the_same_figures_and_ask
     assert "arithmetic" in words.stdout
 
 
+def test_a_key_that_a_model_repeats_is_in_no_file_of_an_evaluation(
+    home: Path, tmp_path: Path, fake: FakeGemini, quick: dict[str, str]
+) -> None:
+    key = quick["GEMINI_API_KEY"]
+    said = json.dumps({"reasoning": f"The key is {key}.", "answer": "A", "confidence": 0.8})
+    fake.reply = lambda request: text(said) if "You answer one question" in request.system else disagreeing(request)
+    folder = ask_about(tmp_path / "golden", 2)
+    evaluated(home, folder, "--record", str(home / "x.cassette.jsonl"), env=quick)
+    traffic = (results_of(folder) / "traffic.jsonl").read_text()
+    assert "The key is [secret]." in traffic
+    written = [path for root in (home, tmp_path) for path in root.rglob("*") if path.is_file()]
+    assert [str(path) for path in written if key.encode() in path.read_bytes()] == []
+
+
 def test_on_a_cassette_other_labels_turn_the_verdict_round(home: Path, tmp_path: Path) -> None:
     folder = ask_about(tmp_path / "golden", 20)
     model = script(home, opinions(ballots="A", first="A", later="B: it is too small", decision="B"))

@@ -153,6 +153,16 @@ def test_who_read_what_and_what_was_refused(told: Told) -> None:
     assert "refused (denied): Path '.env' is refused" in told.text
 
 
+def test_the_lines_that_were_read_are_all_of_them_blank_ones_at_the_end_too(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home")
+    (home / "a.md").write_text("alpha\n\n\n")
+    (home / "b.md").write_text("beta\nand no newline")
+    drop_command(home, command(input_artifacts=["a.md", "b.md"], rounds=1))
+    assert run_cli("run", "--once", "--model", "offline", cwd=home).returncode == 0
+    found = [(read["path"], read["first_line"], read["last_line"]) for read in explain(home)["reads"]]
+    assert found == [("a.md", 1, 3), ("b.md", 1, 2)]
+
+
 def test_changes_of_mind_name_their_evidence_or_are_unexplained(told: Told) -> None:
     changes = [(change["role"], change["round"], change["evidence"]) for change in told.json["changes"]]
     assert changes == [("COORDINATOR", 2, ["E2"]), ("STRATEGIST", 2, [])]

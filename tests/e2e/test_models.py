@@ -262,6 +262,25 @@ def test_a_terminal_shows_what_is_being_said_without_its_block_and_controls(
     assert shown.index("Orchestrator to STRATEGIST") < shown.index("STRATEGIST to Orchestrator")
 
 
+def test_a_key_that_comes_in_pieces_is_not_on_the_terminal(
+    tmp_path: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    """What tells a key may stand before a space or a line break, and a key may be longer than a piece."""
+    home = set_up(tmp_path)
+    long = "Q" + "aB3xZ9w" * 90
+    bearer, private = "0a1b2c3d4e5f6a7b8c9d0e1f", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj"
+    pem = f"-----BEGIN PRIVATE KEY-----\n{private}01\n{private}02\n-----END PRIVATE KEY-----"
+    said = f"Send Bearer {bearer} or {long} or\n{pem}\nand that is all of it."
+    fake.reply = lambda request: text(
+        "So be it." if "The rounds are over" in request.texts[-1] else said, pieces=len(said) // 3
+    )
+    drop_command(home, command(rounds=1))
+    shown = on_a_terminal(home, {**env, "GEMINI_API_KEY": long}, "Artifact saved")
+    assert "  |  Send Bearer [secret] or" in shown
+    assert "and that is all of it." in shown
+    assert [part for part in (bearer, long[:60], long[-60:], private) if part in shown.replace("\n", "")] == []
+
+
 # ── tools as functions ───────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -61,3 +61,26 @@ def test_another_attempt_takes_back_what_was_heard() -> None:
     hearing.restart()
     hearing("A whole one. ")
     assert (told, hearing.text) == (["Half a thought ", None, "A whole one. "], "A whole one. ")
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("So be it.", "So be it."),
+        ("Yes", "Yes"),
+        ("It holds if a<b.", "It holds if a<b."),
+        ("<think>Hm.</think>No", "No"),
+        ("A word.\n\n```council\n{}\n```", "A word.\n\n"),
+        ('{"answer": "words"}', ""),
+        ("A word.\n\n<think>Hm, and", "A word.\n\n"),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 3, 50])
+def test_the_last_word_of_a_whole_reply_is_told(reply: str, expected: str, size: int) -> None:
+    told: list[str | None] = []
+    hearing = Hearing("AUDITOR", 1, lambda hearing, piece: told.append(piece))
+    for piece in cut(reply, size):
+        hearing(piece)
+    hearing.end()
+    assert hearing.text == expected
+    assert "".join(piece for piece in told if piece is not None) == expected
