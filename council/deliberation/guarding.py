@@ -153,7 +153,7 @@ class Guarding:
         journal = self._run.journal
         if not journal.recorded(step) and (self._model is None or self._guard.mode == "off" or journal.closed):
             return ALLOWED
-        opinion = await journal.ephemeral(step, lambda: self._ask(stage, text), type=Opinion)
+        opinion = await self._run.ephemeral(step, lambda: self._ask(stage, text), type=Opinion)
         self.opinions[step] = opinion
         return self._guard.applied(opinion.verdict())
 

@@ -58,6 +58,10 @@ def changed(value: Any, change: Change) -> Any:
 def _changed_under(key: str, value: Any, change: Change) -> Any:
     if key in _KEPT:
         return value
+    if key == "asked" and isinstance(value, str):  # the hash of what a second opinion is on
+        return FORGOTTEN
+    if key == "verdicts" and isinstance(value, dict):  # by the hashes of what was said
+        value = {f"{FORGOTTEN}-{number}": verdict for number, verdict in enumerate(value.values())}
     return moved(value, change) if key in _PATHS and isinstance(value, str) else changed(value, change)
 
 

@@ -120,6 +120,10 @@ class Run:
         """See `FileJournal.step`: a recorded step is never run again."""
         return await self.journal.step(name, fn, type=type, request=request)
 
+    async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T]) -> T:
+        """See `FileJournal.ephemeral`: of such a step only its outcome is kept."""
+        return await self.journal.ephemeral(name, fn, type=type)
+
     def choice(self, purpose: str) -> random.Random:
         """A generator for one purpose, seeded by the run's secret: the same after every restart."""
         return random.Random(self.secret + purpose.encode())  # noqa: S311  shuffling, not cryptography

@@ -23,7 +23,7 @@ import msgspec
 
 from council.errors import ConfigError, ModelError, ReplayMiss
 from council.ids import sha256_hex
-from council.llm.base import GUARDIAN, Message, OnText, Reply, ToolSpec, TurnInfo, request_hash
+from council.llm.base import Message, OnText, Reply, ToolSpec, TurnInfo, request_hash
 from council.llm.cassette import Call, Cassette, load, runs_of, searches_of
 from council.llm.embeddings import RecordedSearch
 from council.llm.providers import Provider, Setup
@@ -177,10 +177,7 @@ class ReplayModel:
         )
 
     def _nearest(self, asked: str, info: TurnInfo) -> Call | None:
-        """By what it is for; among equals the one that begins most alike. None for a second opinion: what those were shown is
-        not kept."""
-        if info.role == GUARDIAN:
-            return None
+        """By what it is for; among equals the one that begins most alike."""
         known = [call for call in self._calls if call.messages is not None]
 
         def nearness(call: Call) -> tuple[bool, bool, bool, int]:

@@ -10,13 +10,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar, Unpack
 
+import msgspec
+
 from council.engine.journal import Exhausted, FileJournal
 from council.engine.outputs import OutputFile, PlacedOutput
-from council.engine.records import EPOCH
+from council.engine.records import EPOCH, FORGOTTEN
 from council.engine.runs import Finish, Handler, Run
 from council.errors import CouncilError
 from council.events import Events
-from council.llm.base import Asked, Message, Model, TurnInfo
+from council.llm.base import Asked, Message, Model, TurnInfo, request_hash
 
 T = TypeVar("T")
 
@@ -82,6 +84,13 @@ class _Noted(Exception):
         self.info = info
 
 
+class _Outcome(msgspec.Struct):
+    """What is kept of an ephemeral step that asked a model: which one, and the hash of what it was asked."""
+
+    model: str
+    asked: str
+
+
 class _NotingModel:
     """A model that only hands on what it is asked."""
 
@@ -113,6 +122,21 @@ class _NotingRun(Run):
         if request:
             await self._note(name, fn, request)
         return await super().step(name, fn, type=type, request=request)
+
+    async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T]) -> T:
+        if name in self._recorded:
+            await self._note_opinion(name, fn, msgspec.json.decode(self._recorded[name].answer, type=_Outcome))
+        return await super().ephemeral(name, fn, type=type)
+
+    async def _note_opinion(self, name: str, fn: Callable[[], Awaitable[Any]], outcome: _Outcome) -> None:
+        """Nothing where the recorded hash is of something else."""
+        try:
+            await fn()
+        except _Noted as noted:
+            request = request_hash(outcome.model, noted.system, noted.messages)
+            if outcome.asked in (request, FORGOTTEN):
+                checked = outcome.asked == request
+                self.asked.append(AskedCall(name, request, noted.system, noted.messages, noted.info, True, checked))
 
     async def _note(self, name: str, fn: Callable[[], Awaitable[Any]], request: str) -> None:
         known = self._recorded.get(name)

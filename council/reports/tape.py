@@ -66,7 +66,7 @@ class _Nested(msgspec.Struct):
 
 
 class _Opinion(msgspec.Struct):
-    """A recorded second opinion: what was asked and answered is not kept but for its hash and the words of a fixed list."""
+    """A recorded second opinion: what was answered is not kept but for the words of a fixed list."""
 
     model: str
     asked: str
@@ -94,10 +94,14 @@ def record(journal: FileJournal, asked: Iterable[AskedCall], status: str, redact
     """Raises RunNotFound for a run in which no model was asked, JournalDamaged for a blob that is gone."""
     steps = {step.name: step for step in journal.steps()}
     known = {call.step: call for call in asked}
-    calls = [call for step in steps.values() if (call := _call(step, known.get(step.name))) is not None]
+    opinions = {name: _opinion(step) for name, step in steps.items() if name in _OPINION_STEPS}
+    calls = [
+        call
+        for name, step in steps.items()
+        if name not in opinions and (call := _call(step, known.get(name))) is not None
+    ]
     calls += _unanswered(steps, known)
-    opinions = [opinion for step in steps.values() if (opinion := _opinion(step)) is not None]
-    calls += [call for step, opinion in opinions if (call := _opined(step, opinion)) is not None]
+    calls += [call for name, said in opinions.items() if (call := _opined(name, said, known.get(name))) is not None]
     header = journal.header
     if not calls:
         raise RunNotFound(f"run {header.run_id} asked no model.", fix="`council show` says what it did")
@@ -119,9 +123,9 @@ def record(journal: FileJournal, asked: Iterable[AskedCall], status: str, redact
         redacted=redacted,
         meanings=msgspec.UNSET if start.meanings is None else start.meanings,
         searches=searches or msgspec.UNSET,
-        opinions=opinions[0][1].model if opinions else msgspec.UNSET,
+        opinions=next((opinion.model for opinion in opinions.values()), msgspec.UNSET),
     )
-    unrendered = tuple(call.step for call in cleaned if call.messages is None and call.role != GUARDIAN)
+    unrendered = tuple(call.step for call in cleaned if call.messages is None)
     forgotten = tuple(call.step for call in calls if call.step in known and not known[call.step].is_checked)
     return Tape(encode(head, cleaned), start.model, len(calls), unrendered, forgotten, redacted)
 
@@ -160,15 +164,16 @@ def _search(step: RecordedStep, redactor: Redactor) -> RecordedSearch | None:
     )
 
 
-def _opinion(step: RecordedStep) -> tuple[str, _Opinion] | None:
-    return (step.name, msgspec.json.decode(step.answer, type=_Opinion)) if step.name in _OPINION_STEPS else None
+def _opinion(step: RecordedStep) -> _Opinion:
+    return msgspec.json.decode(step.answer, type=_Opinion)
 
 
-def _opined(step: str, opinion: _Opinion) -> Call | None:
+def _opined(step: str, opinion: _Opinion, asked: AskedCall | None) -> Call | None:
     """The call that an opinion came of; None for one that the budget refused."""
-    call = Call(step, opinion.asked, role=GUARDIAN, model=opinion.model, usage=opinion.usage)
     if opinion.failure not in (*_KINDS, ""):
         return None
+    call = _question(asked) if asked is not None else Call(step, opinion.asked, role=GUARDIAN)
+    call = msgspec.structs.replace(call, model=opinion.model, usage=opinion.usage)
     if opinion.failure in ("length", "empty") and opinion.usage is not None:  # there were thoughts, and nothing else
         return msgspec.structs.replace(call, thoughts=True, finish="length" if opinion.failure == "length" else "stop")
     if opinion.failure == "protocol":

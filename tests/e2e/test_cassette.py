@@ -477,4 +477,5 @@ def test_a_task_of_which_there_is_no_recorded_opinion_is_missed_loudly(
     tape = recorded(home)
     page = run_once(home, environment(), "--model", f"cassette:{tape.name}", code=1, task="Another one.", session="b")
     assert front_matter(page)["status"] == "failed"
-    assert "holds no reply to what GUARDIAN, round 0 (other) is asked; no prompt like it is recorded" in page
+    assert "holds no reply to what GUARDIAN, round 0 (other) is asked. The nearest recorded prompt, of GUARDIAN" in page
+    assert "recorded `Choose a storage engine for the archive.`, asked now `Another one.`" in page

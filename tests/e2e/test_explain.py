@@ -309,12 +309,14 @@ def test_a_run_that_goes_on_is_explained_as_far_as_it_is(home: Path, fake: FakeG
         run_id = daemon.wait("turn_started", role="STRATEGIST")["run_id"]
         now = explain(home, run_id)
         assert (now["status"], now["live"], now["why"]["code"]) == ("running", True, "running")
+        assert now["missing"] == []
         assert now["tokens"]["input"] == 100
         assert [step["name"] for step in now["steps"] if step["outcome"] == "under way"] == ["round/1/STRATEGIST"]
         assert "it is being worked on" in run_cli("explain", run_id, cwd=home).stdout
         daemon.kill()
     later = explain(home, run_id)
     assert (later["status"], later["why"]["fix"]) == ("queued", "no daemon runs: `council run` goes on with it")
+    assert later["missing"] == []
     assert [step["name"] for step in later["steps"] if step["outcome"] == "cut off"] == ["round/1/STRATEGIST"]
     assert run_cli("report", run_id, "--html", "-o", "-", cwd=home).returncode == 0
 
