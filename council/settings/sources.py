@@ -180,7 +180,7 @@ def _unknown(what: str, key: str, *, spelled: Any) -> ConfigError:
     if key.upper() in PROVIDER_NAMES:
         fix = f"{key.upper()} is not a setting: put it, by that name, into the environment or .env."
     else:
-        near = difflib.get_close_matches(key.lower().replace("-", "_"), Settings.model_fields, n=1)
+        near = difflib.get_close_matches(key.lower().replace("-", "_"), Settings.model_fields, n=1, cutoff=0.75)
         fix = f"did you mean {spelled(near[0])}?" if near else "`council config show` lists every setting."
     return ConfigError(f"{what} is not a setting.", fix=fix, key=key)
 

@@ -13,6 +13,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -27,7 +28,8 @@ from council.audit.head_file import HEAD_FILE
 from council.commands.documents import NotACommand
 from council.commands.recurring import parse_recurring
 from council.deliberation.admission import TRIAD
-from council.errors import CommandInvalid, ConfigError, CouncilError, ModelError, PersonaError
+from council.engine.ledger import Ledger
+from council.errors import CommandInvalid, ConfigError, CouncilError, ModelError, PersonaError, StorageFailed
 from council.ids import Clock, timestamp
 from council.keys.sources import require_keys
 from council.llm.base import Message
@@ -70,6 +72,7 @@ def examine(
         checks += [check_keys(home, loaded.settings, keys, environ), check_watching(loaded.settings)]
     checks += [
         *check_memory(home),
+        *check_ledger(home),
         *check_schedules(home),
         *check_leftovers(home),
         check_clock(home, clock),
@@ -288,7 +291,8 @@ def check_memory(home: Home) -> Iterator[Check]:
         )
         yield Check("memory", "warn", f"{shown} is damaged ({session.reason})", fix)
     if not damaged:
-        yield Check("memory", "ok", f"{count} session files, all whole" if count else "nothing remembered yet")
+        whole = f"{count} session file{'s' if count != 1 else ''}, all whole"
+        yield Check("memory", "ok", whole if count else "nothing remembered yet")
 
 
 @dataclass(frozen=True)
@@ -329,6 +333,25 @@ def _damage(path: Path, role: str, lane: str) -> str:
         return decode_session(path.read_bytes(), role, lane)[1]
     except OSError as error:
         return error.strerror or "cannot be read"
+
+
+def check_ledger(home: Home) -> Iterator[Check]:
+    """The file behind `status`, `show` and `stats`, read through. It can be lost: receipts and journals say the same."""
+    path = home.runtime / "ledger.sqlite"
+    if not path.exists():
+        return
+    try:
+        with closing(Ledger(path, read_only=True)) as ledger:
+            flaw, count = ledger.flaw(), ledger.count()
+    except StorageFailed as error:
+        yield Check("run ledger", "warn", error.message, error.fix)
+        return
+    if flaw:
+        yield Check(
+            "run ledger", "warn", f"{path.name} is damaged ({flaw})", "council repair (the next start does it, too)"
+        )
+    else:
+        yield Check("run ledger", "ok", f"{count} run{'s' if count != 1 else ''}")
 
 
 def check_schedules(home: Home) -> Iterator[Check]:

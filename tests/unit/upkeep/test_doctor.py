@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from council.agents.memory import Session, encode_session
+from council.engine.ledger import Ledger
 from council.errors import ModelError
 from council.llm.base import Reply
 from council.settings import Home, ProviderKeys, Settings, load_provider_keys
@@ -150,7 +151,18 @@ def test_a_damaged_memory_is_a_warning_that_names_the_file_and_changes_nothing(h
 
 def test_whole_memories_are_counted(home: Home) -> None:
     (home.session_states / "auditor_session.json").write_bytes(encode_session(Session("AUDITOR")))
-    assert found(home)["memory"].message == "1 session files, all whole"
+    assert found(home)["memory"].message == "1 session file, all whole"
+
+
+def test_a_run_ledger_that_is_whole_is_counted_and_a_damaged_one_is_a_warning_and_stays_as_it_is(home: Home) -> None:
+    home.ensure_runtime()
+    path = home.runtime / "ledger.sqlite"
+    Ledger(path).close()
+    assert (found(home)["run ledger"].status, found(home)["run ledger"].message) == ("ok", "0 runs")
+    path.write_bytes(b"no database")
+    check = found(home)["run ledger"]
+    assert (check.status, "damaged" in check.message, "council repair" in check.fix) == ("warn", True, True)
+    assert path.read_bytes() == b"no database"
 
 
 def test_leftovers_of_a_process_that_was_killed_are_warnings(home: Home) -> None:
