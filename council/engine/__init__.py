@@ -1,1 +1,1 @@
-"""Runs: what they record (`records`, `journal`), how they end (`commit`, `receipts`), and who runs when (`engine`)."""
+"""Runs: what they record (`records`, `journal`), how they end (`commit`, `receipts`), and who runs when (`engine`, `lanes`)."""

@@ -1,1 +1,3 @@
-"""The one seam to a language model (`base`) and the models behind it: gemini, scripted, offline."""
+"""The one seam to a language model (`base`), the models behind it (`gemini`, `openai_compatible`, `scripted`, `replay`,
+`offline`), what is wrapped around them (`retry`, `limits`, `fallback`, `json_mode`), and how typed answers are read
+(`structured`)."""

@@ -1,5 +1,5 @@
-"""Which requests stand in the outside texts of a task, so that one which only repeats them is recognised (DESIGN.md, "Text from
-outside is never authority"). Sees through the usual encodings (`encodings`), not through a cipher or a translation: what an
+"""Which requests stand in the outside texts of a task, so that one which only repeats them is recognised
+(docs/security.md). Sees through the usual encodings (`encodings`), not through a cipher or a translation: what an
 agent then asks for in its own words is bounded by its allowlist and `read_roots`."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Text from outside is never authority: how it is cleaned, disarmed, compared and fenced for a prompt.
 
-Holds the promise of DESIGN.md by that name (Protocol 93 gives agents request tokens; outside text must not be able to
+See docs/security.md (Protocol 93 gives agents request tokens; outside text must not be able to
 issue them). Does not decide what is honoured: that is `council.tools.tokens`; nor what repeats a document (`echoes`), nor how
 a page shows it (`markdown`). Every function here is pure and takes time linear in its input.
 """

@@ -1,1 +1,1 @@
-"""Encrypted credentials: sealed (`sealing`), kept in the database (`vault`) or elsewhere (`aws`), read only when audited."""
+"""Encrypted credentials: sealed (`sealing`), kept in the database (`database`) or elsewhere (`aws`), read only when audited."""
