@@ -364,6 +364,7 @@ class Engine:
         try:
             if not run.marked:  # the disk refused it before; without it a crash would pay for every step again
                 self._mark(run)
+            run.journal.secure()
             if run.journal.committed is None:
                 run.journal.attempt()
                 self._commit(run, await self._work(run))
