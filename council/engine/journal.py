@@ -177,22 +177,13 @@ class FileJournal:
 
     @classmethod
     def load(cls, path: Path) -> FileJournal:
-        """An existing journal to go on with; nothing is written yet, a torn tail not seen. Raises JournalDamaged or
-        StorageFailed."""
+        """An existing journal to go on with; nothing is written yet, a torn tail not seen. It rests. Raises JournalDamaged
+        or StorageFailed."""
         try:
-            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            records, good_bytes, size = read_records(path, path.read_bytes())
         except OSError as error:
             raise _failed(path, error) from error
-        try:
-            with open(fd, "rb", closefd=False) as stream:
-                records, good_bytes, size = read_records(path, stream.read())
-            return cls(path, records, JournalFile.found(path, fd, size_bytes=size, lines_bytes=good_bytes))
-        except OSError as error:
-            os.close(fd)
-            raise _failed(path, error) from error
-        except BaseException:
-            os.close(fd)
-            raise
+        return cls(path, records, JournalFile.found(path, size_bytes=size, lines_bytes=good_bytes))
 
     @classmethod
     def read(cls, path: Path) -> FileJournal:
