@@ -221,7 +221,8 @@ class Engine:
         """Takes up every run that had not ended when the process last stopped, in the order of their admission.
 
         `hold`: they are known, but none is executed, and none that is reopened either, unless a run that is admitted
-        must wait for it (`ask_for`): for a door that drains its own drop and leaves.
+        must wait for it (`ask_for`): for a door that drains its own drop and leaves. Raises StorageFailed when the disk
+        does not give a journal.
         """
         self._holds = hold
         self._folders.discard()
@@ -254,8 +255,12 @@ class Engine:
                 return None
             log.error("run %s: %s", marker.name, error)
             self._events.publish("run_damaged", marker.name, error=error.message, fix=error.fix)
-            if isinstance(error, StorageFailed):
-                return None
+            if isinstance(error, StorageFailed):  # its command file would be taken for a new one, and paid for twice
+                raise StorageFailed(
+                    f"the journal of the unfinished run {marker.name} cannot be read: {error.message}",
+                    fix=f"give this user access to {path}, then start again",
+                    errno=error.data.get("errno"),
+                ) from error
             try:
                 return self._adopt(self._readable(path, error))
             except (JournalDamaged, StorageFailed) as again:
@@ -333,6 +338,7 @@ class Engine:
         try:
             if not run.marked:  # the disk refused it before; without it a crash would pay for every step again
                 self._mark(run)
+            run.journal.secure()
             if run.journal.committed is None:
                 run.journal.attempt()
                 self._commit(run, await self._work(run))

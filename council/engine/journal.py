@@ -177,25 +177,13 @@ class FileJournal:
 
     @classmethod
     def load(cls, path: Path) -> FileJournal:
-        """An existing journal, its torn tail cut off; what it holds is on the disk when this returns: a process that was
-        killed may have written it and not synced it. Raises JournalDamaged or StorageFailed."""
+        """An existing journal to go on with; nothing is written yet, a torn tail not seen. It rests. Raises JournalDamaged
+        or StorageFailed."""
         try:
-            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            records, good_bytes, size = read_records(path, path.read_bytes())
         except OSError as error:
             raise _failed(path, error) from error
-        try:
-            with open(fd, "rb", closefd=False) as stream:
-                records, good_bytes, size = read_records(path, stream.read())
-            if good_bytes < size:
-                os.ftruncate(fd, good_bytes)
-            os.fdatasync(fd)
-            return cls(path, records, JournalFile(path, fd, synced_bytes=good_bytes))
-        except OSError as error:
-            os.close(fd)
-            raise _failed(path, error) from error
-        except BaseException:
-            os.close(fd)
-            raise
+        return cls(path, records, JournalFile.found(path, size_bytes=size, lines_bytes=good_bytes))
 
     @classmethod
     def read(cls, path: Path) -> FileJournal:
@@ -400,6 +388,15 @@ class FileJournal:
     def end(self, record: Ended) -> None:
         if not self.sealed:
             self._append(record, sync=False)  # the receipt is the durable sign; this line only saves a look at it
+
+    def secure(self) -> None:
+        """All that is recorded is on the disk when this returns: a process that was killed may have written its last record
+        and not synced it, and what is done next depends on that. Raises StorageFailed."""
+        if self._file is not None:
+            try:
+                self._file.secure()
+            except OSError as error:
+                raise _failed(self.path, error) from error
 
     def rest(self) -> None:
         """Until the next record the journal holds no descriptor."""

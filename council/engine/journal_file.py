@@ -30,11 +30,20 @@ class JournalFile:
     """Appends to one file. Raises OSError where the disk refuses."""
 
     def __init__(self, path: Path, fd: int, *, synced_bytes: int = 0) -> None:
-        """`fd` is open for writing; the file holds `synced_bytes`, all of them lines that are on the disk."""
+        """`fd` is open for writing, or -1; the file holds `synced_bytes`, all of them lines that are on the disk."""
         self.path = path  # where it is opened again
         self._fd = fd
         self._end = self._synced_bytes = synced_bytes  # of the lines
         self._size: int | None = synced_bytes  # of the file, with its room; None: something is to be cut off first
+        self._is_foreign = False  # the lines are a former process's, who may not have synced the last
+
+    @classmethod
+    def found(cls, path: Path, *, size_bytes: int, lines_bytes: int) -> Self:
+        """The file of a former process, at rest. What follows its lines is cut off before anything is written."""
+        file = cls(path, -1, synced_bytes=lines_bytes)
+        file._size = size_bytes if size_bytes == lines_bytes else None
+        file._is_foreign = True
+        return file
 
     @classmethod
     def create(cls, path: Path) -> Self:
@@ -64,6 +73,15 @@ class JournalFile:
                 self._cut_later(fd)
                 raise
             self._synced_bytes = self._end
+
+    def secure(self) -> None:
+        """What a former process wrote is on the disk when this returns."""
+        if self._is_foreign:
+            fd = self._opened()
+            if self._size is None:
+                self._cut(fd)
+            os.fdatasync(fd)
+            self._is_foreign = False
 
     def rest(self) -> None:
         """Gives the descriptor back until the next line: a crowd that waits in a queue needs none."""

@@ -125,6 +125,36 @@ def test_a_failing_sync_loses_nothing_and_the_run_goes_on(
         assert len(receipts(home)) == 1
 
 
+@pytest.mark.parametrize(
+    ("unsynced", "depends"),
+    [
+        ('"t":"done","name":"round/1/STRATEGIST"', '"t":"begin","name":"round/1/AUDITOR"'),
+        ('"t":"commit"', ".staged out.md"),
+    ],
+)
+def test_what_a_killed_process_wrote_and_did_not_sync_is_synced_before_anything_depends_on_it(
+    tmp_path: Path, uninterrupted: Path, reference: tuple[str, dict[str, str]], unsynced: str, depends: str
+) -> None:
+    before, _ = trace_up_to(uninterrupted, unsynced)
+    home = prepared(tmp_path / "home")
+    assert run_with_fault(home, f"kill-at:{sum(' fdatasync ' in line for line in before) + 1}:fdatasync ") == -9
+    [journal] = (home / ".council" / "runs").glob("2*/journal.jsonl")
+    assert unsynced.encode() in journal.read_bytes()
+    Path(f"{home}.log").unlink()
+    assert run_with_fault(home, "count") == 0
+    before, _ = trace_up_to(home, depends)
+    _, written = trace_up_to(home, '{"c":"')  # into the same file
+    assert f"fdatasync {written.split()[2]}" in [line.split(" ", 1)[1] for line in before]
+    assert body_and_front(home) == reference
+
+
+def trace_up_to(home: Path, text: str) -> tuple[list[str], str]:
+    """The lines of a trace before the first that holds `text`, and that one."""
+    lines = Path(f"{home}.log").read_text().splitlines()
+    at = next(number for number, line in enumerate(lines) if text in line)
+    return lines[:at], lines[at]
+
+
 def test_no_traceback_reaches_the_terminal(tmp_path: Path) -> None:
     home = prepared(tmp_path / "home")
     done = run_cli("run", "--once", cwd=home, env=environment(COUNCIL_TEST_RUN_SECRET=SECRET))

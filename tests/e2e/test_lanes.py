@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
 
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
-from tests.harness import Daemon, command, drop_command, receipts, run_cli, wait_until
+from tests.harness import Daemon, command, drop_command, environment, receipts, run_cli, wait_until
 
 
 class Waiting:
@@ -78,6 +80,46 @@ def test_no_more_calls_than_a_provider_allows_are_made_at_once_however_many_runs
         daemon.wait("run_ended", count=3)
     assert model.most == 1
     assert [receipt["status"] for receipt in receipts(home)] == ["succeeded"] * 3
+
+
+def test_a_restart_takes_up_more_unfinished_runs_than_it_may_have_files_open(home: Path) -> None:
+    (home / "script.yaml").write_text('default: {text: "So be it.", delay_s: 30}\n')
+    env = environment(COUNCIL_MODEL="scripted:script.yaml")
+    for number in range(120):
+        drop_in(home, "main", f"q{number}")
+    with Daemon(home, env=env) as daemon:
+        daemon.wait("run_queued", count=120)
+        wait_until(lambda: len(list((home / ".council" / "active").iterdir())) == 120, "marks of all runs")
+        daemon.kill()
+    (home / "script.yaml").write_text('default: {text: "So be it."}\n')
+    line = ["bash", "-c", 'ulimit -n 80; exec "$@"', "bash", sys.executable, "-m", "council", "run", "--once"]
+    done = subprocess.run(line, cwd=home, env=env, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert [receipt["status"] for receipt in receipts(home)] == ["succeeded"] * 120
+    assert len(list((home / ".council" / "runs").iterdir())) == 120
+
+
+def test_a_journal_that_cannot_be_read_at_start_is_named_and_its_command_not_run_twice(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = model = Waiting()
+    drop_in(home, "main", "a")
+    with Daemon(home, env=env) as daemon:
+        run_id = daemon.wait("turn_started")["run_id"]
+        daemon.kill()
+    model.go_on()
+    journal = home / ".council" / "runs" / run_id / "journal.jsonl"
+    journal.rename(journal.with_name("kept"))
+    journal.mkdir()  # as little to be read as one of another user
+    refused = run_cli("run", "--once", cwd=home, env=env)
+    assert refused.returncode == 1
+    assert f"the journal of the unfinished run {run_id} cannot be read" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert receipts(home) == []
+    journal.rmdir()
+    journal.with_name("kept").rename(journal)
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    assert [(receipt["run_id"], receipt["status"]) for receipt in receipts(home)] == [(run_id, "succeeded")]
 
 
 def test_after_three_turns_in_a_row_without_an_answer_the_run_ends_with_what_was_said(

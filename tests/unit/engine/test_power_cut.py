@@ -214,6 +214,7 @@ async def test_what_a_killed_process_wrote_and_did_not_sync_is_on_the_disk_befor
     disk.at_sync = lambda: None
     again = FileJournal.load(path)
     assert again.recorded("a")
+    again.secure()
     require(disk, SECTOR, {"a": "a" * 900}, {"a": "a" * 900})
 
 
