@@ -36,9 +36,10 @@ from council.commands.models import (
     canonical_hash,
     dump,
 )
-from council.deliberation.deliberate import Limits
+from council.deliberation.admission import admit_deliberation
+from council.deliberation.equipment import CouncilSetup, Limits
 from council.deliberation.guarding import Guard
-from council.deliberation.handler import CouncilSetup, DeliberateHandler, admit_deliberation
+from council.deliberation.handler import DeliberateHandler
 from council.deliberation.memory import MemoryHandler, admit_memory_change
 from council.engine.engine import Engine, EnginePaths
 from council.engine.ledger import Ledger

@@ -22,7 +22,7 @@ from council.budgets.models import BudgetedEmbedder, BudgetedModel, TimedEmbedde
 from council.budgets.prices import Price
 from council.budgets.spend_log import DayLogs, SpendLog
 from council.commands.models import BudgetConfig
-from council.deliberation.handler import RunModels
+from council.deliberation.equipment import RunModels
 from council.engine.runs import Run
 from council.events import Events
 from council.ids import Clock

@@ -81,18 +81,19 @@ class _OpenFiles:
         self._most = most
         self._open: OrderedDict[Path, int] = OrderedDict()  # the one used last at the end
 
-    def append(self, path: Path, data: bytes) -> None:
-        """All of `data` at the end of a file, which is made where there is none. Raises OSError."""
+    def append(self, path: Path, data: bytes) -> int:
+        """All of `data` at the end of a file, which is made where there is none; where it ends then. Raises OSError."""
         fd = self._open.get(path)
-        if fd is not None and os.fstat(fd).st_nlink:
+        if fd is not None and _is_at(path, fd):
             self._open.move_to_end(path)
         else:
             fd = self._reopened(path)
         if os.write(fd, data) != len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return os.lseek(fd, 0, os.SEEK_CUR)
 
     def _reopened(self, path: Path) -> int:
-        old = self._open.pop(path, None)  # of a file that somebody removed
+        old = self._open.pop(path, None)  # of a file that somebody removed or replaced
         while old is not None or len(self._open) >= self._most:
             os.close(old if old is not None else self._open.popitem(last=False)[1])
             old = None
@@ -106,20 +107,49 @@ class _OpenFiles:
         return fd
 
 
+def _is_at(path: Path, fd: int) -> bool:
+    """Whether what is open is still what has the name."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(fd))
+    except FileNotFoundError:
+        return False
+
+
 _FILES = _OpenFiles(_MAX_OPEN_LOGS)
 
 
 class SpendLog:
-    """Reservations and settlements in one append-only file, unsynced: a kill loses none, a power cut at most the last."""
+    """Reservations and settlements in one append-only file, unsynced: a kill loses none, a power cut at most the last.
+    Several processes may append to it, as a daemon and an evaluation to their day's."""
 
     def __init__(self, path: Path) -> None:
+        """Raises StorageFailed."""
         self._path = path
         self._open: dict[tuple[str, str], Reserved] = {}  # not settled: in flight, or cut off by a kill
         self._settled = Totals()
-        if path.exists():
-            for line in path.read_bytes().split(b"\n"):
-                self._load(line)
+        self._known_bytes = 0  # of the file
+        self.catch_up()
         self._cut_off = [entry for entry in self._open.values() if entry.closing]
+
+    def catch_up(self) -> None:
+        """Counts what others appended meanwhile. Raises StorageFailed."""
+        try:
+            if os.stat(self._path).st_size <= self._known_bytes:
+                return
+            with self._path.open("rb") as stream:
+                stream.seek(self._known_bytes)
+                data = stream.read()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise _failed("read", error) from error
+        *lines, last = data.split(b"\n")
+        for line in lines:
+            self._load(line)
+        if self._load(last):
+            self._known_bytes += len(data)
+        else:  # torn, or being written
+            self._known_bytes += len(data) - len(last)
 
     @property
     def under_way(self) -> int:
@@ -140,15 +170,16 @@ class SpendLog:
 
     def append(self, entry: Entry) -> None:
         """Raises StorageFailed."""
+        line = b"\n" + msgspec.json.encode(entry)  # newline first: a torn line spoils only itself
         try:
-            _FILES.append(
-                self._path, b"\n" + msgspec.json.encode(entry)
-            )  # newline first: a torn line spoils only itself
+            end = _FILES.append(self._path, line)
         except OSError as error:
-            raise StorageFailed(
-                f"cannot note what is spent ({error.strerror}).", fix="make room on the disk", errno=error.errno
-            ) from error
-        self._note(entry)
+            raise _failed("note", error) from error
+        if end - len(line) > self._known_bytes:  # somebody else's stand before it
+            self.catch_up()
+        else:
+            self._note(entry)
+            self._known_bytes = end
 
     def totals(self) -> Totals:
         """Costs as much as there are calls in flight, however many were made."""
@@ -162,11 +193,21 @@ class SpendLog:
         if isinstance(entry, Settled):
             self._settled += _totals_of(entry)
 
-    def _load(self, line: bytes) -> None:
+    def _load(self, line: bytes) -> bool:
+        """False for one that is empty, or torn by a power cut."""
         try:
             self._note(msgspec.json.decode(line, type=Entry))
         except msgspec.MsgspecError:
-            return  # empty, or torn by a power cut
+            return False
+        return True
+
+
+def _failed(verb: str, error: OSError) -> StorageFailed:
+    return StorageFailed(
+        f"cannot {verb} what is spent ({error.strerror}).",
+        fix="make room on the disk and check the folder's permissions",
+        errno=error.errno,
+    )
 
 
 def _totals_of(entry: Reserved | Settled) -> Totals:
@@ -187,6 +228,8 @@ class DayLogs:
         day = self._clock.now().date()
         if self._log is None or day != self._day:
             self._day, self._log = day, SpendLog(self._folder / f"{day.isoformat()}.jsonl")
+        else:
+            self._log.catch_up()
         return self._log
 
     def seconds_to_midnight(self) -> float:

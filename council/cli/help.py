@@ -1,4 +1,4 @@
-"""How `council --help` lists the sub-commands: under headings, each with its whole first sentence. Plain text only."""
+"""How `--help` lists sub-commands: under headings, each with its whole first sentence. Plain text only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WORK = "Work"
 LOOK = "Look"
 KNOW = "Agents and knowledge"
 MEND = "Settings and repair"
-ELSE = "More"  # a command that names no section
+ELSE = "Commands"  # of a group, and one that names no section
 SECTIONS = (START, WORK, LOOK, KNOW, MEND, ELSE)
 _MAX_HELP_CHARS = 300  # all of a first sentence: it may take two lines
 

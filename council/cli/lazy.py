@@ -70,7 +70,7 @@ def _built(name: str, entry: Entry) -> Any:
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     alone.callback()(_nothing)  # a group, where typer would make a lone command the whole program
     if isinstance(found, typer.Typer):
-        alone.add_typer(found, name=name, rich_help_panel=entry.section)
+        alone.add_typer(found, name=name, cls=SectionedGroup, rich_help_panel=entry.section)
     else:
         alone.command(name, rich_help_panel=entry.section)(found)
     group: Any = get_command(alone)

@@ -177,7 +177,10 @@ def status_view(home: Home) -> dict[str, Any]:
             view["state"] = "STARTING"
     else:
         view["runs"], view["unfinished"] = unfinished(home)
-    view["waiting_files"] = _waiting_files(home, view["runs"])
+    bound = {run["file"] for run in view["runs"]}
+    names = [name for name in _names_in(home.commands) if name not in bound]
+    view["not_commands"] = [name for name in names if not _may_be_command(home, name)]
+    view["waiting_files"] = [name for name in names if name not in view["not_commands"]]
     view["recent"] = [
         _brief(entry) for entry in _ledger_rows(home, lambda ledger: ledger.newest(_RECENT, ended_only=True))
     ]
@@ -215,15 +218,21 @@ def _unfinished(home: Home, run_id: str) -> dict[str, Any]:
     return {**run, "status": "waiting", "waiting_for": wait.reason, "until": until, "error": wait.error}
 
 
-def _waiting_files(home: Home, runs: list[dict[str, Any]]) -> list[str]:
-    from council.storage.drop import is_command_name
+def _names_in(commands: Path) -> list[str]:
+    """The files of the inbox that somebody may have meant as commands."""
+    from council.storage.drop import is_left_alone
 
-    bound = {run["file"] for run in runs}
     try:
-        names = sorted(entry.name for entry in os.scandir(home.commands) if entry.is_file(follow_symlinks=False))
+        names = sorted(entry.name for entry in os.scandir(commands) if entry.is_file(follow_symlinks=False))
     except FileNotFoundError:
         return []
-    return [name for name in names if is_command_name(name) and name not in bound and not _is_note(home, name)]
+    return [name for name in names if not is_left_alone(name)]
+
+
+def _may_be_command(home: Home, name: str) -> bool:
+    from council.storage.drop import is_command_name
+
+    return is_command_name(name) and not _is_note(home, name)
 
 
 def _is_note(home: Home, name: str) -> bool:
@@ -284,6 +293,9 @@ def _status_text(view: dict[str, Any]) -> str:
         lines.append(f"  … and {view['unfinished'] - len(view['runs'])} more that have not ended")
     if view["waiting_files"]:
         lines.append(f"inbox   {', '.join(view['waiting_files'][:_RECENT])}")
+    if view["not_commands"]:
+        lines.append(f"skipped {', '.join(view['not_commands'][:_RECENT])}")
+        lines.append("        (no command by name or content; `council validate FILE` says why)")
     if view["recent"]:
         lines.append("recent")
     lines += [f"  {run['run_id']}  {run['status']:<9}  {run['artifact'] or run['title']}" for run in view["recent"]]

@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from council.commands.json_faults import fix_of
 from council.errors import CommandInvalid
 
 Loc = tuple[int | str, ...]
@@ -125,7 +126,7 @@ def _read_json(text: str) -> Document:
         raise invalid([Problem("is nested too deeply", "three levels are enough")]) from None
     except json.JSONDecodeError as error:
         message = f"not JSON: {error.msg[:1].lower()}{error.msg[1:]}"
-        raise unparsable(message, _json_fix(text, error), error.lineno, error.colno) from None
+        raise unparsable(message, fix_of(text, error), error.lineno, error.colno) from None
     except ValueError as error:  # an integer of more than 4,300 digits
         raise invalid([Problem(f"not usable JSON: {error}", "use ordinary numbers")]) from None
     return Document(value, lambda loc: _locate_json(text, loc))
@@ -148,20 +149,6 @@ def _no_constant(text: str, name: str) -> Any:
     place = _place(text, found.start()) if found else (None, None)
     fix = "use a number, text, true, false or null"
     raise invalid([Problem(f"{name} is not a JSON value", fix, "", *place)])
-
-
-def _json_fix(text: str, error: json.JSONDecodeError) -> str:
-    if error.msg.startswith("Unterminated string"):
-        return "the file ends too early, inside a text: finish it (or close the quotation mark)"
-    if error.pos >= len(text.rstrip()):
-        return "the file ends too early; finish it, or remove it and drop it whole (write elsewhere, then rename)"
-    if "'" in text[max(0, error.pos - 1) : error.pos + 1]:
-        return 'JSON strings stand in double quotes: "like this"'
-    if text[: error.pos].rstrip().endswith(",") or text[error.pos] in "}]":
-        return "remove the comma before the closing bracket"
-    if "delimiter" in error.msg:
-        return "put a comma between two entries (the end of the line before may miss one)"
-    return "correct the text at that place; an editor with JSON support marks it"
 
 
 def _locate_json(text: str, loc: Loc) -> Place:

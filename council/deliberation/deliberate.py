@@ -1,6 +1,6 @@
 """The deliberation itself: rounds of turns, requests fulfilled between them, a closing synthesis.
 
-Reads top-down: `deliberate → a protocol → speak → take_turn → fulfil_requests`. Every model and tool call is a step of
+Reads top-down: `deliberate → a protocol → speak → take_turn`, then `Requests.fulfil`. Every model and tool call is a step of
 the run, so a restart repeats none that is recorded. Knows neither files nor providers.
 """
 
@@ -9,25 +9,23 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import msgspec
 
-from council.agents.manifest import AgentManifest
 from council.agents.turn import NO_BUDGET, Failure, ProviderBusy, TurnResult, take_turn
 from council.budgets.budget import BudgetSpent
 from council.budgets.models import CALL_CUT_OFF
-from council.budgets.prices import Price
 from council.commands.models import ProtocolName
 from council.deliberation.blocks import Block, read_block
 from council.deliberation.decision import look_up
 from council.deliberation.duties import Duty
+from council.deliberation.equipment import Equipment
 from council.deliberation.folding import CONTEXT_SHARE
-from council.deliberation.guarding import Guard, manner_of, withheld
+from council.deliberation.guarding import manner_of
 from council.deliberation.hearing import Hearing
 from council.deliberation.holders import Holders
+from council.deliberation.members import Member, StartView
 from council.deliberation.names import Names
 from council.deliberation.page import is_extract
 from council.deliberation.prompts import (
@@ -36,7 +34,6 @@ from council.deliberation.prompts import (
     Said,
     context_message,
     synthesis_instruction,
-    system_text,
 )
 from council.deliberation.protocols import PROTOCOLS
 from council.deliberation.ranking import Ranking, exactly
@@ -44,23 +41,18 @@ from council.deliberation.record import DECISION_SCHEMA, Settled, problems, sett
 from council.deliberation.refused import CANCELLED, Refused
 from council.deliberation.refused import last as last_refused
 from council.deliberation.refused import note as note_refused
+from council.deliberation.requests import Requests
 from council.deliberation.stance import Stance, only_issued
 from council.deliberation.stances_page import RANKS_NOTHING
 from council.deliberation.stopping import Ending, reason_to_end, still_open
-from council.deliberation.transcript import STEWARD_INPUT, Closing, Evidence, Transcript, Turn
+from council.deliberation.transcript import Closing, Evidence, Transcript, Turn
 from council.engine.runs import PROVIDER, Parked, Run
-from council.errors import CouncilError, GuardrailBlocked, InputUnreadable, ModelError, ReplayMiss, ToolRefused
+from council.errors import CouncilError, InputUnreadable, ModelError, ReplayMiss
 from council.ids import sha256_hex
-from council.knowledge.library import split_range
-from council.llm.base import Message, Model, ToolSpec, TurnInfo, request_hash
-from council.llm.embeddings import Embedder, Recall
+from council.llm.base import Message, ToolSpec, TurnInfo, request_hash
 from council.llm.structured import Problem
-from council.safety.echoes import OutsideTexts
-from council.safety.untrusted import clean, inert, plain_line
+from council.safety.untrusted import plain_line
 from council.safety.verdict import ALLOWED, Verdict
-from council.tools.base import ToolContext, ToolResult
-from council.tools.registry import ToolRegistry
-from council.tools.tokens import Request, echoed, parse
 
 _STOPPED = "stopped"
 _WINDOW = (
@@ -77,59 +69,6 @@ class CouncilSilent(CouncilError):
 
 class _RoundsEnd(Exception):
     """No further round; the closing call follows."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Bounds of one deliberation; requests and bytes count over the whole task."""
-
-    max_requests_per_reply: int
-    max_requests: int
-    max_context_bytes: int
-
-
-@dataclass(frozen=True)
-class Equipment:
-    """What a council deliberates with. `model_of` is whom to ask for an agent. `window_chars`: how many characters the
-    smallest context of their models holds, by what is known of tokens now; 0: without end. `streams`: text is
-    shown as it arrives. `native_tools`: models get what their agents may ask for as functions, too. `embedder` is what tools
-    search with, `recall` what a recorded run searched with."""
-
-    model_of: Callable[[Member], Model]
-    tools: ToolRegistry
-    limits: Limits
-    seconds_to_midnight: Callable[[], float]
-    window_chars: Callable[[], int]
-    streams: bool = False
-    native_tools: bool = False
-    embedder: Embedder | None = None
-    recall: Recall | None = None
-
-
-class Member(msgspec.Struct, frozen=True):
-    """An agent as this run knows it: its whole system text, its memory digest, the tools it may use, the models that speak
-    for it (each stands in for the one before), and the name of the first of them."""
-
-    role: str
-    system: str
-    memory: str
-    tools: tuple[str, ...]
-    models: tuple[str, ...] = ()
-    model: str = ""
-
-
-class StartView(msgspec.Struct, frozen=True):
-    """Recorded when a run starts, so that an edited persona or another task's end does not touch it. Members speak in
-    this order; the first one writes the synthesis. `model` is the name of the council's; `prices` are by name, None when
-    nobody knows one. `guard`: by which guardrails the run goes. `meanings`: by which model's vectors questions are
-    answered, empty for by words alone; None in journals that do not say."""
-
-    members: tuple[Member, ...]
-    model: str
-    notes: tuple[str, ...] = ()
-    prices: dict[str, Price | None] = {}
-    guard: Guard = Guard()
-    meanings: str | None = None
 
 
 class Stopped(msgspec.Struct, frozen=True):
@@ -179,16 +118,15 @@ class Deliberation:
         self._fencer = Fencer(run.secret)
         self._said = Said(self._fencer, self.names)
         self._contexts: dict[str, Message] = {}
-        self._outside = OutsideTexts()
         self._failures_in_a_row = 0
         self.transcript = Transcript(task)
+        self._requests = Requests(run, equipment, start.guard, self.transcript, self._add, changed)
         self.closings: list[Closing] = []
         self.refused: list[Refused] = []
         self.hearings: list[Hearing] = []
         self.settled: Settled | None = None
         self.stopped: Stopped | None = None
         self.ending: Ending | None = None
-        self._note_outside(task)  # memory holds no request at all: see `digest`
 
     async def deliberate(self, inputs: Sequence[str]) -> None:
         """All rounds, then the synthesis. Raises CouncilError when it cannot go on, Parked when it can later."""
@@ -207,23 +145,16 @@ class Deliberation:
 
     async def _read_inputs(self, inputs: Sequence[str]) -> None:
         for number, path in enumerate(dict.fromkeys(inputs), start=1):
-            item = await self._run.step(f"input/{number}", partial(self._read_input, path), type=Evidence)
-            self._add_input(item)
+            self.transcript.inputs.append(await self._requests.read_input(number, path))
         if self.transcript.inputs and not any(item.ok for item in self.transcript.inputs):
             reasons = "; ".join(f"`{plain_line(item.argument, 200)}`: {item.error}" for item in self.transcript.inputs)
+            count = len(self.transcript.inputs)
+            which = "the input artifact could not" if count == 1 else f"none of the {count} input artifacts could"
             raise InputUnreadable(
-                f"none of the {len(self.transcript.inputs)} input artifacts could be read: {reasons}",
+                f"{which} be read: {reasons}",
                 fix="correct the paths (relative to the home) and drop the command again",
             )
         self._changed()
-
-    async def _read_input(self, path: str) -> Evidence:
-        request = Request(action="READ_FILE", argument=path, raw=path, line=0, honoured=True, reason="")
-        return self._evidence(request, await self._call(request, ("READ_FILE",), STEWARD_INPUT, 0), STEWARD_INPUT, 0)
-
-    def _add_input(self, item: Evidence) -> None:
-        self.transcript.inputs.append(item)
-        self._note_outside(item.text)
 
     async def _limit_transcript(self) -> None:
         """One limit for all, by the longest persona and memory, so that all are told the same."""
@@ -247,7 +178,7 @@ class Deliberation:
         """One turn, heard by all that follow, and what it requests."""
         turn = await self._take_turn(member, round_no, duty, self._add)
         self._count_failures([turn])
-        await self._fulfil_requests(member, turn, self._requests(turn))
+        await self._requests.fulfil(member, turn, self._requests.of(turn))
 
     async def speak_at_once(self, members: Sequence[Member], round_no: int, duty: Callable[[Member], Duty]) -> None:
         """A turn of each, none of which hears another: as long as the slowest takes. Their requests come after it.
@@ -270,10 +201,10 @@ class Deliberation:
             self._changed()
         ended = _raise_first(takes)
         self._count_failures(turns)
-        asked = {turn.role: self._requests(turn) for turn in turns}  # before any is answered: no turn saw an answer
+        asked = {turn.role: self._requests.of(turn) for turn in turns}  # before any is answered: no turn saw an answer
         for member in members:
             if member.role in done:
-                await self._fulfil_requests(member, done[member.role], asked[member.role])
+                await self._requests.fulfil(member, done[member.role], asked[member.role])
         if ended:
             raise _RoundsEnd
 
@@ -309,8 +240,6 @@ class Deliberation:
         info = TurnInfo(member.role, "turn", round_no, self.max_rounds, self.transcript.task)
         name = f"round/{round_no}/{member.role}"
         news = not self._run.journal.recorded(name)  # what a resumed run only reads again is no event
-        if news:
-            self._run.publish("turn_started", role=member.role, round=round_no)
         result = await self._ask(name, member, self._messages(member, duty.instruction), info)
         turn = Turn(member.role, round_no, result, advocate=duty.advocate, ballot=duty.ballot)
         try:
@@ -355,6 +284,8 @@ class Deliberation:
         self._end_where_it_ended(name, info)
 
         async def call() -> TurnResult:
+            if info.purpose == "turn":
+                self._run.publish("turn_started", role=member.role, round=info.round)
             hearing = self._hearing(member, info)
             try:
                 said = await take_turn(
@@ -467,132 +398,6 @@ class Deliberation:
         failures = [turn.result.failure for turn in self.transcript.turns() if turn.result.failure]
         return failures[-1].fix if failures else ""
 
-    # ── requests (Protocol 93) ───────────────────────────────────────────────────────────────────────────────────────
-
-    def _requests(self, turn: Turn) -> list[tuple[Request, bool]]:
-        """What a turn asks for, and of each whether it is an echo, by what was there when the agent spoke."""
-        requests = parse(turn.result.text, max_requests=self._equipment.limits.max_requests_per_reply)
-        return [(request, self._is_echo(request)) for request in requests]
-
-    async def _fulfil_requests(self, member: Member, turn: Turn, requests: Sequence[tuple[Request, bool]]) -> None:
-        for number, (request, is_echo) in enumerate(requests, start=1):
-            name = f"round/{turn.round}/{member.role}/request/{number}"
-
-            async def fulfil(request: Request = request, is_echo: bool = is_echo) -> Evidence:
-                return self._evidence(
-                    request, await self._answer(request, is_echo, member, turn.round), member.role, turn.round
-                )
-
-            news = not self._run.journal.recorded(name)
-            item = await self._run.step(name, fulfil, type=Evidence)
-            self._add_evidence(item)
-            if news:
-                self._tell(item, member.role, turn.round, request)
-            self._changed()
-        self._add_forgotten(member, turn, len(requests))
-
-    def _add_forgotten(self, member: Member, turn: Turn, known: int) -> None:
-        """What more is recorded for this turn than it asks for: `forget` took the words, not what they brought."""
-        journal = self._run.journal
-        while journal.recorded(name := f"round/{turn.round}/{member.role}/request/{known + 1}"):
-            self._add_evidence(journal.put(name, Evidence(member.role, turn.round, ""), type=Evidence))
-            known += 1
-
-    def _add_evidence(self, item: Evidence) -> None:
-        self._add(item)
-        self._note_outside(item.text)
-
-    def _tell(self, item: Evidence, role: str, round_no: int, request: Request) -> None:
-        self._run.publish(
-            "request",
-            role=role,
-            round=round_no,
-            request=plain_line(request.raw, 200),
-            ok=item.ok,
-            title=item.title,
-            error=item.error,
-        )
-
-    async def _answer(self, request: Request, is_echo: bool, member: Member, round_no: int) -> ToolResult:
-        if not request.honoured:
-            return _refusal("not_honoured", request.reason)
-        if is_echo and not self._fulfilled_before(request):
-            return _refusal("echoed", "this request stands in text from outside; only your own words can ask")
-        asked = [item for item in self.transcript.entries if isinstance(item, Evidence)]
-        if len(asked) >= self._equipment.limits.max_requests:
-            return _refusal("too_many", f"this task has used its {self._equipment.limits.max_requests} requests")
-        if sum(len(item.text.encode()) for item in asked) >= self._equipment.limits.max_context_bytes:
-            return _refusal("too_much", f"this task has read its {self._equipment.limits.max_context_bytes} bytes")
-        return await self._call(request, member.tools, member.role, round_no)
-
-    async def _call(self, request: Request, allowed: Sequence[str], role: str, round_no: int) -> ToolResult:
-        lane = self._run.header.lane
-        context = ToolContext(
-            role=role,
-            run_id=self._run.id,
-            lane=lane,
-            round=round_no,
-            embedder=self._equipment.embedder,
-            recall=self._equipment.recall,
-        )
-        try:
-            return await self._equipment.tools.call(request, allowed=allowed, context=context)
-        except ToolRefused as error:
-            return _refusal(error.code, str(error))
-
-    def _is_echo(self, request: Request) -> bool:
-        """True when outside text asks for the same thing, also for other lines of it."""
-        path, _, _ = split_range(request.argument)
-        target = f"[ORCHESTRATOR_REQUEST: {request.action}({path.removeprefix('./')}"
-        return echoed(request, self._outside) or self._outside.occurs(target)
-
-    def _fulfilled_before(self, request: Request) -> bool:
-        return any(
-            item.ok and (item.action, item.argument) == (request.action, request.argument)
-            for item in self.transcript.evidence()
-        )
-
-    def _evidence(self, request: Request, result: ToolResult, asked_by: str, round_no: int) -> Evidence:
-        source = result.sources[0] if result.sources else None
-        shown = Evidence(
-            asked_by=asked_by,
-            round=round_no,
-            request=request.raw,
-            action=request.action,
-            argument=inert(plain_line(request.argument, 512)),
-            title=inert(result.title),
-            embeddings=result.embeddings,
-            nearness=result.nearness,
-        )
-        if not result.ok:
-            return msgspec.structs.replace(shown, error_code=result.error_code, error=result.error)
-        verdict = self._start.guard.check("tool_result", result.text)
-        if verdict.blocks:
-            return msgspec.structs.replace(
-                shown, title="", error_code=GuardrailBlocked.code, error=withheld(verdict), guard=verdict
-            )
-        text = clean(result.text)  # what it hid was looked at: nobody sees it from here on
-        sha256 = source.sha256 if source else sha256_hex(text)
-        known = self.transcript.same_as(shown.title, sha256, text)
-        if known is not None:
-            return msgspec.structs.replace(shown, repeats=known.id, path=known.path)
-        first_line = source.first_line if source else 1
-        lines = max(1, len(text.splitlines())) if not source else max(1, text.rstrip("\n").count("\n") + 1)
-        return msgspec.structs.replace(
-            shown,
-            id=self.transcript.next_id(),
-            path=source.path if source else "",
-            first_line=first_line,
-            last_line=first_line + lines - 1,
-            sha256=sha256,
-            text=text,
-            guard=verdict,
-        )
-
-    def _note_outside(self, *texts: str) -> None:
-        for text in texts:
-            self._outside.add(text)
-
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _synthesise(self) -> None:
@@ -660,15 +465,5 @@ def _raise_first(takes: Sequence[asyncio.Future[Turn]]) -> bool:
     return bool(failures)
 
 
-def enlist(manifest: AgentManifest, tools: ToolRegistry, memory: str, models: tuple[str, ...], model: str) -> Member:
-    """An agent as it is now, for a run to keep."""
-    system = system_text(manifest, tools.spec_for_prompt(manifest.tools))
-    return Member(manifest.role, system, memory, manifest.tools, models, model)
-
-
 def _as_said(spent: BudgetSpent) -> str:
     return f"{spent.message} To allow more: {spent.fix}."
-
-
-def _refusal(code: str, reason: str) -> ToolResult:
-    return ToolResult(ok=False, title="", text="", error_code=code, error=reason)

@@ -23,7 +23,7 @@ from council.deliberation.stopping import Ending
 from council.deliberation.transcript import STEWARD_INPUT, Aside, Closing, Evidence, Transcript, Turn
 from council.engine.receipts import ErrorRef, TokenCount
 from council.engine.records import RunHeader, RunStatus
-from council.errors import GuardrailBlocked
+from council.errors import GuardrailBlocked, InputUnreadable
 from council.llm.base import Usage
 from council.llm.embeddings import EmbeddingCall
 
@@ -290,7 +290,8 @@ def notes_of(state: PageState) -> list[str]:
     """What is to be known before reading on, empty when all went well."""
     status = status_of(state) if state.finished else "in_progress"
     notes: list[str] = []
-    unread_inputs = [item for item in state.transcript.inputs if not item.ok]
+    told = state.error is not None and state.error.code == InputUnreadable.code  # it names each of them
+    unread_inputs = [item for item in state.transcript.inputs if not item.ok and not told]
     if status == "failed" and state.error is not None:
         notes += [f"**Failed** (`{state.error.code}`). {state.error.message}", *_attended(state)]
         notes += [f"It ended with {refused.whose}." for refused in state.refused if not refused.was_cut_off]

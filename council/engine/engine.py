@@ -9,12 +9,10 @@ knows no command type and no file format: handlers do.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import secrets
-from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -35,6 +33,7 @@ from council.engine.auditing import AUDIT_HEAD, Audit, Unaudited, actor_of, reco
 from council.engine.commit import Output, roll_forward, stage
 from council.engine.folders import RunFolders
 from council.engine.journal import FINISH, Exhausted, FileJournal, Handback, committed_in, read_header
+from council.engine.lanes import Lanes
 from council.engine.ledger import Ledger, entry_of_header
 from council.engine.outputs import OutputFile, OutputLedger, keep_artifact
 from council.engine.receipts import (
@@ -72,12 +71,6 @@ log = logging.getLogger(__name__)
 _SECRET_BYTES = 32
 _TEXTS = frozenset({"task_description", "answers"})  # keys of commands that hold what a person wrote
 MAX_WAIT = "max_wait"  # how a run ends that waited too long
-
-
-@dataclass
-class _Lane:
-    queue: deque[Run] = field(default_factory=deque)
-    turn: Run | None = None  # running or waiting: a waiting run keeps its lane's turn
 
 
 @dataclass(frozen=True)
@@ -139,17 +132,14 @@ class Engine:
         self._redactor = redactor or Redactor()
         self._written = OutputLedger(paths.outputs)
         self._folders = RunFolders(paths.runs)
-        self._lanes: dict[str, _Lane] = {}
-        self._outputs_held: dict[str, str] = {}
+        self._lanes: Lanes[Run] = Lanes()
         self._running = 0
-        self._woken: list[Run] = []  # they have their lane's turn, and want a slot again
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._stopping = False
         self._last_order = 0
         self._changed = asyncio.Event()
         self.active: dict[str, Run] = {}
         self._holds = False
-        self._held: dict[str, Run] = {}
         self.on_ended: Callable[[Run, RunStatus], None] = lambda run, status: None
         self.before_asking_again: Callable[[], None] = lambda: None
         paths.make()
@@ -246,16 +236,12 @@ class Engine:
     def _take_up(self, run: Run) -> None:
         self._events.publish("run_recovered", run.id, title=run.header.title, steps=run.journal.step_count)
         if self._holds:
-            self._held[run.id] = run
+            self._lanes.hold(run)
         self._enqueue(run)
 
     def ask_for(self, run: Run) -> None:
         """Holds neither this run any longer nor those that come before it, in its lane or at its output path."""
-        asked = [run]
-        while asked:
-            wanted = asked.pop()
-            self._held.pop(wanted.id, None)
-            asked += [held for held in self._held.values() if _comes_before(held, wanted)]
+        self._lanes.ask_for(run)
         self._pump()
 
     def _recover_one(self, marker: Path) -> Run | None:
@@ -299,7 +285,7 @@ class Engine:
         loop = asyncio.get_running_loop()
         loop.call_soon(self._mark_active, run)
         loop.call_soon(self._folders.prepare)
-        self._lanes.setdefault(run.header.lane, _Lane()).queue.append(run)
+        self._lanes.join(run)
         run.journal.rest()  # thousands may wait in line, and a process has 1,024 descriptors
         self._pump()
 
@@ -324,30 +310,13 @@ class Engine:
         self._runs_ledger.put(entry_of_header(run.header, "queued"))
 
     def _pump(self) -> None:
-        """Starts whatever may start, while there are slots: of the heads of the free lanes and the runs that have waited
-        the one with the highest priority, among equals the one that was admitted first."""
+        """Starts whatever may start, while there are slots."""
         while not self._stopping and self._running < self._slots:
-            heads = [lane.queue[0] for lane in self._lanes.values() if lane.turn is None and lane.queue]
-            run = min([*filter(self._may_start, heads), *self._woken], key=_precedence, default=None)
+            run = self._lanes.next()
             if run is None:
                 break
-            if run in self._woken:
-                self._woken.remove(run)
-            else:
-                self._give_turn(run)
             self._start(run)
         self._changed.set()
-
-    def _give_turn(self, run: Run) -> None:
-        lane = self._lanes[run.header.lane]
-        lane.queue.popleft()
-        lane.turn = run
-        if run.header.output_path:
-            self._outputs_held[run.header.output_path] = run.id
-
-    def _may_start(self, run: Run) -> bool:
-        path = run.header.output_path
-        return run.id not in self._held and (not path or self._outputs_held.get(path, run.id) == run.id)
 
     def _start(self, run: Run) -> None:
         """Until the task has begun the run is `queued`, and then `running`."""
@@ -539,7 +508,7 @@ class Engine:
         run.journal.close()  # gives back its room: once the marker is gone, nobody looks at it again
         (self._paths.active / run.id).unlink(missing_ok=True)
         self.active.pop(run.id, None)
-        self._release(run)
+        self._lanes.release(run)
         artifact = receipt.artifact.path if receipt.artifact else ""
         error = msgspec.to_builtins(receipt.error) if receipt.error else None
         run.publish(
@@ -552,15 +521,6 @@ class Engine:
             calls=receipt.calls,
             file=run.header.file.name,
         )
-
-    def _release(self, run: Run) -> None:
-        lane = self._lanes.get(run.header.lane)
-        if lane is not None and lane.turn is run:
-            lane.turn = None
-            if not lane.queue:
-                del self._lanes[run.header.lane]
-        if self._outputs_held.get(run.header.output_path) == run.id:
-            del self._outputs_held[run.header.output_path]
 
     # ── waiting ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -596,7 +556,7 @@ class Engine:
         )
         run.journal.put(FINISH, self._finish(error), type=Finish)
         run.status = "queued"
-        self._woken.append(run)
+        self._lanes.go_on(run)
 
     def _wake(self, run: Run) -> None:
         """Lets a run that waits go on as soon as there is a slot; once, however often it is asked for."""
@@ -604,7 +564,7 @@ class Engine:
         if run.status == "waiting" and not self._stopping:
             run.status = "queued"
             run.waiting_for = ""
-            self._woken.append(run)
+            self._lanes.go_on(run)
             self._pump()
 
     def _drop_timer(self, run: Run) -> None:
@@ -624,7 +584,6 @@ class Engine:
             return bool(run.cancel_reason)
         if not run.cancel_reason:
             run.cancel_reason = reason
-            self._held.pop(run_id, None)
             if run.task is None:
                 self._start_to_end(run)
             elif run.status == "running":  # NOTE: a task that has not begun would never begin
@@ -635,10 +594,8 @@ class Engine:
     def _start_to_end(self, run: Run) -> None:
         """Out of turn and without a slot: a run that is cancelled calls nobody."""
         self._drop_timer(run)
-        for queue in (self._woken, self._lanes[run.header.lane].queue):
-            with contextlib.suppress(ValueError):
-                queue.remove(run)
-        if run.output_path and self._outputs_held.get(run.output_path, run.id) != run.id:
+        self._lanes.leave(run)
+        if run.output_path and self._lanes.is_anothers(run.output_path, run):
             run.output.step_aside("is being written by another run")
         self._start(run)
 
@@ -721,7 +678,7 @@ class Engine:
     @property
     def at_work(self) -> bool:
         """True while runs remain that this process is to end."""
-        return len(self.active) > len(self._held)
+        return len(self.active) > self._lanes.held
 
     @property
     def only_waiting(self) -> bool:
@@ -744,16 +701,6 @@ class Engine:
         for run in self.active.values():
             run.journal.close()
         self._folders.discard()
-
-
-def _precedence(run: Run) -> tuple[int, int, str]:
-    return (-run.header.priority, run.header.order, run.id)
-
-
-def _comes_before(held: Run, wanted: Run) -> bool:
-    same_lane = held.header.lane == wanted.header.lane
-    same_output = bool(held.header.output_path) and held.header.output_path == wanted.header.output_path
-    return (same_lane or same_output) and held.header.order < wanted.header.order
 
 
 def _placed(receipt: Receipt, final: str, file: CommitFile) -> Receipt:

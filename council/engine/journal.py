@@ -24,7 +24,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from council.engine.auditing import AUDIT_HEAD
-from council.engine.journal_file import ROOM, JournalFile, torn_at
+from council.engine.journal_file import UNWRITTEN, JournalFile, torn_at
 from council.engine.records import (
     Committed,
     Ended,
@@ -53,7 +53,9 @@ ENDING = (FINISH, AUDIT_HEAD)  # what a run records of its end, and again when i
 MAX_INLINE_BYTES = 256 << 10  # a line beyond this makes every later load slow
 MAX_EPHEMERAL_BYTES = 1 << 10  # an outcome, not a text
 MAX_RETRY_CHARS = 300  # of a provider's words about one failed try
+_MOST_LOOKS = 20  # at a journal that is written to meanwhile
 _UNSYNCED = (StepBegun, Retried, Ended)
+_START = b'{"c":"'
 _PREFIX = len('{"c":"00000000","r":')
 
 
@@ -101,6 +103,7 @@ def encode_line(record: Record) -> bytes:
 
 def decode_line(line: bytes) -> Record | None:
     """The record in one line without its newline, None if it does not verify."""
+    line = line.rstrip(b" ")  # record 0 of older journals was filled up with them
     payload = line[_PREFIX:-1]
     try:
         if line != b'{"c":"%08x","r":%b}' % (zlib.crc32(payload), payload):
@@ -174,7 +177,8 @@ class FileJournal:
 
     @classmethod
     def load(cls, path: Path) -> FileJournal:
-        """An existing journal, its torn tail cut off. Raises JournalDamaged or StorageFailed."""
+        """An existing journal, its torn tail cut off; what it holds is on the disk when this returns: a process that was
+        killed may have written it and not synced it. Raises JournalDamaged or StorageFailed."""
         try:
             fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except OSError as error:
@@ -184,19 +188,24 @@ class FileJournal:
                 records, good_bytes, size = read_records(path, stream.read())
             if good_bytes < size:
                 os.ftruncate(fd, good_bytes)
+            os.fdatasync(fd)
             return cls(path, records, JournalFile(path, fd, synced_bytes=good_bytes))
+        except OSError as error:
+            os.close(fd)
+            raise _failed(path, error) from error
         except BaseException:
             os.close(fd)
             raise
 
     @classmethod
     def read(cls, path: Path) -> FileJournal:
-        """An existing journal to look at: nothing is written, a torn tail is not seen. Raises as `load`."""
+        """An existing journal to look at, also while it is written to: nothing is written, a torn tail is not seen. Raises
+        as `load`."""
         try:
-            data = path.read_bytes()
+            found = look_at(path)
         except OSError as error:
             raise _failed(path, error) from error
-        return cls(path, read_records(path, data)[0], None)
+        return cls(path, found.whole(path), None)
 
     @classmethod
     def sealed_as(cls, path: Path, committed: Committed) -> FileJournal:
@@ -379,8 +388,10 @@ class FileJournal:
         self._append(record, sync=True)
 
     def commit(self, record: Committed) -> None:
-        """The point of no return: from here the run only rolls forward."""
+        """The point of no return: from here the run only rolls forward. The size of the run's folder is taken next."""
         self._append(record, sync=True)
+        if self._file is not None:
+            self._file.give_back_room()
 
     def reopen(self, record: Reopened) -> None:
         """Lets an ended run go on: see `Reopened`."""
@@ -446,37 +457,73 @@ class FileJournal:
             raise _failed(self.path, error) from error
 
 
-def read_records(path: Path, data: bytes) -> tuple[list[Record], int, int]:
-    """The records in `data`, how many bytes of it verify, and its size. Raises JournalDamaged for a bad middle line."""
+@dataclass(frozen=True)
+class Verified:
+    """What the bytes of a journal say, up to the first line that does not verify."""
+
+    records: list[Record]
+    size: int  # of the records, in bytes
+    lost_lines: int = 0  # all from that one on, unless it is a tail: see `_is_tail`
+
+    def whole(self, path: Path) -> list[Record]:
+        """The records. Raises JournalDamaged where some are lost, or there is none."""
+        if self.lost_lines:
+            raise JournalDamaged(
+                f"{path}: record {len(self.records)} (byte {self.size}) does not verify.",
+                fix="restore the file from a backup, or move the run's folder away to give the run up",
+            )
+        if not self.records:
+            raise JournalDamaged(
+                f"{path}: no record verifies.", fix="move the run's folder away; the command runs anew", records=0
+            )
+        return self.records
+
+
+def verified(data: bytes) -> Verified:
+    """The records in `data` up to the first that does not verify."""
     records: list[Record] = []
     position = 0
-    while position < len(data):
-        end = data.find(b"\n", position)
-        record = decode_line(data[position:end]) if end >= 0 else None
+    while (end := data.find(b"\n", position)) >= 0:
+        record = decode_line(data[position:end])
         if record is None:
-            if end >= 0 and not _is_tail(data, position, end):
-                raise JournalDamaged(
-                    f"{path}: record {len(records)} (byte {position}) does not verify.",
-                    fix="restore the file from a backup, or move the run's folder away to give the run up",
-                )
-            break
+            if _is_tail(data, position, end):
+                break
+            whole_lines = data[position:].split(b"\n")[:-1]
+            return Verified(records, position, sum(1 for line in whole_lines if line.strip(UNWRITTEN)))
         records.append(record)
         position = end + 1
-    if not records:
-        raise JournalDamaged(
-            f"{path}: no record verifies.", fix="move the run's folder away; the command runs anew", records=0
-        )
-    return records, position, len(data)
+    return Verified(records, position)
+
+
+def look_at(path: Path) -> Verified:
+    """What a journal says that may be written to meanwhile. Raises OSError.
+
+    A file is not read at one instant: lines may stand behind what was room when it was read. So what seems damaged is read
+    again, until it stays as it is.
+    """
+    data = path.read_bytes()
+    found = verified(data)
+    for _ in range(_MOST_LOOKS):
+        if not found.lost_lines or (again := path.read_bytes()) == data:
+            break
+        data, found = again, verified(again)
+    return found
+
+
+def read_records(path: Path, data: bytes) -> tuple[list[Record], int, int]:
+    """The records in `data`, how many bytes of it verify, and its size. Raises JournalDamaged for a bad middle line."""
+    found = verified(data)
+    return found.whole(path), found.size, len(data)
 
 
 def _is_tail(data: bytes, position: int, end: int) -> bool:
     """Whether the line from `position` to `end`, which does not verify, is what a kill or a power cut left behind the last
     sync: room follows it, or lines of which one at most was synced, and pages before them are missing."""
-    following = data[end:].strip(ROOM)
-    if not following:
+    later = [decode_line(line) for line in data[end:].strip(UNWRITTEN).split(b"\n") if line]
+    joined = decode_line(data[max(position, data.rfind(_START, position, end)) : end])  # its own newline is damaged
+    if not later and joined is None:
         return True
-    records = (decode_line(line) for line in following.split(b"\n"))
-    synced = sum(record is not None and not isinstance(record, _UNSYNCED) for record in records)
+    synced = sum(record is not None and not isinstance(record, _UNSYNCED) for record in (joined, *later))
     return synced <= 1 and torn_at(data, position)
 
 

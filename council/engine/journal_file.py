@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Self
 
 ROOM = b"\n"
+UNWRITTEN = ROOM + b"\0"  # what a file holds where no line was written: zeros, where a power cut met it while it grew
 FIRST_ROOM_BYTES = 4096  # one block of the disk; a first line is about 2 KB
 _ROOM_BYTES = 32 << 10  # a dozen turns
 _SECTOR_BYTES = 512  # what a disk writes whole; pages are a multiple of it
-_HOLE = re.compile(rb"\n\n+(?=[^\n])")
+# Where a hole ends: with room, or with the zeros of a file that had grown, and a line's newline may come first behind it.
+_END_OF_HOLE = re.compile(rb"(?:(?<=\n\n)|(?<=\0))(?=\n?[^\n\0])")
 
 
 class JournalFile:
@@ -69,11 +71,15 @@ class JournalFile:
             os.close(self._fd)
             self._fd = -1
 
-    def close(self) -> None:
-        """Nothing more is written: what room is left goes."""
+    def give_back_room(self) -> None:
+        """Little more is written: what room is left goes."""
         if self._size != self._end:
             with contextlib.suppress(OSError):  # whoever reads the file passes over it
                 self._cut(self._opened())
+
+    def close(self) -> None:
+        """Nothing more is written."""
+        self.give_back_room()
         self.rest()
 
     def _write(self, fd: int, line: bytes, *, room_bytes: int) -> None:
@@ -99,7 +105,13 @@ class JournalFile:
 
     def _opened(self) -> int:
         if self._fd < 0:
-            self._fd = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+            fd = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+            if (
+                self._size is not None and os.fstat(fd).st_size != self._size
+            ):  # a line would go into others, or past them
+                os.close(fd)
+                raise OSError(errno.ESTALE, "somebody else has changed it; a restart reads it anew")
+            self._fd = fd
         return self._fd
 
     def _cut(self, fd: int) -> None:
@@ -115,6 +127,6 @@ class JournalFile:
 
 def torn_at(data: bytes, position: int) -> bool:
     """Whether pages of `data` from `position` on, where its lines end, never reached the disk: they hold room up to their
-    end, and lines follow."""
-    holes = _HOLE.finditer(data, max(0, position - 1))
-    return any(hole.end() % _SECTOR_BYTES == 0 for hole in holes)
+    end (zeros, where the file was not as long before), and lines follow."""
+    ends = _END_OF_HOLE.finditer(data, position + 1)
+    return any(end.start() % _SECTOR_BYTES == 0 for end in ends)

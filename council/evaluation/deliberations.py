@@ -17,8 +17,8 @@ import msgspec
 from council.app import App
 from council.commands.models import ProtocolName
 from council.deliberation.deliberate import CouncilSilent, Deliberation
-from council.deliberation.handler import Task
 from council.deliberation.prompts import Fencer, context_message
+from council.deliberation.task import Task
 from council.deliberation.transcript import Turn
 from council.engine.journal import JOURNAL, Exhausted, FileJournal
 from council.engine.outputs import PlacedOutput

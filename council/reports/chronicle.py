@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from council.engine.engine import MAX_WAIT
-from council.engine.journal import ATTEMPT, FINISH, HANDBACK, decode_line
+from council.engine.journal import ATTEMPT, FINISH, HANDBACK, look_at
 from council.engine.records import Committed, Record, Reopened, Retried, RunHeader, StepBegun, StepDone, Waiting
 from council.engine.runs import Finish
 from council.errors import JournalDamaged
@@ -120,22 +120,13 @@ class Chronicle:
 def read_what_verifies(path: Path) -> tuple[list[Record], Damage | None]:
     """The records up to the first that does not verify. A torn last line is no damage: its record was never made. Raises
     JournalDamaged when not even record 0 verifies, OSError."""
-    lines = path.read_bytes().split(b"\n")
-    lines.pop()  # behind the last newline: nothing, or a torn record
-    records: list[Record] = []
-    damage, position = None, 0
-    for number, line in enumerate(lines):
-        record = decode_line(line)
-        if record is None:
-            damage = Damage(number, position, len(lines) - number)
-            break
-        records.append(record)
-        position += len(line) + 1
-    if not records or not isinstance(records[0], RunHeader):
+    found = look_at(path)
+    if not found.records or not isinstance(found.records[0], RunHeader):
         raise JournalDamaged(
             f"{path}: record 0 does not verify.", fix="`council repair --set-aside` moves the run away"
         )
-    return records, damage
+    damage = Damage(len(found.records), found.size, found.lost_lines) if found.lost_lines else None
+    return found.records, damage
 
 
 def chronicle_of(records: Sequence[Record], unfinished: Outcome) -> Chronicle:

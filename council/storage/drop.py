@@ -41,10 +41,14 @@ class Dropped:
 
 def is_command_name(name: str) -> bool:
     """Whether a file of this name, directly in `commands/`, can be a command."""
+    return "/" not in name and not is_left_alone(name) and name.casefold().endswith(_COMMAND_ENDINGS)
+
+
+def is_left_alone(name: str) -> bool:
+    """Whether nobody would take a file of this name for a command: `README`, dot files, editors' temporary files, notes of
+    ours."""
     folded = name.casefold()
-    if "/" in name or folded.startswith((".", "readme")) or folded.endswith(_IGNORED_ENDINGS):
-        return False
-    return folded.endswith(_COMMAND_ENDINGS)
+    return folded.startswith((".", "readme")) or folded.endswith(_IGNORED_ENDINGS)
 
 
 def drop(commands_dir: Path, name: str, data: bytes) -> Dropped:

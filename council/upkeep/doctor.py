@@ -26,7 +26,7 @@ from council.app.safekeeping import build_key_source
 from council.audit.head_file import HEAD_FILE
 from council.commands.documents import NotACommand
 from council.commands.recurring import parse_recurring
-from council.deliberation.handler import TRIAD
+from council.deliberation.admission import TRIAD
 from council.errors import CommandInvalid, ConfigError, CouncilError, ModelError, PersonaError
 from council.ids import Clock, timestamp
 from council.keys.sources import require_keys

@@ -493,6 +493,11 @@ def test_the_help_lists_every_exit_code_on_a_line_of_its_own(tmp_path: Path) -> 
     assert [line for line in ([str(code), meaning] for code, meaning in EXIT_CODES.items()) if line not in lines] == []
 
 
+def test_the_help_of_a_group_tells_the_whole_first_sentence_of_each_command(tmp_path: Path) -> None:
+    told = " ".join(run_cli("vault", "--help", cwd=tmp_path).stdout.split())
+    assert "set Store a value, read from standard input (at a terminal: asked for, and not shown)." in told
+
+
 def test_status_loads_neither_settings_nor_anything_heavy(tmp_path: Path) -> None:
     home = make_home(tmp_path / "home")
     script = "import sys; from council.cli.main import app; app(['status'], standalone_mode=False); print(*sys.modules)"

@@ -167,11 +167,17 @@ def test_a_folder_in_the_place_of_the_settings_is_said(home: Path) -> None:
     assert "is not a file" in done.stderr
 
 
-def test_notes_in_the_inbox_are_no_commands_that_wait(home: Path) -> None:
+def test_status_tells_what_in_the_inbox_is_no_command(home: Path) -> None:
     (home / "commands" / "notes.md").write_text("# Things to ask\n")
+    (home / "commands" / "question.txt").write_text("What now?\n")
+    for name in ("README.md", ".hidden.json", "task.md~", "old.json.error.md"):
+        (home / "commands" / name).write_text("{}")
     (home / "commands" / "task.md").write_text("---\noutput_artifact_path: artifacts/x.md\n---\nWhat now?\n")
-    done = run_cli("status", "--json", cwd=home, env=NO_KEY)
-    assert json.loads(done.stdout)["waiting_files"] == ["task.md"]
+    view = json.loads(run_cli("status", "--json", cwd=home, env=NO_KEY).stdout)
+    assert (view["waiting_files"], view["not_commands"]) == (["task.md"], ["notes.md", "question.txt"])
+    told = run_cli("status", cwd=home, env=NO_KEY).stdout
+    assert "inbox   task.md\nskipped notes.md, question.txt\n" in told
+    assert "`council validate FILE` says why" in told
 
 
 # ── what a kill or a stop makes of them ──────────────────────────────────────────────────────────────────────────────

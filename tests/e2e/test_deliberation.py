@@ -158,6 +158,18 @@ def test_when_no_named_input_is_readable_the_run_fails_before_any_model_call(
     assert kept.name == f"command.{receipt['run_id']}.json"
 
 
+def test_a_single_input_that_cannot_be_read_is_told_once_and_in_the_singular(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    (home / "docs").mkdir()
+    drop_command(home, command(input_artifacts=["docs"]))
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 1
+    [receipt] = receipts(home)
+    reason = "`docs`: Path 'docs' is refused: it is a folder. Fix: Name a file in it."
+    assert receipt["error"]["message"] == f"the input artifact could not be read: {reason}"
+    assert receipt["notes"] == [f"**Failed** (`input_unreadable`). {receipt['error']['message']}"]
+
+
 def test_the_same_name_dropped_three_times_runs_three_times(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
     with Daemon(home, env=env) as daemon:
         daemon.ready()
@@ -396,8 +408,9 @@ def test_sigterm_lets_the_turn_end_keeps_the_command_and_exits_0(
         stopping.set()
         assert daemon.process.wait(60) == 0
         assert daemon.wait("turn_ended", role="STRATEGIST", round=1)["failure"] == ""
-    calls = len(fake.requests)
-    assert calls <= 3
+        began = [event["role"] for event in daemon.events if event["event"] == "turn_started"]
+        assert began == ["COORDINATOR", "STRATEGIST"]
+    assert len(fake.requests) == 2
     assert (home / "commands" / "command.json").exists()
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
     assert len(fake.requests) == 7

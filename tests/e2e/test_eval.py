@@ -19,7 +19,7 @@ import yaml
 
 from council.engine.journal import FileJournal
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
-from tests.harness import environment, run_cli, wait_until
+from tests.harness import Daemon, command, drop_command, environment, run_cli, wait_until
 
 QUICK = {"COUNCIL_MODEL_ATTEMPTS": "1", "COUNCIL_MAX_OUTPUT_TOKENS": "100"}
 OPTIONS = ("--rounds", "2", "--resamples", "400")
@@ -290,6 +290,21 @@ def test_a_day_that_is_spent_stops_an_evaluation_too(
     found = evaluated(home, folder, code=7, env=env)
     assert found["stopped"]["why"] == "budget"
     assert len(fake.requests) <= 10
+
+
+def test_what_an_evaluation_spends_is_spent_for_a_daemon_that_runs_beside_it(
+    home: Path, tmp_path: Path, fake: FakeGemini, quick: dict[str, str]
+) -> None:
+    folder = ask_about(tmp_path / "golden", 1)
+    fake.reply = answers
+    env = {**quick, "COUNCIL_DAY_MAX_CALLS": "20"}
+    with Daemon(home, env=env) as daemon:
+        drop_command(home, command(rounds=1))
+        assert daemon.wait("run_ended")["calls"] == 4
+        assert evaluated(home, folder, env=env)["spent"]["calls"] == 14
+        drop_command(home, command("Another question.", rounds=1))
+        assert daemon.wait("run_waiting")["reason"] == "budget"
+    assert len(fake.requests) <= 20
 
 
 # ── stopping and going on ────────────────────────────────────────────────────────────────────────────────────────────

@@ -153,6 +153,16 @@ def test_who_read_what_and_what_was_refused(told: Told) -> None:
     assert "refused (denied): Path '.env' is refused" in told.text
 
 
+def test_the_lines_that_were_read_are_all_of_them_blank_ones_at_the_end_too(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home")
+    (home / "a.md").write_text("alpha\n\n\n")
+    (home / "b.md").write_text("beta\nand no newline")
+    drop_command(home, command(input_artifacts=["a.md", "b.md"], rounds=1))
+    assert run_cli("run", "--once", "--model", "offline", cwd=home).returncode == 0
+    found = [(read["path"], read["first_line"], read["last_line"]) for read in explain(home)["reads"]]
+    assert found == [("a.md", 1, 3), ("b.md", 1, 2)]
+
+
 def test_changes_of_mind_name_their_evidence_or_are_unexplained(told: Told) -> None:
     changes = [(change["role"], change["round"], change["evidence"]) for change in told.json["changes"]]
     assert changes == [("COORDINATOR", 2, ["E2"]), ("STRATEGIST", 2, [])]
@@ -299,12 +309,14 @@ def test_a_run_that_goes_on_is_explained_as_far_as_it_is(home: Path, fake: FakeG
         run_id = daemon.wait("turn_started", role="STRATEGIST")["run_id"]
         now = explain(home, run_id)
         assert (now["status"], now["live"], now["why"]["code"]) == ("running", True, "running")
+        assert now["missing"] == []
         assert now["tokens"]["input"] == 100
         assert [step["name"] for step in now["steps"] if step["outcome"] == "under way"] == ["round/1/STRATEGIST"]
         assert "it is being worked on" in run_cli("explain", run_id, cwd=home).stdout
         daemon.kill()
     later = explain(home, run_id)
     assert (later["status"], later["why"]["fix"]) == ("queued", "no daemon runs: `council run` goes on with it")
+    assert later["missing"] == []
     assert [step["name"] for step in later["steps"] if step["outcome"] == "cut off"] == ["round/1/STRATEGIST"]
     assert run_cli("report", run_id, "--html", "-o", "-", cwd=home).returncode == 0
 

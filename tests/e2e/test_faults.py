@@ -467,6 +467,21 @@ def test_an_unfinished_run_goes_on_under_another_version_of_the_same_epoch(
     assert inbox(home) == []
 
 
+def test_an_unfinished_run_whose_record_0_was_filled_up_with_spaces_goes_on(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    """As older versions wrote it, without room behind the last line."""
+    run_id = killed_in_mid_run(home, env, fake)
+    journal = home / ".council" / "runs" / run_id / "journal.jsonl"
+    first, rest = journal.read_bytes().rstrip(b"\n").split(b"\n", 1)
+    journal.write_bytes(first.ljust(4095) + b"\n" + rest + b"\n")
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    [receipt] = receipts(home)
+    assert (receipt["run_id"], receipt["status"]) == (run_id, "succeeded")
+    assert len(fake.requests) == 7 + 1
+    assert run_cli("replay", run_id, cwd=home).stdout == (home / "artifacts" / "out.md").read_text()
+
+
 def test_an_unfinished_run_of_another_epoch_ends_by_drift_with_what_was_said_and_frees_its_lane(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:

@@ -129,6 +129,17 @@ def age(home: Path, ids: list[str]) -> None:
     lose_ledger(home)
 
 
+def test_the_size_of_a_run_is_that_of_its_folder_but_for_the_last_line(home: Path, ids: list[str]) -> None:
+    """What a journal takes of the disk while it is written to is not counted: it is given back."""
+    with sqlite3.connect(state(home, "ledger.sqlite")) as db:
+        counted = dict(db.execute("SELECT run_id, bytes FROM runs").fetchall())
+    for run_id in ids:
+        files = [path for path in state(home, "runs", run_id).rglob("*") if path.is_file()]
+        last_line = state(home, "runs", run_id, "journal.jsonl").read_bytes().splitlines(keepends=True)[-1]
+        assert b'"t":"end"' in last_line
+        assert counted[run_id] == sum(path.stat().st_size for path in files) - len(last_line)
+
+
 def swell(home: Path, ids: list[str]) -> None:
     """Every run holds a large result."""
     for run_id in ids:

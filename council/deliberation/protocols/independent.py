@@ -12,7 +12,8 @@ from council.deliberation.duties import answer_blind, criticise, settle_by_evide
 from council.deliberation.stopping import disagree
 
 if TYPE_CHECKING:
-    from council.deliberation.deliberate import Deliberation, Member
+    from council.deliberation.deliberate import Deliberation
+    from council.deliberation.members import Member
 
 
 async def deliberate(council: Deliberation) -> None:

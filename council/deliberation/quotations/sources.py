@@ -34,7 +34,7 @@ class Passage:
 
     @property
     def last_line(self) -> int:
-        return self.first_line + self.text.rstrip("\n").count("\n")
+        return self.first_line + self.text.removesuffix("\n").count("\n")
 
     @cached_property
     def plain(self) -> tuple[str, list[int]]:

@@ -165,6 +165,36 @@ def test_bytes_that_may_yet_become_json_are_unparsable_with_a_place(data: bytes,
 
 
 @pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ('{"a": 1,}', "remove the comma before the closing bracket"),
+        ('{"a": [1, 2,\n]}', "remove the comma before the closing bracket"),
+        ('{"a": 1,, "b": 2}', "remove this comma"),
+        ("[1,,2]", "remove this comma"),
+        ('{"a": }', "write the value that is missing after the colon"),
+        ('{"a"}', "write a colon and a value after this key"),
+        ('{"a" 1}', "put a colon between the key and its value"),
+        ('{"a": [1, 2}', "close what was opened last before this }"),
+        ('{"a": 1}}', "remove this }: all that was opened is closed"),
+        ('{"a": 1} {"b": 2}', "one JSON object is one command: remove what follows it"),
+        ('{"a": 1 "b": 2}', "put a comma between two entries (the end of the line before may miss one)"),
+        ("{a: 1}", 'keys stand in double quotes: "like_this"'),
+        ('{"a": 1, b: 2}', 'keys stand in double quotes: "like_this"'),
+        ('{"a": “x”}', 'JSON strings stand in double quotes: "like this"'),
+        ("{\"a\": 'x'}", 'JSON strings stand in double quotes: "like this"'),
+        ('{"a": some words}', 'texts stand in double quotes: "like this"'),
+        ('{"a": True}', "JSON writes true, false and null"),
+        ('{"a": 1, // why\n"b": 2}', "JSON has no comments: remove it, or write the command as YAML"),
+        ('{"a": "one\ntwo"}', "a text stays on one line: write \\n for a line break and \\t for a tab"),
+        ('{"a": "C:\\docs"}', "a backslash in a text is written twice: \\\\"),
+        ("What is open?", 'begin with a brace: {"task_description": "…", …}'),
+    ],
+)
+def test_what_is_not_json_comes_with_the_change_that_is_needed_there(text: str, fix: str) -> None:
+    assert refused(text).fix == fix
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ('{"a": 1, "a": 2}', "stands twice"),

@@ -124,3 +124,15 @@ def test_a_disk_that_is_full_but_for_a_line_takes_the_line(
     journal.append(b"three\n", sync=True)
     journal.close()
     assert path.read_bytes() == b"one\ntwo\nthree\n"
+
+
+def test_what_somebody_else_changed_while_it_was_at_rest_is_not_written_over(journal: JournalFile, path: Path) -> None:
+    journal.append(b"one\n", sync=True)
+    journal.rest()
+    other = path.with_name("other")
+    other.write_bytes(b"1\n2\n3\n")
+    other.rename(path)
+    with pytest.raises(OSError, match="somebody else has changed it"):
+        journal.append(b"two\n", sync=True)
+    journal.close()
+    assert path.read_bytes() == b"1\n2\n3\n"

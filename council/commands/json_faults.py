@@ -1,0 +1,66 @@
+"""What a person is to change where a text is not JSON. By what stands there, and not by the parser's words, which differ
+between versions of Python."""
+
+from __future__ import annotations
+
+import json
+
+_INSIDE_A_TEXT = {
+    "Unterminated string": "the file ends too early, inside a text: finish it (or close the quotation mark)",
+    "Invalid control character": "a text stays on one line: write \\n for a line break and \\t for a tab",
+    "Invalid \\": "a backslash in a text is written twice: \\\\",
+}
+_PYTHON_WORDS = ("True", "False", "None")
+_ENDS_TOO_EARLY = "the file ends too early; finish it, or remove it and drop it whole (write elsewhere, then rename)"
+_SURPLUS_COMMA = "remove the comma before the closing bracket"
+
+
+def fix_of(text: str, error: json.JSONDecodeError) -> str:
+    """One sentence; of faults that it does not know, where to look."""
+    for beginning, fix in _INSIDE_A_TEXT.items():
+        if error.msg.startswith(beginning):
+            return fix
+    here, before = text[error.pos :].lstrip(), text[: error.pos].rstrip()
+    if not here:
+        return _ENDS_TOO_EARLY
+    if here[0] == "," and here[1:].lstrip()[:1] in ("}", "]"):
+        return _SURPLUS_COMMA
+    if here[0] in "}]":
+        return _before_a_closing(here[0], before, error)
+    return _before_an_entry(here, before, error)
+
+
+def _before_a_closing(bracket: str, before: str, error: json.JSONDecodeError) -> str:
+    if error.msg.startswith("Extra data"):
+        return f"remove this {bracket}: all that was opened is closed"
+    if before.endswith(","):
+        return _SURPLUS_COMMA
+    if before.endswith(":"):
+        return "write the value that is missing after the colon"
+    if before.endswith('"') and "':'" in error.msg:
+        return "write a colon and a value after this key"
+    return f"close what was opened last before this {bracket}"
+
+
+def _before_an_entry(here: str, before: str, error: json.JSONDecodeError) -> str:
+    if error.msg.startswith("Extra data"):
+        return "one JSON object is one command: remove what follows it"
+    if here.startswith(("//", "/*", "#")):
+        return "JSON has no comments: remove it, or write the command as YAML"
+    if here[0] in "'‘’“”„":
+        return 'JSON strings stand in double quotes: "like this"'
+    if here[0] == "," and before.endswith((",", "{", "[")):
+        return "remove this comma"
+    if here.startswith(_PYTHON_WORDS):
+        return "JSON writes true, false and null"
+    if "delimiter" in error.msg and "':'" in error.msg:
+        return "put a colon between the key and its value"
+    if "delimiter" in error.msg:
+        return "put a comma between two entries (the end of the line before may miss one)"
+    if before.endswith(("{", ",")) and error.msg.startswith("Expecting property name"):
+        return 'keys stand in double quotes: "like_this"'
+    if not before:
+        return 'begin with a brace: {"task_description": "…", …}'
+    if here[0].isalpha():
+        return 'texts stand in double quotes: "like this"'
+    return "correct the text at that place; an editor with JSON support marks it"

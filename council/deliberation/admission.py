@@ -1,0 +1,100 @@
+"""What is checked before a `deliberate` command becomes a run: where its decision goes, and who takes part. Needs no model."""
+
+from __future__ import annotations
+
+import difflib
+import posixpath
+import re
+from pathlib import Path
+
+from council.agents.manifest import AgentManifest, load_personas, require_roles
+from council.commands.models import DeliberateCommand
+from council.engine.runs import Admission
+from council.errors import CommandInvalid, PathRefused, PersonaError
+from council.ids import slugify
+from council.safety.untrusted import plain_line
+from council.storage.paths import ConfinedRoot, PathRules
+
+TRIAD = ("COORDINATOR", "STRATEGIST", "AUDITOR")
+_TITLE_CHARS = 120
+_SENTENCE = re.compile(r".{12,}?[.?!:](?=\s)")  # shorter ones are "Hello." or "Task:"
+
+
+def admit_deliberation(
+    command: DeliberateCommand, root: ConfinedRoot, output_rules: PathRules, personas: Path, seeds: Path | None
+) -> Admission:
+    """Title and output path of a command; needs no model. Raises CommandInvalid when the path will not do, or an agent is
+    not known."""
+    if command.config.agents is not None:
+        members_of(command, personas, seeds)
+    title = title_of(command.task_description)
+    return Admission(title, _output_path(root, output_rules, command.output_artifact_path, title))
+
+
+def _output_path(root: ConfinedRoot, rules: PathRules, wanted: str, title: str) -> str:
+    field = "output_artifact_path"
+    folder = wanted.endswith("/")
+    path = posixpath.normpath(wanted) if not wanted.startswith("/") and ".." not in wanted.split("/") else wanted
+    try:
+        path = path.removeprefix("./")
+        rules.check(path)
+        if folder or root.kind(path) == "directory":
+            path = f"{path}/{slugify(title)}.md"
+        elif root.kind(path) == "other":
+            raise PathRefused(f"`{path}` is not a regular file.", reason="special", fix="name another path")
+    except PathRefused as error:
+        rule = f" (rule `{error.data['rule']}`)" if error.data.get("rule") else ""
+        reason = f"no decision may be written there{rule}" if error.reason == "denied" else error.message
+        raise CommandInvalid(
+            f"`{field}` is `{wanted}`: {reason}", fix="name a .md file below artifacts/", field=field
+        ) from error
+    if not path.endswith(".md"):
+        raise CommandInvalid(
+            f"`{field}` is `{path}`: a decision is Markdown.",
+            fix=f"end it in .md, or in / to have {slugify(title)}.md in that folder",
+            field=field,
+        )
+    return path
+
+
+def members_of(command: DeliberateCommand, personas: Path, seeds: Path | None) -> list[AgentManifest]:
+    """Who takes part, in their order. Raises CommandInvalid for a name in `config.agents` that has no persona,
+    PersonaError when a persona cannot be read or one of the triad is missing."""
+    named = command.config.agents
+    try:
+        known = load_personas(personas, seeds)
+    except PersonaError as error:
+        if named is None:
+            raise
+        raise CommandInvalid(error.message, fix=error.fix, field="config.agents") from error
+    if named is None:
+        return require_roles(known, TRIAD)
+    members = [_member(name, known) for name in named]
+    twice = next((member.role for member in members if members.count(member) > 1), None)
+    if twice is not None:
+        raise CommandInvalid(f"`config.agents` names {twice} twice.", fix="name each agent once", field="config.agents")
+    return members
+
+
+def _member(name: str, known: dict[str, AgentManifest]) -> AgentManifest:
+    """By role or by id, in whatever case."""
+    by_name = {manifest.id.upper(): manifest for manifest in known.values()} | known
+    if name.upper() in by_name:
+        return by_name[name.upper()]
+    near = difflib.get_close_matches(name.upper()[:100], sorted(by_name), n=1, cutoff=0.0)
+    raise CommandInvalid(
+        f"`config.agents` names {plain_line(name, 60)}, and no persona in personas/ has that role.",
+        fix=f"did you mean {by_name[near[0]].role}? known: {', '.join(sorted(known))}" if near else "add a persona",
+        field="config.agents",
+    )
+
+
+def title_of(task: str) -> str:
+    """The first sentence or line of a task, short enough for a heading."""
+    first = plain_line(next((line for line in task.splitlines() if line.strip()), ""), 1_000).strip("# ").strip()
+    sentence = _SENTENCE.match(first)
+    first = sentence[0] if sentence else first
+    first = first.rstrip(".:!")
+    if len(first) <= _TITLE_CHARS:
+        return first or "Decision"
+    return first[:_TITLE_CHARS].rsplit(" ", 1)[0] + " …"

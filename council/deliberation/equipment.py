@@ -1,0 +1,111 @@
+"""What a council works with: `CouncilSetup` for all runs, built once by `app`; `RunModels` and `Equipment` for one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from council.agents.memory import Memory
+from council.budgets.prices import Price
+from council.commands.models import BudgetConfig
+from council.deliberation.guarding import Guard
+from council.deliberation.members import Member
+from council.engine.runs import Run
+from council.ids import Clock
+from council.llm.base import Model
+from council.llm.embeddings import Embedder, Recall
+from council.redaction import Redactor
+from council.storage.paths import ConfinedRoot, PathRules
+from council.tools.registry import ToolRegistry
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of one deliberation; requests and bytes count over the whole task."""
+
+    max_requests_per_reply: int
+    max_requests: int
+    max_context_bytes: int
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """What a council deliberates with. `model_of` is whom to ask for an agent. `window_chars`: how many characters the
+    smallest context of their models holds, by what is known of tokens now; 0: without end. `streams`: text is
+    shown as it arrives. `native_tools`: models get what their agents may ask for as functions, too. `embedder` is what tools
+    search with, `recall` what a recorded run searched with."""
+
+    model_of: Callable[[Member], Model]
+    tools: ToolRegistry
+    limits: Limits
+    seconds_to_midnight: Callable[[], float]
+    window_chars: Callable[[], int]
+    streams: bool = False
+    native_tools: bool = False
+    embedder: Embedder | None = None
+    recall: Recall | None = None
+
+
+@dataclass(frozen=True)
+class RunModels:
+    """The models of one run by their chain, and what its tools search with, if anything; its budget is asked by all."""
+
+    of: Callable[[tuple[str, ...]], Model]
+    embedder: Embedder | None = None
+    recall: Recall | None = None
+
+
+class Models(Protocol):
+    """The models of all runs, by chain: spellings of which each stands in for the one before it."""
+
+    def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
+        """Which ones speak for an agent, by what its manifest and the command say; role "": for the council."""
+
+    def names(self, chain: tuple[str, ...]) -> tuple[str, ...]:
+        """What receipts and pages call them. Raises ConfigError for one that cannot be had."""
+
+    def price(self, name: str) -> Price | None:
+        """None when nobody knows it."""
+
+    def second_opinion(self, run_secret: str) -> str:
+        """The spelling of the model that the guardrails of the run of this secret ask as well; empty for none."""
+
+    def opinion_name(self, spelling: str, run_secret: str) -> str:
+        """What pages call that model. Raises ConfigError for one that cannot be had."""
+
+    @property
+    def embedding(self) -> str:
+        """The name of what tools search with; empty without."""
+
+    @property
+    def meanings(self) -> str:
+        """Under which name the vectors lie that tools search by, now or when it was recorded; empty without."""
+
+    def window_chars(self, chains: Iterable[tuple[str, ...]], run_secret: str) -> int:
+        """How many characters the smallest context among them holds, as far as is known now to the run of this secret."""
+
+    def models_for(self, run: Run, config: BudgetConfig, chair: str) -> RunModels:
+        """A run's models, which ask its budget before each call; `chair` is the name of the closing call's."""
+
+
+@dataclass(frozen=True)
+class CouncilSetup:
+    """What the handler needs from the outside, built once by `app`."""
+
+    home: Path
+    root: ConfinedRoot
+    personas: Path
+    seeds: Path | None
+    memory: Memory
+    models: Models
+    seconds_to_midnight: Callable[[], float]
+    tools: ToolRegistry
+    streams: bool
+    native_tools: bool
+    limits: Limits
+    output_rules: PathRules
+    clock: Clock
+    guard: Guard
+    redactor: Redactor

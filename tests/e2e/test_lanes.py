@@ -1,0 +1,122 @@
+"""Lanes, slots and a provider's limits through the real daemon; a silent provider, an answer too large for a line."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from pathlib import Path
+from typing import Any
+
+from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
+from tests.harness import Daemon, command, drop_command, receipts, run_cli, wait_until
+
+
+class Waiting:
+    """A model that answers nobody before it is told to, and knows how many asked it at once."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+        self._lock = threading.Lock()
+        self._told = threading.Event()
+
+    def __call__(self, request: RecordedRequest) -> FakeReply:
+        with self._lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        self._told.wait(30)
+        with self._lock:
+            self.now -= 1
+        return text(f"To request {request.index} I say: so be it.")
+
+    def go_on(self) -> None:
+        self._told.set()
+
+
+def drop_in(home: Path, lane: str, name: str) -> None:
+    body = command(f"The task {name}.", output_artifact_path=f"artifacts/{name}.md", session=lane, rounds=1)
+    drop_command(home, body, f"{name}.json")
+
+
+def under_way(events: list[dict[str, Any]]) -> list[set[str]]:
+    """The titles of the runs that went on at once, after each start and end."""
+    found: list[set[str]] = [set()]
+    for event in events:
+        if event["event"] == "run_started":
+            found.append(found[-1] | {event["title"]})
+        elif event["event"] == "run_ended":
+            found.append(found[-1] - {event["title"]})
+    return found
+
+
+def test_lanes_run_side_by_side_up_to_max_parallel_runs_and_each_lane_in_its_order(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = model = Waiting()
+    for lane, name in (("a", "a1"), ("a", "a2"), ("b", "b1"), ("c", "c1")):
+        drop_in(home, lane, name)
+    with Daemon(home, env={**env, "COUNCIL_MAX_PARALLEL_RUNS": "2"}) as daemon:
+        wait_until(lambda: model.now == 2, "two runs that ask")
+        model.go_on()
+        daemon.wait("run_ended", count=4)
+        at_once = under_way(daemon.events)
+    assert model.most == 2
+    assert max(map(len, at_once)) == 2
+    assert {"The task a1", "The task b1"} in at_once
+    assert not any({"The task a1", "The task a2"} <= titles for titles in at_once)
+
+
+def test_no_more_calls_than_a_provider_allows_are_made_at_once_however_many_runs_ask(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = model = Waiting()
+    for name in ("a", "b", "c"):
+        drop_in(home, name, name)
+    with Daemon(home, env={**env, "COUNCIL_MAX_PROVIDER_CALLS": "1"}) as daemon:
+        daemon.wait("turn_started", count=3)
+        wait_until(lambda: model.now == 1, "a run that asks")
+        model.go_on()
+        daemon.wait("run_ended", count=3)
+    assert model.most == 1
+    assert [receipt["status"] for receipt in receipts(home)] == ["succeeded"] * 3
+
+
+def test_after_three_turns_in_a_row_without_an_answer_the_run_ends_with_what_was_said(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = lambda request: text("I say: so be it.") if request.index == 0 else error(500)
+    drop_command(home, command(rounds=3))
+    assert run_cli("run", "--once", cwd=home, env={**env, "COUNCIL_MODEL_ATTEMPTS": "1"}).returncode == 1
+    assert len(fake.requests) == 4
+    [receipt] = receipts(home)
+    assert "3 turns in a row brought no answer" in receipt["error"]["message"]
+    page = (home / "artifacts" / "out.md").read_text()
+    assert "\nstatus: failed\n" in page
+    assert "I say: so be it." in page
+
+
+def test_an_answer_too_large_for_a_line_lies_beside_the_journal_and_outlives_a_kill(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    large = "All of it counts. " * 20_000
+    hold = threading.Event()
+
+    def reply(request: RecordedRequest) -> FakeReply:
+        if request.index == 1:
+            hold.wait(30)
+        return text(large if request.index == 0 else f"To request {request.index} I say: so be it.")
+
+    fake.reply = reply
+    drop_command(home, command(rounds=1))
+    with Daemon(home, env=env) as daemon:
+        run_id = daemon.wait("run_started")["run_id"]
+        fake.wait_for_requests(2)
+        daemon.kill()
+    hold.set()
+    folder = home / ".council" / "runs" / run_id
+    [blob] = (folder / "blobs").iterdir()
+    assert blob.name == hashlib.sha256(blob.read_bytes()).hexdigest()
+    assert b"All of it counts." not in (folder / "journal.jsonl").read_bytes()
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 7  # of so long an answer the end is cut off
+    assert len(fake.requests) == 4 + 1
+    assert run_cli("replay", run_id, cwd=home).stdout == (home / "artifacts" / "out.md").read_text()
+    assert [path.name for path in (folder / "blobs").iterdir()] == [blob.name]
