@@ -27,7 +27,7 @@ from council.engine.runs import Run
 from council.events import Events
 from council.ids import Clock
 from council.llm.base import Model
-from council.llm.embeddings import Embedder
+from council.llm.embeddings import Embedder, RecordedSearch
 from council.llm.fallback import FallbackModel
 from council.llm.pool import ModelPool
 from council.llm.replay import ReplayModel
@@ -164,7 +164,7 @@ class Spending:
             model = TimedModel(FallbackModel([one(spelling) for spelling in chain]), budget)
             return model if self._tracing is None else self._tracing.model(run.id, model)
 
-        recall = self._cassette.recall if self._cassette is not None else None
+        recall = None if self._cassette is None else partial(_recall, self._cassette, budget)
         return RunModels(models, self._embedder_for(run, budget) if self._embeds else None, recall)
 
     def _embedder_for(self, run: Run, budget: Budget) -> Embedder:
@@ -175,6 +175,16 @@ class Spending:
 
     def close(self) -> None:
         self._calibration.save()
+
+
+def _recall(
+    cassette: ReplayModel, budget: Budget, role: str, round_no: int, scope: str, question: str
+) -> RecordedSearch | None:
+    """As `ReplayModel.recall`; what the search took counts as it did."""
+    found = cassette.recall(role, round_no, scope, question)
+    for call in found.calls if found is not None else ():
+        budget.charge(call.model, call.usage)
+    return found
 
 
 def _spend_name(retries: int) -> str:

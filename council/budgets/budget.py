@@ -195,6 +195,15 @@ class Budget:
         except StorageFailed as error:
             log.warning("a call of run %s is charged as it was reserved: %s", self.run_id, error)
 
+    def charge(self, model: str, usage: Usage | None) -> None:
+        """A call that was made when a run was recorded and is only told again: it counts, whether it fits or not. Raises
+        StorageFailed."""
+        counted = usage or Usage()
+        tokens = counted.input_tokens + counted.output_tokens
+        entry = Reserved(secrets.token_hex(4), tokens, self.usd(model, counted))
+        self._note_reserved(entry)
+        self.settle(model, entry, usage)
+
     def seconds_left(self) -> float | None:
         """Of the command's; None: without end."""
         limit = self.command.max_seconds

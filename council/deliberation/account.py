@@ -23,6 +23,13 @@ _READ_AS_IT_CAME: frozenset[Repair] = frozenset(
 def account_of(state: PageState, max_rounds: int) -> Account:
     """Of a run that ended or of one that is under way; its calls are those that the receipt counts."""
     ending = state.ending
+    stances = tuple(_stance(turn) for turn in state.transcript.turns() if _takes_a_stance(turn))
+    changes = tuple(
+        MindChanged(flip.role, flip.round, flip.before.position, flip.after.position, flip.evidence)
+        for flip in flips(state.transcript)
+    )
+    if state.is_withheld:
+        stances, changes = _withheld(stances, changes)
     return Account(
         protocol=state.protocol,
         max_rounds=max_rounds,
@@ -31,11 +38,8 @@ def account_of(state: PageState, max_rounds: int) -> Account:
         model=state.model,
         calls=tuple(call for call in _calls(state) if call.failure != NO_BUDGET),
         reads=tuple(_reads(state)),
-        stances=tuple(_stance(turn) for turn in state.transcript.turns() if _takes_a_stance(turn)),
-        changes=tuple(
-            MindChanged(flip.role, flip.round, flip.before.position, flip.after.position, flip.evidence)
-            for flip in flips(state.transcript)
-        ),
+        stances=stances,
+        changes=changes,
         mended=tuple(_mended(state)),
         written_by=state.synthesis.role if state.synthesis else "",
         instead_of=tuple(role for role, _ in state.failed_closings) if state.synthesis else (),
@@ -166,6 +170,28 @@ def _stance(turn: Turn) -> StanceTaken:
         confidence=stance.confidence,
         evidence=stance.evidence,
         would_change=stance.would_change,
+    )
+
+
+def _withheld(
+    stances: tuple[StanceTaken, ...], changes: tuple[MindChanged, ...]
+) -> tuple[tuple[StanceTaken, ...], tuple[MindChanged, ...]]:
+    """Who stood where, without the words: those went with the decision that they led to."""
+    keys = {stance.position: stance.key for stance in stances}
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(filter(None, keys.values())), start=1)}
+
+    def told(position: str) -> str:
+        return f"(position {numbers[keys[position]]}, withheld)" if keys.get(position) else "(a position, withheld)"
+
+    replace = msgspec.structs.replace
+    return (
+        tuple(
+            replace(stance, key=told(stance.position), position=told(stance.position), would_change="")
+            if stance.key
+            else stance
+            for stance in stances
+        ),
+        tuple(replace(change, before=told(change.before), after=told(change.after)) for change in changes),
     )
 
 

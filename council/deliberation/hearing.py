@@ -1,7 +1,7 @@
 """What an agent is saying right now: text as it arrives, for those who watch. The journal gets the whole reply only.
 
 Thoughts, the block that ends a turn and a record in JSON are not for watching. Pieces are passed on at white space, so
-that words are whole; whoever shows them redacts each in the light of those before it.
+that words are whole, keys above all; whoever shows them redacts each in the light of those before it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from council.llm.thoughts import ThoughtFilter
 
 _BLOCK = re.compile("(?:```|~~~)council")  # from here on it is not for watching
 _JSON = ("{", "```json", "~~~json")  # nor is a reply that begins like this
-_MAX_UNBROKEN = 400  # characters: a script without spaces is passed on, too
+_MAX_UNBROKEN = 400  # characters: beyond, a script without spaces is passed on, too
 _MAX_MARK_CHARS = len("</reasoning>")
 _TAG = "(?:think|thinking|reasoning)>"
 _OPENING = re.compile(rf"^[ \t]*<{_TAG}", re.IGNORECASE | re.MULTILINE)
@@ -111,4 +111,6 @@ class Hearing(Restartable):
         if self._hidden:
             return block.start() if block else 0
         end = max(self._tail.rfind(" "), self._tail.rfind("\n")) + 1
-        return end if len(self._tail) - end <= _MAX_UNBROKEN else len(self._tail) - _MAX_MARK_CHARS
+        if len(self._tail) - end <= _MAX_UNBROKEN or self._tail.isascii():  # a long key is in no such script
+            return end
+        return next((at + 1 for at in range(len(self._tail) - 1, end, -1) if not self._tail[at].isascii()), end)

@@ -66,6 +66,11 @@ class PageState:
     judged: Sequence[Judged] = ()
 
     @property
+    def is_withheld(self) -> bool:
+        """Whether the decision is, and with it what it was made of."""
+        return self.refusal is not None and self.refusal.stage == "decision"
+
+    @property
     def refusal(self) -> Judged | None:
         """The verdict for which there is no decision, None when it is none."""
         if self.error is None or self.error.code != GuardrailBlocked.code:
@@ -174,7 +179,7 @@ def build_page(state: PageState) -> Page:
     status = status_of(state) if state.finished else "in_progress"
     succeeded = (f"**Succeeded.** {attendance(state.transcript, state.roles)}",) if status == "succeeded" else ()
     heading, answer, byline = _answer(state)
-    withheld = state.refusal is not None and state.refusal.stage == "decision"  # with what it was made of
+    withheld = state.is_withheld
     return Page(
         title=state.header.title,
         front_matter=_front_matter(state, status),

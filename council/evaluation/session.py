@@ -225,7 +225,8 @@ def _setup(settings: Settings, wanted: Wanted) -> dict[str, Any]:
 
 
 def _own_settings(home: Home, settings: Settings) -> Settings:
-    """Those of the evaluation's home. Its days have no limit of their own: the steward's day is asked at each call."""
+    """Those of the evaluation's home. Its days have no limit of their own: the steward's day is asked at each call. What may
+    be read there are the questions' documents, of which the steward's rules were asked by their own paths."""
     seeds = seeds_folder(home, settings)
     return settings.model_copy(
         update={
@@ -234,6 +235,8 @@ def _own_settings(home: Home, settings: Settings) -> Settings:
             "agent_models": {
                 role: tuple(_found_from(home, each) for each in chain) for role, chain in settings.agent_models.items()
             },
+            "guardrail_model": _found_from(home, settings.guardrail_model) if settings.guardrail_model else None,
+            "read_roots": ("**",),
             "seeds_dir": str(seeds.resolve()) if seeds is not None else None,
             "database_url": None,
             "day_max_calls": None,

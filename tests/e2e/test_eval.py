@@ -551,6 +551,24 @@ def test_an_evaluation_on_the_cassette_of_another_gives_the_same_figures_and_ask
     assert "arithmetic" in words.stdout
 
 
+def test_an_evaluation_with_a_guardrail_model_in_a_home_with_roots_of_its_own_is_the_same_on_its_cassette(
+    home: Path, tmp_path: Path, fake: FakeGemini, quick: dict[str, str]
+) -> None:
+    (home / "guard.yaml").write_text(yaml.safe_dump({"default": {"text": '{"outcome": "warn", "law": 2}'}}))
+    with (home / "council.toml").open("a") as settings:
+        settings.write('read_roots = ["docs/**"]\nguardrail_model = "scripted:guard.yaml"\n')
+    fake.reply = disagreeing
+    live = evaluated(home, ask_about(tmp_path / "golden", 2), "--record", str(home / "x.cassette.jsonl"), env=quick)
+    assert any("40 GB" in "".join(request.all_texts) for request in fake.requests)
+    head, *calls = lines(home / "x.cassette.jsonl")
+    assert (head["cassette"], [call.get("role") for call in calls].count("GUARDIAN")) == (4, 4)
+    asked = len(fake.requests)
+    again = evaluated(home, ask_about(tmp_path / "other", 2), "--model", "cassette:x.cassette.jsonl", env=environment())
+    assert len(fake.requests) == asked
+    for name in ("single", "vote", "council"):
+        assert again["figures"]["arms"][name]["accuracy"] == live["figures"]["arms"][name]["accuracy"]
+
+
 def test_a_key_that_a_model_repeats_is_in_no_file_of_an_evaluation(
     home: Path, tmp_path: Path, fake: FakeGemini, quick: dict[str, str]
 ) -> None:

@@ -130,6 +130,31 @@ def test_a_harmful_decision_is_withheld_with_what_led_to_it_and_nothing_is_remem
     assert not list((home / "session_states").glob("*_session.json"))
 
 
+def test_what_led_to_a_withheld_decision_is_in_no_account_of_the_run_either(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    def reply(request: RecordedRequest) -> FakeReply:
+        if is_guardian(request):
+            outcome = "block" if "the council's decision" in request.texts[-1] else "allow"
+            return text(json.dumps({"outcome": outcome, "law": 1}))
+        if is_closing(request):
+            return text(decision("Use hellebore."))
+        number = 2 if "round 2" in request.texts[-1].lower() else 1
+        block = {"position": f"Use hellebore {number}.", "confidence": 0.5, "evidence": [], "would_change": "hellebore"}
+        return text(f"I would use hellebore.\n\n```council\n{json.dumps(block)}\n```")
+
+    fake.reply = reply
+    env = {**env, "COUNCIL_GUARDRAIL_MODEL": "gemini:gemini-2.5-flash-lite"}
+    assert once(home, env, command("Choose a plant for the shady corner.", rounds=2))[0] == 6
+    assert run_cli("report", "last", "--html", "-o", "r.html", cwd=home).returncode == 0
+    told = [run_cli("explain", "last", *more, cwd=home).stdout for more in ((), ("--json",))]
+    told += [(home / "r.html").read_text(), run_cli("show", "last", cwd=home).stdout]
+    assert [words for words in told if "hellebore" in words] == []
+    assert all("position 1, withheld" in words for words in told[:3])
+    stances = json.loads(told[1])["stances"]
+    assert len({stance["position"] for stance in stances}) == 2
+
+
 def test_an_order_to_later_tasks_is_not_remembered_and_the_page_says_so(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:

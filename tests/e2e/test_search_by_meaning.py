@@ -204,13 +204,13 @@ def test_a_call_whose_vectors_cannot_be_kept_counts_and_the_answer_is_by_words(
 # ── on a cassette ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def replayed(hybrid: Path, folder: Path, settings: str = "") -> tuple[Path, str, str]:
+def replayed(hybrid: Path, folder: Path, settings: str = "", **keys: Any) -> tuple[Path, str, str]:
     """The last run on its cassette, in a home that holds the same documents and nothing else; its page and what it said."""
     copy = make_home(folder, settings=f'read_roots = ["docs/**"]\n{settings}')
     shutil.copytree(hybrid / "docs", copy / "docs")
     done = run_cli("cassette", "last", "-o", str(copy / "x.cassette.jsonl"), cwd=hybrid)
     assert done.returncode == 0, done.stderr
-    drop_command(copy, command(rounds=1))
+    drop_command(copy, command(**({"rounds": 1} | keys)))
     done = run_cli("run", "--once", "--model", "cassette:x.cassette.jsonl", cwd=copy, env=environment())
     return copy, (copy / "artifacts" / "out.md").read_text(), done.stderr
 
@@ -234,6 +234,16 @@ def test_a_run_that_searched_by_meaning_is_the_same_on_its_cassette_without_the_
     assert (second["calls"], second["tokens"]) == (first["calls"], first["tokens"])
     assert second["cost_usd"] == 0
     assert not (copy / ".council" / "cortex" / "files" / "vectors").exists()
+
+
+def test_a_budget_that_searches_shared_ends_at_the_same_call_on_the_cassette(
+    hybrid: Path, server: FakeOpenAI, fake: FakeGemini, env: dict[str, str], tmp_path: Path
+) -> None:
+    config = {"max_rounds": 1, "budget": {"max_calls": 4}}
+    page = run_once(hybrid, fake, env, config=config)
+    _, again, _ = replayed(hybrid, tmp_path / "copy", config=config)
+    assert "The rounds ended early: the command's budget of 4 calls" in page
+    assert below(again) == below(page)
 
 
 def test_what_is_near_on_a_cassette_is_the_recorded_order_and_changed_words_of_a_passage_are_missed(

@@ -84,3 +84,12 @@ def test_the_last_word_of_a_whole_reply_is_told(reply: str, expected: str, size:
     hearing.end()
     assert hearing.text == expected
     assert "".join(piece for piece in told if piece is not None) == expected
+
+
+@pytest.mark.parametrize("size", [1, 7, 500])
+def test_a_key_of_any_length_is_told_whole_and_a_script_without_spaces_as_it_comes(size: int) -> None:
+    key = "aB3xZ9w_" * 200
+    _, told = heard(cut(f"The key is {key} and more. ", size))
+    assert any(piece is not None and key in piece for piece in told)
+    text, _ = heard(cut("議会は月曜日まで待つことにした。" * 60, size))
+    assert len(text) > 500
