@@ -165,6 +165,7 @@ class Budget:
         A closing call that a kill cut off was allowed, and is made again for the same reservation. One that does not fit
         whole, because estimates are what they are, may answer in fewer tokens than `output_tokens`.
         """
+        self.day_log().catch_up()
         cut_off = self.command_log.take_over_closing() if closing else None
         if cut_off is not None:
             self.closing_begun = True

@@ -84,7 +84,7 @@ class _OpenFiles:
     def append(self, path: Path, data: bytes) -> int:
         """All of `data` at the end of a file, which is made where there is none; where it ends then. Raises OSError."""
         fd = self._open.get(path)
-        if fd is not None and _is_at(path, fd):
+        if fd is not None and os.fstat(fd).st_nlink:
             self._open.move_to_end(path)
         else:
             fd = self._reopened(path)
@@ -93,7 +93,7 @@ class _OpenFiles:
         return os.lseek(fd, 0, os.SEEK_CUR)
 
     def _reopened(self, path: Path) -> int:
-        old = self._open.pop(path, None)  # of a file that somebody removed or replaced
+        old = self._open.pop(path, None)  # of a file that somebody removed
         while old is not None or len(self._open) >= self._most:
             os.close(old if old is not None else self._open.popitem(last=False)[1])
             old = None
@@ -105,14 +105,6 @@ class _OpenFiles:
             fd = os.open(path, flags, 0o600)
         self._open[path] = fd
         return fd
-
-
-def _is_at(path: Path, fd: int) -> bool:
-    """Whether what is open is still what has the name."""
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(fd))
-    except FileNotFoundError:
-        return False
 
 
 _FILES = _OpenFiles(_MAX_OPEN_LOGS)
@@ -228,8 +220,6 @@ class DayLogs:
         day = self._clock.now().date()
         if self._log is None or day != self._day:
             self._day, self._log = day, SpendLog(self._folder / f"{day.isoformat()}.jsonl")
-        else:
-            self._log.catch_up()
         return self._log
 
     def seconds_to_midnight(self) -> float:
