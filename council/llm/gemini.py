@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +20,12 @@ from council.errors import ConfigError, ModelError, ModelErrorKind
 from council.llm.base import Finish, Message, Model, OnText, Reply, ToolSpec, TurnInfo, Usage
 from council.llm.bounds import plausible
 from council.llm.embeddings import Embedded, Embedder, unit_vectors
+from council.llm.failures import Failures
 from council.llm.gemini_answer import CUT_SHORT, MALFORMED, WHOLE, Answer
 from council.llm.gemini_errors import FIX, refusal_of
-from council.llm.http_failures import AnswerTooLarge, brief, failure_of, tls_context
+from council.llm.http_failures import AnswerTooLarge, failure_of, tls_context
 from council.llm.providers import ListedModel, Provider, Setup
-from council.redaction import Redactor, Secret
+from council.redaction import Secret
 
 if TYPE_CHECKING:
     from google.genai import Client, types
@@ -63,7 +64,8 @@ class GeminiModel:
         self._temperature = temperature
         self._context_tokens = context_tokens
         self._key_name = key_name
-        self._redactor = Redactor([Secret(api_key.reveal().strip())])
+        self._failures = Failures(self.name, Secret(api_key.reveal().strip()), self._fix)
+        self._error, self._quote = self._failures.error, self._failures.quote
         self._client: Client | None = None
         self._client_loop: asyncio.AbstractEventLoop | None = None
 
@@ -93,7 +95,7 @@ class GeminiModel:
             client = self._open_client()
             request = self._request(messages, system, schema, tools, max_output_tokens, temperature)
         answer = Answer()
-        async with self._whole_call("gave no whole answer"):
+        async with self._failures.whole_call(self._timeout_s):
             if on_text is None:
                 with self._provider_failures():
                     answer.add(await client.aio.models.generate_content(**request))
@@ -109,7 +111,7 @@ class GeminiModel:
         """The same texts as vectors, where this is an embedding model. Raises ModelError; see `Embedder`."""
         # One content each: of plain strings the SDK makes a single one for some models, and so a single vector.
         contents = [{"role": "user", "parts": [{"text": text}]} for text in texts]
-        async with self._whole_call("gave no vectors"):
+        async with self._failures.whole_call(self._timeout_s, "gave no vectors"):
             with self._provider_failures():
                 await self._import_sdk()
                 models: Any = self._open_client().aio.models
@@ -126,7 +128,7 @@ class GeminiModel:
     async def list_models(self) -> list[ListedModel]:
         """The models that the key can use for words or for vectors, in the API's order. Raises ModelError."""
         found: list[ListedModel] = []
-        async with self._whole_call("told no models"):
+        async with self._failures.whole_call(self._timeout_s, "told no models"):
             with self._provider_failures():
                 await self._import_sdk()
                 async for model in await self._open_client().aio.models.list(config={"page_size": MAX_LISTED_MODELS}):
@@ -147,17 +149,6 @@ class GeminiModel:
     async def _import_sdk(self) -> None:
         if self._client is None:  # other calls begin meanwhile
             await asyncio.to_thread(import_module, "google.genai")
-
-    @asynccontextmanager
-    async def _whole_call(self, what_it_did_not: str) -> AsyncIterator[None]:
-        limit = asyncio.timeout(self._timeout_s)
-        try:
-            async with limit:
-                yield
-        except TimeoutError:
-            if not limit.expired():
-                raise  # a listener's own
-            raise self._error("timeout", f"{self.name} {what_it_did_not} within {self._timeout_s:g} s.") from None
 
     async def _chunks(
         self, client: Client, request: dict[str, Any]
@@ -182,8 +173,7 @@ class GeminiModel:
         key = self._api_key.reveal().strip()
         if not key:  # the SDK would take any key it finds in the environment instead
             raise self._error("auth", f"{self.name} was not called: there is no API key.")
-        if not (key.isascii() and key.isprintable() and " " not in key):
-            raise self._error("auth", f"{self.name} was not called: the API key holds characters no key can hold.")
+        self._failures.require_sendable(key)
         from google import genai
         from google.genai import types
 
@@ -289,6 +279,9 @@ class GeminiModel:
             # The cause is cut: tracebacks of the HTTP layer quote header values, and the key is one.
             raise self._failure(exc) from None
 
+    def _fix(self, kind: ModelErrorKind) -> str:
+        return FIX[kind].format(key=self._key_name)
+
     def _failure(self, exc: Exception) -> ModelError:
         from google.genai import errors
         from pydantic import ValidationError
@@ -321,22 +314,6 @@ class GeminiModel:
             fix=refusal.fix,
             retry_after_s=refusal.retry_after_s,
             status=status,
-        )
-
-    def _quote(self, words: str) -> str:
-        """A provider's words, safe to show. The key goes first: cut through its middle, it would not be found."""
-        return brief(self._redactor.redact(words))
-
-    def _error(
-        self, kind: ModelErrorKind, message: str, *, fix: str = "", retry_after_s: float | None = None, **data: object
-    ) -> ModelError:
-        return ModelError(
-            kind,
-            self._redactor.redact(message),
-            fix=fix or FIX[kind].format(key=self._key_name),
-            retry_after_s=retry_after_s,
-            model=self.name,
-            **data,
         )
 
 

@@ -22,23 +22,15 @@ from council import __version__
 from council.errors import ModelError, ModelErrorKind
 from council.llm.base import Finish, Message, OnText, Reply, ToolCall, ToolSpec, TurnInfo
 from council.llm.bounds import whole_characters
-from council.llm.http_failures import (
-    PROXY_VARIABLES,
-    AnswerTooLarge,
-    ProxyUnusable,
-    brief,
-    failure_of,
-    is_loopback,
-    redirect_words,
-    tls_context,
-)
+from council.llm.http_failures import AnswerTooLarge, ProxyUnusable, brief, is_loopback, tls_context
 from council.llm.json_mode import WITHOUT_SCHEMA
 from council.llm.openai_answer import Answer, count_of
 from council.llm.openai_dialect import Asked, Dialect, JsonMode, Server, body_of, left_out
 from council.llm.openai_errors import Refusal, refusal_in, refusal_of
+from council.llm.openai_failures import ServerFailures
 from council.llm.providers import ListedModel
 from council.llm.sse import events
-from council.redaction import Redactor, Secret
+from council.redaction import Secret
 
 if TYPE_CHECKING:
     import httpx2
@@ -51,18 +43,6 @@ _LINGER_S = 1.0
 _BEGINNING_CHARS = 120
 _UNTYPED = frozenset({"", "text/plain", "application/octet-stream"})
 
-_FIX: dict[ModelErrorKind, str] = {
-    "billing": "open the billing page of the account that the key belongs to: add credit, or change the plan.",
-    "request": "this is refused whenever it is sent: shorten the inputs, or check the model's settings.",
-    "rate": "wait, lower the number of concurrent runs, or raise the quota of the account.",
-    "overload": "nothing is wrong here; the model is busy or still loading. Try later or name another model.",
-    "server": "nothing is wrong here; the provider failed. Try later.",
-    "timeout": "try again; if it keeps happening raise the request timeout or shorten the inputs.",
-    "protocol": "try again; if it keeps happening something between here and the server alters the answers.",
-    "blocked": "reword the task or leave out the input that the provider's filter objects to.",
-    "length": "raise max_output_tokens: thinking counts towards it.",
-    "empty": "try again; if it keeps happening reword the task or name another model.",
-}
 _WHOLE = frozenset(
     {"", "stop", "eos", "eos_token", "end_turn", "stop_sequence", "end", "complete", "completed", "done", "finished",
      "tool_calls", "tool_call", "tool_use", "function_call"}
@@ -121,13 +101,14 @@ class OpenAICompatibleModel:
         self._temperature = temperature
         self._base_url = server.base_url.rstrip("/").removesuffix(CHAT)
         self._dialect = Dialect(server.token_limit_field, server.json_mode)
-        self._redactor = Redactor([self._api_key] if self._api_key is not None else [])
+        self._failures = ServerFailures(server, model_id, self._api_key, base_url=self._base_url, endpoint=endpoint)
+        self._error, self._quote = self._failures.error, self._failures.quote
         self._client: httpx2.AsyncClient | None = None
         self._client_loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def name(self) -> str:
-        return f"{self._server.name}:{self._model_id}" if self._model_id else self._server.name
+        return self._failures.model
 
     @property
     def context_tokens(self) -> int:
@@ -159,7 +140,7 @@ class OpenAICompatibleModel:
         limit = max_output_tokens or self._max_output_tokens
         warmth = self._temperature if temperature is None else temperature
         asked = Asked(messages, system, schema, tools, limit, warmth, on_text)
-        async with self._whole_call():
+        async with self._failures.whole_call(self._timeout_s):
             return await self._ask(asked)
 
     async def list_models(self) -> list[ListedModel]:
@@ -170,22 +151,12 @@ class OpenAICompatibleModel:
 
     async def read(self, path: str) -> Any:
         """A page of the server, below its base URL, as JSON. Raises ModelError."""
-        async with self._whole_call():
-            try:
-                async with self._response("GET", path) as response:
-                    return await self._read_json(response)
-            except _Refused as refused:
-                raise refused.error from None
+        return await self._exchange("GET", path)
 
     async def ask(self, body: Mapping[str, Any]) -> Any:
         """What the endpoint answers to `body`, as JSON; for endpoints other than chat. Raises ModelError."""
         data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        async with self._whole_call():
-            try:
-                async with self._response("POST", self._endpoint, data) as response:
-                    return await self._read_json(response)
-            except _Refused as refused:
-                raise refused.error from None
+        return await self._exchange("POST", self._endpoint, data)
 
     def malformed(self, reason: str) -> ModelError:
         """An answer that is not what the API promises, and why."""
@@ -201,16 +172,13 @@ class OpenAICompatibleModel:
 
     # --- one call ----------------------------------------------------------------------------------------------------
 
-    @asynccontextmanager
-    async def _whole_call(self) -> AsyncIterator[None]:
-        limit = asyncio.timeout(self._timeout_s)
-        try:
-            async with limit:
-                yield
-        except TimeoutError:
-            if not limit.expired():
-                raise  # a listener's own
-            raise self._error("timeout", f"{self.name} gave no whole answer within {self._timeout_s:g} s.") from None
+    async def _exchange(self, method: str, path: str, data: bytes = b"") -> Any:
+        async with self._failures.whole_call(self._timeout_s):
+            try:
+                async with self._response(method, path, data) as response:
+                    return await self._read_json(response)
+            except _Refused as refused:
+                raise refused.error from None
 
     async def _ask(self, asked: Asked) -> Reply:
         """Sends the request, and again without a thing that the server refused. What then went well is remembered."""
@@ -343,9 +311,8 @@ class OpenAICompatibleModel:
     def _headers(self) -> dict[str, str]:
         headers = {"Content-Type": "application/json", "User-Agent": f"council/{__version__}", **self._server.headers}
         key = self._api_key.reveal() if self._api_key is not None else ""
-        if key and not (key.isascii() and key.isprintable() and " " not in key):
-            raise self._error("auth", f"{self.name} was not called: the API key holds characters no key can hold.")
         if key:
+            self._failures.require_sendable(key)
             headers["Authorization"] = f"Bearer {key}"
         return headers
 
@@ -408,84 +375,14 @@ class OpenAICompatibleModel:
             raise
         except Exception as exc:  # noqa: BLE001 foreign bytes are read here: any type can come out, and none may pass the seam
             # The cause is cut: tracebacks of the HTTP layer quote header values, and the key is one.
-            raise self._failure(exc) from None
-
-    def _failure(self, exc: Exception) -> ModelError:
-        failure = failure_of(exc, self.name)
-        fix = failure.fix
-        if failure.kind == "request":
-            fix = f"check base_url and headers in [providers.{self._server.name}]."
-        return self._error(failure.kind, failure.message, fix=fix)
+            raise self._failures.of_exchange(exc) from None
 
     def _refuse(self, refusal: Refusal, *, told: bool = False) -> None:
         """Raises what a refusal means; as `_Refused` while the request can still be sent another way."""
-        error = self._refusal_error(refusal)
+        error = self._failures.of_refusal(refusal)
         if told:
             raise error
         raise _Refused(error, refusal)
-
-    def _refusal_error(self, refusal: Refusal) -> ModelError:
-        kind = refusal.kind
-        words = self._quote(f"{refusal.message}{refusal.detail and f' ({refusal.detail})'}").rstrip(".")
-        if 300 <= refusal.status < 400:
-            words = self._quote(redirect_words(refusal.headers.get("location", "")))
-        said = f": {words}" if words else ""
-        status = refusal.status or "an error"
-        return self._error(
-            kind,
-            f"{self.name} answered {status}{said}.",
-            fix=self._fix_of(refusal),
-            retry_after_s=refusal.retry_after_s,
-            status=refusal.status,
-        )
-
-    def _fix_of(self, refusal: Refusal) -> str:
-        """A fix that the refusal itself suggests; empty leaves it to the kind."""
-        table = f"[providers.{self._server.name}]"
-        if refusal.about_context:
-            return (
-                "prompt and answer do not fit into the model's context: shorten the inputs, lower max_output_tokens, or "
-                f"serve the model with a larger context; then set context_tokens in {table} to what it holds."
-            )
-        if 300 <= refusal.status < 400:
-            return f"write the address that it leads to, up to {self._endpoint}, as base_url into {table}."
-        if refusal.status == 407:
-            return f"check the proxy variables ({PROXY_VARIABLES})."
-        if refusal.kind == "not_found" and refusal.bare:
-            return f"nothing answers at {self._base_url}{self._endpoint}: base_url in {table} usually ends in /v1."
-        if refusal.kind == "request" and "temperature" in refusal.words:
-            return f"this model takes no temperature of one's own: leave `temperature` unset, also in {table}."
-        return ""
-
-    def _quote(self, words: str) -> str:
-        """A server's words, safe to show. The key goes first: cut through its middle, it would not be found."""
-        return brief(self._redactor.redact(words))
-
-    def _error(
-        self, kind: ModelErrorKind, message: str, *, fix: str = "", retry_after_s: float | None = None, **data: object
-    ) -> ModelError:
-        return ModelError(
-            kind,
-            self._redactor.redact(message),
-            fix=fix or self._fix(kind),
-            retry_after_s=retry_after_s,
-            model=self.name,
-            **data,
-        )
-
-    def _fix(self, kind: ModelErrorKind) -> str:
-        server = self._server
-        if kind == "auth" and server.key_env is None:
-            return f"the server wants a key: name its variable, [providers.{server.name}] key_env = …, and put it into .env."
-        if kind == "auth":
-            return f"check {server.key_env} in .env: the key must exist, be whole and be allowed to use this model."
-        if kind == "not_found":
-            fetch = f"`{server.fetch.format(model=self._model_id)}`, or " if server.fetch else ""
-            return f"{fetch}choose a model that is there: `council models list` names them."
-        if kind == "network":
-            start = f"is the server running ({server.start})? " if server.start else ""
-            return f"{start}check the connection, the proxy variables (HTTPS_PROXY, NO_PROXY) and base_url ({self._base_url})."
-        return _FIX[kind]
 
 
 # ── reading and writing, without a model ─────────────────────────────────────────────────────────────────────────────
