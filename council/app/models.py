@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -14,12 +14,49 @@ from council.errors import ModelError
 from council.events import Events
 from council.ids import Clock
 from council.llm.base import Model
+from council.llm.bounds import BoundedModel
 from council.llm.embeddings import REQUEST_TIMEOUT_S, Embedder, RetryingEmbedder
+from council.llm.json_mode import JsonModeModel
 from council.llm.limits import Bucket, KeptPauses
+from council.llm.pool import ModelPool
 from council.llm.providers import Provider, Setup, build, build_embedder, find_provider
+from council.llm.replay import ReplayModel
 from council.llm.retry import OnRetry, RetryingModel
 from council.settings import Home, ProviderKeys, Settings
 from council.settings.model import PriceSetting
+
+
+@dataclass(frozen=True)
+class ChosenModel:
+    """The model that settings name, and the pool that it and all others of this process come from. `cassette` is the same
+    model, where it is one."""
+
+    model: Model
+    pool: ModelPool
+    pauses: KeptPauses
+    cassette: ReplayModel | None
+
+    def lift_pauses(self) -> None:
+        """The next call asks its provider, whatever that said before. Raises StorageFailed."""
+        self.pauses.lift()
+        self.pool.lift_pauses()
+
+
+def choose_model(
+    home: Home, settings: Settings, keys: ProviderKeys, clock: Clock, around: Callable[[Model], Model]
+) -> ChosenModel:
+    """`around` is put around each provider's model, inside everything that is the house's own. Raises ConfigError."""
+    cassettes: dict[str, ReplayModel] = {}
+
+    def make(spelling: str) -> Model:
+        model = build_model(home, settings, keys, spelling)
+        if isinstance(model, ReplayModel):
+            cassettes[spelling] = model
+        return around(JsonModeModel(BoundedModel(model)))
+
+    pauses = KeptPauses(home.runtime / "pauses", clock)
+    pool = ModelPool(make, partial(build_bucket, settings, clock, pauses))
+    return ChosenModel(pool.get(settings.model), pool, pauses, cassettes.get(settings.model))
 
 
 def build_model(home: Home, settings: Settings, keys: ProviderKeys, name: str = "") -> Model:

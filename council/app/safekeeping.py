@@ -93,6 +93,11 @@ def build_users(trail: Trail) -> Users:
     return Users(trail.log(), SystemClock())
 
 
+def known_users(home: Home, settings: Settings, trail: Trail) -> Users | None:
+    """None where there never were any, which opens nothing. Raises ConfigError, KeysRefused, StorageFailed."""
+    return build_users(trail) if has_database(home, settings) else None
+
+
 def build_vault(
     home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str], trail: Trail, redactor: Redactor
 ) -> Vault:

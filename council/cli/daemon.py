@@ -57,7 +57,8 @@ def serve(
 
 def built(cli: CliState) -> App:
     """The council of this home, with logging set up. Imported late: other commands need none of it."""
-    from council.app import build_app, build_telemetry
+    from council.app import build_app
+    from council.app.telemetry import build_telemetry
     from council.logs import configure
 
     settings, keys = cli.settings().settings, cli.keys()

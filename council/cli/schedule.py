@@ -103,7 +103,7 @@ def resume(ctx: typer.Context, file: File) -> None:
 def _folder(ctx: typer.Context) -> Iterator[RecurringFolder]:
     from functools import partial
 
-    from council.app import admission_of
+    from council.app.admission import admission_of
     from council.daemon.recurring import RecurringFolder
     from council.storage.paths import ConfinedRoot
 

@@ -166,7 +166,7 @@ def _admit(
     cli: CliState, home: Home, settings: Settings, document: Document, command: AnyCommand, verdict: Verdict
 ) -> None:
     """The checks that only the home can answer, the same that admission makes."""
-    from council.app import admission_of
+    from council.app.admission import admission_of
     from council.commands.documents import Problem
     from council.commands.models import CancelCommand, DeliberateCommand, ResumeCommand, RetryCommand
 

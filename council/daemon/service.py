@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from council import __version__
-from council.app import App, admission_of
+from council.app import App
+from council.app.admission import admission_of
 from council.daemon.inbox import Inbox, ScanResult
 from council.daemon.keeping import Keeping
 from council.daemon.recurring import RecurringFolder

@@ -16,7 +16,8 @@ from itertools import count
 
 import msgspec
 
-from council.app import App, admit_forget
+from council.app import App
+from council.app.admission import admit_forget
 from council.commands.models import FORGOTTEN_MARK, ForgetCommand, RunCommand
 from council.commands.parsing import parse_command
 from council.engine.commit import Output

@@ -261,7 +261,7 @@ def test_building_a_built_in_model_neither_scans_nor_loads_the_others() -> None:
     code = (
         "import sys, importlib.metadata as m\n"
         "from pathlib import Path\n"
-        "from council.app import build_model\n"
+        "from council.app.models import build_model\n"
         "from council.settings import Home, ProviderKeys, Settings\n"
         "m.entry_points = None\n"
         "build_model(Home(Path('.')), Settings(model='offline'), ProviderKeys())\n"

@@ -1,0 +1,58 @@
+"""What may become a run: what admission says of a command before anything of it begins."""
+
+from __future__ import annotations
+
+from council.app.reading import seeds_folder
+from council.app.safekeeping import build_memory, build_receipts
+from council.commands.models import (
+    MIN_FORGOTTEN_CHARS,
+    ForgetCommand,
+    MemoryCommand,
+    RunCommand,
+    canonical_hash,
+    dump,
+)
+from council.deliberation.admission import admit_deliberation
+from council.deliberation.memory import admit_memory_change
+from council.engine.receipts import Receipts
+from council.engine.runs import Admission
+from council.errors import CommandInvalid
+from council.safety.untrusted import clean
+from council.settings import Home, Settings
+from council.storage.paths import OUTPUT_DENIED, ConfinedRoot, PathRules
+
+
+def admission_of(home: Home, settings: Settings, command: RunCommand) -> Admission:
+    """What admission would say of a command, with no model and no run. Raises CommandInvalid or PathRefused."""
+    receipts = build_receipts(home)
+    if command.id is not None:
+        is_active = (home.runtime / "active").joinpath
+        receipts.answering(command.id, canonical_hash(command), lambda run_id: is_active(run_id).exists())
+    if isinstance(command, ForgetCommand):
+        return admit_forget(command, home, receipts)
+    if isinstance(command, MemoryCommand):
+        return admit_memory_change(command, build_memory(home), home.personas, seeds_folder(home, settings))
+    with ConfinedRoot(home.root) as root:
+        rules = PathRules(deny=OUTPUT_DENIED)
+        return admit_deliberation(command, root, rules, home.personas, seeds_folder(home, settings))
+
+
+def admit_forget(command: ForgetCommand, home: Home, receipts: Receipts) -> Admission:
+    """Record 0 keeps everything of the command but its text and its salt. Raises CommandInvalid for an unknown run."""
+    if command.run is not None and receipts.read(command.run) is None and not (home.runs / command.run).is_dir():
+        raise CommandInvalid(
+            f"`run` is {command.run!r}, which is not known here.",
+            fix="`council status` lists the last runs",
+            field="run",
+        )
+    if command.text is not None and len(clean(command.text).strip()) < MIN_FORGOTTEN_CHARS:
+        raise CommandInvalid(
+            f"`text` has fewer than {MIN_FORGOTTEN_CHARS} visible characters.",
+            fix="give more of the text; invisible and control characters do not count",
+            field="text",
+        )
+    what = [] if command.text is None else ["a text"]
+    what += [] if command.run is None else [f"run {command.run}"]
+    recorded = {**dump(command), "text": None if command.text is None else "", "salt": None}
+    guessable = command.text is not None and command.salt is None
+    return Admission(f"Forget {' and '.join(what)}", "", recorded=recorded, keeps_hashes=not guessable)
