@@ -14,6 +14,7 @@ import msgspec
 from council.errors import ModelError
 from council.llm.base import Finish, Message, Model, OnText, Replaced, Reply, ToolCall, ToolSpec, TurnInfo, Usage
 from council.llm.extraction import without_thoughts
+from council.logs import log_context
 from council.safety.untrusted import clean
 
 NO_BUDGET = "budget"
@@ -76,7 +77,10 @@ async def take_turn(
     outlasts the retries.
     """
     try:
-        reply = await model.generate(messages, system=system, schema=schema, tools=tools, on_text=on_text, info=info)
+        with log_context(agent=info.role or None, round=info.round or None):
+            reply = await model.generate(
+                messages, system=system, schema=schema, tools=tools, on_text=on_text, info=info
+            )
     except ModelError as error:
         if error.fatal:
             raise

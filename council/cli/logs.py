@@ -168,4 +168,6 @@ def _record_words(record: dict[str, Any]) -> str:
     details = str(record.get("details", ""))
     shown = "".join(f"\n    {plain_line(part, 500)}" for part in details.splitlines())
     message = plain_line(str(record.get("message", "")), 1_000)
-    return f"{record.get('level', '?')} {record.get('logger', '?')}: {message}{shown}"
+    turn = ", round ".join(plain_line(str(record[key]), 100) for key in ("agent", "round") if key in record)
+    of = f" ({turn})" if turn else ""
+    return f"{record.get('level', '?')} {record.get('logger', '?')}{of}: {message}{shown}"

@@ -62,6 +62,7 @@ from council.engine.runs import PROVIDER, Admission, Execution, Finish, Handler,
 from council.errors import CouncilError, Drift, JournalDamaged, PathRefused, StorageFailed
 from council.events import Events
 from council.ids import STEWARD, Clock, new_run_id, timestamp
+from council.logs import log_context
 from council.redaction import Redactor
 from council.storage.files import fsync_dir
 from council.storage.paths import ConfinedRoot
@@ -329,7 +330,8 @@ class Engine:
         self._running += 1
         run.status = "queued"
         run.waiting_for = ""
-        run.task = asyncio.get_running_loop().create_task(self._execute(run), name=run.id)
+        with log_context(run_id=run.id):  # which the task takes along
+            run.task = asyncio.get_running_loop().create_task(self._execute(run), name=run.id)
 
     # ── one run ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -257,7 +257,8 @@ def test_a_miss_ends_the_run_and_names_the_turn_and_the_first_difference(live: t
     assert "parts from it in message 2 (user)" in page
     assert "-   1| It grows by 40 GB a month.\n" in done.stderr
     assert "+   1| It grows by 50 GB a month.\n" in done.stderr
-    logged = run_cli("logs", cwd=home).stdout
+    logged = run_cli("logs", "--run", "last", cwd=home).stdout
+    assert "(AUDITOR, round 1)" in logged
     assert "+++ asked now" in logged
 
 

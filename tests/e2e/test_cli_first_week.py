@@ -365,7 +365,8 @@ def test_log_records_stand_in_the_same_file(home: Path, env: dict[str, str]) -> 
     drop_command(home, command())
     assert run_cli("run", "--once", cwd=home, env=env).returncode in (0, 7)
     records = [json.loads(line) for line in (home / ".council" / "logs" / "council.jsonl").read_text().splitlines()]
-    assert any(record.get("level") == "warning" and "was damaged" in record["message"] for record in records)
+    [damage] = [record for record in records if "was damaged" in record.get("message", "")]
+    assert (damage["level"], damage["run_id"]) == ("warning", receipts(home)[0]["run_id"])
 
 
 def test_logs_without_a_log_says_so(home: Path) -> None:
