@@ -21,7 +21,6 @@ from council.errors import CommandInvalid
 Loc = tuple[int | str, ...]
 Place = tuple[int | None, int | None]
 
-ENDINGS = (".json", ".yaml", ".yml", ".md")
 _FENCE = re.compile(r"\A---[ \t]*\n")
 _CLOSING_FENCE = re.compile(r"^---[ \t]*$", re.MULTILINE)
 # A Markdown file is a command when its front matter holds one of these; any other front matter is someone's notes.

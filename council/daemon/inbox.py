@@ -344,7 +344,7 @@ class Inbox:
         if answering is not None:
             self._engine.ask_for(answering)
             self._waits[name] = _Wait(mark, answering.id)
-            self._events.publish("command_waits_for_id", file=name, id=command.id)
+            self._events.publish("command_waits_for_id", answering.id, file=name, id=command.id)
             result.pending += 1
             return
         try:

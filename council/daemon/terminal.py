@@ -172,6 +172,9 @@ _LINES: dict[str, Callable[[dict[str, Any], str], str]] = {
     "command_answered": lambda data, run_id: (
         f"[=] {_shown(data['file'])} has the id of run {run_id}, which already answered it."
     ),
+    "command_waits_for_id": lambda data, run_id: (
+        f"[=] {_shown(data['file'])} has the id of run {run_id}, which goes on: it waits for that answer."
+    ),
     "command_changed": lambda data, run_id: (
         f"[!] commands/{_shown(data['file'])} changed meanwhile; it is a new command."
     ),

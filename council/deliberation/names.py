@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-MAX_ANONYMOUS = len(_LETTERS)
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class Names:
 
     @classmethod
     def hidden(cls, roles: Sequence[str], draw: random.Random) -> Names:
-        """A letter for each of at most MAX_ANONYMOUS roles, drawn by lot."""
+        """A letter for each of at most 26 roles, drawn by lot."""
         letters = list(_LETTERS[: len(roles)])
         draw.shuffle(letters)
         return cls(dict(zip(roles, letters, strict=True)))

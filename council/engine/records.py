@@ -16,7 +16,6 @@ EPOCH = 3  # raised when the meaning of recorded steps changes; a journal of ano
 
 # `skipped` is no run's: it stands in the receipt of a scheduled occurrence that never became one.
 RunStatus = Literal["queued", "running", "waiting", "succeeded", "degraded", "failed", "cancelled", "skipped"]
-ENDED: frozenset[str] = frozenset({"succeeded", "degraded", "failed", "cancelled", "skipped"})
 
 
 class FileIdentity(msgspec.Struct, frozen=True):

@@ -22,12 +22,11 @@ from council.llm.retry import Retries, RetryOptions
 MAX_DIMENSIONS = 8_192  # twice what any model gives; a vector of more is no answer to this question
 REQUEST_TIMEOUT_S = 30.0  # at most: a search waits for it, and without it there is still an answer by words
 
-Vector = array  # of single precision ("f"), of length 1
 Purpose = Literal["passage", "question"]
 
 
 class Embedded(msgspec.Struct, frozen=True):
-    """One vector a text, in their order, each of length 1. `usage` None: the provider did not count."""
+    """One vector a text, in their order: an `array("f")` of length 1 each. `usage` None: the provider did not count."""
 
     vectors: tuple[Any, ...]
     usage: Usage | None = None

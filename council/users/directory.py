@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 from sqlalchemy import Connection, delete, insert, select
 
@@ -12,9 +11,6 @@ from council.audit.log import AuditLog
 from council.errors import UsageError
 from council.ids import STEWARD, Clock, Principal, timestamp
 from council.users.tables import roles, users
-
-Role = Literal["user", "administrator"]
-ROLES: tuple[str, ...] = get_args(Role)
 
 
 @dataclass(frozen=True)
