@@ -21,14 +21,14 @@ import functools
 import json
 import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, Unpack
 
 import msgspec
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from council.llm.base import Asked, Message, Model, Reply
+from council.llm.base import Asked, Message, Model
 from council.llm.doubled import lists_hold_lists, without_doubled
 from council.llm.extraction import BLANK, Extract, extract, extract_block, without_thoughts
 from council.llm.respelling import MAX_DEPTH, respelled
@@ -117,17 +117,12 @@ class Structured(Generic[T]):
     """What all turns brought. `value` is None when the last allowed turn did not mend it; `problems` are then that turn's.
 
     `repair` is `turn_1` or `turn_2`, the last repair turn taken; without one, what was done to read the first reply.
-    `before` and `after` are the prose around the object in the first reply. `replies` are the model's, for
-    `ask_structured` only.
     """
 
     value: T | None
     repair: Repair
     attempts: tuple[Attempt, ...]
     problems: tuple[Problem, ...] = ()
-    before: str = ""
-    after: str = ""
-    replies: tuple[Reply, ...] = ()
 
 
 # ── one reply ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -442,7 +437,7 @@ async def repair_turns(
         parsed = parse(said.text, type, complete=said.complete, check=check)
         attempts.append(Attempt(said.text, parsed.repair, parsed.problems))
     repair = parsed.repair if len(attempts) == 1 else _TURNS[len(attempts) - 2]
-    return Structured(parsed.value, repair, tuple(attempts), parsed.problems, first.before, first.after)
+    return Structured(parsed.value, repair, tuple(attempts), parsed.problems)
 
 
 _TURNS: tuple[Repair, ...] = ("turn_1", "turn_2")
@@ -462,15 +457,12 @@ async def ask_structured(
     `asked` is passed on to `Model.generate`; the `schema` is the type's own unless it is given. Raises ModelError, also
     from a repair turn.
     """
-    replies: list[Reply] = []
     asked.setdefault("schema", type.model_json_schema())
 
     async def ask(turn: int, request: Sequence[Message]) -> Said:
         reply = await model.generate(request, **asked)
-        replies.append(reply)
         return Said(reply.text, reply.finish == "stop")
 
     said = await ask(0, messages)
     first = parse(said.text, type, complete=said.complete, check=check)
-    settled = await repair_turns(first, said, messages, type, ask, repairs=repairs, check=check)
-    return replace(settled, replies=tuple(replies))
+    return await repair_turns(first, said, messages, type, ask, repairs=repairs, check=check)

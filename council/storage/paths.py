@@ -168,7 +168,6 @@ def _folded(text: str) -> str:
 @dataclass(frozen=True)
 class FileBytes:
     data: bytes
-    size: int
     mtime_ns: int
     inode: int
 
@@ -213,7 +212,7 @@ class ConfinedRoot:
             data = read_fd(fd, max_bytes + 1)
             if len(data) > max_bytes:  # it grew since
                 raise _refused(relative, "too_large", max_bytes=max_bytes)
-            return FileBytes(data, len(data), status.st_mtime_ns, status.st_ino)
+            return FileBytes(data, status.st_mtime_ns, status.st_ino)
 
     def sha256(self, relative: str) -> str | None:
         """Of a file of any size; None if there is none. Refuses what `read` refuses, except too_large."""

@@ -526,7 +526,6 @@ async def test_a_good_reply_takes_one_call_that_names_the_schema() -> None:
     assert (settled.value, settled.repair, settled.problems) == (MEANT, "none", ())
     assert model.requests == [ASK]
     assert model.asked == [{"system": "Be brief.", "temperature": 0.2, "schema": Stance.model_json_schema()}]
-    assert [reply.text for reply in settled.replies] == [GOOD]
 
 
 async def test_a_repair_turn_carries_the_reply_its_problems_and_the_schema() -> None:
@@ -606,7 +605,7 @@ async def test_a_failing_model_is_not_hidden() -> None:
         await ask_structured(Recorder("no JSON"), ASK, Stance, system="")
 
 
-async def test_repair_turns_can_be_steps_of_their_own_and_keep_the_prose_of_the_first_reply() -> None:
+async def test_repair_turns_can_be_steps_of_their_own() -> None:
     said = Said(f"{PROSE}\n```council\n{{}}\n```\nThat is all.", complete=True)
     steps: list[int] = []
 
@@ -618,7 +617,6 @@ async def test_repair_turns_can_be_steps_of_their_own_and_keep_the_prose_of_the_
     settled = await repair_turns(first, said, ASK, Stance, step)
     assert steps == [1, 2]
     assert (settled.value, settled.repair) == (MEANT, "turn_2")
-    assert (settled.before, settled.after) == (PROSE, "That is all.")
 
 
 async def test_a_turn_without_an_answer_ends_them_with_what_there_is() -> None:
@@ -627,7 +625,7 @@ async def test_a_turn_without_an_answer_ends_them_with_what_there_is() -> None:
 
     said = Said(f"{PROSE}\n```council\n{{}}\n```", complete=True)
     settled = await repair_turns(parse_block(said.text, Stance, complete=True), said, ASK, Stance, no_answer)
-    assert (settled.value, settled.repair, settled.before) == (None, "none", PROSE)
+    assert (settled.value, settled.repair) == (None, "none")
     assert len(settled.attempts) == 1
 
 
