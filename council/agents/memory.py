@@ -20,7 +20,7 @@ import msgspec
 from council.engine.commit import Output
 from council.ids import sha256_hex
 from council.safety.untrusted import clean, inert, plain_line
-from council.storage.files import write_atomic
+from council.storage.files import as_storage_failed, write_atomic
 
 SCHEMA = "council.session/1"
 _REQUEST = re.compile(
@@ -92,7 +92,7 @@ class Memory:
         if path.exists() and not path.is_file():  # a folder or a pipe: the commit could not replace it
             return self._from_copy(path, role, lane, "it is not a regular file")
         try:
-            data = path.read_bytes()
+            data = session_bytes(path)
         except FileNotFoundError:
             return Loaded(Session(role, lane))
         except OSError as error:
@@ -108,7 +108,7 @@ class Memory:
         if path.exists() and not path.is_file():
             return Loaded(Session(role, lane), f"{path.name} is not a regular file")
         try:
-            session, reason = decode_session(path.read_bytes(), role, lane)
+            session, reason = decode_session(session_bytes(path), role, lane)
         except FileNotFoundError:
             return Loaded(Session(role, lane))
         except OSError as error:
@@ -121,10 +121,11 @@ class Memory:
 
     def _from_copy(self, path: Path, role: str, lane: str, reason: str) -> Loaded:
         aside = _free_name(path)
-        os.rename(path, aside)
+        with as_storage_failed(f"Cannot set {path} aside"):
+            os.rename(path, aside)
         said = f"{path.name} was damaged ({reason}) and is now {aside.name}"
         try:
-            data = (self._copies / session_name(role, lane)).read_bytes()
+            data = session_bytes(self._copies / session_name(role, lane))
         except OSError:
             return Loaded(Session(role, lane), f"{said}; there is no copy, so {role} begins without memory")
         session, copy_reason = decode_session(data, role, lane)
@@ -202,6 +203,12 @@ def _checksum(session: Session) -> str:
     if session.summary != Summary():  # files from before there were summaries have none to check
         body["summary"] = session.summary
     return sha256_hex(msgspec.json.encode(body, order="sorted"))
+
+
+def session_bytes(path: Path) -> bytes:
+    """What a session file holds, cut off where `decode_session` refuses it as too large. Raises OSError."""
+    with path.open("rb") as stream:
+        return stream.read(MAX_SESSION_BYTES + 1)
 
 
 def decode_session(data: bytes, role: str, lane: str) -> tuple[Session | None, str]:

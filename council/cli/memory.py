@@ -24,6 +24,7 @@ app = typer.Typer(no_args_is_help=True)
 
 _WAIT_S = 3600.0
 _MAX_TEXT_CHARS = 20_000
+_MAX_FILE_BYTES = 1 << 20  # no home can be set to take a larger command
 _Role = Annotated[str, typer.Argument(help="The agent's role: auditor.")]
 _Lane = Annotated[str, typer.Option(help="The lane, the key `session` of commands.")]
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -151,13 +152,14 @@ def _json(loaded: Loaded, digest: str) -> str:
 
 def _sha256(cli: CliState, role: str, lane: str) -> str:
     """Of the session file as it is now, so that a task that ends meanwhile is not edited away; empty without one."""
+    from council.agents.memory import session_bytes
     from council.ids import sha256_hex
+    from council.storage.files import as_storage_failed
 
     _require_plain(role, lane)
-    try:
-        return sha256_hex(_memory(cli).path(role, lane).read_bytes())
-    except OSError:
-        return ""
+    path = _memory(cli).path(role, lane)
+    with as_storage_failed(f"Cannot read {path}"):
+        return sha256_hex(session_bytes(path)) if path.is_file() else ""
 
 
 def _as_yaml(session: Session) -> str:
@@ -213,7 +215,11 @@ def _checked(text: str) -> str:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        with file.open("rb") as stream:
+            data = stream.read(_MAX_FILE_BYTES + 1)
+        if len(data) > _MAX_FILE_BYTES:
+            raise UsageError(f"{file} is larger than {_MAX_FILE_BYTES} bytes.", fix="name a YAML file of answers")
+        return data.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read {file}: {error}.", fix="name a YAML file of answers, in UTF-8") from None
 

@@ -363,7 +363,7 @@ def print_answer(home: Home, receipt: Receipt, *, relative_to: Path) -> None:
     else:
         path = home.root / receipt.artifact.path
         try:
-            body = _FRONT_MATTER.sub("", path.read_text(encoding="utf-8"))
+            body = _FRONT_MATTER.sub("", path.read_text(encoding="utf-8", errors="replace"))
         except OSError as error:
             raise RunNotFound(
                 f"the artifact {receipt.artifact.path} cannot be read: {error.strerror}.", fix="it may have been moved"

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from council.settings import Home
     from council.storage.drop import Dropped
 
-_MAX_STDIN_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20  # no home can be set to take a larger command
 _POLL_S = 0.1
 _MAX_DRAINS = 3  # a file that is not taken up three times is none that ever will be
 _NOTE_ENDING = ".error.md"
@@ -96,10 +96,12 @@ def drop_and_wait(cli: CliState, name: str, data: bytes, timeout_s: float, *, qu
 
 
 def _read(file: Path) -> bytes:
+    """Cut off where every home refuses it as too large. Raises UsageError."""
     if str(file) == "-":
-        return sys.stdin.buffer.read(_MAX_STDIN_BYTES + 1)
+        return sys.stdin.buffer.read(_MAX_BYTES + 1)
     try:
-        return file.read_bytes()
+        with file.open("rb") as stream:
+            return stream.read(_MAX_BYTES + 1)
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name a command file") from None
 

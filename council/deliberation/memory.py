@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from council.agents.manifest import load_personas
-from council.agents.memory import Memory, RememberedTask, Session
+from council.agents.memory import Memory, RememberedTask, Session, session_bytes
 from council.commands.models import COMMANDS, MemoryCommand, RunCommand
 from council.engine.runs import Admission, Finish, Outcome, Run
 from council.errors import CommandInvalid, CouncilError, PersonaError
@@ -82,7 +82,7 @@ class MemoryChange:
         command = self._command
         path = self._memory.path(command.role, command.session)
         if command.base_sha256 is not None:
-            current = sha256_hex(path.read_bytes()) if path.exists() else ""
+            current = sha256_hex(session_bytes(path)) if path.is_file() else ""
             if current != command.base_sha256:
                 raise MemoryChanged(
                     f"the memory of {command.role} changed after it was opened for editing.",

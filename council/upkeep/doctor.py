@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 from council.agents.manifest import load_personas, require_roles
-from council.agents.memory import decode_session
+from council.agents.memory import decode_session, session_bytes
 from council.app.models import build_model, provider_of
 from council.app.reading import seeds_folder
 from council.app.safekeeping import build_key_source
@@ -35,7 +35,7 @@ from council.keys.sources import require_keys
 from council.llm.base import Message
 from council.settings import Home, LoadedSettings, ProviderKeys, Settings, load_settings
 from council.storage.drop import is_command_name
-from council.storage.files import FileLock
+from council.storage.files import FileLock, read_limited
 from council.upkeep.leftovers import strays
 
 MIN_PYTHON = (3, 11)
@@ -46,6 +46,7 @@ _MIN_INSTANCES_LEFT = 4
 _MIN_WATCHES = 1024
 _PING_TOKENS = 256  # a thinking model needs some before its first word
 _SHOWN = 3
+_MAX_RECURRING_BYTES = 1 << 20  # no home can be set to take a larger command
 
 Status = Literal["ok", "warn", "fail"]
 
@@ -329,8 +330,10 @@ def _sessions(home: Home) -> list[Path]:
 
 
 def _damage(path: Path, role: str, lane: str) -> str:
+    if path.exists() and not path.is_file():
+        return "not a regular file"
     try:
-        return decode_session(path.read_bytes(), role, lane)[1]
+        return decode_session(session_bytes(path), role, lane)[1]
     except OSError as error:
         return error.strerror or "cannot be read"
 
@@ -361,10 +364,10 @@ def check_schedules(home: Home) -> Iterator[Check]:
     bad = 0
     for name in names:
         try:
-            parse_recurring(name, (folder / name).read_bytes())
+            parse_recurring(name, read_limited(folder / name, _MAX_RECURRING_BYTES))
         except NotACommand:
             continue
-        except (CommandInvalid, OSError) as error:
+        except (CommandInvalid, OSError, StorageFailed) as error:
             bad += 1
             yield Check(
                 "schedules", "warn", f"commands/recurring/{name}: {error}", f"correct commands/recurring/{name}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,12 @@ def test_loading_a_damaged_file_sets_it_aside_and_takes_the_copy(tmp_path: Path,
         [aside] = states.glob("*.damaged")
         assert aside.read_bytes() == DATA[:at]
         aside.unlink()
+
+
+def test_a_file_that_is_far_too_large_is_set_aside_without_reading_all_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "auditor_session.json"
+    path.write_bytes(DATA)
+    os.truncate(path, 1 << 36)  # a hole: it takes no room on the disk, and would take all of the memory
+    loaded = Memory(tmp_path, tmp_path / "copies").load("AUDITOR")
+    assert "larger than" in loaded.damage
+    assert (tmp_path / "auditor_session.json.damaged").exists()

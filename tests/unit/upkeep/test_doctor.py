@@ -129,6 +129,15 @@ def test_a_recurring_command_that_does_not_parse_is_named(home: Home) -> None:
     assert (check.status, "bad.yaml" in check.message) == ("warn", True)
 
 
+def test_pipes_in_the_place_of_a_schedule_and_a_memory_are_named_and_not_waited_for(home: Home) -> None:
+    (home.commands / "recurring").mkdir()
+    os.mkfifo(home.commands / "recurring" / "pipe.yaml")
+    os.mkfifo(home.session_states / "auditor_session.json")
+    checks = found(home)
+    assert "pipe.yaml: not a regular file" in checks["schedules"].message
+    assert "auditor_session.json is damaged (not a regular file)" in checks["memory"].message
+
+
 def test_a_persona_that_does_not_parse_or_lacks_fails(home: Home) -> None:
     (home.personas / "auditor.md").write_text("no front matter")
     assert "auditor.md" in found(home)["personas"].message
