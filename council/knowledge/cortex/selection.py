@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MAX_ENTRIES = 200_000  # files and folders of one home; beyond that the index says that it is not whole
 ARCHIVE = "session_states/archive"
 _MAX_GITIGNORE_BYTES = 1 << 20
+_NO_GITIGNORE = ("not_found", "not_a_folder", "directory", "symlink")  # gone since, or what git itself passes over
 # Machines write them, nobody asks about them; hidden names (.venv, .mypy_cache, .idea) are left out by their dot.
 _MACHINE_FOLDERS = frozenset({"node_modules", "__pycache__"})
 
@@ -29,11 +30,13 @@ _MACHINE_FOLDERS = frozenset({"node_modules", "__pycache__"})
 @dataclass
 class Listing:
     """`stamps`: the files that belong into the index. `left_out` counts names by reason (a folder counts once).
-    `whole` is False when there were more than MAX_ENTRIES."""
+    `whole` is False when there were more than MAX_ENTRIES. `unread`: the `.gitignore` files that could not be read, and so
+    leave nothing out."""
 
     stamps: dict[str, Stamp] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
     whole: bool = True
+    unread: tuple[str, ...] = ()
 
 
 class Selection(Protocol):
@@ -76,6 +79,7 @@ class HomeFiles:
                 listing.left_out["ignored"] += 1
             else:
                 _add(listing, self._root, path)
+        listing.unread = tuple(sorted(self._ignores.unread))
         return listing
 
     def permits(self, path: str) -> bool:
@@ -129,10 +133,12 @@ class GitIgnores:
         self._root = root
         self._specs: dict[str, _Spec | None] = {}
         self._before: dict[str, _Spec | None] = {}
+        self.unread: set[str] = set()
 
     def look_again(self) -> None:
         """Every `.gitignore` is read again when it is next needed; unchanged ones keep what they have decided."""
         self._before, self._specs = self._specs, {}
+        self.unread.clear()
 
     def ignore(self, path: str) -> bool:
         """A folder's path ends in a slash. Expects that no folder above is ignored: nobody looks into those."""
@@ -158,8 +164,14 @@ class GitIgnores:
         try:
             os.lstat(f"{self._root.root}/{path}")  # most folders have none, and this is the cheap way to know
             return self._root.read(path, max_bytes=_MAX_GITIGNORE_BYTES).data
-        except (OSError, PathRefused):
+        except (FileNotFoundError, NotADirectoryError):
             return b""
+        except OSError:
+            self.unread.add(path)
+        except PathRefused as refusal:
+            if refusal.reason not in _NO_GITIGNORE:
+                self.unread.add(path)
+        return b""
 
 
 class _Spec:

@@ -36,6 +36,7 @@ _TICK_S = 0.02  # the coarsest clock by which a local file system stamps its fil
 _LOCK_PAUSE_S = 0.05
 # Removed passages stay in the engine's files, and count in its statistics, until it is built anew.
 _MIN_DEAD_CHUNKS = 500
+_SHOWN = 3  # names in a note
 _CANDIDATES = 4  # looked at for each hit that is wanted: own artifacts are put back, vanished files left out
 _ARTIFACT_FACTOR = 0.5  # a council that reads itself before its sources goes in circles
 
@@ -552,7 +553,12 @@ def _let_the_clock_tick(stamps: list[Stamp]) -> None:
 
 
 def _incomplete(listing: Listing) -> tuple[str, ...]:
-    return () if listing.whole else (f"more than {MAX_ENTRIES} files and folders: the last ones are not indexed",)
+    notes = [] if listing.whole else [f"more than {MAX_ENTRIES} files and folders: the last ones are not indexed"]
+    if listing.unread:
+        names = ", ".join(f"`{path}`" for path in listing.unread[:_SHOWN])
+        more = f" and {len(listing.unread) - _SHOWN} more" if len(listing.unread) > _SHOWN else ""
+        notes.append(f"what {names}{more} would leave out is indexed: it cannot be read, or is too large")
+    return tuple(notes)
 
 
 def _busy(error: DaemonRunning) -> str:

@@ -387,6 +387,16 @@ def test_a_change_of_gitignore_shows_in_the_next_answer_both_ways(home: Path, ma
     assert paths(cortex.query("archive")) == ["docs/storage.md"]
 
 
+def test_a_gitignore_that_cannot_be_read_is_named_in_the_answer(home: Path, make: Make) -> None:
+    write(home, "docs/.gitignore", "herons.md\n")
+    cortex = make()
+    assert paths(cortex.query("herons")) == []
+    os.truncate(home / "docs" / ".gitignore", 2 << 20)
+    answer = cortex.query("herons")
+    assert paths(answer) == ["docs/herons.md"]
+    assert "what `docs/.gitignore` would leave out is indexed: it cannot be read, or is too large" in answer.notes
+
+
 def test_nested_gitignores_count_and_the_deeper_one_decides(home: Path, make: Make) -> None:
     write(home, ".gitignore", "*.log\n!\nbuild/\n")
     write(home, "a/.gitignore", "!keep.log\n/drafts/\n")
