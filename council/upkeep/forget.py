@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -40,16 +41,18 @@ _SCRYPT = {"n": 1 << 14, "r": 8, "p": 1, "dklen": 32}
 
 class Found(msgspec.Struct, frozen=True):
     """What there was before anything was changed: in how many files of each kind something is to go, and what of a run is
-    a person's."""
+    a person's. `unread` are runs whose journals are damaged."""
 
     counts: dict[str, int]
     left: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
 class Forgotten(msgspec.Struct, frozen=True):
     """The record that stays, without the text. `digest` is scrypt of the text (of the run's id when there was none),
     salted with the secret of the run `run_id`; the marks show its beginning. `counts` as in Found. `left` names a person's
-    files that still hold it, `unseen` counts files that could not be looked into, `lanes` those with it in their name."""
+    files that still hold it, `unseen` counts files that could not be looked into, `lanes` those with it in their name.
+    `unread` are runs whose damaged journals may still say what agents remembered of the run."""
 
     at: str
     run_id: str
@@ -59,6 +62,7 @@ class Forgotten(msgspec.Struct, frozen=True):
     left: tuple[str, ...] = ()
     unseen: int = 0
     lanes: int = 0
+    unread: tuple[str, ...] = ()
 
 
 def install(app: App) -> None:
@@ -103,7 +107,8 @@ class Forgetting:
         if job.whole is None:
             return Found(counts)
         of_run = job.whole.look()
-        return Found({kind: counts[kind] + of_run.get(kind, 0) for kind in counts}, job.whole.left())
+        counts = {kind: counts[kind] + of_run.get(kind, 0) for kind in counts}
+        return Found(counts, job.whole.left(), tuple(sorted(job.whole.unread)))
 
     async def _forget(self, found: Found) -> Forgotten:
         job = await self._prepared()
@@ -119,6 +124,7 @@ class Forgetting:
             left=tuple(dict.fromkeys((*map(job.traces.change, found.left), *left.paths))),
             unseen=left.unseen,
             lanes=job.traces.lanes(),
+            unread=found.unread,
         )
 
     async def _prepared(self) -> _Job:
@@ -178,15 +184,20 @@ class Forgetting:
         counts = ", ".join(f"{kind} {number}" for kind, number in done.counts.items() if number)
         notes = [f"Forgotten in: {counts}." if counts else "It was found nowhere."]
         if done.left:
-            shown = ", ".join(f"`{path}`" for path in done.left[:_SHOWN])
-            more = f" and {len(done.left) - _SHOWN} more" if len(done.left) > _SHOWN else ""
-            notes.append(f"Not Council's to change, and left as they are: {shown}{more}.")
+            notes.append(f"Not Council's to change, and left as they are: {_listed(done.left)}.")
         if done.lanes:
             lanes = "a lane" if done.lanes == 1 else f"{done.lanes} lanes"
             notes.append(f"It stands in the name of {lanes}, which stays, in journals and receipts too.")
+        if done.unread:
+            notes.append(f"Damaged journals may still say what agents remembered of it: {_listed(done.unread)}.")
         if done.unseen:
             notes.append(f"{done.unseen} files of the home were too large, or too many, to be looked into.")
         return notes
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(f"`{name}`" for name in names[:_SHOWN])
+    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from council.app.safekeeping import has_database
 from council.deliberation.record import read
 from council.deliberation.remembering import STEP as SUMMARY_STEP
 from council.deliberation.remembering import Summarised
-from council.engine.journal import JOURNAL, FileJournal
+from council.engine.journal import JOURNAL, FileJournal, RecordedStep
 from council.engine.outputs import OutputLedger
 from council.engine.receipts import ErrorRef, Receipt
 from council.engine.records import FORGOTTEN, FileIdentity
@@ -45,6 +45,7 @@ class WholeRun:
         self._run_id = run_id
         self._mark = mark
         self._ours = OutputLedger(app.home.runtime / "outputs")
+        self.unread: set[str] = set()  # runs whose journals `spans` could not read
 
     def require_ended(self) -> None:
         """Raises CannotForget."""
@@ -68,13 +69,9 @@ class WholeRun:
     def _as_remembered(self) -> Iterator[RememberedTask]:
         """As the agents were given it while their sessions held it; the archive may have it by now."""
         receipt = self._app.receipts.read(self._run_id)
-        try:
-            journal = FileJournal.read(self._folder / JOURNAL)
-            steps = journal.steps()
-        except (JournalDamaged, StorageFailed):
-            return
+        journal, steps = self._recorded(self._folder / JOURNAL)
         for step in steps:
-            if step.name.startswith(_SYNTHESIS) and receipt is not None:
+            if step.name.startswith(_SYNTHESIS) and journal is not None and receipt is not None:
                 reply = msgspec.json.decode(step.answer, type=TurnResult)
                 record = read(reply)
                 answer = excerpt(record.answer if record else reply.text)
@@ -92,16 +89,23 @@ class WholeRun:
                 yield from self._summaries_made_by(folder / JOURNAL)
 
     def _summaries_made_by(self, path: Path) -> Iterator[str]:
-        try:
-            steps = FileJournal.read(path).steps()
-        except (JournalDamaged, StorageFailed):
-            return
-        for step in steps:
+        for step in self._recorded(path)[1]:
             if step.name == SUMMARY_STEP:
                 tried = msgspec.json.decode(step.answer, type=Summarised)
                 yield from (
                     text for text in (tried.text, tried.result.text) if not _is_earlier(tried.through, self._run_id)
                 )
+
+    def _recorded(self, path: Path) -> tuple[FileJournal | None, list[RecordedStep]]:
+        """A journal and its steps; none of them where there is no journal, or none that can be read."""
+        if not path.exists():
+            return None, []
+        try:
+            journal = FileJournal.read(path)
+            return journal, journal.steps()
+        except (JournalDamaged, StorageFailed):
+            self.unread.add(path.parent.name)
+            return None, []
 
     def _may_be_in(self, summary: Summary) -> bool:
         return bool(summary.text) and not _is_earlier(summary.through, self._run_id)

@@ -283,6 +283,18 @@ def test_a_whole_run_goes_and_the_other_one_stays(home: Path, fake: FakeGemini, 
     assert "it was forgotten" in gone.stderr
 
 
+def test_a_damaged_journal_that_may_still_tell_of_a_forgotten_run_is_named(told: Path, env: dict[str, str]) -> None:
+    run_id, later = deliberated(told), other_deliberation(told, env)
+    journal = told / ".council" / "runs" / later / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join([*lines[:3], lines[3].replace(b'"r"', b'"R"', 1), *lines[4:]]))
+    done = run_cli("forget", "--run", run_id, "--yes", cwd=told, env=env)
+    assert done.returncode == 0, done.stderr
+    assert f"Damaged journals may still say what agents remembered of it: `{later}`." in done.stdout
+    [record] = (told / ".council" / "forgotten").glob("*.json")
+    assert json.loads(record.read_bytes())["unread"] == [later]
+
+
 def test_a_run_that_goes_on_is_not_forgotten(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
     fake.reply = lambda request: slow(60)
     with Daemon(home, env=env) as daemon:
