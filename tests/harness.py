@@ -145,6 +145,12 @@ class Daemon:
         self.wait("idle")
         return self
 
+    def scan(self, times: int = 3) -> None:
+        """Returns when the daemon has looked at its inbox so many times more: each time at a file that it sets aside."""
+        for number in range(times):
+            path = drop_command(self.home, b"[]", f"not-a-command-{len(self.events)}-{number}.json")
+            self.wait("command_refused", file=path.name)
+
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
 

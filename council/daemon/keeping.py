@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
+from contextvars import Context
 
 from council.app import App
 from council.errors import StorageFailed
@@ -85,4 +86,4 @@ class Keeping:
         self._app.events.publish("runs_pruned", runs=[one.run_id for one in gone], bytes=freed, settings=settings)
 
     def _again(self, seconds: float) -> None:
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._slice)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._slice, context=Context())

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from contextvars import Context
 from typing import Any
 
 import msgspec
@@ -43,7 +44,8 @@ class StateFile:
         if event.kind == "run_ended":
             self._progress.pop(event.run_id, None)
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_INTERVAL_S, self.write)
+            # In a context of its own: what goes wrong then is not the run's whose event came first.
+            self._timer = asyncio.get_running_loop().call_later(_INTERVAL_S, self.write, context=Context())
 
     def write(self) -> None:
         """Writes the file now. A disk that is full does not stop the daemon: the file is only a view."""

@@ -421,7 +421,9 @@ def test_a_full_disk_makes_a_run_wait_and_nothing_is_lost(
         assert waiting["reason"] == "storage"
         assert os.strerror(errno.ENOSPC) in waiting["error"]
         later.rename(home / "commands" / "later.json")
-        time.sleep(1.5)  # several scans meet it: it cannot be admitted now, and stays
+        later_id = daemon.wait("run_started", file="later.json")["run_id"]
+        daemon.wait("run_waiting", run_id=later_id, reason="storage")  # record 0 has the room that was made before
+        wait_until(lambda: "state.json is not current" in daemon.stderr, "what no run is to blame for is logged")
         assert inbox(home) == ["early.json", "later.json"]
         assert daemon.process.poll() is None
         assert receipts(home) == []
@@ -430,6 +432,8 @@ def test_a_full_disk_makes_a_run_wait_and_nothing_is_lost(
         assert daemon.wait("run_ended", file="early.json", timeout_s=STORAGE_TIMEOUT_S)["status"] == "succeeded"
         waits = len(kinds(daemon, "run_waiting"))
         assert daemon.stop() == 0
+    said = [json.loads(line) for line in daemon.stderr.splitlines() if "state.json is not current" in line]
+    assert [record for record in said if "run_id" in record] == []
     assert len(receipts(home)) == 2
     assert inbox(home) == []
     assert not (home / "commands" / "failed").exists()
@@ -748,18 +752,19 @@ def test_a_document_written_in_place_is_not_started_before_it_is_closed(
         daemon.ready()
         if before != "nothing":
             path.write_text("" if before == "an empty file" else "task_description: [\n")
-            time.sleep(0.5)  # several scans see it
+            serves_the_next(daemon, "before.json")  # a scan has seen it
         with path.open("w") as stream:
             stream.write(half)
             stream.flush()
-            time.sleep(1)  # many scans see half of it, which is a command
+            for number in range(3):  # scans that see half of it, which is a command
+                serves_the_next(daemon, f"meanwhile-{number}.json")
             assert inbox(home) == [f"slow.{ending}"]
-            assert kinds(daemon, "run_queued") == []
             stream.write(rest)
-        assert daemon.wait("run_ended")["status"] == "succeeded"
+        assert daemon.wait("run_ended", file=f"slow.{ending}")["status"] == "succeeded"
         serves_the_next(daemon)
         assert kinds(daemon, "command_refused") == []
-    assert sorted(receipt["rounds"] for receipt in receipts(home)) == [1, 2]
+        assert len([event for event in kinds(daemon, "run_queued") if event["file"] == f"slow.{ending}"]) == 1
+    assert sorted(receipt["rounds"] for receipt in receipts(home))[-2:] == [1, 2]
     page = (home / "artifacts" / "out.md").read_text()
     assert ("Mind the size of the archive." in page) == (ending == "md")
 
@@ -844,11 +849,12 @@ def test_markdown_that_is_no_command_is_left_alone_for_ever(tmp_path: Path) -> N
         daemon.ready()
         serves_the_next(daemon, "first.json")
         os.utime(commands / "notes.md")
-        time.sleep(1.5)  # beyond settle_s and quiet_s, several scans
+        drop_command(home, b"{", "younger.json")
+        daemon.wait("command_refused", file="younger.json")  # which is given settle_s, as any file
         serves_the_next(daemon, "second.json")
         assert daemon.stop() == 0
-        assert kinds(daemon, "command_refused") == []
-    assert {path.name: path.read_bytes() for path in commands.iterdir()} == NO_COMMANDS
+        assert [event["file"] for event in kinds(daemon, "command_refused")] == ["younger.json"]
+    assert {path.name: path.read_bytes() for path in commands.iterdir() if path.is_file()} == NO_COMMANDS
     assert run_cli("run", "--once", cwd=home).returncode == 0  # nor do they hold up a door that drains
     assert len(receipts(home)) == 2
 

@@ -285,13 +285,14 @@ def test_a_command_written_in_two_pieces_runs_once_and_is_never_set_aside(tmp_pa
         daemon.ready()
         with (home / "commands" / "slow.json").open("wb", buffering=0) as stream:
             stream.write(data[:40])
-            time.sleep(0.6)  # three scans see the half
-            assert "slow.json" in inbox(home)
+            for number in range(3):  # scans that see the half
+                serves_the_next(daemon, f"meanwhile-{number}.json")
+            assert inbox(home) == ["slow.json"]
             stream.write(data[40:])
-        assert daemon.wait("run_ended")["status"] == "succeeded"
+        assert daemon.wait("run_ended", file="slow.json")["status"] == "succeeded"
         serves_the_next(daemon, "next.json")
         assert [event for event in daemon.events if event["event"] == "command_refused"] == []
-    assert len(receipts(home)) == 2
+    assert len(receipts(home)) == 5
     assert not (home / "commands" / "failed").exists()
 
 
@@ -414,9 +415,9 @@ def test_a_command_removed_in_mid_run_and_soon_restored_changes_nothing(
         data = path.read_bytes()
         daemon.wait("turn_started", role="STRATEGIST")
         path.rename(home / "away.json")
-        time.sleep(0.5)  # several scans miss it
+        daemon.scan()  # and miss it
         restore(path, data, home / "away.json")
-        time.sleep(0.5)  # several scans see it again
+        daemon.scan()  # and see it again
         gate.open()
         assert daemon.wait("run_ended")["status"] == "succeeded"
         serves_the_next(daemon, "next.json")
