@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from council.settings import builtin_personas_dir, init_home
 from council.settings.sources import PROVIDER_NAMES
 from council.storage.drop import drop
@@ -141,6 +143,10 @@ class Daemon:
                 assert not over, f"no {kind} #{count} {match}: {self.events[-5:]}\n{self.stderr[-3000:]}"
                 self._seen.wait(min(left, 0.5))
 
+    def all(self, kind: str) -> list[dict[str, Any]]:
+        """The events of that kind so far."""
+        return [event for event in self.events if event["event"] == kind]
+
     def ready(self) -> Daemon:
         self.wait("idle")
         return self
@@ -179,3 +185,21 @@ def receipts(home: Path) -> list[dict[str, Any]]:
     """All receipts, oldest first."""
     folder = home / ".council" / "receipts"
     return [json.loads(path.read_bytes()) for path in sorted(folder.glob("*.json"))]
+
+
+def front_matter(page: str) -> dict[str, Any]:
+    """The keys above an artifact's text."""
+    assert page.startswith("---\n")
+    keys = yaml.safe_load(page.split("\n---\n")[0].removeprefix("---\n"))
+    assert isinstance(keys, dict)
+    return keys
+
+
+def inbox(home: Path) -> list[str]:
+    """What lies in commands/, hidden files too, besides the README and the folder of what was set aside."""
+    return sorted(path.name for path in (home / "commands").iterdir() if path.name not in ("README.md", "failed"))
+
+
+def refusal(home: Path, name: str) -> str:
+    """The note beside a file that could not become a run."""
+    return (home / "commands" / "failed" / f"{name}.error.md").read_text()

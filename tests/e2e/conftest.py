@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.gate import Gate
 from tests.fake_gemini import FakeGemini
 from tests.harness import environment, make_home
 
@@ -27,3 +28,12 @@ def home(tmp_path: Path) -> Path:
 def env(fake: FakeGemini) -> dict[str, str]:
     """An environment in which the real Gemini client talks to the fake server."""
     return environment(GEMINI_API_KEY="test-key-0123456789abcdef", GOOGLE_GEMINI_BASE_URL=fake.url)
+
+
+@pytest.fixture
+def gate(fake: FakeGemini) -> Iterator[Gate]:
+    """What the fake server answers by."""
+    gate = Gate()
+    fake.reply = gate
+    yield gate
+    gate.open()

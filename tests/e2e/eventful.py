@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from tests.e2e.gate import role_of
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, slow, text
 from tests.harness import Daemon, command, drop_command, receipts, run_cli
 
@@ -27,12 +28,6 @@ _FILES = {
     "docs/needs.md": "The archive grows by 40 GB a month.\nIt is read twice a year.\n",
     "docs/costs.md": "A disk costs 18 EUR per TB.\nTape costs 9 EUR per TB, and a drive 3,900 EUR.\n",
 }
-
-
-def role_of(request: RecordedRequest) -> str:
-    found = re.search(r"You are ([A-Z]+), a member of an AI council", request.system)
-    assert found is not None
-    return found[1]
 
 
 def stance(words: str, position: str, *evidence: str, confidence: float = 0.8) -> str:

@@ -38,15 +38,26 @@ from typing import Any
 
 import msgspec
 import pytest
-import yaml
 
 from council.agents.memory import Session, encode_session
 from council.agents.turn import TurnResult
 from council.engine.journal import encode_line
 from council.engine.records import StepBegun, StepDone
 from council.llm.base import Usage
+from tests.e2e.gate import Gate
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
-from tests.harness import Daemon, command, drop_command, make_home, receipts, run_cli, wait_until
+from tests.harness import (
+    Daemon,
+    command,
+    drop_command,
+    front_matter,
+    inbox,
+    make_home,
+    receipts,
+    refusal,
+    run_cli,
+    wait_until,
+)
 
 SCRIPTED = 'model = "scripted:script.yaml"\n'
 SHORT = f"storage_retry_s = 1\nsettle_s = 0.5\nscan_interval_s = 0.2\n{SCRIPTED}"
@@ -73,53 +84,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         yield daemon.ready()
 
 
-class Gate:
-    """A reply function that lets COORDINATOR speak and keeps everybody else waiting until it is opened."""
-
-    def __init__(self) -> None:
-        self._opened = threading.Event()
-        self.first: Callable[[], str] = lambda: "The words of the first speaker."
-        self.then: Callable[[RecordedRequest], FakeReply] = lambda request: text("Later words.")
-
-    def __call__(self, request: RecordedRequest) -> FakeReply:
-        if "You are COORDINATOR" in request.system and "The rounds are over" not in request.texts[-1]:
-            return text(self.first())
-        self._opened.wait(50)
-        return self.then(request)
-
-    def open(self) -> None:
-        self._opened.set()
-
-
-@pytest.fixture
-def gate(fake: FakeGemini) -> Iterator[Gate]:
-    gate = Gate()
-    fake.reply = gate
-    yield gate
-    gate.open()
-
-
-def refusal(home: Path, name: str) -> str:
-    return (home / "commands" / "failed" / f"{name}.error.md").read_text()
-
-
-def inbox(home: Path) -> list[str]:
-    """What lies in commands/, hidden files too, besides the README and the folder of what was set aside."""
-    return sorted(path.name for path in (home / "commands").iterdir() if path.name not in ("README.md", "failed"))
-
-
-def front_matter(artifact: Path) -> dict[str, Any]:
-    keys = yaml.safe_load(artifact.read_text().split("---\n")[1])
-    assert isinstance(keys, dict)
-    return keys
-
-
 def titles_in_order(daemon: Daemon) -> list[str]:
     return [event["title"] for event in daemon.events if event["event"] == "run_started"]
-
-
-def kinds(daemon: Daemon, kind: str) -> list[dict[str, Any]]:
-    return [event for event in daemon.events if event["event"] == kind]
 
 
 def run_one(daemon: Daemon, name: str, **keys: Any) -> dict[str, Any]:
@@ -162,10 +128,10 @@ def test_a_command_half_written_for_six_seconds_runs_once_with_the_settings_as_t
                 os.utime(stream.fileno())  # a chunk of no bytes is a sign of life too
                 at = upto
             assert time.monotonic() - began_s >= 6
-            assert kinds(daemon, "run_queued") == []
+            assert daemon.all("run_queued") == []
         assert daemon.wait("run_ended")["status"] == "succeeded"
         serves_the_next(daemon)
-        assert kinds(daemon, "command_refused") == []
+        assert daemon.all("command_refused") == []
     assert sorted(receipt["rounds"] for receipt in receipts(home)) == [1, 2]
     assert not (home / "commands" / "failed").exists()
     assert inbox(home) == []
@@ -182,7 +148,7 @@ def test_a_missing_persona_fails_the_run_with_its_name_and_a_fix_that_mends_it(q
         ended = run_one(daemon, "first.json")
         assert (ended["status"], ended["error"]["code"]) == ("failed", "persona_invalid")
         page = (quick / "artifacts" / "first.md").read_text()
-        assert front_matter(quick / "artifacts" / "first.md")["status"] == "failed"
+        assert front_matter((quick / "artifacts" / "first.md").read_text())["status"] == "failed"
         assert "no persona for AUDITOR in personas/ (found: COORDINATOR, STRATEGIST)" in page
         assert "add personas/auditor.md, or run `council init .`" in page
         [kept] = (quick / "commands" / "failed").iterdir()
@@ -191,7 +157,7 @@ def test_a_missing_persona_fails_the_run_with_its_name_and_a_fix_that_mends_it(q
         assert persona.exists()
         kept.rename(quick / "commands" / "first.json")
         assert daemon.wait("run_ended", file="first.json", count=2)["status"] == "succeeded"
-    assert front_matter(quick / "artifacts" / "first.md")["status"] == "succeeded"
+    assert front_matter((quick / "artifacts" / "first.md").read_text())["status"] == "succeeded"
 
 
 HEAD = "id: auditor\nrole: AUDITOR\n"
@@ -430,7 +396,7 @@ def test_a_full_disk_makes_a_run_wait_and_nothing_is_lost(
         disk.free()
         assert daemon.wait("run_ended", file="later.json")["status"] == "succeeded"
         assert daemon.wait("run_ended", file="early.json", timeout_s=STORAGE_TIMEOUT_S)["status"] == "succeeded"
-        waits = len(kinds(daemon, "run_waiting"))
+        waits = len(daemon.all("run_waiting"))
         assert daemon.stop() == 0
     said = [json.loads(line) for line in daemon.stderr.splitlines() if "state.json is not current" in line]
     assert [record for record in said if "run_id" in record] == []
@@ -438,7 +404,7 @@ def test_a_full_disk_makes_a_run_wait_and_nothing_is_lost(
     assert inbox(home) == []
     assert not (home / "commands" / "failed").exists()
     assert "The words of the first speaker." in (home / "artifacts" / "out.md").read_text()
-    assert front_matter(home / "artifacts" / "out.md")["status"] == "succeeded"
+    assert front_matter((home / "artifacts" / "out.md").read_text())["status"] == "succeeded"
     assert len(fake.requests) <= 8 + waits  # only an answer that could not be kept is asked for again
     assert sorted(path.name for path in home.rglob("*.staged")) == []
     assert sorted(path.name for path in home.rglob("*.tmp")) == []
@@ -468,7 +434,7 @@ def test_a_full_disk_under_the_artifacts_costs_no_model_call_and_the_run_ends_on
         disk.free()
         assert daemon.wait("run_ended", file="early.json", timeout_s=STORAGE_TIMEOUT_S)["status"] == "succeeded"
     assert len(fake.requests) == 8
-    assert front_matter(home / "artifacts" / "out.md")["status"] == "succeeded"
+    assert front_matter((home / "artifacts" / "out.md").read_text())["status"] == "succeeded"
     assert sorted(path.name for path in (home / "artifacts").iterdir()) == ["out.md"]
     assert inbox(home) == []
 
@@ -517,7 +483,7 @@ def test_a_read_only_output_folder_makes_the_run_wait_and_writable_again_it_gets
     disk.remount("rw")
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
     assert len(fake.requests) == calls == 8
-    assert front_matter(home / "decisions" / "out.md")["status"] == "succeeded"
+    assert front_matter((home / "decisions" / "out.md").read_text())["status"] == "succeeded"
     assert (home / "decisions" / "mine.md").read_text() == "mine\n"
     assert inbox(home) == []
 
@@ -637,7 +603,7 @@ def test_saved_twice_with_two_contents_runs_both_in_order_when_the_first_was_see
         daemon.wait("run_ended", count=2, status="succeeded")
         assert titles_in_order(daemon) == ["Question 1", "Question 2"]
     assert inbox(home) == []
-    assert kinds(daemon, "command_refused") == []
+    assert daemon.all("command_refused") == []
 
 
 @pytest.mark.parametrize("save", [saved, Path.write_bytes])
@@ -675,7 +641,7 @@ def test_saved_again_and_again_runs_each_state_at_most_once_in_order_and_the_las
         started = [int(title.split()[1]) for title in titles_in_order(daemon)[:-1]]
         assert started == sorted(set(started))
         assert started[-1] == 9
-        assert kinds(daemon, "command_refused") == []
+        assert daemon.all("command_refused") == []
     assert len(receipts(quick)) == len(started) + 1
 
 
@@ -696,7 +662,7 @@ def test_the_same_content_saved_twice_runs_twice_or_once_if_it_has_an_id(
         daemon.wait("run_ended", count=ran, status="succeeded")
         wait_until(lambda: inbox(home) == [], "both are taken")
         assert daemon.stop() == 0
-    assert [event["run_id"] for event in kinds(daemon, "command_answered")] == [first] * answered
+    assert [event["run_id"] for event in daemon.all("command_answered")] == [first] * answered
     assert len(receipts(home)) == ran
     assert len(fake.requests) == 4 * ran
 
@@ -721,9 +687,9 @@ def test_ten_thousand_at_once_are_each_answered_exactly_once(quick: Path) -> Non
         daemon.wait("command_answered", count=9_699, timeout_s=180)
         wait_until(lambda: inbox(quick) == [], "all are taken")
         assert daemon.stop() == 0
-        assert {event["status"] for event in kinds(daemon, "run_ended")} == {"succeeded"}
-        assert len(kinds(daemon, "run_started")) == 301
-        answered = [event["file"] for event in kinds(daemon, "command_answered")]
+        assert {event["status"] for event in daemon.all("run_ended")} == {"succeeded"}
+        assert len(daemon.all("run_started")) == 301
+        answered = [event["file"] for event in daemon.all("command_answered")]
     by_id = Counter(receipt["id"] for receipt in receipts(quick))
     assert by_id == {"the-one": 1, **{f"own-{n}": 1 for n in range(10_000) if n % 100 < 3}}
     ran = [receipt["command_file"]["name"] for receipt in receipts(quick)]
@@ -762,8 +728,8 @@ def test_a_document_written_in_place_is_not_started_before_it_is_closed(
             stream.write(rest)
         assert daemon.wait("run_ended", file=f"slow.{ending}")["status"] == "succeeded"
         serves_the_next(daemon)
-        assert kinds(daemon, "command_refused") == []
-        assert len([event for event in kinds(daemon, "run_queued") if event["file"] == f"slow.{ending}"]) == 1
+        assert daemon.all("command_refused") == []
+        assert len([event for event in daemon.all("run_queued") if event["file"] == f"slow.{ending}"]) == 1
     assert sorted(receipt["rounds"] for receipt in receipts(home))[-2:] == [1, 2]
     page = (home / "artifacts" / "out.md").read_text()
     assert ("Mind the size of the archive." in page) == (ending == "md")
@@ -853,7 +819,7 @@ def test_markdown_that_is_no_command_is_left_alone_for_ever(tmp_path: Path) -> N
         daemon.wait("command_refused", file="younger.json")  # which is given settle_s, as any file
         serves_the_next(daemon, "second.json")
         assert daemon.stop() == 0
-        assert [event["file"] for event in kinds(daemon, "command_refused")] == ["younger.json"]
+        assert [event["file"] for event in daemon.all("command_refused")] == ["younger.json"]
     assert {path.name: path.read_bytes() for path in commands.iterdir() if path.is_file()} == NO_COMMANDS
     assert run_cli("run", "--once", cwd=home).returncode == 0  # nor do they hold up a door that drains
     assert len(receipts(home)) == 2
@@ -1012,7 +978,7 @@ def test_without_a_lane_named_commands_take_turns_in_lane_main_beside_any_other(
         other = daemon.wait("run_started", file="b.json")["run_id"]
         for run_id in (first, other):  # both stand at the gate
             daemon.wait("turn_started", role="STRATEGIST", run_id=run_id)
-        assert [event["file"] for event in kinds(daemon, "run_started")].count("m2.json") == 0
+        assert [event["file"] for event in daemon.all("run_started")].count("m2.json") == 0
         gate.open()
         daemon.wait("run_ended", count=3, status="succeeded")
     assert remembered(home, "") == ["First of main", "Second of main"]

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from council.agents.memory import RememberedTask, Session, encode_session
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, slow, text
-from tests.harness import Daemon, command, drop_command, environment, make_home, receipts, run_cli
+from tests.harness import Daemon, command, drop_command, environment, front_matter, make_home, receipts, run_cli
 
 KEY = "test-key-0123456789abcdef"
 LIVE = "gemini:gemini-2.5-flash"
@@ -62,12 +61,6 @@ def recorded(home: Path, name: str = "x.cassette.jsonl") -> Path:
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def front_matter(page: str) -> dict[str, Any]:
-    keys = yaml.safe_load(page.split("---\n")[1])
-    assert isinstance(keys, dict)
-    return keys
 
 
 def body(page: str) -> str:

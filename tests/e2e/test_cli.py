@@ -8,15 +8,14 @@ import re
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from council import __version__
-from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
+from tests.e2e.gate import Gate
+from tests.fake_gemini import FakeGemini, error, text
 from tests.harness import Daemon, command, drop_command, environment, make_home, receipts, run_cli, wait_until
 
 SCRIPTED = 'settle_s = 0.5\nscan_interval_s = 0.2\nmodel = "scripted:script.yaml"\n'
@@ -29,30 +28,6 @@ def quick(tmp_path: Path) -> Path:
     home = make_home(tmp_path / "home", settings=SCRIPTED)
     (home / "script.yaml").write_text('default: {text: "The council has nothing to add."}\n')
     return home
-
-
-class Gate:
-    """A reply function that keeps everybody but COORDINATOR waiting until it is opened."""
-
-    def __init__(self) -> None:
-        self._opened = threading.Event()
-
-    def __call__(self, request: RecordedRequest) -> FakeReply:
-        if "You are COORDINATOR" in request.system:
-            return text("The words of the first speaker.")
-        self._opened.wait(30)
-        return text("Later words.")
-
-    def open(self) -> None:
-        self._opened.set()
-
-
-@pytest.fixture
-def gate(fake: FakeGemini) -> Iterator[Gate]:
-    gate = Gate()
-    fake.reply = gate
-    yield gate
-    gate.open()
 
 
 def write_command(folder: Path, body: dict[str, Any] | bytes, name: str = "question.json") -> Path:

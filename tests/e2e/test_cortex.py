@@ -11,16 +11,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.e2e.gate import role_of
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
 from tests.harness import command, drop_command, environment, run_cli
 
 PROTOCOL = "# Protocols\n\n## Safety\n\nAgents ask, tools act; nothing agentic writes by itself.\n\n## Food\n\nSoup.\n"
-
-
-def role_of(request: RecordedRequest) -> str:
-    found = re.search(r"You are ([A-Z]+), a member of an AI council", request.system)
-    assert found is not None
-    return found[1]
 
 
 def first_words_of(role: str, reply: str) -> object:

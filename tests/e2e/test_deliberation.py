@@ -10,19 +10,12 @@ import threading
 from pathlib import Path
 
 import pytest
-import yaml
 
+from tests.e2e.gate import role_of
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
-from tests.harness import Daemon, command, drop_command, receipts, run_cli, wait_until
+from tests.harness import Daemon, command, drop_command, front_matter, receipts, run_cli, wait_until
 
 ROLES = ("COORDINATOR", "STRATEGIST", "AUDITOR")
-
-
-def role_of(request: RecordedRequest) -> str:
-    """Whose turn a request is, by the rule that stands in every system text."""
-    found = re.search(r"You are ([A-Z]+), a member of an AI council", request.system)
-    assert found is not None
-    return found[1]
 
 
 def answers(by_role: dict[str, str], default: str = "I have nothing to add.") -> object:
@@ -30,12 +23,6 @@ def answers(by_role: dict[str, str], default: str = "I have nothing to add.") ->
         return text(by_role.get(role_of(request), default))
 
     return reply
-
-
-def front_matter(artifact: Path) -> dict[str, object]:
-    keys = yaml.safe_load(artifact.read_text().split("---\n")[1])
-    assert isinstance(keys, dict)
-    return keys
 
 
 def test_the_next_speaker_gets_the_requested_line_and_the_words_of_the_one_who_asked(
@@ -137,7 +124,7 @@ def test_a_missing_input_is_named_in_the_artifact_and_degrades_the_run(
     (home / "docs").mkdir()
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 7
     artifact = home / "artifacts" / "out.md"
-    assert front_matter(artifact)["status"] == "degraded"
+    assert front_matter(artifact.read_text())["status"] == "degraded"
     assert "The input `gone.md` could not be read: " in artifact.read_text()
     assert "The input `docs` could not be read: " in artifact.read_text()
 
@@ -330,7 +317,7 @@ def test_an_agent_that_fails_degrades_the_run_and_the_others_go_on(
     done = run_cli("run", "--once", cwd=home, env={**env, "COUNCIL_MODEL_ATTEMPTS": "1"})
     assert done.returncode == 7
     artifact = home / "artifacts" / "out.md"
-    assert front_matter(artifact)["status"] == "degraded"
+    assert front_matter(artifact.read_text())["status"] == "degraded"
     assert "STRATEGIST did not answer in round 1 (server)" in artifact.read_text()
     assert artifact.read_text().index("STRATEGIST did not answer") < artifact.read_text().index("## Decision")
 
@@ -386,7 +373,7 @@ def test_a_run_killed_in_mid_round_goes_on_where_it_was(home: Path, fake: FakeGe
     assert [role_of(request) for request in fake.requests].count("STRATEGIST") == 2
     assert len(fake.requests) <= 8
     assert not (home / "commands" / "command.json").exists()
-    assert front_matter(home / "artifacts" / "out.md")["status"] == "succeeded"
+    assert front_matter((home / "artifacts" / "out.md").read_text())["status"] == "succeeded"
 
 
 def test_sigterm_lets_the_turn_end_keeps_the_command_and_exits_0(
@@ -465,7 +452,7 @@ def test_the_artifact_grows_while_the_council_deliberates(home: Path, fake: Fake
         looked.set()
         daemon.wait("run_ended", status="succeeded")
         daemon.stop()
-    assert front_matter(artifact)["status"] == "succeeded"
+    assert front_matter(artifact.read_text())["status"] == "succeeded"
 
 
 def test_two_names_of_one_content_are_given_once(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:

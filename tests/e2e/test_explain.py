@@ -18,7 +18,8 @@ import pytest
 
 from council.engine.journal import encode_line, read_records
 from council.engine.records import StepDone
-from tests.e2e.eventful import HOSTILE, SETTINGS, make_eventful_run, role_of, said, stance
+from tests.e2e.eventful import HOSTILE, SETTINGS, make_eventful_run, said, stance
+from tests.e2e.gate import role_of
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, slow, text
 from tests.harness import Daemon, command, drop_command, environment, make_home, receipts, run_cli, wait_until
 

@@ -11,7 +11,6 @@ import json
 import os
 import random
 import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -22,7 +21,8 @@ import pytest
 import yaml
 
 from council.engine.records import EPOCH
-from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
+from tests.e2e.gate import Gate
+from tests.fake_gemini import FakeGemini
 from tests.harness import (
     FAULTY,
     Daemon,
@@ -30,6 +30,7 @@ from tests.harness import (
     drop_command,
     environment,
     faulty_environment,
+    inbox,
     make_home,
     receipts,
     run_cli,
@@ -65,32 +66,8 @@ def decision(home: Path, name: str = "out") -> tuple[dict[str, Any], str]:
     return {key: value for key, value in yaml.safe_load(front).items() if key not in VARIES}, body
 
 
-def inbox(home: Path) -> list[str]:
-    return sorted(path.name for path in (home / "commands").iterdir() if path.name not in ("README.md", "failed"))
-
-
 def titles(home: Path) -> list[str]:
     return sorted(receipt["title"] for receipt in receipts(home))
-
-
-def kinds(daemon: Daemon, kind: str) -> list[dict[str, Any]]:
-    return [event for event in daemon.events if event["event"] == kind]
-
-
-class Gate:
-    """A reply function that keeps one role waiting until it is opened."""
-
-    def __init__(self, role: str) -> None:
-        self._role = role
-        self._opened = threading.Event()
-
-    def __call__(self, request: RecordedRequest) -> FakeReply:
-        if f"You are {self._role}" in request.system:
-            self._opened.wait(100)
-        return text(f"So be it, {len(request.texts)}.")
-
-    def open(self) -> None:
-        self._opened.set()
 
 
 # ── signals ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -109,13 +86,13 @@ def test_sigterm_hands_back_what_runs_and_what_is_queued_and_all_of_it_goes_on(
         daemon.wait("stopping")
         gate.open()
         assert daemon.process.wait(60) == 0
-        handed_back = {event["run_id"] for event in kinds(daemon, "run_handed_back")}
+        handed_back = {event["run_id"] for event in daemon.all("run_handed_back")}
         assert len(handed_back) == 2
     assert receipts(home) == []
     assert len(inbox(home)) == 3
     with Daemon(home, "--once", env=env) as daemon:
         assert daemon.process.wait(60) == 0
-        assert {event["run_id"] for event in kinds(daemon, "run_recovered")} > handed_back
+        assert {event["run_id"] for event in daemon.all("run_recovered")} > handed_back
     assert titles(home) == ["Question 0", "Question 1", "Question 2"]
     assert {receipt["status"] for receipt in receipts(home)} == {"succeeded"}
     assert len(fake.requests) == 3 * 4
@@ -173,7 +150,7 @@ def test_stopped_and_continued_at_random_the_outcome_is_the_uninterrupted_one(tm
             stops += 1
         assert daemon.process.wait(60) == 0
         assert stops > 3
-        assert len(kinds(daemon, "run_ended")) == 12
+        assert len(daemon.all("run_ended")) == 12
     assert [decision(home, str(number)) for number in range(12)] == [decision(reference, str(n)) for n in range(12)]
     assert inbox(home) == []
 
@@ -217,7 +194,7 @@ def test_wherever_a_sync_fails_the_run_waits_goes_on_and_asks_no_model_twice(
             daemon.ready()
             drop_command(home, command("Which fact counts?", input_artifacts=["a.md"]))
             assert daemon.wait("run_ended")["status"] == "succeeded", number
-            assert len(kinds(daemon, "run_queued")) == 1, number
+            assert len(daemon.all("run_queued")) == 1, number
             assert daemon.stop() == 0
         assert decision(home) == decision(uninterrupted), number
         assert sorted(calls_made(Path(f"{home}.calls")).values()) == [1, 1, 1, 1], number
@@ -239,7 +216,7 @@ def test_a_disk_that_syncs_no_more_never_gets_a_run_to_say_that_it_ended(
         waiting = daemon.wait("run_waiting", count=2)
         assert waiting["reason"] == "storage"
         assert os.strerror(5) in waiting["error"]
-        assert kinds(daemon, "run_ended") == []
+        assert daemon.all("run_ended") == []
         assert inbox(home) == ["command.json"]
         daemon.kill()
     env = faulty_environment(COUNCIL_TEST_CALLS=f"{home}.calls", COUNCIL_TEST_RUN_SECRET=SECRET)
@@ -500,7 +477,7 @@ def test_an_unfinished_run_of_another_epoch_ends_by_drift_with_what_was_said_and
     assert [receipt["status"] for receipt in ended.values()] == ["succeeded"]
     page = (home / "artifacts" / "out.md").read_text()
     assert "\nstatus: failed\n" in page
-    assert "So be it, " in page
+    assert "The words of the first speaker." in page
     assert [path.name for path in (home / "commands" / "failed").iterdir()] == [f"command.{run_id}.json"]
     assert run_cli("resume", run_id, "--accept-drift", cwd=home, env=newer).returncode == 0
     assert run_cli("run", "--once", cwd=home, env=newer, module=FAULTY).returncode == 0
@@ -514,7 +491,7 @@ def test_a_run_that_drift_ended_shows_what_was_said_and_replay_shows_the_same(
     other = {**env, "COUNCIL_MODEL": "gemini:gemini-2.5-pro"}
     assert run_cli("run", "--once", cwd=home, env=other).returncode == 1
     page = (home / "artifacts" / "out.md").read_bytes()
-    assert b"So be it, " in page
+    assert b"The words of the first speaker." in page
     assert b"drift" in page
     replayed = run_cli("replay", run_id, cwd=home, env=other)
     assert replayed.stdout.encode() == page

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.gate import Gate
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
-from tests.harness import Daemon, command, drop_command, make_home, receipts, run_cli, wait_until
+from tests.harness import Daemon, command, drop_command, inbox, make_home, receipts, refusal, run_cli, wait_until
 
 SETTLE_S = 0.5
 SCRIPTED = f'settle_s = {SETTLE_S}\nscan_interval_s = 0.2\nmodel = "scripted:script.yaml"\n'
@@ -32,34 +33,6 @@ def quick(tmp_path: Path) -> Path:
     return scripted_home(tmp_path / "home")
 
 
-class Gate:
-    """A reply function that lets COORDINATOR speak and keeps everybody else waiting until it is opened."""
-
-    def __init__(self) -> None:
-        self._opened = threading.Event()
-
-    def __call__(self, request: RecordedRequest) -> FakeReply:
-        if "You are COORDINATOR" in request.system:
-            return text("The words of the first speaker.")
-        self._opened.wait(100)  # less than the client waits for an answer
-        return text("Later words.")
-
-    def open(self) -> None:
-        self._opened.set()
-
-
-@pytest.fixture
-def gate(fake: FakeGemini) -> Iterator[Gate]:
-    gate = Gate()
-    fake.reply = gate
-    yield gate
-    gate.open()
-
-
-def refusal(home: Path, name: str) -> str:
-    return (home / "commands" / "failed" / f"{name}.error.md").read_text()
-
-
 def serves_the_next(daemon: Daemon, name: str) -> None:
     """The daemon lives: a good command dropped now succeeds."""
     path = drop_command(daemon.home, command(output_artifact_path=f"artifacts/{Path(name).stem}.md"), name)
@@ -70,11 +43,6 @@ def serves_the_next(daemon: Daemon, name: str) -> None:
 
 def artifacts(home: Path) -> list[str]:
     return sorted(path.name for path in (home / "artifacts").glob("*.md") if path.name != "README.md")
-
-
-def inbox(home: Path) -> list[str]:
-    """What lies in commands/, hidden files too, besides the README and the folder of what was set aside."""
-    return sorted(path.name for path in (home / "commands").iterdir() if path.name not in ("README.md", "failed"))
 
 
 # ── bad files ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, drop, error, function_call, text
-from tests.harness import Daemon, command, drop_command, make_home, receipts, run_cli, wait_until
+from tests.harness import Daemon, command, drop_command, front_matter, make_home, receipts, run_cli, wait_until
 
 QUICK = "settle_s = 0.5\nscan_interval_s = 0.5\nmodel_attempts = 1\n"
 LITE = "gemini:gemini-2.5-flash-lite"
@@ -40,12 +39,6 @@ def run_once(home: Path, env: dict[str, str], *, code: int = 0, **keys: Any) -> 
     check = run_cli("replay", "last", "--check", cwd=home)
     assert check.returncode == 0, check.stdout + check.stderr
     return (home / "artifacts" / "out.md").read_text()
-
-
-def front_matter(page: str) -> dict[str, Any]:
-    keys = yaml.safe_load(page.split("---\n")[1])
-    assert isinstance(keys, dict)
-    return keys
 
 
 def asked(fake: FakeGemini) -> list[tuple[str, str]]:

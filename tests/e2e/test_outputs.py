@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from markdown_it import MarkdownIt
 
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
-from tests.harness import Daemon, command, drop_command, environment, make_home, receipts, run_cli
+from tests.harness import Daemon, command, drop_command, environment, front_matter, make_home, receipts, run_cli
 
 TASK = "Choose a storage engine for the archive."
 SLUG = "choose-a-storage-engine-for-the-archive.md"
@@ -41,13 +40,6 @@ def run_once(home: Path, body: dict[str, Any], env: dict[str, str] | None = None
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
     [receipt] = [receipt for receipt in receipts(home) if receipt["run_id"] not in known]
     return receipt
-
-
-def front_matter(page: str) -> dict[str, Any]:
-    assert page.startswith("---\n")
-    keys = yaml.safe_load(page.split("\n---\n")[0].removeprefix("---\n"))
-    assert isinstance(keys, dict)
-    return keys
 
 
 def without_front_matter(page: str) -> str:

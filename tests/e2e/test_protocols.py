@@ -11,21 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from council.commands.models import MAX_AGENTS
+from tests.e2e.gate import role_of
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, slow, text
-from tests.harness import Daemon, command, drop_command, receipts, run_cli
+from tests.harness import Daemon, command, drop_command, front_matter, receipts, run_cli
 
 ROLES = ("COORDINATOR", "STRATEGIST", "AUDITOR")
 CLOSING = "The rounds are over"
 Say = Callable[[str, RecordedRequest], str | FakeReply]
-
-
-def role_of(request: RecordedRequest) -> str:
-    found = re.search(r"You are ([A-Z]+), a member of an AI council", request.system)
-    assert found is not None
-    return found[1]
 
 
 def is_closing(request: RecordedRequest) -> bool:
@@ -61,12 +55,6 @@ def run_once(home: Path, env: dict[str, str], *, code: int = 0, **config: Any) -
     check = run_cli("replay", "last", "--check", cwd=home)
     assert check.returncode == 0, check.stdout + check.stderr
     return (home / "artifacts" / "out.md").read_text()
-
-
-def front_matter(page: str) -> dict[str, Any]:
-    keys = yaml.safe_load(page.split("---\n")[1])
-    assert isinstance(keys, dict)
-    return keys
 
 
 def section(page: str, heading: str) -> str:
