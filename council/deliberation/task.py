@@ -304,6 +304,7 @@ class Task:
         self._growing = None
         began_s = self._setup.clock.monotonic_s()
         try:
+            self._run.journal.secure()
             self._run.output.grow(self._rendered(self._state(None)).encode())
         except (StorageFailed, PathRefused) as error:
             log.warning("the growing artifact of run %s is not shown: %s", self._run.id, error)

@@ -4,8 +4,12 @@ While it is written to, the file is longer than its lines: newlines fill a room 
 disk already has a place for need not write where the file ends, and takes about half the time. What was written since
 the last sync may be missing after a power cut, page by page; `torn_at` tells that from damage.
 
+A line may be on its way to the disk while its writer computes; nothing that depends on it may begin before `secure` has
+returned. At most one such line is not on the disk at any time.
+
 A failed sync says nothing of what is on the disk, and a later one that succeeds says nothing of the bytes before it
-(Linux marks them clean). So what follows the last good sync is cut off, and comes again with the next line.
+(Linux marks them clean). So what follows the last good sync is cut off; lines that were accepted are kept in memory and
+come again, before any other.
 """
 
 from __future__ import annotations
@@ -16,6 +20,8 @@ import os
 import re
 from pathlib import Path
 from typing import Self
+
+from council.storage.background_sync import BackgroundSync
 
 ROOM = b"\n"
 UNWRITTEN = ROOM + b"\0"  # what a file holds where no line was written: zeros, where a power cut met it while it grew
@@ -36,6 +42,9 @@ class JournalFile:
         self._end = self._synced_bytes = synced_bytes  # of the lines
         self._size: int | None = synced_bytes  # of the file, with its room; None: something is to be cut off first
         self._is_foreign = False  # the lines are a former process's, who may not have synced the last
+        self._sync = BackgroundSync()
+        self._syncing = b""  # the line that is on its way to the disk; or that never got there, and is owed
+        self._syncing_end = 0  # where it ends in the file
 
     @classmethod
     def found(cls, path: Path, *, size_bytes: int, lines_bytes: int) -> Self:
@@ -59,33 +68,33 @@ class JournalFile:
             self.rest()
             raise
 
-    def append(self, line: bytes, *, sync: bool) -> None:
-        """The whole line, or nothing; with `sync` it is on the disk, and all before it, when this returns."""
-        fd = self._opened()
-        if self._size is None:
-            self._cut(fd)
-        self._write(fd, line, room_bytes=_ROOM_BYTES if sync else 0)
-        if sync:
-            try:
-                os.fdatasync(fd)
-            except OSError:
-                self._end = self._synced_bytes
-                self._cut_later(fd)
-                raise
-            self._synced_bytes = self._end
+    def append(self, line: bytes, *, sync: bool, wait: bool = True) -> None:
+        """The whole line, or nothing; with `sync` it is on the disk, and all before it, when this returns. Without `wait` it is
+        on its way there, and there when `secure` returns."""
+        if not sync:
+            self._write(line, room_bytes=0)
+            return
+        self.secure()
+        if wait:
+            self._write_and_sync(line)
+        else:
+            fd = self._write(line, room_bytes=_ROOM_BYTES)
+            self._syncing, self._syncing_end = line, self._end
+            self._sync.begin(fd)
 
     def secure(self) -> None:
-        """What a former process wrote is on the disk when this returns."""
-        if self._is_foreign:
-            fd = self._opened()
-            if self._size is None:
-                self._cut(fd)
-            os.fdatasync(fd)
-            self._is_foreign = False
+        """What was appended to be synced, also by a former process, is on the disk when this returns. Raises OSError; then a
+        line that was on its way there is owed, and written again by the next call."""
+        self._settle()
+        if self._syncing or self._is_foreign:
+            self._write_and_sync(self._syncing)
+            self._syncing, self._is_foreign = b"", False
 
     def rest(self) -> None:
         """Gives the descriptor back until the next line: a crowd that waits in a queue needs none."""
         if self._fd >= 0:
+            with contextlib.suppress(OSError):  # the line is owed
+                self._settle()
             os.close(self._fd)
             self._fd = -1
 
@@ -100,8 +109,36 @@ class JournalFile:
         self.give_back_room()
         self.rest()
 
-    def _write(self, fd: int, line: bytes, *, room_bytes: int) -> None:
-        """`line` at the end of the lines; where it makes the file longer, with more room behind it if the disk has some."""
+    def _settle(self) -> None:
+        """Waits for a sync that is under way. Raises OSError."""
+        if not self._sync.under_way:
+            return
+        try:
+            self._sync.wait()
+        except OSError:
+            self._lose_unsynced()
+            raise
+        self._synced_bytes, self._syncing = self._syncing_end, b""
+
+    def _write_and_sync(self, line: bytes) -> None:
+        fd = self._write(line, room_bytes=_ROOM_BYTES)
+        try:
+            os.fdatasync(fd)
+        except OSError:
+            self._lose_unsynced()
+            raise
+        self._synced_bytes = self._end
+
+    def _lose_unsynced(self) -> None:
+        self._end = self._synced_bytes
+        self._cut_later(self._fd)
+
+    def _write(self, line: bytes, *, room_bytes: int) -> int:
+        """`line` at the end of the lines; where it makes the file longer, with more room behind it if the disk has some. The
+        descriptor."""
+        fd = self._opened()
+        if self._size is None:
+            self._cut(fd)
         assert self._size is not None
         end = self._end + len(line)
         if end <= self._size:
@@ -114,12 +151,10 @@ class JournalFile:
             self._cut_later(fd)
             if not room_bytes:
                 raise
-            if self._size is None:
-                self._cut(fd)
-            self._write(fd, line, room_bytes=0)
-            return
+            return self._write(line, room_bytes=0)
         self._size = max(self._size, self._end + written)
         self._end = end
+        return fd
 
     def _opened(self) -> int:
         if self._fd < 0:

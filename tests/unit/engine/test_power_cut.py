@@ -33,6 +33,7 @@ PAGE = 4096
 @pytest.fixture(autouse=True)
 def small_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("council.engine.journal_file._ROOM_BYTES", 3000)
+    monkeypatch.setattr("council.storage.background_sync._aio", lambda: None)  # so that `Disk` sees each sync
 
 
 def header(title: str = "") -> RunHeader:
@@ -143,10 +144,15 @@ async def three_at_once(
             return Out(asked[name])
 
         await journal.step(name, call, type=Out)
-        promised[name] = asked[name]
+        done.append(name)
+        promised.update((earlier, asked[earlier]) for earlier in done[:-1])
         turns[number + 1].set()
 
+    done: list[str] = []
     await asyncio.gather(one(0), one(1), one(2))
+    if turn % 2:
+        journal.secure()
+        promised.update((name, asked[name]) for name in done)
 
 
 @pytest.mark.parametrize("size", [3, 480, 1500, 2600, 4091])
@@ -165,6 +171,7 @@ async def test_cut_at_any_sync_the_journal_of_concurrent_steps_loads_with_all_th
         journal.attempt()
         await three_at_once(journal, turn, size, promised, asked)
         journal.wait(Waiting("provider", "2026-11-20T00:00:00Z", 1.0, "busy"))
+        promised.update(asked)
         if turn == 2:
             journal.hand_back()
             journal.close()
