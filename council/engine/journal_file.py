@@ -5,7 +5,8 @@ disk already has a place for need not write where the file ends, and takes about
 the last sync may be missing after a power cut, page by page; `torn_at` tells that from damage.
 
 A failed sync says nothing of what is on the disk, and a later one that succeeds says nothing of the bytes before it
-(Linux marks them clean). So what follows the last good sync is cut off, and comes again with the next line.
+(Linux marks them clean). So what follows the last good sync is cut off, and comes again with the next line. That the file
+ends there is on the disk before anything else takes the place: a power cut would leave a mixture of both.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ ROOM = b"\n"
 UNWRITTEN = ROOM + b"\0"  # what a file holds where no line was written: zeros, where a power cut met it while it grew
 FIRST_ROOM_BYTES = 4096  # one block of the disk; a first line is about 2 KB
 _ROOM_BYTES = 32 << 10  # a dozen turns
+_UNSURE_BYTES = 512 << 10  # more than is ever written between two syncs: a step's line and the unsynced ones before it
 _SECTOR_BYTES = 512  # what a disk writes whole; pages are a multiple of it
 # Where a hole ends: with room, or with the zeros of a file that had grown, and a line's newline may come first behind it.
 _END_OF_HOLE = re.compile(rb"(?:(?<=\n\n)|(?<=\0))(?=\n?[^\n\0])")
@@ -35,6 +37,7 @@ class JournalFile:
         self._fd = fd
         self._end = self._synced_bytes = synced_bytes  # of the lines
         self._size: int | None = synced_bytes  # of the file, with its room; None: something is to be cut off first
+        self._refused = False  # the disk may hold some of what is cut off
         self._is_foreign = False  # the lines are a former process's, who may not have synced the last
 
     @classmethod
@@ -62,24 +65,27 @@ class JournalFile:
     def append(self, line: bytes, *, sync: bool) -> None:
         """The whole line, or nothing; with `sync` it is on the disk, and all before it, when this returns."""
         fd = self._opened()
-        if self._size is None:
+        if self._size is None or self._refused:
             self._cut(fd)
+            self._sync(fd)
+            self._refused = False
         self._write(fd, line, room_bytes=_ROOM_BYTES if sync else 0)
         if sync:
-            try:
-                os.fdatasync(fd)
-            except OSError:
-                self._end = self._synced_bytes
-                self._cut_later(fd)
-                raise
-            self._synced_bytes = self._end
+            self._sync(fd)
 
     def secure(self) -> None:
-        """What a former process wrote is on the disk when this returns."""
+        """What a former process wrote is on the disk when this returns, also where a sync of it has failed before: it is
+        written again."""
         if self._is_foreign:
             fd = self._opened()
             if self._size is None:
                 self._cut(fd)
+            start = max(0, self._end - _UNSURE_BYTES)
+            with self.path.open("rb") as stream:
+                stream.seek(start)
+                tail = stream.read(self._end - start)
+            if os.pwrite(fd, tail, start) != self._end - start:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fdatasync(fd)
             self._is_foreign = False
 
@@ -111,12 +117,13 @@ class JournalFile:
             if written < len(line):  # a full disk takes a part
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError:
-            self._cut_later(fd)
+            self._refuse(fd)
             if not room_bytes:
                 raise
             if self._size is None:
                 self._cut(fd)
             self._write(fd, line, room_bytes=0)
+            self._refused = False  # the same bytes stand there, and nothing else
             return
         self._size = max(self._size, self._end + written)
         self._end = end
@@ -136,9 +143,19 @@ class JournalFile:
         os.ftruncate(fd, self._end)
         self._size = self._end
 
-    def _cut_later(self, fd: int) -> None:
+    def _sync(self, fd: int) -> None:
+        try:
+            os.fdatasync(fd)
+        except OSError:
+            self._end = self._synced_bytes
+            self._refuse(fd)
+            raise
+        self._synced_bytes = self._end
+
+    def _refuse(self, fd: int) -> None:
         """What lies behind the lines goes: now if that is possible, else before the next line."""
         self._size = None
+        self._refused = True
         with contextlib.suppress(OSError):
             self._cut(fd)
 

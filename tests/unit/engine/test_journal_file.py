@@ -136,3 +136,33 @@ def test_what_somebody_else_changed_while_it_was_at_rest_is_not_written_over(jou
         journal.append(b"two\n", sync=True)
     journal.close()
     assert path.read_bytes() == b"1\n2\n3\n"
+
+
+def test_lines_of_a_former_process_whose_sync_failed_are_written_again_and_synced(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sync after one that failed says nothing of what was to be written before: the system takes that for clean."""
+    path.write_bytes(b"one\ntwo\n")
+    journal = JournalFile.found(path, size_bytes=8, lines_bytes=8)
+    unwritten, on_disk = bytearray(b"one\ntwo\n"), bytearray()
+    write, failures = os.pwrite, iter([OSError(errno.EIO, os.strerror(errno.EIO))])
+
+    def noted(fd: int, data: bytes, at: int) -> int:
+        unwritten[at : at + len(data)] = data
+        return write(fd, data, at)
+
+    def synced(fd: int) -> None:
+        what = bytes(unwritten)
+        unwritten.clear()
+        for failure in failures:
+            raise failure
+        on_disk[:] = what
+
+    monkeypatch.setattr(os, "pwrite", noted)
+    monkeypatch.setattr(os, "fdatasync", synced)
+    with pytest.raises(OSError, match="Input/output"):
+        journal.secure()
+    journal.secure()
+    assert on_disk == b"one\ntwo\n"
+    assert path.read_bytes() == b"one\ntwo\n"
+    journal.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import random
 from collections.abc import Callable, Iterator
@@ -25,6 +26,7 @@ from council.engine.records import (
     StepDone,
     Waiting,
 )
+from council.errors import StorageFailed
 
 SECTOR = 512
 PAGE = 4096
@@ -196,6 +198,58 @@ def test_a_hole_may_end_anywhere_in_a_line_and_begin_anywhere_in_a_sector(
                 journal.put(name, Out(text), type=Out)
                 promised[name] = text
         journal.close()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_cut_after_what_the_disk_refused_and_before_the_next_good_sync_the_journal_loads(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was refused, at a sync or after a part of it was written, never stands beside what came in its place."""
+    path = tmp_path / "j"
+    chance = random.Random(seed)
+    write = os.pwrite
+
+    def in_part(fd: int, data: bytes, at: int) -> int:
+        return write(fd, data[: chance.randrange(len(data))] if chance.random() < 0.2 else data, at)
+
+    file = JournalFile.create(path)
+    file.make_room()
+    journal = FileJournal.begin(path, header(), file)
+    monkeypatch.setattr(os, "pwrite", in_part)
+    disk = Disk(path, monkeypatch)
+    promised: dict[str, str] = {}
+    asked: dict[str, set[str]] = {}
+
+    def look() -> None:
+        for unit in (SECTOR, PAGE):
+            for data in disk.left(unit, most=60):
+                found = verified(data)
+                assert not found.lost_lines, (unit, data)
+                held = {record.name: text_of(record) for record in found.records if isinstance(record, StepDone)}
+                assert promised.items() <= held.items()
+                assert all(text in asked[name] for name, text in held.items())
+
+    def at_sync() -> None:
+        look()
+        if chance.random() < 0.4:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    disk.at_sync = at_sync
+    for number in range(12):
+        name = f"{number}"
+        for attempt in range(100):
+            try:
+                if chance.random() < 0.5:
+                    journal._begin(name)
+                text = f"{attempt} " + "x" * chance.choice([3, 480, 1500, 4091])
+                asked.setdefault(name, set()).add(text)
+                journal.put(name, Out(text), type=Out)
+            except StorageFailed:
+                look()
+                continue
+            promised[name] = text
+            break
+    assert len(promised) == 12
 
 
 async def test_what_a_killed_process_wrote_and_did_not_sync_is_on_the_disk_before_the_run_goes_on(
