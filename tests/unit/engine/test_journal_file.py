@@ -201,3 +201,33 @@ def test_what_the_disk_says_later_of_a_line_that_was_under_way_is_heard() -> Non
     with pytest.raises(OSError, match=os.strerror(errno.EINVAL)):
         journal.secure()
     journal.rest()
+
+
+def test_lines_of_a_former_process_whose_sync_failed_are_written_again_and_synced(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sync after one that failed says nothing of what was to be written before: the system takes that for clean."""
+    path.write_bytes(b"one\ntwo\n")
+    journal = JournalFile.found(path, size_bytes=8, lines_bytes=8)
+    unwritten, on_disk = bytearray(b"one\ntwo\n"), bytearray()
+    write, failures = os.pwrite, iter([OSError(errno.EIO, os.strerror(errno.EIO))])
+
+    def noted(fd: int, data: bytes, at: int) -> int:
+        unwritten[at : at + len(data)] = data
+        return write(fd, data, at)
+
+    def synced(fd: int) -> None:
+        what = bytes(unwritten)
+        unwritten.clear()
+        for failure in failures:
+            raise failure
+        on_disk[:] = what
+
+    monkeypatch.setattr(os, "pwrite", noted)
+    monkeypatch.setattr(os, "fdatasync", synced)
+    with pytest.raises(OSError, match="Input/output"):
+        journal.secure()
+    journal.secure()
+    assert on_disk == b"one\ntwo\n"
+    assert path.read_bytes() == b"one\ntwo\n"
+    journal.close()
