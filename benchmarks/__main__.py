@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from benchmarks import client, pickup, resting, secrets_and_audit, startup, throughput, tokens, turns, untrusted
+from benchmarks import (
+    cancelling,
+    client,
+    pickup,
+    resting,
+    secrets_and_audit,
+    startup,
+    throughput,
+    tokens,
+    turns,
+    untrusted,
+)
 from benchmarks.report import RESULTS, render
 
 
 def main() -> None:
-    tables = [
-        table
-        for benchmark in (pickup, startup, turns, resting, throughput, tokens, client, secrets_and_audit, untrusted)
-        for table in benchmark.measure()
-    ]
-    page = render(tables)
+    benchmarks = (
+        pickup, cancelling, startup, turns, resting, throughput, tokens, client, secrets_and_audit, untrusted,
+    )  # fmt: skip
+    page = render([table for benchmark in benchmarks for table in benchmark.measure()])
     RESULTS.write_text(page)
     print(page)
 

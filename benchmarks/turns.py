@@ -71,8 +71,9 @@ def _turns_table(
     disk, text = sum(run["bytes"] for run in ours), sum(run["text_bytes"] for run in ours)
     return Table(
         f"A durable turn ({TURNS} turns, {REPEATS} times, a model that answers at once)",
-        f"Ours: the real daemon over one command of {TURNS // 3} rounds, {len(_SAID)} characters a turn; from one durable turn\n"
-        "to the next, without the prompt's body and the growing artifact (at most once a second): rows of their own.\n"
+        f"Ours: the real daemon over one command of {TURNS // 3} rounds, {len(_SAID)} characters a turn; from one turn's\n"
+        "end to the next one's, without the prompt's body and the growing artifact (at most once a second): rows of their own.\n"
+        "A turn's sync goes on while the next turn is prepared, and is waited for before that one's call.\n"
         f"AutoGen: three assistant agents in turn, `save_state` after each, not synced ({AUTOGEN}).\n"
         "Append: a record of the same size and `fdatasync`.",
         [

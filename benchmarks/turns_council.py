@@ -22,6 +22,7 @@ from council.deliberation import handler
 from council.deliberation.prompts import Said
 from council.events import Event
 from council.settings import Home, load_provider_keys, load_settings
+from council.storage.background_sync import BackgroundSync
 
 
 class Clocks:
@@ -39,11 +40,12 @@ class Clocks:
     def count_syncs(self) -> None:
         for name in ("fsync", "fdatasync"):
             setattr(os, name, self._counting(getattr(os, name)))
+        BackgroundSync.begin = self._counting(BackgroundSync.begin)  # type: ignore[method-assign]
 
-    def _counting(self, sync: Callable[[int], None]) -> Callable[[int], None]:
-        def counted(fd: int) -> None:
+    def _counting(self, sync: Callable[..., None]) -> Callable[..., None]:
+        def counted(*arguments: Any) -> None:
             self.syncs += 1
-            sync(fd)
+            sync(*arguments)
 
         return counted
 
@@ -51,11 +53,11 @@ class Clocks:
         """`work`, its CPU time on another account than the turn's in which it happens."""
 
         def timed(*arguments: Any) -> Any:
-            started = time.process_time()
+            started = time.thread_time()
             try:
                 return work(*arguments)
             finally:
-                spent_s.append(time.process_time() - started)
+                spent_s.append(time.thread_time() - started)
                 self.beside_s += spent_s[-1]
 
         return timed

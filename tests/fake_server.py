@@ -4,9 +4,11 @@ drops all its connections when it is closed. How a provider's requests and answe
 from __future__ import annotations
 
 import json
+import select
 import socket
 import socketserver
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -47,6 +49,7 @@ class FakeServer(Generic[Request]):
         self.closing = threading.Event()
         self._requests: deque[Request] = deque(maxlen=MAX_RECORDED)
         self._embeddings: deque[Request] = deque(maxlen=MAX_RECORDED)
+        self._hang_ups: deque[float] = deque(maxlen=MAX_RECORDED)
         self._count = 0
         self._changed = threading.Condition()
         self._server = _Server(("127.0.0.1", port), handler, self)
@@ -96,6 +99,19 @@ class FakeServer(Generic[Request]):
             self._embeddings.append(request)
             self._changed.notify_all()
             return request
+
+    def note_hang_up(self) -> None:
+        with self._changed:
+            self._hang_ups.append(time.monotonic())
+            self._changed.notify_all()
+
+    def wait_for_hang_ups(self, count: int, *, timeout_s: float = 10.0) -> list[float]:
+        """Blocks until `count` callers have cut their connection while they waited for an answer (`before_s`); when each
+        did, by the monotonic clock in seconds."""
+        with self._changed:
+            came = self._changed.wait_for(lambda: len(self._hang_ups) >= count, timeout_s)
+            assert came, f"{len(self._hang_ups)} of {count} callers hung up within {timeout_s} s"
+            return list(self._hang_ups)
 
     def close(self) -> None:
         if self.closing.is_set():
@@ -181,9 +197,8 @@ class FakeHandler(BaseHTTPRequestHandler):
         return {name.lower(): value for name, value in self.headers.items()}
 
     def answer(self, reply: Told, *, streamed: bool) -> None:
-        if (reply.before_s and self.server.fake.closing.wait(reply.before_s)) or (
-            reply.ending == "close" and not reply.chunks
-        ):
+        waited = not reply.before_s or self._waits(reply.before_s)
+        if not waited or (reply.ending == "close" and not reply.chunks):
             self.close_connection = True
         elif reply.body is not None:
             self.send(reply.status, reply.body, reply.content_type, reply.headers)
@@ -192,6 +207,13 @@ class FakeHandler(BaseHTTPRequestHandler):
             self.stream(reply)
         else:
             self._send_plain(reply)
+
+    def _waits(self, seconds: float) -> bool:
+        """False where the caller hung up, or the server was closed, before that: a caller that waits says nothing more."""
+        ended, _, _ = select.select([self.connection], [], [], seconds)
+        if ended and not self.server.fake.closing.is_set():
+            self.server.fake.note_hang_up()
+        return not ended
 
     def _send_plain(self, reply: Told) -> None:
         data = json.dumps(self.merged(reply.chunks)).encode()

@@ -79,6 +79,7 @@ class Faults:
         text_last = self._kind in ("kill-in", "fail-at")  # the text of a line may hold colons
         self._arguments = rest.split(":", 2 if text_last else -1)
         self._killer = Killer() if self._kind == "kill-in" else None
+        self.kills_from_outside = self._kind == "kill-in"  # then nothing here needs to be in the trace
         self._changes = 0
         self._matches = 0
         self._failures = 0
@@ -200,6 +201,29 @@ def _wrap_events(faults: Faults) -> None:
     Events.publish = traced  # type: ignore[method-assign]
 
 
+class _AtOnce:
+    """As the C library's calls for a sync in the background, which happens when it is begun: a change like any other. What
+    the disk says of it is told to whoever waits."""
+
+    def __init__(self) -> None:
+        self._said: dict[int, int] = {}
+
+    def fsync(self, _: int, block: Any) -> int:
+        said = 0
+        try:
+            os.fdatasync(block.contents.fd)
+        except OSError as error:
+            said = error.errno or errno.EIO
+        self._said[id(block)] = said
+        return 0
+
+    def error(self, block: Any) -> int:
+        return self._said[id(block)]
+
+    def result(self, block: Any) -> None:
+        del self._said[id(block)]
+
+
 def main() -> None:
     environ = os.environ
     faults = Faults(environ.get("COUNCIL_TEST_FAULT", "count"), environ.get("COUNCIL_TEST_FAULT_LOG", ""))
@@ -213,8 +237,11 @@ def main() -> None:
         from council.engine import records
 
         records.EPOCH = int(environ["COUNCIL_TEST_EPOCH"])
-    from council.storage import files
+    from council.storage import background_sync, files
 
+    if not faults.kills_from_outside:
+        at_once = _AtOnce()
+        background_sync._aio = lambda: at_once  # type: ignore[assignment]
     # Not through `os`: the kernel's own call that does not overwrite.
     files._rename_noreplace_natively = faults.wrap("rename-noreplace", files._rename_noreplace_natively)
     _wrap_events(faults)

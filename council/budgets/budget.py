@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from council.budgets.prices import Price
-from council.budgets.spend_log import Reserved, Settled, SpendLog, Totals
+from council.budgets.spend_log import Reserved, Settled, SpendLog
 from council.errors import ConfigError, CouncilError, StorageFailed
 from council.ids import Clock
 from council.llm.base import Usage
@@ -165,7 +165,8 @@ class Budget:
         A closing call that a kill cut off was allowed, and is made again for the same reservation. One that does not fit
         whole, because estimates are what they are, may answer in fewer tokens than `output_tokens`.
         """
-        self.day_log().catch_up()
+        day_log = self.day_log()
+        day_log.catch_up()
         cut_off = self.command_log.take_over_closing() if closing else None
         if cut_off is not None:
             self.closing_begun = True
@@ -174,9 +175,9 @@ class Budget:
             output_tokens = self._room(model, input_tokens, output_tokens)
         usd = self.usd(model, Usage(input_tokens, output_tokens))
         entry = Reserved(secrets.token_hex(4), input_tokens + output_tokens, usd, closing=closing)
-        self._require("command", self.command, self.command_log.totals(), entry)
-        self._require("day", self.day, self.day_log().totals(), entry)
-        self._note_reserved(entry)
+        self._require("command", self.command, self.command_log, entry)
+        self._require("day", self.day, day_log, entry)
+        self._note_reserved(entry, day_log)
         self.closing_begun = self.closing_begun or closing
         return entry
 
@@ -202,7 +203,7 @@ class Budget:
         counted = usage or Usage()
         tokens = counted.input_tokens + counted.output_tokens
         entry = Reserved(secrets.token_hex(4), tokens, self.usd(model, counted))
-        self._note_reserved(entry)
+        self._note_reserved(entry, self.day_log())
         self.settle(model, entry, usage)
 
     def seconds_left(self) -> float | None:
@@ -230,17 +231,20 @@ class Budget:
                 room = min(room, left / each if each else room)
         return max(int(room), min(output_tokens, _LEAST_OUTPUT_TOKENS))
 
-    def _note_reserved(self, entry: Reserved) -> None:
+    def _note_reserved(self, entry: Reserved, day_log: SpendLog) -> None:
         self.command_log.append(entry)
         try:
-            self.day_log().append(msgspec.structs.replace(entry, run_id=self.run_id))
+            day_log.append(msgspec.structs.replace(entry, run_id=self.run_id))
         except StorageFailed:
             self.command_log.withdraw(entry)
             raise
 
-    def _require(self, scope: Literal["command", "day"], limits: Limits, spent: Totals, entry: Reserved) -> None:
+    def _require(self, scope: Literal["command", "day"], limits: Limits, spend: SpendLog, entry: Reserved) -> None:
         """What is set aside for the closing call is kept from all others until that is begun; and it is made however long
         the others took."""
+        if not limits.bounded:
+            return
+        spent = spend.totals()
         aside = None if entry.closing or self.closing_begun else self.closing
         seconds = spent.seconds + self.watch.untold_s()
         is_first_closing = entry.closing and not self.closing_begun

@@ -84,7 +84,7 @@ class _OpenFiles:
     def append(self, path: Path, data: bytes) -> int:
         """All of `data` at the end of a file, which is made where there is none; where it ends then. Raises OSError."""
         fd = self._open.get(path)
-        if fd is not None and os.fstat(fd).st_nlink:
+        if fd is not None and _is_at(path, fd):
             self._open.move_to_end(path)
         else:
             fd = self._reopened(path)
@@ -93,7 +93,7 @@ class _OpenFiles:
         return os.lseek(fd, 0, os.SEEK_CUR)
 
     def _reopened(self, path: Path) -> int:
-        old = self._open.pop(path, None)  # of a file that somebody removed
+        old = self._open.pop(path, None)  # of a file that somebody removed or renamed
         while old is not None or len(self._open) >= self._most:
             os.close(old if old is not None else self._open.popitem(last=False)[1])
             old = None
@@ -107,12 +107,20 @@ class _OpenFiles:
         return fd
 
 
+def _is_at(path: Path, fd: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(fd))
+    except FileNotFoundError:
+        return False
+
+
 _FILES = _OpenFiles(_MAX_OPEN_LOGS)
 
 
 class SpendLog:
     """Reservations and settlements in one append-only file, unsynced: a kill loses none, a power cut at most the last.
-    Several processes may append to it, as a daemon and an evaluation to their day's."""
+    Several processes may append to it, as a daemon and an evaluation to their day's. Where somebody removes or renames it,
+    it is begun anew, and what was counted stays counted until a restart."""
 
     def __init__(self, path: Path) -> None:
         """Raises StorageFailed."""
@@ -126,7 +134,10 @@ class SpendLog:
     def catch_up(self) -> None:
         """Counts what others appended meanwhile. Raises StorageFailed."""
         try:
-            if os.stat(self._path).st_size <= self._known_bytes:
+            size = os.stat(self._path).st_size
+            if size < self._known_bytes:  # another file
+                self._known_bytes = 0
+            if size <= self._known_bytes:
                 return
             with self._path.open("rb") as stream:
                 stream.seek(self._known_bytes)
@@ -167,6 +178,8 @@ class SpendLog:
             end = _FILES.append(self._path, line)
         except OSError as error:
             raise _failed("note", error) from error
+        if end < self._known_bytes:  # in another file
+            self._known_bytes = 0
         if end - len(line) > self._known_bytes:  # somebody else's stand before it
             self.catch_up()
         else:

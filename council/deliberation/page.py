@@ -28,6 +28,7 @@ from council.llm.base import Usage
 from council.llm.embeddings import EmbeddingCall
 
 _MAX_BODY_CHARS = 4_000
+NOBODY = "none"
 MODES = {"offline": "offline-extractive", "scripted": "scripted", "cassette": "replay"}
 
 
@@ -197,8 +198,8 @@ def build_page(state: PageState) -> Page:
 
 
 def mode_of(model: str) -> str:
-    """What stands behind the words: language-model, scripted, replay, offline-extractive."""
-    return MODES.get(model.split(":")[0], "language-model")
+    """What stands behind the words: language-model, scripted, replay, offline-extractive; none in a run that asked nobody."""
+    return MODES.get(model.split(":")[0], "language-model") if model else NOBODY
 
 
 def is_extract(model: str) -> bool:
@@ -222,7 +223,7 @@ def _front_matter(state: PageState, status: str) -> dict[str, str | int | float 
         **_ended(state.ending),
         "rounds": len({turn.round for turn in state.transcript.turns()}),
         "agents": tuple(state.roles),
-        "model": state.model,
+        "model": state.model or NOBODY,
         **_own_models(state),
         "command_sha256": state.header.file.sha256,
         "calls": calls,

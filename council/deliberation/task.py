@@ -238,7 +238,7 @@ class Task:
             transcript=task.transcript if task else Transcript(self._command.task_description),
             closings=tuple(task.closings) if task else (),
             roles=tuple(member.role for member in self._start.members) or self._command.config.agents or TRIAD,
-            model=self._start.model or self._council_chain[0],
+            model=self._start.model,
             models={member.role: member.model for member in self._start.members},
             protocol=self._command.config.protocol,
             names=task.names if task else Names(),
@@ -304,6 +304,7 @@ class Task:
         self._growing = None
         began_s = self._setup.clock.monotonic_s()
         try:
+            self._run.journal.secure()
             self._run.output.grow(self._rendered(self._state(None)).encode())
         except (StorageFailed, PathRefused) as error:
             log.warning("the growing artifact of run %s is not shown: %s", self._run.id, error)

@@ -1,4 +1,5 @@
-"""The journal of one run: an append-only file of checksummed JSON lines, one sync per step.
+"""The journal of one run: an append-only file of checksummed JSON lines, one sync per step, which goes on while the next step
+is prepared.
 
 A line is `{"c":"<crc32, 8 hex>","r":<record>}`; behind the last one there may be room, empty lines. What was being written
 when the process or the power went (a torn last line, pages missing since the last sync) is cut off on load; any other
@@ -79,7 +80,7 @@ class EffectStore(Protocol):
 
 
 class Journal(Protocol):
-    """The seam: a recorded step is never run again."""
+    """The seam: a recorded step is never run again, and on the disk before another one begins."""
 
     async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], request: str = "") -> T: ...
 
@@ -226,13 +227,15 @@ class FileJournal:
         return [RecordedStep(step.name, step.request, self._encoded(step)) for step in self._steps.values()]
 
     async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], request: str = "") -> T:
-        """The recorded result of step `name`, else what `fn` returns, without secrets, recorded and synced before this
-        returns.
+        """The recorded result of step `name`, else what `fn` returns, without secrets, recorded before this returns.
+
+        The record is on its way to the disk then, and there before another `fn` begins and before a wait, a commit or a
+        handback is recorded: the caller may compute meanwhile. What others would build on comes after `secure`.
 
         `name` is unique in its run and stable across restarts; `request` is the hash of what is asked. What `fn`
-        raises is not recorded: the step runs again on resume. Raises StorageFailed when the record cannot be written
-        (then the answer is kept in memory, and the next try of the same step writes it without asking again), Drift
-        when the recorded step was asked something else.
+        raises is not recorded: the step runs again on resume. Raises StorageFailed when a record cannot be written (then
+        the answer is kept in memory, and the next try of the same step, or of what follows it, writes it without asking
+        again), Drift when the recorded step was asked something else.
         """
         known = self._steps.get(name)
         if known is not None:
@@ -240,6 +243,7 @@ class FileJournal:
             return self._result(known, type)
         if name not in self._unsaved or self._unsaved[name][0] != request:
             self._begin(name)
+            self.secure()
             inside = _in_step.set(name)
             try:
                 self._unsaved[name] = (request, *self.redactor.encoded(await fn(), type))
@@ -247,7 +251,7 @@ class FileJournal:
                 _in_step.reset(inside)
         answer: T
         _, answer, encoded = self._unsaved[name]
-        self._record(name, encoded, request)
+        self._record(name, encoded, request, at_once=False)
         del self._unsaved[name]
         return answer
 
@@ -274,6 +278,7 @@ class FileJournal:
         if row is not None:
             return self.put(name, msgspec.json.decode(row, type=type), type=type, request=request)
         self._begin(name)
+        self.secure()
 
         def encode(result: T) -> bytes:
             return self.redactor.encoded(result, type)[1]
@@ -299,16 +304,16 @@ class FileJournal:
         if known is not None:
             return self._result(known, type)
         value, encoded = self.redactor.encoded(value, type)
-        self._record(name, encoded, request)
+        self._record(name, encoded, request, at_once=True)
         return value
 
-    def _record(self, name: str, encoded: bytes, request: str) -> None:
-        """`encoded` holds no secret."""
+    def _record(self, name: str, encoded: bytes, request: str, *, at_once: bool) -> None:
+        """`encoded` holds no secret. `at_once`: it is on the disk when this returns."""
         if len(encoded) <= MAX_INLINE_BYTES:
             record = StepDone(name, request, msgspec.Raw(encoded), at=self.now_ms())
         else:
             record = StepDone(name, request, msgspec.Raw(b"null"), store_blob(self.path, encoded), self.now_ms())
-        self._append(record, sync=True)
+        self._append(record, sync=True, wait=at_once)
 
     def ended_ms(self, name: str) -> int | None:
         """When a recorded step ended, in milliseconds since the epoch; None where an older version did not note it."""
@@ -341,8 +346,10 @@ class FileJournal:
         return self.attempts
 
     def hand_back(self) -> None:
-        """Notes that an execution ended because the process does: as an attempt it counts for nothing."""
+        """Notes that an execution ended because the process does: as an attempt it counts for nothing. Raises StorageFailed,
+        also where an answer is not on the disk."""
         self._append(StepBegun(HANDBACK, self.now_ms()), sync=False)
+        self.secure()
 
     def recorded(self, name: str) -> bool:
         return name in self._steps
@@ -390,8 +397,8 @@ class FileJournal:
             self._append(record, sync=False)  # the receipt is the durable sign; this line only saves a look at it
 
     def secure(self) -> None:
-        """All that is recorded is on the disk when this returns: a process that was killed may have written its last record
-        and not synced it, and what is done next depends on that. Raises StorageFailed."""
+        """All steps that are recorded are on the disk when this returns, for what is done next depends on them: also those of
+        a process that was killed, which may not have synced its last one. Raises StorageFailed."""
         if self._file is not None:
             try:
                 self._file.secure()
@@ -409,10 +416,10 @@ class FileJournal:
             self._file.close()
         self._file = None
 
-    def _append(self, record: Record, *, sync: bool) -> None:
+    def _append(self, record: Record, *, sync: bool, wait: bool = True) -> None:
         if not isinstance(record, StepBegun | StepDone):  # results were redacted before; a begun step holds no text
             record = self.redactor.redacted(record, Record)  # type: ignore[arg-type]
-        self._write(encode_line(record), sync=sync)
+        self._write(encode_line(record), sync=sync, wait=wait)
         self._remember(record)
 
     def _remember(self, record: Record) -> None:
@@ -445,11 +452,11 @@ class FileJournal:
         for name in names[names.index(first) :] if first in self._steps else ():
             del self._steps[name]
 
-    def _write(self, line: bytes, *, sync: bool) -> None:
+    def _write(self, line: bytes, *, sync: bool, wait: bool = True) -> None:
         if self._file is None:
             raise StorageFailed(f"{self.path} is closed.", fix="report it: a record came too late")
         try:
-            self._file.append(line, sync=sync)
+            self._file.append(line, sync=sync, wait=wait)
         except OSError as error:
             raise _failed(self.path, error) from error
 

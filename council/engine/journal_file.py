@@ -4,8 +4,13 @@ While it is written to, the file is longer than its lines: newlines fill a room 
 disk already has a place for need not write where the file ends, and takes about half the time. What was written since
 the last sync may be missing after a power cut, page by page; `torn_at` tells that from damage.
 
+A line may be on its way to the disk while its writer computes; nothing that depends on it may begin before `secure` has
+returned. At most one such line is not on the disk at any time.
+
 A failed sync says nothing of what is on the disk, and a later one that succeeds says nothing of the bytes before it
-(Linux marks them clean). So what follows the last good sync is cut off, and comes again with the next line.
+(Linux marks them clean). So what follows the last good sync is cut off; lines that were accepted are kept in memory and
+come again, before any other. That the file ends there is on the disk before anything takes the place: a power cut would
+leave a mixture of both.
 """
 
 from __future__ import annotations
@@ -17,10 +22,13 @@ import re
 from pathlib import Path
 from typing import Self
 
+from council.storage.background_sync import BackgroundSync
+
 ROOM = b"\n"
 UNWRITTEN = ROOM + b"\0"  # what a file holds where no line was written: zeros, where a power cut met it while it grew
 FIRST_ROOM_BYTES = 4096  # one block of the disk; a first line is about 2 KB
 _ROOM_BYTES = 32 << 10  # a dozen turns
+_UNSURE_BYTES = 512 << 10  # more than is ever written between two syncs: a step's line and the unsynced ones before it
 _SECTOR_BYTES = 512  # what a disk writes whole; pages are a multiple of it
 # Where a hole ends: with room, or with the zeros of a file that had grown, and a line's newline may come first behind it.
 _END_OF_HOLE = re.compile(rb"(?:(?<=\n\n)|(?<=\0))(?=\n?[^\n\0])")
@@ -35,7 +43,11 @@ class JournalFile:
         self._fd = fd
         self._end = self._synced_bytes = synced_bytes  # of the lines
         self._size: int | None = synced_bytes  # of the file, with its room; None: something is to be cut off first
+        self._refused = False  # the disk may hold some of what is cut off
         self._is_foreign = False  # the lines are a former process's, who may not have synced the last
+        self._sync = BackgroundSync()
+        self._syncing = b""  # the line that is on its way to the disk; or that never got there, and is owed
+        self._syncing_end = 0  # where it ends in the file
 
     @classmethod
     def found(cls, path: Path, *, size_bytes: int, lines_bytes: int) -> Self:
@@ -59,33 +71,37 @@ class JournalFile:
             self.rest()
             raise
 
-    def append(self, line: bytes, *, sync: bool) -> None:
-        """The whole line, or nothing; with `sync` it is on the disk, and all before it, when this returns."""
-        fd = self._opened()
-        if self._size is None:
-            self._cut(fd)
-        self._write(fd, line, room_bytes=_ROOM_BYTES if sync else 0)
-        if sync:
-            try:
-                os.fdatasync(fd)
-            except OSError:
-                self._end = self._synced_bytes
-                self._cut_later(fd)
-                raise
-            self._synced_bytes = self._end
+    def append(self, line: bytes, *, sync: bool, wait: bool = True) -> None:
+        """The whole line, or nothing; with `sync` it is on the disk, and all before it, when this returns. Without `wait` it is
+        on its way there, and there when `secure` returns."""
+        if not sync:
+            self._write(line, room_bytes=0)
+            return
+        self.secure()
+        if wait:
+            self._write_and_sync(line)
+        else:
+            fd = self._write(line, room_bytes=_ROOM_BYTES)
+            self._syncing, self._syncing_end = line, self._end
+            self._sync.begin(fd)
 
     def secure(self) -> None:
-        """What a former process wrote is on the disk when this returns."""
+        """What was appended to be synced is on the disk when this returns. Raises OSError; then a line that was on its way
+        there is owed, and written again by the next call. What a former process wrote is written again as well: a sync of it
+        may have failed."""
+        self._settle()
         if self._is_foreign:
-            fd = self._opened()
-            if self._size is None:
-                self._cut(fd)
-            os.fdatasync(fd)
+            self._write_foreign_again()
             self._is_foreign = False
+        if self._syncing:
+            self._write_and_sync(self._syncing)
+            self._syncing = b""
 
     def rest(self) -> None:
         """Gives the descriptor back until the next line: a crowd that waits in a queue needs none."""
         if self._fd >= 0:
+            with contextlib.suppress(OSError):  # the line is owed
+                self._settle()
             os.close(self._fd)
             self._fd = -1
 
@@ -100,26 +116,73 @@ class JournalFile:
         self.give_back_room()
         self.rest()
 
-    def _write(self, fd: int, line: bytes, *, room_bytes: int) -> None:
-        """`line` at the end of the lines; where it makes the file longer, with more room behind it if the disk has some."""
+    def _settle(self) -> None:
+        """Waits for a sync that is under way. Raises OSError."""
+        if not self._sync.under_way:
+            return
+        try:
+            self._sync.wait()
+        except OSError:
+            self._lose_unsynced()
+            raise
+        self._synced_bytes, self._syncing = self._syncing_end, b""
+
+    def _write_foreign_again(self) -> None:
+        fd = self._opened()
+        if self._size is None:
+            self._cut(fd)
+        start = max(0, self._end - _UNSURE_BYTES)
+        with self.path.open("rb") as stream:
+            stream.seek(start)
+            tail = stream.read(self._end - start)
+        if os.pwrite(fd, tail, start) != self._end - start:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fdatasync(fd)
+
+    def _write_and_sync(self, line: bytes) -> None:
+        fd = self._write(line, room_bytes=_ROOM_BYTES)
+        try:
+            os.fdatasync(fd)
+        except OSError:
+            self._lose_unsynced()
+            raise
+        self._synced_bytes = self._end
+
+    def _lose_unsynced(self) -> None:
+        self._end = self._synced_bytes
+        self._refuse(self._fd)
+
+    def _write(self, line: bytes, *, room_bytes: int) -> int:
+        """`line` at the end of the lines; where it makes the file longer, with more room behind it if the disk has some. The
+        descriptor."""
+        fd = self._opened()
+        if self._size is None or self._refused:
+            self._cut(fd)
+            os.fdatasync(fd)
+            self._refused = False
         assert self._size is not None
         end = self._end + len(line)
         if end <= self._size:
             room_bytes = 0
         try:
-            written = os.pwrite(fd, line + ROOM * room_bytes if room_bytes else line, self._end)
-            if written < len(line):  # a full disk takes a part
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self._put(fd, line + ROOM * room_bytes if room_bytes else line)
         except OSError:
-            self._cut_later(fd)
             if not room_bytes:
                 raise
-            if self._size is None:
-                self._cut(fd)
-            self._write(fd, line, room_bytes=0)
-            return
-        self._size = max(self._size, self._end + written)
+            self._cut(fd)
+            self._put(fd, line)
+            self._refused = False  # the same bytes stand there, and nothing else
         self._end = end
+        return fd
+
+    def _put(self, fd: int, data: bytes) -> None:
+        try:
+            if os.pwrite(fd, data, self._end) < len(data):  # a full disk takes a part
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError:
+            self._refuse(fd)
+            raise
+        self._size = max(self._size or 0, self._end + len(data))
 
     def _opened(self) -> int:
         if self._fd < 0:
@@ -136,9 +199,10 @@ class JournalFile:
         os.ftruncate(fd, self._end)
         self._size = self._end
 
-    def _cut_later(self, fd: int) -> None:
+    def _refuse(self, fd: int) -> None:
         """What lies behind the lines goes: now if that is possible, else before the next line."""
         self._size = None
+        self._refused = True
         with contextlib.suppress(OSError):
             self._cut(fd)
 

@@ -100,8 +100,8 @@ def begin(folder: Path, setup: Mapping[str, Any], personas: Path, clock: Clock) 
 
 
 def resume(folder: Path, setup: Mapping[str, Any]) -> Results:
-    """The last evaluation of `folder`. Raises UsageError when there is none, NotTheSame when it had another setup,
-    DaemonRunning when it is under way, JournalDamaged."""
+    """The last evaluation of `folder`; what is recorded of it is on the disk. Raises UsageError when there is none,
+    NotTheSame when it had another setup, DaemonRunning when it is under way, JournalDamaged, StorageFailed."""
     found = sorted((folder / RESULTS).glob(f"*/{_JOURNAL}"))
     if not found:
         raise UsageError(f"{folder} has no evaluation to go on with.", fix="leave --resume out")
@@ -120,6 +120,7 @@ def resume(folder: Path, setup: Mapping[str, Any]) -> Results:
         raise NotTheSame(
             f"the evaluation {results.id} cannot go on: {told}.", fix="put it back, or begin anew without --resume"
         )
+    results.journal.secure()
     return results
 
 

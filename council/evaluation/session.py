@@ -91,7 +91,8 @@ class Session:
         return await evaluation.answer(self.questions)
 
     def report(self, stopped: Stopped) -> Report:
-        """Of what is answered."""
+        """Of what is answered. Raises StorageFailed."""
+        self.results.journal.secure()  # figures rest on it
         answered = sorted(self.answered.values(), key=lambda each: self.file_order[each.question.id])
         rows = [row_of(each) for each in answered]
         found = figures(rows, resamples=self.wanted.resamples, seed=self.wanted.seed)

@@ -132,8 +132,10 @@ _OPENING_BRACE = re.compile(r"^[ \t]*\{", re.MULTILINE)
 
 
 def _trailing(body: str, keys: Collection[str]) -> Extract:
+    if "{" not in body:
+        return Extract("", before=body)
     unfenced = _without_fences(body)
-    opening = _OPENING_BRACE.search(unfenced) if "{" in unfenced else None
+    opening = _OPENING_BRACE.search(unfenced)
     if opening is None or not _names(unfenced[opening.start() :], keys):
         return Extract("", before=body)
     found = _bare(body[opening.start() :])
@@ -178,6 +180,8 @@ class _Fence:
 
 def _fences(body: str) -> Iterator[_Fence]:
     """The blocks in order; the last one may lack its closing fence."""
+    if "```" not in body and "~~~" not in body:
+        return
     opened: tuple[int, int, str, str] | None = None  # start, start of the text, run, tag
     at = 0
     for line in body.split("\n"):

@@ -141,5 +141,7 @@ def _label(value: str) -> str:
     """A value of the opening mark: as it is when it cannot be mistaken for anything, else quoted."""
     if _PLAIN_LABEL.fullmatch(value):
         return value
+    if not value:
+        return '""'
     line = inert(plain_line(value, 300)).replace("<", "%3C").replace(">", "%3E")
     return line if re.fullmatch(r"[\w./:@+-]+", line) else json.dumps(line, ensure_ascii=False)

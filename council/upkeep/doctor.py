@@ -36,6 +36,7 @@ from council.llm.base import Message
 from council.settings import Home, LoadedSettings, ProviderKeys, Settings, load_settings
 from council.storage.drop import is_command_name
 from council.storage.files import FileLock, read_limited
+from council.upkeep.journals import look_at_journals
 from council.upkeep.leftovers import strays
 
 MIN_PYTHON = (3, 11)
@@ -47,6 +48,7 @@ _MIN_WATCHES = 1024
 _PING_TOKENS = 256  # a thinking model needs some before its first word
 _SHOWN = 3
 _MAX_RECURRING_BYTES = 1 << 20  # no home can be set to take a larger command
+_MAX_JOURNAL_BYTES = 1 << 30  # some seconds
 
 Status = Literal["ok", "warn", "fail"]
 
@@ -74,6 +76,7 @@ def examine(
     checks += [
         *check_memory(home),
         *check_ledger(home),
+        *check_journals(home),
         *check_schedules(home),
         *check_leftovers(home),
         check_clock(home, clock),
@@ -355,6 +358,20 @@ def check_ledger(home: Home) -> Iterator[Check]:
         )
     else:
         yield Check("run ledger", "ok", f"{count} run{'s' if count != 1 else ''}")
+
+
+def check_journals(home: Home) -> Iterator[Check]:
+    """Checksums of the newest runs' journals; nothing in a home without runs."""
+    looked = look_at_journals(home, max_bytes=_MAX_JOURNAL_BYTES)
+    for run_id, flaw in list(looked.damaged.items())[:_SHOWN]:
+        fix = f"council repair --dry-run (says what becomes of it); else restore .council/runs/{run_id} from a backup"
+        yield Check("journals", "warn", flaw, fix)
+    if len(looked.damaged) > _SHOWN:
+        more = f"and {len(looked.damaged) - _SHOWN} more journals do not verify"
+        yield Check("journals", "warn", more, "council repair --dry-run (names them all)")
+    if looked.runs and not looked.damaged:
+        older = f"; {looked.skipped} older ones were not looked at: council repair --dry-run" if looked.skipped else ""
+        yield Check("journals", "ok", f"{looked.runs} run{'s' if looked.runs != 1 else ''}, all whole{older}")
 
 
 def check_schedules(home: Home) -> Iterator[Check]:

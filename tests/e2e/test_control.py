@@ -132,6 +132,30 @@ def test_with_a_daemon_a_control_command_waits_for_its_receipt(
         daemon.stop()
 
 
+@pytest.mark.parametrize(("protocol", "calls"), [("triad", 1), ("independent", 3)])
+def test_a_cancel_cuts_every_call_in_flight_however_long_the_provider_would_have_taken(
+    home: Path, fake: FakeGemini, env: dict[str, str], protocol: str, calls: int
+) -> None:
+    fake.reply = lambda request: slow(3600)
+    body = in_lane("one")
+    body["config"]["protocol"] = protocol
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        drop_command(home, body)
+        run_id = daemon.wait("run_started")["run_id"]
+        fake.wait_for_requests(calls)
+        drop_command(home, {"type": "cancel", "run": run_id}, "cancel.json")
+        fake.wait_for_hang_ups(calls)
+        assert daemon.wait("run_ended", run_id=run_id)["status"] == "cancelled"
+        assert len(fake.requests) == calls
+        daemon.stop()
+    assert "status: cancelled" in (home / "artifacts" / "one.md").read_text()
+    assert {receipt["type"]: receipt["status"] for receipt in receipts(home)} == {
+        "deliberate": "cancelled",
+        "cancel": "succeeded",
+    }
+
+
 def test_the_timeout_of_submit_bounds_the_whole_wait_and_the_run_goes_on_later(
     home: Path, fake: FakeGemini, env: dict[str, str], tmp_path: Path
 ) -> None:

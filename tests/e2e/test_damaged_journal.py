@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,31 @@ def test_an_order_that_a_damaged_journal_refuses_leaves_the_run_as_it_ended(quic
     assert (quick / "artifacts" / "out.md").read_bytes() == page
     assert (folder_of(quick) / "journal.jsonl").read_bytes() == journal
     assert "does not verify" in run_cli("repair", "--dry-run", cwd=quick).stdout
+
+
+def journals_said(home: Path) -> tuple[int, list[tuple[str, str]]]:
+    """The exit code of `council doctor`, and what it says of journals."""
+    done = run_cli("doctor", "--json", cwd=home)
+    return done.returncode, [
+        (check["status"], check["message"])
+        for check in json.loads(done.stdout)["checks"]
+        if check["name"] == "journals"
+    ]
+
+
+def test_doctor_names_a_damaged_journal_and_changes_nothing(quick: Path) -> None:
+    drop_command(quick, command())
+    assert run_cli("run", "--once", cwd=quick).returncode == 0
+    assert journals_said(quick) == (0, [("ok", "1 run, all whole")])
+    journal, damaged = damage(quick), folder_of(quick) / "journal.jsonl"
+    begun = quick / ".council" / "runs" / "20990101-000000-abcdefgh"
+    begun.mkdir()
+    (begun / "journal.jsonl").write_bytes(b"\n" * 4096)  # a process died before its run had a record
+    code, [(status, message)] = journals_said(quick)
+    assert (code, status) == (0, "warn")
+    assert message.startswith(f"{damaged}: record ")
+    assert message.endswith("does not verify.")
+    assert damaged.read_bytes() == journal
 
 
 def killed(home: Path, fault: str) -> None:

@@ -19,7 +19,16 @@ import yaml
 
 from council.engine.journal import FileJournal
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
-from tests.harness import Daemon, command, drop_command, environment, run_cli, wait_until
+from tests.harness import (
+    FAULTY,
+    Daemon,
+    command,
+    drop_command,
+    environment,
+    faulty_environment,
+    run_cli,
+    wait_until,
+)
 
 QUICK = {"COUNCIL_MODEL_ATTEMPTS": "1", "COUNCIL_MAX_OUTPUT_TOKENS": "100"}
 OPTIONS = ("--rounds", "2", "--resamples", "400")
@@ -377,6 +386,22 @@ def test_a_killed_evaluation_goes_on_and_asks_nothing_again_that_was_answered(
     assert len(list((results_of(folder) / "home" / ".council" / "receipts").glob("*.json"))) == 6
     whole = [(each["single"]["right"], each["vote"]["right"], each["council"]["right"]) for each in found["questions"]]
     assert whole == [(True, True, True)] * 6
+
+
+def test_what_an_earlier_process_recorded_is_synced_before_anything_is_asked_that_hangs_on_it(
+    home: Path, tmp_path: Path, fake: FakeGemini, quick: dict[str, str]
+) -> None:
+    folder = ask_about(tmp_path / "golden", 2)
+    fake.reply = answers
+    assert evaluated(home, folder, "--limit", "1", env=quick)["answered"] == 1
+    asked = len(fake.requests)
+    faulty = faulty_environment(**{name: value for name, value in quick.items() if name not in environment()})
+    faulty |= {"COUNCIL_TEST_FAULT": "fail:fdatasync:1:EIO"}
+    refused = run_cli("eval", str(folder), *OPTIONS, "--resume", cwd=home, env=faulty, module=FAULTY)
+    assert refused.returncode == 1
+    assert f"cannot write journal.jsonl of run {results_of(folder).name}: Input/output error." in refused.stderr
+    assert len(fake.requests) == asked
+    assert evaluated(home, folder, "--resume", env=quick)["answered"] == 2
 
 
 def test_ctrl_c_leaves_what_there_is(home: Path, tmp_path: Path, fake: FakeGemini, quick: dict[str, str]) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from council.engine.journal import decode_line, encode_line
 from council.engine.records import RunHeader, StepDone
-from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
-from tests.harness import command, drop_command, receipts, run_cli
+from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, slow, text
+from tests.harness import Daemon, command, drop_command, receipts, run_cli
 
 
 def finished(home: Path, env: dict[str, str], **keys: object) -> dict[str, object]:
@@ -52,6 +52,24 @@ def test_a_replay_is_the_artifact_byte_for_byte_and_makes_no_call(
     told = json.loads(run_cli("replay", "--json", cwd=home).stdout)
     assert (told["run_id"], told["same"], told["page"]) == (receipt["run_id"], True, done.stdout)
     assert len(fake.requests) == calls
+
+
+def test_the_page_of_a_run_that_was_cancelled_before_its_turn_names_no_model_and_is_replayed(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = lambda request: slow(600)
+    with Daemon(home, env=env) as daemon:
+        drop_command(home, command("The first."))
+        fake.wait_for_requests(1)
+        drop_command(home, command("The second.", output_artifact_path="artifacts/second.md"), "second.json")
+        second = daemon.wait("run_queued", title="The second")["run_id"]
+        assert run_cli("cancel", second, cwd=home, env=env).returncode == 0
+        page = (home / "artifacts" / "second.md").read_text()
+        daemon.kill()
+    assert "\nstatus: cancelled\nmode: none\n" in page
+    assert "\nmodel: none\n" in page
+    assert run_cli("replay", second, cwd=home).stdout == page
+    assert len(fake.requests) == 1
 
 
 def test_a_check_says_when_the_artifact_was_changed(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:

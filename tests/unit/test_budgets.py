@@ -234,6 +234,22 @@ def test_a_log_that_somebody_removed_is_begun_anew(tmp_path: Path) -> None:
     assert log.totals().tokens == 200
 
 
+def test_a_log_that_somebody_renamed_is_begun_anew_for_every_process_that_writes_to_it(tmp_path: Path) -> None:
+    path = tmp_path / "day.jsonl"
+    one, other = SpendLog(path), SpendLog(path)
+    for number in range(3):
+        one.append(Reserved(f"a{number}", 100, run_id="run1"))
+    other.catch_up()
+    path.rename(tmp_path / "kept.jsonl")
+    one.append(Reserved("a3", 10, run_id="run1"))
+    other.catch_up()
+    other.append(Reserved("b", 1, run_id="run2"))
+    one.catch_up()
+    assert one.totals() == other.totals() == Totals(5, 311)
+    assert SpendLog(path).totals() == Totals(2, 11)
+    assert SpendLog(tmp_path / "kept.jsonl").totals() == Totals(3, 300)
+
+
 def test_what_another_process_appends_to_the_log_of_the_day_counts_here_too(tmp_path: Path) -> None:
     path = tmp_path / "day.jsonl"
     one, other = SpendLog(path), SpendLog(path)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from council.engine.journal import Exhausted, FileJournal, Handback, encode_line, read_records
-from council.engine.records import EPOCH, FileIdentity, RunHeader, StepDone
+from council.engine.records import EPOCH, Committed, FileIdentity, RunHeader, StepDone
 from council.errors import Drift, JournalDamaged, StorageFailed
 from council.ids import sha256_hex
 
@@ -24,7 +24,7 @@ class Out(msgspec.Struct, frozen=True):
     text: str
 
 
-def counted(text: str, calls: list[str]) -> object:
+def counted(text: str, calls: list[str]) -> Callable[[], Awaitable[Out]]:
     async def call() -> Out:
         calls.append(text)
         return Out(text)
@@ -36,7 +36,7 @@ async def three_steps(path: Path) -> list[str]:
     calls: list[str] = []
     journal = FileJournal.load(path) if path.exists() else FileJournal.create(path, HEADER)
     for name in ("one", "two", "three"):
-        result = await journal.step(name, counted(name, calls), type=Out, request=f"asks {name}")  # type: ignore[arg-type]
+        result = await journal.step(name, counted(name, calls), type=Out, request=f"asks {name}")
         assert result == Out(name)
     journal.close()
     return calls
@@ -88,7 +88,7 @@ async def test_pages_that_a_power_cut_kept_from_the_disk_cost_the_last_step_and_
     text = "x" * 1500
     journal = FileJournal.create(path, HEADER)
     for number in range(9):
-        await journal.step(f"{number}", counted(f"{number}{text}", []), type=Out)  # type: ignore[arg-type]
+        await journal.step(f"{number}", counted(f"{number}{text}", []), type=Out)
     journal.close()
     whole = path.read_bytes()
     ends = [0, *(at + 1 for at, byte in enumerate(whole) if byte == 10)]
@@ -110,7 +110,7 @@ async def test_a_hole_before_steps_that_were_synced_after_it_is_damage(tmp_path:
     path = tmp_path / "j"
     journal = FileJournal.create(path, HEADER)
     for number in range(9):
-        await journal.step(f"{number}", counted(f"{number}{'x' * 1500}", []), type=Out)  # type: ignore[arg-type]
+        await journal.step(f"{number}", counted(f"{number}{'x' * 1500}", []), type=Out)
     journal.close()
     damaged = bytearray(path.read_bytes())
     first = (damaged.index(b"%dxxx" % step) // 512 + 1) * 512
@@ -124,7 +124,7 @@ async def test_a_step_that_asks_something_else_is_drift(tmp_path: Path) -> None:
     await three_steps(tmp_path / "j")
     journal = FileJournal.load(tmp_path / "j")
     with pytest.raises(Drift, match="step two"):
-        await journal.step("two", counted("two", []), type=Out, request="something else")  # type: ignore[arg-type]
+        await journal.step("two", counted("two", []), type=Out, request="something else")
 
 
 async def test_what_a_step_raises_is_not_recorded(tmp_path: Path) -> None:
@@ -142,16 +142,16 @@ async def test_a_stopping_process_begins_no_new_step_but_answers_recorded_ones(t
     await three_steps(tmp_path / "j")
     journal = FileJournal.load(tmp_path / "j")
     journal.stopping = lambda: True
-    assert await journal.step("one", counted("one", []), type=Out, request="asks one") == Out("one")  # type: ignore[arg-type]
+    assert await journal.step("one", counted("one", []), type=Out, request="asks one") == Out("one")
     with pytest.raises(Handback):
-        await journal.step("four", counted("four", []), type=Out)  # type: ignore[arg-type]
+        await journal.step("four", counted("four", []), type=Out)
 
 
 async def test_a_closed_journal_answers_only_what_it_holds(tmp_path: Path) -> None:
     journal = FileJournal.create(tmp_path / "j", HEADER)
     journal.closed = True
     with pytest.raises(Exhausted):
-        await journal.step("one", counted("one", []), type=Out)  # type: ignore[arg-type]
+        await journal.step("one", counted("one", []), type=Out)
 
 
 def test_repeated_texts_are_all_kept(tmp_path: Path) -> None:
@@ -233,27 +233,31 @@ async def test_two_effects_of_the_same_step_meet_the_unique_key(tmp_path: Path) 
 
 async def test_an_ephemeral_step_keeps_a_small_outcome_and_refuses_a_large_one(tmp_path: Path) -> None:
     journal = FileJournal.create(tmp_path / "j", HEADER)
-    assert await journal.ephemeral("ask", counted("yes", []), type=Out) == Out("yes")  # type: ignore[arg-type]
+    assert await journal.ephemeral("ask", counted("yes", []), type=Out) == Out("yes")
     with pytest.raises(ValueError, match="larger than 1024 bytes"):
-        await journal.ephemeral("tell", counted("x" * 2000, []), type=Out)  # type: ignore[arg-type]
+        await journal.ephemeral("tell", counted("x" * 2000, []), type=Out)
     again = FileJournal.load(tmp_path / "j")
-    assert await again.ephemeral("ask", counted("no", []), type=Out) == Out("yes")  # type: ignore[arg-type]
+    assert await again.ephemeral("ask", counted("no", []), type=Out) == Out("yes")
     assert not again.recorded("tell")
 
 
 async def test_a_large_result_lies_in_a_blob_named_by_its_hash_and_a_changed_blob_is_refused(tmp_path: Path) -> None:
     journal = FileJournal.create(tmp_path / "j", HEADER)
     large = "y" * 300_000
-    await journal.step("big", counted(large, []), type=Out)  # type: ignore[arg-type]
+    await journal.step("big", counted(large, []), type=Out)
     journal.close()
     assert (tmp_path / "j").stat().st_size < 2_000
     [blob] = (tmp_path / "blobs").iterdir()
     assert sha256_hex(blob.read_bytes()) == blob.name
     again = FileJournal.load(tmp_path / "j")
-    assert await again.step("big", counted("", []), type=Out) == Out(large)  # type: ignore[arg-type]
+    assert await again.step("big", counted("", []), type=Out) == Out(large)
     blob.write_bytes(blob.read_bytes()[:-3])
     with pytest.raises(JournalDamaged, match="does not match its name"):
-        await again.step("big", counted("", []), type=Out)  # type: ignore[arg-type]
+        await again.step("big", counted("", []), type=Out)
+
+
+def refuse(*_: object) -> None:
+    raise OSError(5, "Input/output error")
 
 
 async def test_an_answer_that_the_disk_refused_is_written_by_the_next_try_and_not_asked_for_again(
@@ -261,18 +265,55 @@ async def test_an_answer_that_the_disk_refused_is_written_by_the_next_try_and_no
 ) -> None:
     calls: list[str] = []
     journal = FileJournal.create(tmp_path / "j", HEADER)
-
-    def refuse(fd: int) -> None:
-        raise OSError(5, "Input/output error")
-
     with monkeypatch.context() as broken:
-        broken.setattr("os.fdatasync", refuse)
+        broken.setattr("os.pwrite", refuse)
         with pytest.raises(StorageFailed):
-            await journal.step("one", counted("one", calls), type=Out, request="asks one")  # type: ignore[arg-type]
+            await journal.step("one", counted("one", calls), type=Out, request="asks one")
+    assert calls == []  # not even the beginning could be noted
+
+    def ask() -> Awaitable[Out]:
+        broken.setattr("os.pwrite", refuse)
+        return counted("one", calls)()
+
+    with monkeypatch.context() as broken, pytest.raises(StorageFailed):
+        await journal.step("one", ask, type=Out, request="asks one")
+    assert calls == ["one"]
     assert not FileJournal.read(tmp_path / "j").recorded("one")
-    assert await journal.step("one", counted("one", calls), type=Out, request="asks one") == Out("one")  # type: ignore[arg-type]
+    assert await journal.step("one", counted("one", calls), type=Out, request="asks one") == Out("one")
     assert calls == ["one"]
     assert FileJournal.read(tmp_path / "j").recorded("one")
+
+
+async def test_an_answer_that_never_got_to_the_disk_is_written_again_before_another_step_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    journal = FileJournal.create(tmp_path / "j", HEADER)
+    with monkeypatch.context() as broken:
+        broken.setattr("council.storage.background_sync._aio", lambda: None)
+        broken.setattr("os.fdatasync", refuse)
+        await journal.step("one", counted("one", calls), type=Out)
+        for _ in range(2):
+            with pytest.raises(StorageFailed):
+                await journal.step("two", counted("two", calls), type=Out)
+            with pytest.raises(StorageFailed):
+                journal.hand_back()
+            assert not FileJournal.read(tmp_path / "j").recorded("one")
+        with pytest.raises(StorageFailed):
+            journal.commit(Committed("succeeded", (), msgspec.Raw(b"{}")))
+    assert calls == ["one"]
+    seen: list[bool] = []
+
+    def ask() -> Awaitable[Out]:
+        seen.append(FileJournal.read(tmp_path / "j").recorded("one"))
+        return counted("two", calls)()
+
+    assert await journal.step("two", ask, type=Out) == Out("two")
+    assert seen == [True]
+    assert calls == ["one", "two"]
+    journal.close()
+    assert FileJournal.load(tmp_path / "j").committed is None
+    assert [step.name for step in FileJournal.load(tmp_path / "j").steps()] == ["one", "two"]
 
 
 async def test_an_answer_that_the_disk_refused_does_not_answer_another_question(
@@ -281,12 +322,11 @@ async def test_an_answer_that_the_disk_refused_does_not_answer_another_question(
     calls: list[str] = []
     journal = FileJournal.create(tmp_path / "j", HEADER)
 
-    def refuse(fd: int) -> None:
-        raise OSError(5, "Input/output error")
+    def ask() -> Awaitable[Out]:
+        broken.setattr("os.pwrite", refuse)
+        return counted("one", calls)()
 
-    with monkeypatch.context() as broken:
-        broken.setattr("os.fdatasync", refuse)
-        with pytest.raises(StorageFailed):
-            await journal.step("one", counted("one", calls), type=Out, request="asks one")  # type: ignore[arg-type]
-    assert await journal.step("one", counted("other", calls), type=Out, request="asks other") == Out("other")  # type: ignore[arg-type]
+    with monkeypatch.context() as broken, pytest.raises(StorageFailed):
+        await journal.step("one", ask, type=Out, request="asks one")
+    assert await journal.step("one", counted("other", calls), type=Out, request="asks other") == Out("other")
     assert calls == ["one", "other"]

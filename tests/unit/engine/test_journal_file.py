@@ -30,6 +30,12 @@ def half(write: Callable[[int, bytes, int], int]) -> Callable[[int, bytes, int],
     return lambda fd, data, at: write(fd, data[: len(data) // 2], at)
 
 
+@pytest.fixture
+def late_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sync happens when it is waited for, as where the C library's calls are not known."""
+    monkeypatch.setattr("council.storage.background_sync._aio", lambda: None)
+
+
 def lines(path: Path) -> bytes:
     """What is in the file but for the room at its end."""
     return path.read_bytes().rstrip(b"\n") + b"\n"
@@ -136,3 +142,92 @@ def test_what_somebody_else_changed_while_it_was_at_rest_is_not_written_over(jou
         journal.append(b"two\n", sync=True)
     journal.close()
     assert path.read_bytes() == b"1\n2\n3\n"
+
+
+def test_a_line_that_is_under_way_is_on_the_disk_when_it_is_secured_and_costs_one_sync(
+    journal: JournalFile, path: Path, late_syncs: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syncs: list[bytes] = []
+    monkeypatch.setattr(os, "fdatasync", lambda _: syncs.append(lines(path)))
+    journal.append(b"one\n", sync=True, wait=False)
+    assert (lines(path), syncs) == (b"one\n", [])
+    journal.append(b"begin\n", sync=False)
+    journal.secure()
+    journal.secure()
+    assert syncs == [b"one\nbegin\n"]
+    journal.append(b"two\n", sync=True, wait=False)
+    journal.append(b"three\n", sync=True, wait=False)
+    assert len(syncs) == 2  # never two lines that may both be missing
+    journal.append(b"four\n", sync=True)
+    assert len(syncs) == 4
+    journal.close()
+    assert path.read_bytes() == b"one\nbegin\ntwo\nthree\nfour\n"
+
+
+def test_a_line_that_never_got_to_the_disk_is_owed_and_comes_before_any_other(
+    journal: JournalFile, path: Path, late_syncs: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal.append(b"one\n", sync=True)
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fdatasync", refusing)
+        journal.append(b"two\n", sync=True, wait=False)
+        for _ in range(2):
+            with pytest.raises(OSError, match="Input/output"):
+                journal.append(b"three\n", sync=True)
+            assert lines(path) == b"one\n"
+        journal.rest()
+        with pytest.raises(OSError, match="Input/output"):
+            journal.secure()
+    journal.append(b"three\n", sync=True)
+    assert lines(path) == b"one\ntwo\nthree\n"
+
+
+def test_a_journal_that_rests_while_a_line_is_under_way_owes_it(
+    journal: JournalFile, path: Path, late_syncs: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fdatasync", refusing)
+        journal.append(b"one\n", sync=True, wait=False)
+        journal.rest()
+    assert path.read_bytes() == b""
+    journal.secure()
+    assert lines(path) == b"one\n"
+
+
+def test_what_the_disk_says_later_of_a_line_that_was_under_way_is_heard() -> None:
+    """A device that takes what is written and cannot be synced; the C library's thread is told so."""
+    journal = JournalFile(Path(os.devnull), os.open(os.devnull, os.O_WRONLY))
+    journal.append(b"one\n", sync=True, wait=False)
+    with pytest.raises(OSError, match=os.strerror(errno.EINVAL)):
+        journal.secure()
+    journal.rest()
+
+
+def test_lines_of_a_former_process_whose_sync_failed_are_written_again_and_synced(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sync after one that failed says nothing of what was to be written before: the system takes that for clean."""
+    path.write_bytes(b"one\ntwo\n")
+    journal = JournalFile.found(path, size_bytes=8, lines_bytes=8)
+    unwritten, on_disk = bytearray(b"one\ntwo\n"), bytearray()
+    write, failures = os.pwrite, iter([OSError(errno.EIO, os.strerror(errno.EIO))])
+
+    def noted(fd: int, data: bytes, at: int) -> int:
+        unwritten[at : at + len(data)] = data
+        return write(fd, data, at)
+
+    def synced(fd: int) -> None:
+        what = bytes(unwritten)
+        unwritten.clear()
+        for failure in failures:
+            raise failure
+        on_disk[:] = what
+
+    monkeypatch.setattr(os, "pwrite", noted)
+    monkeypatch.setattr(os, "fdatasync", synced)
+    with pytest.raises(OSError, match="Input/output"):
+        journal.secure()
+    journal.secure()
+    assert on_disk == b"one\ntwo\n"
+    assert path.read_bytes() == b"one\ntwo\n"
+    journal.close()

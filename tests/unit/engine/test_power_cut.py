@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import os
 import random
 from collections.abc import Callable, Iterator
@@ -25,6 +27,7 @@ from council.engine.records import (
     StepDone,
     Waiting,
 )
+from council.errors import StorageFailed
 
 SECTOR = 512
 PAGE = 4096
@@ -33,6 +36,7 @@ PAGE = 4096
 @pytest.fixture(autouse=True)
 def small_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("council.engine.journal_file._ROOM_BYTES", 3000)
+    monkeypatch.setattr("council.storage.background_sync._aio", lambda: None)  # so that `Disk` sees each sync
 
 
 def header(title: str = "") -> RunHeader:
@@ -143,10 +147,15 @@ async def three_at_once(
             return Out(asked[name])
 
         await journal.step(name, call, type=Out)
-        promised[name] = asked[name]
+        done.append(name)
+        promised.update((earlier, asked[earlier]) for earlier in done[:-1])
         turns[number + 1].set()
 
+    done: list[str] = []
     await asyncio.gather(one(0), one(1), one(2))
+    if turn % 2:
+        journal.secure()
+        promised.update((name, asked[name]) for name in done)
 
 
 @pytest.mark.parametrize("size", [3, 480, 1500, 2600, 4091])
@@ -165,6 +174,7 @@ async def test_cut_at_any_sync_the_journal_of_concurrent_steps_loads_with_all_th
         journal.attempt()
         await three_at_once(journal, turn, size, promised, asked)
         journal.wait(Waiting("provider", "2026-11-20T00:00:00Z", 1.0, "busy"))
+        promised.update(asked)
         if turn == 2:
             journal.hand_back()
             journal.close()
@@ -196,6 +206,69 @@ def test_a_hole_may_end_anywhere_in_a_line_and_begin_anywhere_in_a_sector(
                 journal.put(name, Out(text), type=Out)
                 promised[name] = text
         journal.close()
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("seed", range(12))
+async def test_cut_after_what_the_disk_refused_and_before_the_next_good_sync_the_journal_loads(
+    tmp_path: Path, seed: int, at_once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was refused, at a sync or after a part of it was written, never stands beside what came in its place; and no step
+    is asked for again, or begins before the one before it is on the disk."""
+    path = tmp_path / "j"
+    chance = random.Random(seed)
+    write = os.pwrite
+
+    def in_part(fd: int, data: bytes, at: int) -> int:
+        return write(fd, data[: chance.randrange(len(data))] if data and chance.random() < 0.2 else data, at)
+
+    file = JournalFile.create(path)
+    file.make_room()
+    journal = FileJournal.begin(path, header(), file)
+    monkeypatch.setattr(os, "pwrite", in_part)
+    disk = Disk(path, monkeypatch)
+    promised: dict[str, str] = {}
+    asked: dict[str, str] = {}
+
+    def look() -> None:
+        for unit in (SECTOR, PAGE):
+            for data in disk.left(unit, most=60):
+                found = verified(data)
+                assert not found.lost_lines, (unit, data)
+                held = {record.name: text_of(record) for record in found.records if isinstance(record, StepDone)}
+                assert promised.items() <= held.items() <= asked.items()
+
+    def at_sync() -> None:
+        look()
+        if chance.random() < 0.4:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    async def ask(name: str) -> Out:
+        promised.update(asked)
+        assert name not in asked
+        asked[name] = f"{name} " + "x" * chance.choice([3, 480, 1500, 4091])
+        return Out(asked[name])
+
+    disk.at_sync = at_sync
+    for number in range(12):
+        name = f"{number}"
+        for _ in range(100):
+            with contextlib.suppress(StorageFailed):
+                await journal.step(name, partial(ask, name), type=Out)
+                if at_once:
+                    journal.secure()
+                    promised.update(asked)
+                break
+            look()
+    for _ in range(100):
+        with contextlib.suppress(StorageFailed):
+            journal.commit(Committed("succeeded", (), msgspec.Raw(b"{}")))
+            break
+    disk.at_sync = lambda: None
+    promised.update(asked)
+    look()
+    journal.close()
+    assert [step.name for step in FileJournal.load(path).steps()] == [f"{number}" for number in range(12)]
 
 
 async def test_what_a_killed_process_wrote_and_did_not_sync_is_on_the_disk_before_the_run_goes_on(
