@@ -46,7 +46,7 @@ def build_ledger(home: Home) -> Ledger:
     """The run ledger, filled from receipts and journals when it is new (or was lost)."""
     ledger = Ledger(home.runtime / "ledger.sqlite")
     if ledger.is_incomplete:
-        ledger.rebuild(found_on_disk(home.runs, build_receipts(home)))
+        ledger.rebuild(found_on_disk(home.runs, home.runtime / "active", build_receipts(home)))
     return ledger
 
 

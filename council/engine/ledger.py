@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from council.engine.folders import never_began
 from council.engine.journal import FileJournal
 from council.engine.receipts import Receipt, Receipts
 from council.engine.records import RunHeader, RunStatus
@@ -386,8 +387,8 @@ def folder_bytes(folder: Path) -> int:
     return total
 
 
-def found_on_disk(runs: Path, receipts: Receipts) -> Iterator[Entry]:
-    """Every run of a home, from its receipts and journals alone."""
+def found_on_disk(runs: Path, active: Path, receipts: Receipts) -> Iterator[Entry]:
+    """Every run of a home, from its receipts, journals and markers alone; not what a start removes because it never began."""
     seen = set()
     for run_id in receipts.run_ids():
         receipt = receipts.read(run_id)
@@ -400,4 +401,5 @@ def found_on_disk(runs: Path, receipts: Receipts) -> Iterator[Entry]:
             continue
         with contextlib.suppress(JournalDamaged, StorageFailed):
             journal = FileJournal.read(folder / "journal.jsonl")
-            yield entry_of_header(journal.header, "queued")
+            if (active / folder.name).exists() or not never_began(journal):
+                yield entry_of_header(journal.header, "queued")
