@@ -225,6 +225,11 @@ class Ledger:
         clause = "WHERE ended_ns > 0 AND pruned = 1 AND command_id = '' ORDER BY ended_ns DESC, run_id DESC"
         return [entry.run_id for entry in self._select(f"{clause} LIMIT ? OFFSET ?", count, beyond)]
 
+    def ended_ids(self) -> set[str]:
+        """Of all runs that ended, pruned or not. Raises StorageFailed."""
+        with self._failing("read"):
+            return {row[0] for row in self._db.execute("SELECT run_id FROM runs WHERE ended_ns > 0")}
+
     def count(self) -> int:
         with self._failing("read"):
             return int(self._db.execute("SELECT count(*) FROM runs").fetchone()[0])
