@@ -195,7 +195,7 @@ class _Waiting:
                 raise typer.Exit(code)
         except CouncilError as error:
             if not isinstance(error, DaemonRunning):
-                error.fix = f"{error.fix}; {dropped.path.name} stays in commands/ until a daemon runs"
+                error.fix = f"{error.fix.rstrip('.')}; {dropped.path.name} stays in commands/ until a daemon runs"
             raise
 
     def _answer(self, dropped: Dropped) -> Receipt | None:
