@@ -258,7 +258,7 @@ def _drop_change(cli: CliState, name: str, body: dict[str, Any], *, as_json: boo
     if as_json:
         typer.echo(readable_json(msgspec.to_builtins(receipt), indent=2))
     else:
-        print_answer(cli.home(), receipt, relative_to=Path.cwd())
+        print_answer(cli, receipt, relative_to=Path.cwd())
         if receipt.error is not None:
             typer.echo(f"error ({receipt.error.code}): {receipt.error.message}\n  fix: {receipt.error.fix}", err=True)
     raise typer.Exit(STATUS_EXIT[receipt.status])

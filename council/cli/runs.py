@@ -32,6 +32,7 @@ _SEARCHED = 1_000
 _LINK_TARGET = re.compile(r"\[([^\[\]\n]*)\]\([^()\n]*\)")
 _FOOTNOTE_MARK = re.compile(r"\[\^E[0-9]+\]")
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+_PAGE_ID = re.compile(r'\A---\nid: "([^"\n]+)"\n')
 
 
 Run = Annotated[
@@ -57,14 +58,15 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print the receipt.")] = False,
 ) -> None:
     """Print the answer of a run and where its artifact is."""
-    home = state(ctx).home()
+    cli = state(ctx)
+    home = cli.home()
     receipt = read_receipt(home, find_run(home, run))
     if as_json:
         import msgspec
 
         typer.echo(readable_json(msgspec.to_builtins(receipt), indent=2))
     else:
-        print_answer(home, receipt, relative_to=Path.cwd())
+        print_answer(cli, receipt, relative_to=Path.cwd())
 
 
 def cancel(
@@ -354,22 +356,40 @@ def _for_terminal(markdown: str) -> str:
     return _FOOTNOTE_MARK.sub("", _LINK_TARGET.sub(r"[\1]", markdown))
 
 
-def print_answer(home: Home, receipt: Receipt, *, relative_to: Path) -> None:
-    """The artifact's first screen: title, notes, answer; then where it is."""
+def print_answer(cli: CliState, receipt: Receipt, *, relative_to: Path) -> None:
+    """The artifact's first screen: title, notes, answer; then where it is. Raises RunNotFound where neither the page nor
+    the journal is left."""
     if receipt.artifact is None:
         typer.echo(f"{receipt.title}: {receipt.status}.")
         for note in receipt.notes:
             typer.echo(note)
     else:
-        path = home.root / receipt.artifact.path
-        try:
-            body = _FRONT_MATTER.sub("", path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise RunNotFound(
-                f"the artifact {receipt.artifact.path} cannot be read: {error.strerror}.", fix="it may have been moved"
-            ) from None
+        path = Path(os.path.relpath(cli.home().root / receipt.artifact.path, relative_to))
+        page, record = _page_of(cli, receipt, path)
+        body = _FRONT_MATTER.sub("", page)
         typer.echo(_for_terminal(body.split("\n## Task\n")[0].strip()))
-        typer.echo(f"\nStatus: {receipt.status}. The whole record: {os.path.relpath(path, relative_to)}")
+        typer.echo(f"\nStatus: {receipt.status}. {record}")
     if receipt.pruned is not None:
         kept = "this receipt stays" if receipt.artifact is None else "the page and its receipt stay"
         typer.echo(f"Pruned on {receipt.pruned.at} by {receipt.pruned.by}: the journal is gone, {kept}.")
+
+
+def _page_of(cli: CliState, receipt: Receipt, path: Path) -> tuple[str, str]:
+    """The run's page, as edited since; where the file is gone or another run's, as the journal has it. And a sentence
+    that says where all of it is. Raises RunNotFound."""
+    try:
+        page = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        became = f"{path} cannot be read ({error.strerror})"
+    else:
+        holder = _PAGE_ID.search(page)
+        if holder is None or holder[1] == receipt.run_id:
+            return page, f"The whole record: {path}"
+        became = f"{path} now holds the page of run {holder[1]}"
+    from council.cli.reports import rendered_again
+
+    try:
+        page = rendered_again(cli, receipt.run_id).decode("utf-8", "replace")
+    except RunNotFound as error:
+        raise RunNotFound(f"{became}, and {error.message}", fix=error.fix) from None
+    return page, f"{became}; this is from the journal, and `council replay {receipt.run_id}` prints all of it"

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from council.cli.context import CliState
 from council.errors import EXIT_OK, UsageError
 
 _DEMO = Path(__file__).parents[1] / "resources" / "demo"
@@ -62,7 +63,8 @@ def demo(
     from council.cli.runs import print_answer, read_receipt
 
     typer.echo("")
-    print_answer(home, read_receipt(home, new[-1].removesuffix(".json")), relative_to=Path.cwd())
+    receipt = read_receipt(home, new[-1].removesuffix(".json"))
+    print_answer(CliState(home_flag=home.root), receipt, relative_to=Path.cwd())
     raise typer.Exit(code)
 
 
