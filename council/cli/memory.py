@@ -215,7 +215,8 @@ def _read(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {file}: {error}.", fix="name a YAML file of answers, in UTF-8") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise UsageError(f"cannot read {file}: {reason}.", fix="name a YAML file of answers, in UTF-8") from None
 
 
 def _answers(text: str, file: Path | None) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from council.cli.context import CliState, state
+from council.cli.hyperlinks import linked, unlinked
 from council.errors import CommandInvalid, RunNotFound, WaitTimeout
 from council.ids import readable_json, timestamp
 from council.storage.files import FileLock
@@ -29,7 +30,6 @@ _UNFINISHED = 100  # shown of those that no daemon works on: each is a journal t
 _POLL_S = 0.05
 _NOTE_BYTES = 1 << 20
 _SEARCHED = 1_000
-_LINK_TARGET = re.compile(r"\[([^\[\]\n]*)\]\([^()\n]*\)")
 _FOOTNOTE_MARK = re.compile(r"\[\^E[0-9]+\]")
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _PAGE_ID = re.compile(r'\A---\nid: "([^"\n]+)"\n')
@@ -316,9 +316,18 @@ def find_run(home: Home, given: str) -> str:
         return matches[0]
     if matches:
         raise RunNotFound(f"{given!r} means {len(matches)} runs.", fix="give more of the id", matches=matches[:_RECENT])
+    if given == "last":
+        raise _nothing_yet(home, "no run has ended")
     raise RunNotFound(
         f"no ended run matches {given!r} in {home.root}.",
         fix="`council status` lists the last runs and the active ones",
+    )
+
+
+def _nothing_yet(home: Home, what: str) -> RunNotFound:
+    return RunNotFound(
+        f"{what} in {home.root} yet.",
+        fix="`council submit --wait FILE` runs a command; `council status` shows the home",
     )
 
 
@@ -336,6 +345,8 @@ def find_any_run(home: Home, given: str) -> str:
         return matches[0]
     if matches:
         raise RunNotFound(f"{given!r} means {len(matches)} runs.", fix="give more of the id", matches=matches[:_RECENT])
+    if given == "last":
+        raise _nothing_yet(home, "there is no run")
     raise RunNotFound(f"no run matches {given!r} in {home.root}.", fix="`council status` lists the last runs")
 
 
@@ -351,11 +362,6 @@ def read_receipt(home: Home, run_id: str) -> Receipt:
     return receipt
 
 
-def _for_terminal(markdown: str) -> str:
-    """Without what only a page can use: link targets and footnote marks."""
-    return _FOOTNOTE_MARK.sub("", _LINK_TARGET.sub(r"[\1]", markdown))
-
-
 def print_answer(cli: CliState, receipt: Receipt, *, relative_to: Path) -> None:
     """The artifact's first screen: title, notes, answer; then where it is. Raises RunNotFound where neither the page nor
     the journal is left."""
@@ -367,7 +373,8 @@ def print_answer(cli: CliState, receipt: Receipt, *, relative_to: Path) -> None:
         path = Path(os.path.relpath(cli.home().root / receipt.artifact.path, relative_to))
         page, record = _page_of(cli, receipt, path)
         body = _FRONT_MATTER.sub("", page)
-        typer.echo(_for_terminal(body.split("\n## Task\n")[0].strip()))
+        answer = _FOOTNOTE_MARK.sub("", body.split("\n## Task\n")[0].strip())
+        typer.echo(linked(answer, path.absolute(), cli.home().root) if cli.hyperlinked else unlinked(answer))
         typer.echo(f"\nStatus: {receipt.status}. {record}")
     if receipt.pruned is not None:
         kept = "this receipt stays" if receipt.artifact is None else "the page and its receipt stay"

@@ -174,7 +174,11 @@ class _Waiting:
                     raise UsageError(f"{dropped.path.name} was not taken up.", fix="`council validate` says why")
                 with contextlib.suppress(DaemonRunning):  # one started in this instant: it answers
                     self._drain(dropped, deadline - time.monotonic(), quiet)
-            receipt = self._watch(dropped, deadline, quiet)
+            try:
+                receipt = self._watch(dropped, deadline, quiet)
+            except KeyboardInterrupt:
+                typer.echo(_left_alone(self._home, dropped), err=True)
+                raise
             if receipt is not None:
                 return receipt
         raise WaitTimeout(
@@ -245,6 +249,15 @@ class _Waiting:
         receipts = Receipts(self._home.receipts, self._home.runtime / "ids")
         bound = receipts.bound(self._id) if self._id is not None else None
         return receipts.read(bound.run_id) if bound is not None else None
+
+
+def _left_alone(home: Home, dropped: Dropped) -> str:
+    """What becomes of a command for whose answer nobody waits any more."""
+    if FileLock.holder(home.lock_file) is None:
+        return f"{dropped.path.name} stays in commands/; it goes on when a daemon runs."
+    run = _active(home, dropped)
+    ends = f"`council cancel {run['run_id']}` ends it" if run else "`council status` shows it"
+    return f"The daemon goes on with {dropped.path.name}: {ends}, `council show` prints its answer when it is there."
 
 
 def _id_of(data: bytes) -> str | None:

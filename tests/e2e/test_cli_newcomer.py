@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.harness import command, drop_command, environment, make_home, receipts, run_cli
+from tests.harness import Daemon, command, drop_command, environment, make_home, receipts, run_cli, wait_until
 
 OFFLINE = 'model = "offline"\n'
 NO_VALUE = b'{"task_description": "Which?", "output_artifact_path": "artifacts/out.md", "config": {"max_rounds": "2"}}'
@@ -28,6 +32,51 @@ def decide(home: Path, task: str, **keys: object) -> str:
     drop_command(home, command(task, **keys))
     assert run_cli("run", "--once", cwd=home).returncode in (0, 1)
     return next(receipt["run_id"] for receipt in receipts(home) if receipt["run_id"] not in known)
+
+
+def on_a_terminal(*arguments: str, cwd: Path, **extra: str) -> str:
+    """What `council …` prints on a terminal."""
+    ours, theirs = pty.openpty()
+    env = environment(**{"TERM": "xterm-256color", **extra})
+    with subprocess.Popen([sys.executable, "-m", "council", *arguments], cwd=cwd, env=env, stdout=theirs):
+        os.close(theirs)
+        said = b""
+        while True:
+            try:
+                piece = os.read(ours, 65_536)
+            except OSError:  # how Linux tells that the other end is closed
+                break
+            if not piece:
+                break
+            said += piece
+    os.close(ours)
+    return said.decode().replace("\r\n", "\n")
+
+
+# ── the first minute ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_init_names_both_ways_on_and_says_nothing_of_keys_to_a_home_that_is_there(tmp_path: Path) -> None:
+    first = run_cli("init", "mine", cwd=tmp_path).stdout
+    assert "GEMINI_API_KEY=… into its .env" in first
+    assert "`council run --model offline`\nwithout a key" in first
+    again = run_cli("init", "mine", cwd=tmp_path).stdout
+    assert "mine already is a home.\nNext: `council doctor`" in again
+
+
+def test_a_second_demo_says_that_the_home_was_there(tmp_path: Path) -> None:
+    assert run_cli("demo", cwd=tmp_path).stdout.startswith("Made a home in council-demo/ and dropped council-demo/")
+    again = run_cli("demo", cwd=tmp_path).stdout
+    assert again.startswith("Dropped council-demo/commands/command.json.")
+    assert again.endswith("As a page with charts: council --home council-demo report --open\n")
+
+
+@pytest.mark.parametrize("words", [("show",), ("replay",), ("explain",), ("report",), ("cassette",)])
+def test_before_the_first_run_it_is_said_that_there_is_none(home: Path, words: tuple[str, ...]) -> None:
+    done = run_cli(*words, cwd=home)
+    assert done.returncode == 2
+    assert "yet." in done.stderr
+    assert "`council submit --wait FILE`" in done.stderr
 
 
 # ── show ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -64,6 +113,20 @@ def test_show_of_a_run_of_which_neither_page_nor_journal_is_left_says_so(home: P
     assert f"artifacts/out.md cannot be read (No such file or directory), and the run {run} was pruned" in done.stderr
 
 
+def test_on_a_terminal_a_citation_opens_its_line_and_nothing_else_is_a_link(home: Path) -> None:
+    decide(home, "How fast does the archive grow?", input_artifacts=["docs/needs.md"])
+    page = home / "artifacts" / "out.md"
+    cited = "[E1 docs/needs.md:3](../docs/needs.md#L3)"
+    strange = "[out](../../secret.md) [web](https://example.com/x) [gone](../docs/gone.md) [up](/etc/passwd)"
+    page.write_text(page.read_text().replace("## Task\n", f"{cited} {strange}\n\n## Task\n", 1))
+    shown = on_a_terminal("show", cwd=home)
+    address = f"{(home / 'docs' / 'needs.md').as_uri()}#L3"
+    assert f"\x1b]8;;{address}\x1b\\[E1 docs/needs.md:3]\x1b]8;;\x1b\\" in shown
+    assert "[out] [web] [gone] [up]" in shown
+    assert "\x1b" not in on_a_terminal("show", cwd=home, TERM="dumb")
+    assert "[E1 docs/needs.md:3]" in run_cli("show", cwd=home).stdout
+
+
 # ── submit ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -98,6 +161,22 @@ def test_what_may_still_change_until_the_run_is_a_warning_and_the_command_is_dro
     assert "early.json:1:" in done.stderr
     assert "warning: `input_artifacts.0` Path 'docs/later.md' is refused: there is no such file." in done.stderr
     assert (home / "commands" / "early.json").exists()
+
+
+def test_whoever_stops_waiting_is_told_that_the_daemon_goes_on(home: Path) -> None:
+    (home / "slow.yaml").write_text("model: slow\ndefault: {text: I have nothing to add., delay_s: 30}\n")
+    (home / "slow.json").write_text(json.dumps(command("Which?")))
+    with Daemon(home, "--model", "scripted:slow.yaml") as daemon:
+        daemon.ready()
+        waiting = [sys.executable, "-m", "council", "submit", "--wait", "slow.json"]
+        with subprocess.Popen(waiting, cwd=home, env=environment(), stderr=subprocess.PIPE, text=True) as process:
+            run = daemon.wait("turn_started")["run_id"]
+            wait_until(lambda: run in (home / ".council" / "state.json").read_text(), "the state names the run")
+            process.send_signal(signal.SIGINT)
+            said = process.communicate(timeout=60)[1]
+        assert process.returncode == 130
+        assert f"The daemon goes on with slow.json: `council cancel {run}` ends it" in said
+        assert run_cli("cancel", run, cwd=home).returncode == 0
 
 
 # ── the index ────────────────────────────────────────────────────────────────────────────────────────────────────────
