@@ -32,7 +32,7 @@ def replay(
     cli = state(ctx)
     home = cli.home()
     receipt = read_receipt(home, find_run(home, run))
-    page = _replayed(cli, journal_of(home, receipt.run_id))
+    page = rendered_again(cli, receipt.run_id)
     shown = receipt.artifact.path if receipt.artifact else "the artifact"
     found = _found(home, receipt, page)
     same = found is not None
@@ -182,13 +182,17 @@ def journal_path(home: Home, run_id: str) -> Path:
     raise RunNotFound(f"the run {run_id} {why_no_journal(receipt)}.", fix=fix)
 
 
-def _replayed(cli: CliState, journal: FileJournal) -> bytes:
-    """Built with the offline model, which is not asked either: a replay needs no key."""
+def rendered_again(cli: CliState, run_id: str) -> bytes:
+    """The run's page, from its journal. Built with the offline model, which is not asked either: a replay needs no key.
+
+    Raises RunNotFound where the journal is gone, with what became of it.
+    """
     import asyncio
 
     from council.app import build_app
     from council.reports.replay import replay as render_again
 
+    journal = journal_of(cli.home(), run_id)
     settings = cli.settings().settings.model_copy(update={"model": "offline"})
     app = build_app(cli.home(), settings, cli.keys(), environ=cli.environ)
 

@@ -38,7 +38,7 @@ def validate(
 ) -> None:
     """Say what the daemon would say of a command file, without dropping it."""
     verdict = _judge(state(ctx), file)
-    typer.echo(_json(file, verdict) if as_json else _text(file, verdict))
+    typer.echo(_json(file, verdict) if as_json else told(str(file), verdict))
     if verdict.problems:
         raise typer.Exit(EXIT_USAGE)
 
@@ -81,6 +81,19 @@ def write_schemas(home: Path) -> list[Path]:
 # ── the verdict ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def judged(cli: CliState, name: str, data: bytes) -> Verdict:
+    """What is known of a deliberate command before it is dropped under `name`; what a control command may act on is
+    decided at its drop, so here only its form is judged."""
+    from council.commands.models import DeliberateCommand
+
+    verdict = Verdict()
+    home, settings = cli.home(), cli.settings().settings
+    parsed = _parsed(Path(name), data, settings.max_command_bytes, verdict)
+    if parsed is not None and isinstance(parsed[1], DeliberateCommand):
+        _admit(cli, home, settings, *parsed, verdict)
+    return verdict
+
+
 def _judge(cli: CliState, file: Path) -> Verdict:
     verdict = Verdict()
     try:
@@ -90,10 +103,8 @@ def _judge(cli: CliState, file: Path) -> Verdict:
             raise
         home = None
     settings = cli.settings().settings if home is not None else None
-    data = _read(file, settings.max_command_bytes if settings else _DEFAULT_MAX_BYTES, verdict)
-    if data is None:
-        return verdict
-    parsed = _parse(file, data, verdict)
+    max_bytes = settings.max_command_bytes if settings else _DEFAULT_MAX_BYTES
+    parsed = _parsed(file, _read(file, max_bytes), max_bytes, verdict)
     if parsed is None:
         return verdict
     document, command = parsed
@@ -105,23 +116,26 @@ def _judge(cli: CliState, file: Path) -> Verdict:
     return verdict
 
 
-def _read(file: Path, max_bytes: int, verdict: Verdict) -> bytes | None:
+def _read(file: Path, max_bytes: int) -> bytes:
+    """One byte more than a command may have is enough to know. Raises UsageError."""
+    try:
+        with file.open("rb") as stream:
+            return stream.read(max_bytes + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name a command file") from None
+
+
+def _parsed(file: Path, data: bytes, max_bytes: int, verdict: Verdict) -> tuple[Document, AnyCommand] | None:
     from council.commands.documents import Problem
     from council.storage.drop import is_command_name
 
-    try:
-        with file.open("rb") as stream:
-            data = stream.read(max_bytes + 1)
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name a command file") from None
     if not is_command_name(file.name):
         fix = "use a plain file name ending in .json, .yaml, .yml or .md"
         verdict.problems.append(Problem(f"{file.name} is a name that is never read as a command", fix))
     if len(data) > max_bytes:
         fix = "put long text into an input artifact, or raise max_command_bytes"
         verdict.problems.append(Problem(f"the file is larger than {max_bytes} bytes", fix))
-        return None
-    return data
+    return _parse(file, data, verdict) if not verdict.problems else None
 
 
 def _parse(file: Path, data: bytes, verdict: Verdict) -> tuple[Document, AnyCommand] | None:
@@ -176,7 +190,7 @@ def _admit(
     try:
         verdict.output = admission_of(home, settings, command).output_path
     except CommandInvalid as error:
-        place = document.locate((error.field,)) if error.field else (None, None)
+        place = document.locate(tuple(error.field.split("."))) if error.field else (None, None)
         message = error.message.removeprefix(f"`{error.field}`").lstrip(": ")
         verdict.problems.append(Problem(message, error.fix, error.field, *place))
     except CouncilError as error:
@@ -245,20 +259,26 @@ def _problem(message: str, fix: str, field: str, place: tuple[int | None, int | 
 # ── how it is told ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _text(file: Path, verdict: Verdict) -> str:
-    """One `file:line:column: error: …` per finding, as compilers write it: editors make it a link."""
-    lines = []
-    for kind, problems in (("error", verdict.problems), ("warning", verdict.warnings)):
-        for problem in problems:
-            place = f"{file}:{problem.line}:{problem.column}" if problem.line else str(file)
-            name = f"`{problem.field}` " if problem.field else ""
-            lines += [f"{place}: {kind}: {name}{problem.message}", f"    fix: {problem.fix}" if problem.fix else ""]
+def told(file: str, verdict: Verdict) -> str:
+    """The findings, and the good news when there is no error among them."""
+    lines = [findings(file, verdict)]
     if not verdict.problems:
         output = f", writes {verdict.output}" if verdict.output else ""
         lines.append(f"{file}: ok ({verdict.type}{output})")
     return "\n".join(line for line in lines if line)
 
 
+def findings(file: str, verdict: Verdict) -> str:
+    """One `file:line:column: error: …` per finding, as compilers write it: editors make it a link."""
+    lines = []
+    for kind, problems in (("error", verdict.problems), ("warning", verdict.warnings)):
+        for problem in problems:
+            place = f"{file}:{problem.line}:{problem.column}" if problem.line else file
+            name = f"`{problem.field}` " if problem.field else ""
+            lines += [f"{place}: {kind}: {name}{problem.message}", f"    fix: {problem.fix}" if problem.fix else ""]
+    return "\n".join(line for line in lines if line)
+
+
 def _json(file: Path, verdict: Verdict) -> str:
-    told: dict[str, Any] = {"file": str(file), "valid": not verdict.problems, **asdict(verdict)}
-    return readable_json(told, indent=2)
+    shown: dict[str, Any] = {"file": str(file), "valid": not verdict.problems, **asdict(verdict)}
+    return readable_json(shown, indent=2)
