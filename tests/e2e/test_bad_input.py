@@ -325,7 +325,7 @@ def test_unreadable_inputs_alone_fail_the_run_with_all_their_reasons_and_no_mode
         serves_the_next(daemon)
     page = (home / "artifacts" / "out.md").read_text()
     assert f"none of the {len(BAD_INPUTS)} input artifacts could be read" in page
-    assert "correct the paths (relative to the home) and drop the command again" in page
+    assert "`council validate` names what may be meant) and drop it again" in page
     assert all(reason in page for reason in BAD_INPUTS.values())
     assert "CANARY" not in page
 
