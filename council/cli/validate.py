@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -14,9 +15,10 @@ from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.commands.documents import Document, Problem
-    from council.commands.models import AnyCommand, ControlCommand, DeliberateCommand
+    from council.commands.models import AnyCommand, ControlCommand, DeliberateCommand, RunCommand
     from council.settings import Home, Settings
 
+Result = TypeVar("Result")
 _DEFAULT_MAX_BYTES = 262_144  # where there is no home to ask
 _RECURRING = "recurring"
 
@@ -181,22 +183,46 @@ def _admit(
 ) -> None:
     """The checks that only the home can answer, the same that admission makes."""
     from council.app.admission import admission_of
-    from council.commands.documents import Problem
     from council.commands.models import CancelCommand, DeliberateCommand, ResumeCommand, RetryCommand
 
     if isinstance(command, (CancelCommand, ResumeCommand, RetryCommand)):
         _admit_control(home, document, command, verdict)
         return
+    _asked(verdict, document, lambda: _require_authority(cli, home, settings, command))
+    admission = _asked(verdict, document, lambda: admission_of(home, settings, command))
+    verdict.output = admission.output_path if admission is not None else ""
+    if isinstance(command, DeliberateCommand):
+        _check_inputs(home, settings, document, command, verdict)
+        _check_output(home, document, verdict)
+
+
+def _asked(verdict: Verdict, document: Document, check: Callable[[], Result]) -> Result | None:
+    """What the check returns; where it refuses, None, and the reason is among the problems."""
+    from council.commands.documents import Problem
+
     try:
-        verdict.output = admission_of(home, settings, command).output_path
+        return check()
     except CommandInvalid as error:
         place = document.locate(tuple(error.field.split("."))) if error.field else (None, None)
         message = error.message.removeprefix(f"`{error.field}`").lstrip(": ")
         verdict.problems.append(Problem(message, error.fix, error.field, *place))
     except CouncilError as error:
         verdict.problems += problems_of(error)
-    if isinstance(command, DeliberateCommand):
-        _check_inputs(home, settings, document, command, verdict)
+    return None
+
+
+def _require_authority(cli: CliState, home: Home, settings: Settings, command: RunCommand) -> None:
+    """Raises CommandInvalid for a `user` whom this home does not know."""
+    from council.app.safekeeping import build_trail, build_users, has_database, require_authority
+
+    if command.user is None:
+        return
+    keys = cli.keys()
+    trail = build_trail(home, settings, keys, cli.environ, keys.redactor)
+    try:
+        require_authority(command, lambda: build_users(trail) if has_database(home, settings) else None)
+    finally:
+        trail.close()
 
 
 def _admit_control(home: Home, document: Document, command: ControlCommand, verdict: Verdict) -> None:
@@ -227,6 +253,7 @@ def _check_inputs(
 ) -> None:
     from council.app.reading import build_library
     from council.knowledge.library import split_range
+    from council.knowledge.meant import better_fix
     from council.storage.paths import ConfinedRoot
 
     with ConfinedRoot(home.root) as root:
@@ -239,10 +266,30 @@ def _check_inputs(
             except PathRefused as error:
                 unreadable += 1
                 place = document.locate(("input_artifacts", index))
-                verdict.warnings.append(_problem(error.message, error.fix, f"input_artifacts.{index}", place))
+                fix = better_fix(library, path, error)
+                verdict.warnings.append(_problem(error.message, fix, f"input_artifacts.{index}", place))
     if unreadable and unreadable == len(command.input_artifacts):
         message = "no input can be read now, and then the run fails"
         _warn(verdict, message, "create one of them, or correct the paths", "input_artifacts", document)
+
+
+def _check_output(home: Home, document: Document, verdict: Verdict) -> None:
+    """A file there that a person wrote or changed is never replaced: said before, it is no surprise."""
+    from council.engine.outputs import OutputLedger
+    from council.storage.paths import ConfinedRoot
+
+    if not verdict.output:
+        return
+    try:
+        with ConfinedRoot(home.root) as root:
+            current = root.sha256(verdict.output)
+    except PathRefused:
+        return  # what is there is no file; admission has said what it has to say
+    written = OutputLedger(home.runtime / "outputs").read(verdict.output)
+    if current is not None and (written is None or current not in written.sha256s):
+        message = f"{verdict.output} is there already, and not as a run left it"
+        fix = "it stays as it is, and the decision goes beside it; name another path for one of its own"
+        _warn(verdict, message, fix, "output_artifact_path", document)
 
 
 def _warn(verdict: Verdict, message: str, fix: str, field: str = "", document: Document | None = None) -> None:

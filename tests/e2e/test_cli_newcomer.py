@@ -179,6 +179,48 @@ def test_whoever_stops_waiting_is_told_that_the_daemon_goes_on(home: Path) -> No
         assert run_cli("cancel", run, cwd=home).returncode == 0
 
 
+def test_an_input_that_cannot_be_read_brings_the_names_that_were_probably_meant(home: Path) -> None:
+    for name in ("options", "plan", "risks"):
+        (home / "docs" / f"{name}.md").write_text("text\n")
+    (home / "docs" / "huge.md").write_text("x" * 2_000_000)
+    (home / ".env").write_text("GEMINI_API_KEY=never-named\n")
+    wanted = ["docs", "docs/", "docs/*s.md", "doc/needs.md", "docs/optoins.md", "docs/huge.md", ".enw", "far/away.txt"]
+    (home / "many.json").write_text(json.dumps(command("Which?", input_artifacts=wanted)))
+    done = run_cli("validate", "many.json", "--json", cwd=home)
+    fixes = {
+        wanted[int(each["field"].rpartition(".")[2])]: each["fix"] for each in json.loads(done.stdout)["warnings"][:-1]
+    }
+    listed = "name the files in it: `docs/huge.md`, `docs/needs.md`, `docs/options.md` and 2 more"
+    assert fixes == {
+        "docs": listed,
+        "docs/": listed,
+        "docs/*s.md": "each path names one file: name those that fit: `docs/needs.md`, `docs/options.md`, `docs/risks.md`",
+        "doc/needs.md": "did you mean `docs/needs.md`?",
+        "docs/optoins.md": "did you mean `docs/options.md`?",
+        "docs/huge.md": "split the file, or raise max_file_bytes",
+        ".enw": "Check the spelling and the folder.",
+        "far/away.txt": "Check the spelling and the folder.",
+    }
+
+
+def test_a_page_of_ones_own_in_the_way_and_an_unknown_user_are_known_before_the_run(home: Path) -> None:
+    (home / "artifacts" / "mine.md").write_text("Mine.\n")
+    (home / "page.json").write_text(json.dumps(command("Which?", output_artifact_path="artifacts/mine.md")))
+    told = json.loads(run_cli("validate", "page.json", "--json", cwd=home).stdout)
+    assert [each["message"] for each in told["warnings"]] == [
+        "artifacts/mine.md is there already, and not as a run left it"
+    ]
+    decide(home, "Which?")
+    (home / "again.json").write_text(json.dumps(command("Which?")))
+    assert json.loads(run_cli("validate", "again.json", "--json", cwd=home).stdout)["warnings"] == []
+    (home / "for.json").write_text(json.dumps(command("Which?", user="ines")))
+    refused = run_cli("submit", "for.json", cwd=home)
+    assert refused.returncode == 2
+    assert "error: `user` is 'ines', and there is no such user here." in refused.stderr
+    assert run_cli("users", "add", "ines", cwd=home).returncode == 0
+    assert run_cli("submit", "for.json", cwd=home).returncode == 0
+
+
 # ── the index ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
