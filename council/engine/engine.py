@@ -303,16 +303,31 @@ class Engine:
 
     def _mark(self, run: Run) -> None:
         """Makes the run one that a restart finds. Raises StorageFailed."""
-        try:
-            (self._paths.active / run.id).touch()
-        except OSError as error:
-            raise StorageFailed(
-                f"cannot mark run {run.id} as active: {error.strerror}.", fix="make room on the disk", errno=error.errno
-            ) from error
+        self._touch(run.id)
         fsync_dir(self._paths.runs / run.id)
         fsync_dir(self._paths.runs)
         run.marked = True
         self._runs_ledger.put(entry_of_header(run.header, "queued"))
+
+    def _touch(self, run_id: str) -> None:
+        """Raises StorageFailed."""
+        try:
+            (self._paths.active / run_id).touch()
+        except OSError as error:
+            raise StorageFailed(
+                f"cannot mark run {run_id} as active: {error.strerror}.", fix="make room on the disk", errno=error.errno
+            ) from error
+
+    def _unmark(self, run: Run) -> None:
+        """Raises StorageFailed."""
+        try:
+            (self._paths.active / run.id).unlink(missing_ok=True)
+        except OSError as error:
+            raise StorageFailed(
+                f"cannot remove the mark of run {run.id}: {error.strerror}.",
+                fix="give this user access to .council/active; the run ends by itself then",
+                errno=error.errno,
+            ) from error
 
     def _pump(self) -> None:
         """Starts whatever may start, while there are slots."""
@@ -512,7 +527,7 @@ class Engine:
         if not run.journal.reopened:  # the file of a reopened run was taken when it ended first
             self.on_ended(run, committed.status)
         run.journal.close()  # gives back its room: once the marker is gone, nobody looks at it again
-        (self._paths.active / run.id).unlink(missing_ok=True)
+        self._unmark(run)
         self.active.pop(run.id, None)
         self._lanes.release(run)
         artifact = receipt.artifact.path if receipt.artifact else ""
@@ -644,12 +659,16 @@ class Engine:
         if journal.reopened_by == file.drop and journal.committed is not None:
             journal.close()  # it was done, and has ended since: only the file could not be taken
             return
-        if journal.reopened_by != file.drop:
-            if receipt.artifact is not None:
-                keep_artifact(self._root, folder, receipt.artifact.path, receipt.artifact.sha256)
-            journal.reopen(_reopened(command, journal, timestamp(self._clock.now()), file.drop))
-        (self._paths.active / run_id).touch()
-        self._receipts.withdraw(run_id, folder)
+        try:
+            if journal.reopened_by != file.drop:
+                if receipt.artifact is not None:
+                    keep_artifact(self._root, folder, receipt.artifact.path, receipt.artifact.sha256)
+                journal.reopen(_reopened(command, journal, timestamp(self._clock.now()), file.drop))
+            self._touch(run_id)
+            self._receipts.withdraw(run_id, folder)
+        except StorageFailed:
+            journal.close()
+            raise
         self._take_up(self._adopt(journal))
 
     def answer_control(self, command: ControlCommand, file: FileIdentity) -> Receipt:

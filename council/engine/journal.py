@@ -386,7 +386,8 @@ class FileJournal:
         self._append(record, sync=True)
 
     def end(self, record: Ended) -> None:
-        if not self.sealed:
+        """Once, however often the run is completed."""
+        if not self.sealed and self.ended is None:
             self._append(record, sync=False)  # the receipt is the durable sign; this line only saves a look at it
 
     def secure(self) -> None:

@@ -250,6 +250,23 @@ def test_a_disk_that_syncs_no_more_never_gets_a_run_to_say_that_it_ended(
     assert inbox(home) == []
 
 
+def test_a_mark_that_cannot_be_removed_at_once_holds_neither_its_run_nor_its_lane(quick: Path) -> None:
+    env = faulty_environment(COUNCIL_TEST_FAULT=f"fail-at:1:EIO:unlink {quick}/.council/active/")
+    with Daemon(quick, env=env, module=FAULTY) as daemon:
+        daemon.ready()
+        for number in (1, 2):
+            drop_question(quick, number)
+        assert "cannot remove the mark of run" in daemon.wait("run_waiting")["error"]
+        ended = [daemon.wait("run_ended", count=count) for count in (1, 2)]
+        daemon.wait("idle", count=2)
+        assert daemon.stop() == 0
+    assert [event["status"] for event in ended] == ["succeeded"] * 2
+    assert "defect" not in daemon.stderr
+    assert len(receipts(quick)) == 2
+    assert inbox(quick) == []
+    assert list((quick / ".council" / "active").iterdir()) == []
+
+
 # ── the clock ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 DAY_S = 86_400
