@@ -350,6 +350,7 @@ class Engine:
 
     async def _execute(self, run: Run) -> None:
         run.status = "running"
+        cut_off = False
         try:
             if not run.marked:  # the disk refused it before; without it a crash would pay for every step again
                 self._mark(run)
@@ -363,16 +364,14 @@ class Engine:
             run.status = "queued"
             run.publish("run_handed_back")
         except Parked as parked:
-            try:
-                if run.refusals:  # the wait may be long, and the audit is asked meanwhile
-                    await self._record_refusals(run)
-                self._park(run, parked)
-            except StorageFailed as error:  # the wait cannot be noted: then it is the disk that is waited for
-                log.error("run %s: %s", run.id, error)
-                self._park(run, Parked("storage", self._storage_retry_s, error))
+            cut_off = await self._wait_for(run, parked)
         except StorageFailed as error:
             log.error("run %s: %s", run.id, error)
             self._park(run, Parked("storage", self._storage_retry_s, error))
+        except asyncio.CancelledError:
+            if not run.cancel_reason:
+                raise
+            cut_off = True  # beside its work, while the audit was asked: it ends in a task of its own
         except Exception:
             log.exception("run %s met a defect while it ended; it is tried again at the next start", run.id)
             run.status = "waiting"
@@ -380,6 +379,8 @@ class Engine:
         finally:
             self._running -= 1
             run.task = None
+            if cut_off:
+                self._start_to_end(run)
             self._pump()
 
     async def _work(self, run: Run) -> Callable[[], Outcome]:
@@ -544,6 +545,21 @@ class Engine:
         )
 
     # ── waiting ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _wait_for(self, run: Run, parked: Parked) -> bool:
+        """Parks the run; True when it was cancelled before that."""
+        try:
+            if run.refusals:  # the wait may be long, and the audit is asked meanwhile
+                await self._record_refusals(run)
+            self._park(run, parked)
+        except asyncio.CancelledError:
+            if not run.cancel_reason:
+                raise
+            return True
+        except StorageFailed as error:  # the wait cannot be noted: then it is the disk that is waited for
+            log.error("run %s: %s", run.id, error)
+            self._park(run, Parked("storage", self._storage_retry_s, error))
+        return False
 
     def _park(self, run: Run, parked: Parked) -> None:
         seconds = max(1.0, parked.seconds)
