@@ -39,7 +39,7 @@ from council.engine.records import (
 from council.errors import Drift, JournalDamaged, StorageFailed
 from council.ids import sha256_hex
 from council.redaction import Redactor
-from council.storage.files import write_atomic
+from council.storage.files import fsync_dir, write_atomic
 
 T = TypeVar("T")
 
@@ -563,6 +563,7 @@ def store_blob(journal: Path, encoded: bytes) -> str:
     except OSError as error:
         raise _failed(journal, error) from error
     write_atomic(folder / digest, encoded)
+    fsync_dir(journal.parent)  # the folder's own name is on the disk, too
     return digest
 
 
