@@ -267,6 +267,21 @@ def test_a_mark_that_cannot_be_removed_at_once_holds_neither_its_run_nor_its_lan
     assert list((quick / ".council" / "active").iterdir()) == []
 
 
+def test_a_run_that_waits_for_the_disk_to_end_is_not_cancelled_any_more_and_resume_ends_it_at_once(quick: Path) -> None:
+    fault = {"COUNCIL_TEST_FAULT": f"fail-at:1:EIO:unlink {quick}/.council/active/"}
+    with Daemon(quick, env=faulty_environment(COUNCIL_STORAGE_RETRY_S="600", **fault), module=FAULTY) as daemon:
+        daemon.ready()
+        drop_question(quick, 1)
+        run_id = daemon.wait("run_waiting")["run_id"]
+        refused = run_cli("cancel", run_id, cwd=quick)
+        assert refused.returncode == 2
+        assert "has done its work, and is ending" in refused.stderr
+        assert run_cli("resume", run_id, cwd=quick).returncode == 0
+        assert daemon.wait("run_ended")["status"] == "succeeded"
+        assert daemon.stop() == 0
+    assert list((quick / ".council" / "active").iterdir()) == []
+
+
 # ── the clock ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 DAY_S = 86_400
