@@ -250,13 +250,14 @@ def test_a_disk_that_syncs_no_more_never_gets_a_run_to_say_that_it_ended(
     assert inbox(home) == []
 
 
-def test_a_mark_that_cannot_be_removed_at_once_holds_neither_its_run_nor_its_lane(quick: Path) -> None:
-    env = faulty_environment(COUNCIL_TEST_FAULT=f"fail-at:1:EIO:unlink {quick}/.council/active/")
+@pytest.mark.parametrize("where", [".council/active/", "commands/."])
+def test_what_cannot_be_removed_at_the_end_of_a_run_holds_neither_it_nor_its_lane(quick: Path, where: str) -> None:
+    env = faulty_environment(COUNCIL_TEST_FAULT=f"fail-at:1:EIO:unlink {quick}/{where}")
     with Daemon(quick, env=env, module=FAULTY) as daemon:
         daemon.ready()
         for number in (1, 2):
             drop_question(quick, number)
-        assert "cannot remove the mark of run" in daemon.wait("run_waiting")["error"]
+        assert "annot remove" in daemon.wait("run_waiting", reason="storage")["error"]
         ended = [daemon.wait("run_ended", count=count) for count in (1, 2)]
         daemon.wait("idle", count=2)
         assert daemon.stop() == 0
