@@ -365,7 +365,10 @@ class Engine:
             run.publish("run_handed_back")
         except Parked as parked:
             cut_off = await self._wait_for(run, parked)
-        except StorageFailed as error:
+        except (
+            StorageFailed,
+            PathRefused,
+        ) as error:  # a folder of the commit became something else: that is waited for, too
             log.error("run %s: %s", run.id, error)
             self._park(run, Parked("storage", self._storage_retry_s, error))
         except asyncio.CancelledError:
