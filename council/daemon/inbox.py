@@ -380,6 +380,12 @@ class Inbox:
             except JournalDamaged as error:
                 raise CommandInvalid(error.message, fix=error.fix, field="run") from error
         elif not self._engine.cancel(command.run, f"by {name}"):
+            if command.run in self._engine.active:
+                raise CommandInvalid(
+                    f"the run {command.run!r} has done its work, and is ending.",
+                    fix="`council status` says what it waits for, if it does",
+                    field="run",
+                )
             raise CommandInvalid(
                 f"the run {command.run!r} is not active.", fix="see `council status` for the runs that are", field="run"
             )

@@ -22,7 +22,7 @@ from council.ids import sha256_hex
 from council.safety.markdown import for_markdown
 from council.safety.untrusted import plain_line
 from council.settings import Home
-from council.storage.files import rename_noreplace, shortened, write_atomic
+from council.storage.files import as_storage_failed, rename_noreplace, shortened, write_atomic
 from council.storage.paths import ConfinedRoot, FileBytes
 
 log = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ class Taking:
         text = self._redact(error_page(printable(name), error, mend=_NOT_KEPT if forgets else ""))
         write_atomic(note, text.encode("utf-8", "backslashreplace"), mode=0o644)
         if forgets:
-            os.unlink(aside)
+            _unlink(aside)
         return f"commands/failed/{note.name if forgets else aside.name}"
 
     def _forgets(self, aside: Path) -> bool:
@@ -119,7 +119,7 @@ class Taking:
             except StorageFailed as error:  # the run has its receipt; the file waits for the next start
                 log.error("%s stays as %s: %s", admitted.name, taken.name, error)
         else:
-            os.unlink(taken)
+            _unlink(taken)
 
     def _is_same(self, taken: Path, admitted: FileIdentity) -> bool:
         try:
@@ -133,7 +133,7 @@ class Taking:
         back = self._home.commands / name
         try:
             if os.path.samestat(os.lstat(back), os.lstat(taken)):  # the second link of an interrupted link and unlink
-                os.unlink(taken)
+                _unlink(taken)
                 return
         except FileNotFoundError:
             pass
@@ -156,6 +156,12 @@ class Taking:
             except FileExistsError:
                 continue
         raise StorageFailed(f"{target.parent.name}/ holds too many files called {target.name}.", fix="tidy that folder")
+
+
+def _unlink(path: Path) -> None:
+    """Raises StorageFailed."""
+    with as_storage_failed(f"Cannot remove {path.parent.name}/{printable(path.name)}"):
+        path.unlink(missing_ok=True)
 
 
 def is_admitted(found: FileBytes, admitted: FileIdentity) -> bool:

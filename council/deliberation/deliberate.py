@@ -195,10 +195,12 @@ class Deliberation:
         try:
             await asyncio.wait(takes)
         finally:
-            await _all_ended(takes)
-            turns = [done[member.role] for member in members if member.role in done]
-            self._add_unordered(turns, round_no)
-            self._changed()
+            try:
+                await _all_ended(takes)
+            finally:
+                turns = [done[member.role] for member in members if member.role in done]
+                self._add_unordered(turns, round_no)
+                self._changed()
         ended = _raise_first(takes)
         self._count_failures(turns)
         asked = {turn.role: self._requests.of(turn) for turn in turns}  # before any is answered: no turn saw an answer
@@ -451,9 +453,14 @@ def _with_block(turn: Turn, block: Block[Any], unspoken: str, **read: Any) -> Tu
 
 async def _all_ended(takes: Sequence[asyncio.Future[Turn]]) -> None:
     """Cancels those under way, and has the failure of each looked at, so that none is logged as forgotten."""
-    for take in takes:
+    under_way = [take for take in takes if not take.done()]
+    for take in under_way:
         take.cancel()
-    await asyncio.gather(*takes, return_exceptions=True)
+    if under_way:  # NOTE: nothing is awaited for turns that have ended: a cancel could come just there
+        await asyncio.gather(*under_way, return_exceptions=True)
+    for take in takes:
+        if not take.cancelled():
+            take.exception()
 
 
 def _raise_first(takes: Sequence[asyncio.Future[Turn]]) -> bool:

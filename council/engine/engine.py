@@ -304,16 +304,31 @@ class Engine:
 
     def _mark(self, run: Run) -> None:
         """Makes the run one that a restart finds. Raises StorageFailed."""
-        try:
-            (self._paths.active / run.id).touch()
-        except OSError as error:
-            raise StorageFailed(
-                f"cannot mark run {run.id} as active: {error.strerror}.", fix="make room on the disk", errno=error.errno
-            ) from error
+        self._touch(run.id)
         fsync_dir(self._paths.runs / run.id)
         fsync_dir(self._paths.runs)
         run.marked = True
         self._runs_ledger.put(entry_of_header(run.header, "queued"))
+
+    def _touch(self, run_id: str) -> None:
+        """Raises StorageFailed."""
+        try:
+            (self._paths.active / run_id).touch()
+        except OSError as error:
+            raise StorageFailed(
+                f"cannot mark run {run_id} as active: {error.strerror}.", fix="make room on the disk", errno=error.errno
+            ) from error
+
+    def _unmark(self, run: Run) -> None:
+        """Raises StorageFailed."""
+        try:
+            (self._paths.active / run.id).unlink(missing_ok=True)
+        except OSError as error:
+            raise StorageFailed(
+                f"cannot remove the mark of run {run.id}: {error.strerror}.",
+                fix="give this user access to .council/active; the run ends by itself then",
+                errno=error.errno,
+            ) from error
 
     def _pump(self) -> None:
         """Starts whatever may start, while there are slots."""
@@ -337,6 +352,7 @@ class Engine:
 
     async def _execute(self, run: Run) -> None:
         run.status = "running"
+        cut_off = False
         try:
             if not run.marked:  # the disk refused it before; without it a crash would pay for every step again
                 self._mark(run)
@@ -350,16 +366,17 @@ class Engine:
             run.status = "queued"
             run.publish("run_handed_back")
         except Parked as parked:
-            try:
-                if run.refusals:  # the wait may be long, and the audit is asked meanwhile
-                    await self._record_refusals(run)
-                self._park(run, parked)
-            except StorageFailed as error:  # the wait cannot be noted: then it is the disk that is waited for
-                log.error("run %s: %s", run.id, error)
-                self._park(run, Parked("storage", self._storage_retry_s, error))
-        except StorageFailed as error:
+            cut_off = await self._wait_for(run, parked)
+        except (
+            StorageFailed,
+            PathRefused,
+        ) as error:  # a folder of the commit became something else: that is waited for, too
             log.error("run %s: %s", run.id, error)
             self._park(run, Parked("storage", self._storage_retry_s, error))
+        except asyncio.CancelledError:
+            if not run.cancel_reason:
+                raise
+            cut_off = True  # beside its work, while the audit was asked: it ends in a task of its own
         except Exception:
             log.exception("run %s met a defect while it ended; it is tried again at the next start", run.id)
             run.status = "waiting"
@@ -367,6 +384,8 @@ class Engine:
         finally:
             self._running -= 1
             run.task = None
+            if cut_off:
+                self._start_to_end(run)
             self._pump()
 
     async def _work(self, run: Run) -> Callable[[], Outcome]:
@@ -514,7 +533,7 @@ class Engine:
         if not run.journal.reopened:  # the file of a reopened run was taken when it ended first
             self.on_ended(run, committed.status)
         run.journal.close()  # gives back its room: once the marker is gone, nobody looks at it again
-        (self._paths.active / run.id).unlink(missing_ok=True)
+        self._unmark(run)
         self.active.pop(run.id, None)
         self._lanes.release(run)
         artifact = receipt.artifact.path if receipt.artifact else ""
@@ -531,6 +550,21 @@ class Engine:
         )
 
     # ── waiting ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _wait_for(self, run: Run, parked: Parked) -> bool:
+        """Parks the run; True when it was cancelled before that."""
+        try:
+            if run.refusals:  # the wait may be long, and the audit is asked meanwhile
+                await self._record_refusals(run)
+            self._park(run, parked)
+        except asyncio.CancelledError:
+            if not run.cancel_reason:
+                raise
+            return True
+        except StorageFailed as error:  # the wait cannot be noted: then it is the disk that is waited for
+            log.error("run %s: %s", run.id, error)
+            self._park(run, Parked("storage", self._storage_retry_s, error))
+        return False
 
     def _park(self, run: Run, parked: Parked) -> None:
         seconds = max(1.0, parked.seconds)
@@ -646,12 +680,16 @@ class Engine:
         if journal.reopened_by == file.drop and journal.committed is not None:
             journal.close()  # it was done, and has ended since: only the file could not be taken
             return
-        if journal.reopened_by != file.drop:
-            if receipt.artifact is not None:
-                keep_artifact(self._root, folder, receipt.artifact.path, receipt.artifact.sha256)
-            journal.reopen(_reopened(command, journal, timestamp(self._clock.now()), file.drop))
-        (self._paths.active / run_id).touch()
-        self._receipts.withdraw(run_id, folder)
+        try:
+            if journal.reopened_by != file.drop:
+                if receipt.artifact is not None:
+                    keep_artifact(self._root, folder, receipt.artifact.path, receipt.artifact.sha256)
+                journal.reopen(_reopened(command, journal, timestamp(self._clock.now()), file.drop))
+            self._touch(run_id)
+            self._receipts.withdraw(run_id, folder)
+        except StorageFailed:
+            journal.close()
+            raise
         self._take_up(self._adopt(journal))
 
     def answer_control(self, command: ControlCommand, file: FileIdentity) -> Receipt:

@@ -40,7 +40,7 @@ from council.engine.records import (
 from council.errors import Drift, JournalDamaged, StorageFailed
 from council.ids import sha256_hex
 from council.redaction import Redactor
-from council.storage.files import write_atomic
+from council.storage.files import fsync_dir, write_atomic
 
 T = TypeVar("T")
 
@@ -393,7 +393,8 @@ class FileJournal:
         self._append(record, sync=True)
 
     def end(self, record: Ended) -> None:
-        if not self.sealed:
+        """Once, however often the run is completed."""
+        if not self.sealed and self.ended is None:
             self._append(record, sync=False)  # the receipt is the durable sign; this line only saves a look at it
 
     def secure(self) -> None:
@@ -569,6 +570,7 @@ def store_blob(journal: Path, encoded: bytes) -> str:
     except OSError as error:
         raise _failed(journal, error) from error
     write_atomic(folder / digest, encoded)
+    fsync_dir(journal.parent)  # the folder's own name is on the disk, too
     return digest
 
 

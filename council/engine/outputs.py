@@ -13,7 +13,7 @@ import msgspec
 
 from council.errors import PathRefused
 from council.ids import sha256_hex
-from council.storage.files import write_atomic
+from council.storage.files import read_limited, write_atomic
 from council.storage.paths import ConfinedRoot
 
 _MAX_KEPT_BYTES = 64 << 20
@@ -134,7 +134,9 @@ class OutputFile:
         data = self._root.read(self.path, max_bytes=_MAX_KEPT_BYTES).data
         if not kept.exists():
             write_atomic(kept, data)
-        elif kept.read_bytes() != data:  # its run was done again since, and that page's place is taken, too
+        elif sha256_hex(read_limited(kept, _MAX_KEPT_BYTES)) != sha256_hex(
+            data
+        ):  # its run was done again since, and that page's place is taken, too
             write_atomic(_free(kept), data)
 
 

@@ -136,11 +136,13 @@ class Receipts:
             return None
 
     def withdraw(self, run_id: str, into: Path) -> None:
-        """Keeps the receipt of a run that goes on after all in its folder, numbered: it no longer answers."""
+        """Keeps the receipt of a run that goes on after all in its folder, numbered: it no longer answers. Raises
+        StorageFailed."""
         number = 1
         while (kept := into / f"receipt-{number}.json").exists():
             number += 1
-        (self._receipts / f"{run_id}.json").rename(kept)
+        with as_storage_failed(f"Cannot keep the receipt of run {run_id}"):
+            (self._receipts / f"{run_id}.json").rename(kept)
 
     def written_ns(self, run_id: str) -> int:
         """When the receipt was written, in nanoseconds since the epoch; 0 when there is none."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,26 @@ def test_a_run_that_waits_has_its_refusals_in_the_audit_and_ends_with_each_once(
     assert [receipt["status"] for receipt in receipts(home)] == ["succeeded"]
     assert [record["action"] for record in audited(home)] == ["request_refused", "run_ended"]
     assert run_cli("audit", "verify", cwd=home).returncode == 0
+
+
+def test_a_cancel_that_comes_while_the_audit_is_asked_ends_the_run(tmp_path: Path) -> None:
+    home = scripted(tmp_path / "home")
+    assert run_cli("users", "add", "anna", cwd=home).returncode == 0
+    with (
+        contextlib.closing(sqlite3.connect(home / ".council" / "council.db", isolation_level=None)) as database,
+        Daemon(home) as daemon,
+    ):
+        database.execute("BEGIN EXCLUSIVE")
+        drop_command(home, command())
+        run_id = daemon.wait("turn_started", role="STRATEGIST")["run_id"]  # it is refused, and the run to be parked
+        drop_command(home, {"type": "cancel", "run": run_id}, "cancel.json")
+        daemon.wait("control", type="cancel")
+        database.execute("COMMIT")
+        assert daemon.wait("run_ended", run_id=run_id)["status"] == "cancelled"
+        drop_command(home, command("The next of its lane.", output_artifact_path="artifacts/next.md"))
+        daemon.wait("run_ended", title="The next of its lane", status="succeeded")
+    assert sorted(receipt["status"] for receipt in receipts(home)) == ["cancelled", "succeeded", "succeeded"]
+    assert "so be it" not in (home / "artifacts" / "out.md").read_text().lower()
 
 
 def test_a_run_waits_for_a_database_server_that_went_and_then_ends_once(

@@ -248,6 +248,23 @@ def test_an_order_that_a_kill_cut_off_takes_effect_once(quick: Path, order: str,
     }
 
 
+@pytest.mark.parametrize("place", ['"reopen"', "receipt-1.json"])
+def test_an_order_that_the_disk_refuses_stays_in_the_inbox_and_takes_effect_once(quick: Path, place: str) -> None:
+    drop_command(quick, in_lane("one"))
+    run_cli("run", "--once", cwd=quick, env=noted(quick), module=FAULTY)
+    run_id = run_of(quick, "one")
+    drop_command(quick, {"type": "retry", "run": run_id}, "order.json")
+    fault = noted(quick, COUNCIL_TEST_FAULT=f"fail-at:1:EIO:{place}")
+    assert run_cli("run", "--once", cwd=quick, env=fault, module=FAULTY).returncode == 0
+    assert calls_begun(quick) == 8
+    assert {receipt["type"]: receipt["status"] for receipt in receipts(quick)} == {
+        "deliberate": "succeeded",
+        "retry": "succeeded",
+    }
+    assert sorted(path.name for path in (quick / "commands").iterdir()) == ["README.md"]
+    assert run_cli("repair", "--dry-run", cwd=quick).stdout == "Everything is in order.\n"
+
+
 def test_a_cancel_that_was_answered_is_not_undone_by_a_kill(quick: Path) -> None:
     (quick / "script.yaml").write_text('default: {text: "So be it.", delay_s: 60}\n')
     drop_command(quick, in_lane("one"))

@@ -227,6 +227,59 @@ def test_a_disk_that_syncs_no_more_never_gets_a_run_to_say_that_it_ended(
     assert inbox(home) == []
 
 
+@pytest.mark.parametrize("where", [".council/active/", "commands/."])
+def test_what_cannot_be_removed_at_the_end_of_a_run_holds_neither_it_nor_its_lane(quick: Path, where: str) -> None:
+    env = faulty_environment(COUNCIL_TEST_FAULT=f"fail-at:1:EIO:unlink {quick}/{where}")
+    with Daemon(quick, env=env, module=FAULTY) as daemon:
+        daemon.ready()
+        for number in (1, 2):
+            drop_question(quick, number)
+        assert "annot remove" in daemon.wait("run_waiting", reason="storage")["error"]
+        ended = [daemon.wait("run_ended", count=count) for count in (1, 2)]
+        daemon.wait("idle", count=2)
+        assert daemon.stop() == 0
+    assert [event["status"] for event in ended] == ["succeeded"] * 2
+    assert "defect" not in daemon.stderr
+    assert len(receipts(quick)) == 2
+    assert inbox(quick) == []
+    assert list((quick / ".council" / "active").iterdir()) == []
+
+
+def test_a_folder_that_became_a_link_behind_the_commit_is_waited_for_and_the_page_is_never_put_elsewhere(
+    quick: Path, tmp_path: Path
+) -> None:
+    drop_command(quick, command("Question 1.", output_artifact_path="artifacts/sub/1.md"))
+    fault = faulty_environment(COUNCIL_TEST_FAULT="kill-at:1:.staged 1.md")
+    assert run_cli("run", "--once", cwd=quick, env=fault, module=FAULTY).returncode == -9
+    folder, elsewhere = quick / "artifacts" / "sub", tmp_path / "elsewhere"
+    folder.rename(elsewhere)
+    folder.symlink_to(elsewhere)
+    before = sorted(path.name for path in elsewhere.iterdir())
+    with Daemon(quick) as daemon:
+        assert daemon.wait("run_waiting", count=2)["reason"] == "storage"
+        assert sorted(path.name for path in elsewhere.iterdir()) == before
+        folder.unlink()
+        elsewhere.rename(folder)
+        assert daemon.wait("run_ended")["status"] == "succeeded"
+        assert daemon.stop() == 0
+    assert "status: succeeded" in (folder / "1.md").read_text()
+
+
+def test_a_run_that_waits_for_the_disk_to_end_is_not_cancelled_any_more_and_resume_ends_it_at_once(quick: Path) -> None:
+    fault = {"COUNCIL_TEST_FAULT": f"fail-at:1:EIO:unlink {quick}/.council/active/"}
+    with Daemon(quick, env=faulty_environment(COUNCIL_STORAGE_RETRY_S="600", **fault), module=FAULTY) as daemon:
+        daemon.ready()
+        drop_question(quick, 1)
+        run_id = daemon.wait("run_waiting")["run_id"]
+        refused = run_cli("cancel", run_id, cwd=quick)
+        assert refused.returncode == 2
+        assert "has done its work, and is ending" in refused.stderr
+        assert run_cli("resume", run_id, cwd=quick).returncode == 0
+        assert daemon.wait("run_ended")["status"] == "succeeded"
+        assert daemon.stop() == 0
+    assert list((quick / ".council" / "active").iterdir()) == []
+
+
 # ── the clock ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 DAY_S = 86_400

@@ -92,6 +92,21 @@ def test_a_pause_too_long_to_be_waited_for_parks_every_run_that_meets_it_and_nob
     assert provider.came_s[1] - provider.answered_s[0] >= PAUSE_S
 
 
+def test_a_cancel_ends_runs_that_stand_in_a_providers_queue_or_sit_out_its_pause(home: Path) -> None:
+    drop_in_lanes(home)
+    with Provider(error(429, "slow down", retry_after=55)) as provider:
+        with Daemon(home, env=limited(provider, COUNCIL_MAX_PROVIDER_CALLS="1")) as daemon:
+            runs = [daemon.wait("turn_started", count=number + 1)["run_id"] for number in range(len(LANES))]
+            provider.wait_for_requests(1)
+            provider.go_on.set()
+            daemon.wait("model_retry")
+            for run in runs:
+                drop_command(home, {"type": "cancel", "run": run}, f"cancel-{run}.json")
+            ended = [daemon.wait("run_ended", run_id=run)["status"] for run in runs]
+        assert ended == ["cancelled"] * len(LANES)
+        assert len(provider.came_s) == 1
+
+
 def test_the_calls_of_a_minute_are_those_of_all_runs_together(home: Path, provider: Provider) -> None:
     provider.go_on.set()
     drop_in_lanes(home)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -258,6 +259,26 @@ async def test_a_large_result_lies_in_a_blob_named_by_its_hash_and_a_changed_blo
 
 def refuse(*_: object) -> None:
     raise OSError(5, "Input/output error")
+
+
+async def test_the_folder_of_large_results_is_on_the_disk_before_the_record_that_names_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = FileJournal.create(tmp_path / "j", HEADER)
+    order: list[int] = []
+    sync, data_sync = os.fsync, os.fdatasync
+
+    def noted(call: Callable[[int], None]) -> Callable[[int], None]:
+        def synced(fd: int) -> None:
+            order.append(os.fstat(fd).st_ino)
+            call(fd)
+
+        return synced
+
+    monkeypatch.setattr(os, "fsync", noted(sync))
+    monkeypatch.setattr(os, "fdatasync", noted(data_sync))
+    journal.put("big", Out("y" * 300_000), type=Out)
+    assert order[-3:] == [path.stat().st_ino for path in (tmp_path / "blobs", tmp_path, tmp_path / "j")]
 
 
 async def test_an_answer_that_the_disk_refused_is_written_by_the_next_try_and_not_asked_for_again(

@@ -1,0 +1,81 @@
+"""A run that is cancelled shows all that was recorded until then, at whichever instant of the event loop the cancel came."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from council.app import App, build_app
+from council.daemon.service import Service
+from council.engine.journal import JOURNAL, FileJournal
+from council.events import Event
+from council.reports.replay import replay
+from council.settings import Home, load_provider_keys, load_settings
+from tests.harness import command, drop_command, make_home, receipts
+
+SCRIPT = """\
+replies:
+  - {purpose: synthesis, times: 0, text: "Do it [E1: a.md:1]."}
+default: {text: "To this I say: so be it.\\n\\n[ORCHESTRATOR_REQUEST: READ_FILE(a.md)]", delay_s: 0.001}
+"""
+KINDS = ("turn_started", "turn_ended", "request", "synthesis")
+MOST_EVENTS = 100  # of these kinds in one such run
+STEPS = (1, 3, 4)  # of the event loop behind such an event: a round of turns taken at once is over in the third
+
+
+class CancelsAfter:
+    """Cancels an app's run `steps` steps of the event loop after its n-th event of KINDS, if it is still under way then."""
+
+    def __init__(self, app: App, events: int, steps: int) -> None:
+        self.came = False
+        self._app = app
+        self._events = events
+        self._steps = steps
+        app.events.subscribe(self._on_event)
+
+    def _on_event(self, event: Event) -> None:
+        self._events -= event.kind in KINDS
+        if event.kind in KINDS and self._events == 0:
+            asyncio.get_running_loop().call_soon(self._step, event.run_id)
+
+    def _step(self, run_id: str) -> None:
+        self._steps -= 1
+        if self._steps > 0:
+            asyncio.get_running_loop().call_soon(self._step, run_id)
+        else:
+            self.came = self._app.engine.cancel(run_id, "somebody")
+
+
+def cancelled_after(folder: Path, events: int, steps: int, protocol: str) -> tuple[bool, bytes, bytes]:
+    """Whether the cancel came in time, the page, and what replay makes of the journal."""
+    root = make_home(folder, settings='model = "scripted:script.yaml"\nmodel_attempts = 1\n')
+    (root / "script.yaml").write_text(SCRIPT)
+    (root / "a.md").write_text("alpha is the first fact\n")
+    body = command(input_artifacts=["a.md"], rounds=2)
+    body["config"]["protocol"] = protocol
+    drop_command(root, body)
+    home = Home(root)
+    app = build_app(home, load_settings(home, flags={}, environ={}).settings, load_provider_keys(home, {}), environ={})
+    cancels = CancelsAfter(app, events, steps)
+    asyncio.run(Service(app, once=True).run())
+    [receipt] = receipts(root)
+    journal = FileJournal.read(home.runs / receipt["run_id"] / JOURNAL)
+    again = asyncio.run(replay(journal, app.handlers))
+    return cancels.came, (root / "artifacts" / "out.md").read_bytes(), again
+
+
+@pytest.mark.parametrize("steps", STEPS)
+@pytest.mark.parametrize("protocol", ["triad", "independent", "review"])
+def test_the_page_of_a_run_cancelled_just_after_any_event_is_what_replay_shows(
+    tmp_path: Path, protocol: str, steps: int
+) -> None:
+    in_time = 0
+    for events in range(1, MOST_EVENTS):
+        came, page, again = cancelled_after(tmp_path / f"{events}", events, steps, protocol)
+        assert page.decode() == again.decode(), events
+        if not came:
+            break
+        in_time += 1
+    assert in_time >= 12
