@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import get_args
 
+from council.agents.manifest import DEFAULT_TOOLS
 from council.app import build_app
+from council.app.reading import build_cortex, build_search, build_tools
 from council.commands.models import MODELS, AnyCommand, RunCommand
+from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
+from council.storage.paths import ConfinedRoot
 from council.upkeep.forget import install
 from tests.harness import make_home
 
@@ -19,6 +23,13 @@ def test_every_command_type_that_becomes_a_run_has_a_handler(tmp_path: Path) -> 
     assert app.handlers.keys() == kinds
     app.root.close()
     app.ledger.close()
+
+
+def test_a_persona_that_names_no_tools_may_use_all_there_are(tmp_path: Path) -> None:
+    settings = Settings(model="offline")
+    with ConfinedRoot(make_home(tmp_path / "home")) as root:
+        tools = build_tools(root, settings, build_search(build_cortex(root, settings, Redactor()), ""))
+    assert tools.names == DEFAULT_TOOLS
 
 
 def test_every_command_type_can_be_told_from_the_others() -> None:
