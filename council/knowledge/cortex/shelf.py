@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from heapq import nsmallest
 from operator import mul
 from pathlib import Path
@@ -23,7 +24,7 @@ from council.knowledge.cortex import catalog as catalogs
 from council.knowledge.cortex.catalog import Catalog, CatalogDamaged, Entry, Stamp
 from council.knowledge.cortex.chunks import Chunk, cut, is_artifact, is_unfinished_artifact
 from council.knowledge.cortex.fusion import fused
-from council.knowledge.cortex.quotation import quote
+from council.knowledge.cortex.quotation import Quotation, quote
 from council.knowledge.cortex.selection import MAX_ENTRIES, Listing, Selection
 from council.knowledge.cortex.tantivy_index import Batch, Found, IndexBroken, TantivyIndex, checksums
 from council.knowledge.cortex.vectors import MAX_PASSAGES, Key, Meaning, Vectors
@@ -347,6 +348,9 @@ class Shelf:
         assert self._catalog is not None
         return list(_chunks_now(path, self._catalog.files[path], reads).values())
 
+    def _nearest(self, meaning: Meaning | Sequence[Place], group: str, limit: int) -> list[Place]:
+        return self._by_meaning(meaning, group, limit) if isinstance(meaning, Meaning) else self._still_there(meaning)
+
     def _by_meaning(self, meaning: Meaning, group: str, limit: int) -> list[Place]:
         """The nearest passages, best first."""
         assert self._catalog is not None
@@ -379,21 +383,27 @@ class Shelf:
             return Findings([], set())
         index = self._open()
         terms = index.question_terms(question)
-        if not terms and meaning is None:
-            return Findings([], set())
-        weights = index.weights(terms)
+        candidates = limit * _CANDIDATES
+        ranked = self._ranked(index.search(terms, group=group, limit=candidates)) if terms else []
+        quoting = partial(quote, weights=index.weights(terms), terms=index.terms)
+        if meaning is None:
+            return Findings(*self._hits(ranked, quoting, limit, score_digits=3))
+        nearest = self._nearest(meaning, group, candidates)
+        return Findings(*self._hits(_fused(ranked, nearest), quoting, limit, score_digits=5), tuple(nearest))
+
+    def _hits(
+        self,
+        ranked: Sequence[tuple[float, Place]],
+        quoting: Callable[[Chunk], Quotation],
+        limit: int,
+        score_digits: int,
+    ) -> tuple[list[Hit], set[str]]:
+        """The first `limit` of `ranked` that still stand where they were indexed, and the files that are others by now."""
+        assert self._catalog is not None
         hits: list[Hit] = []
         stale: set[str] = set()
         chunks: dict[str, dict[int, Chunk]] = {}
         reads = _Reads(self._root, self._max_file_bytes, self._redact)
-        ranked = self._ranked(index.search(terms, group=group, limit=limit * _CANDIDATES)) if terms else []
-        nearest: list[Place] = []
-        if isinstance(meaning, Meaning):
-            nearest = self._by_meaning(meaning, group, limit * _CANDIDATES)
-        elif meaning is not None:
-            nearest = self._still_there(meaning)
-        if meaning is not None:
-            ranked = _fused(ranked, nearest)
         for score, found in ranked:
             entry = self._catalog.files[found.path]
             if found.path not in chunks:
@@ -402,22 +412,10 @@ class Shelf:
             if chunk is None:
                 stale.add(found.path)
                 continue
-            quoted = quote(chunk, weights, index.terms)
-            hits.append(
-                Hit(
-                    found.path,
-                    quoted.first_line,
-                    quoted.last_line,
-                    chunk.heading,
-                    quoted.text,
-                    round(score, 3 if meaning is None else 5),
-                    entry.sha256,
-                    entry.artifact,
-                )
-            )
+            hits.append(_hit(found.path, chunk, quoting(chunk), round(score, score_digits), entry))
             if len(hits) == limit:
                 break
-        return Findings(hits, stale, tuple(nearest))
+        return hits, stale
 
     def distrust_index(self) -> None:
         """The next refresh looks at the index's files again, whatever it knew of them."""
@@ -523,6 +521,19 @@ class _Reads:
         self.count += 1
         data = self._root.read(path, max_bytes=self._max_bytes).data
         return self._redact(as_text(path, data)), sha256_hex(data)
+
+
+def _hit(path: str, chunk: Chunk, quoted: Quotation, score: float, entry: Entry) -> Hit:
+    return Hit(
+        path,
+        quoted.first_line,
+        quoted.last_line,
+        chunk.heading,
+        quoted.text,
+        score,
+        entry.sha256,
+        entry.artifact,
+    )
 
 
 def _chunks_now(path: str, entry: Entry, reads: _Reads) -> dict[int, Chunk]:
