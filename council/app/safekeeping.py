@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
@@ -13,7 +14,7 @@ from council.audit.trail import Trail
 from council.commands.models import RunCommand
 from council.engine.ledger import Ledger, entry_of_receipt, found_on_disk
 from council.engine.receipts import Receipt, Receipts
-from council.errors import CommandInvalid, KeysRefused
+from council.errors import CommandInvalid, KeysRefused, StorageFailed
 from council.ids import STEWARD, SystemClock
 from council.keys.sources import KEY_VARIABLE, KeySource, key_source, load_or_create, require_keys
 from council.redaction import Redactor, Secret
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from council.users.directory import Users
     from council.vault.base import Vault
 
+log = logging.getLogger(__name__)
 
 TABLES = ("council.audit.tables", "council.users.tables", "council.vault.tables")  # declared on the shared metadata
 ADMINISTRATORS_ONLY = ("memory", "forget")
@@ -43,11 +45,27 @@ def build_receipts(home: Home, ledger: Ledger | None = None) -> Receipts:
 
 
 def build_ledger(home: Home) -> Ledger:
-    """The run ledger, filled from receipts and journals when it is new (or was lost)."""
+    """The run ledger, filled from receipts and journals when it is new (or was lost). A receipt whose row a crash cut off
+    gets it now."""
     ledger = Ledger(home.runtime / "ledger.sqlite")
+    receipts = build_receipts(home)
     if ledger.is_incomplete:
-        ledger.rebuild(found_on_disk(home.runs, build_receipts(home)))
+        ledger.rebuild(found_on_disk(home.runs, home.runtime / "active", receipts))
+    else:
+        _note_missing(home, ledger, receipts)
     return ledger
+
+
+def _note_missing(home: Home, ledger: Ledger, receipts: Receipts) -> None:
+    for run_id in sorted(set(receipts.run_ids()) - ledger.ended_ids()):
+        receipt = receipts.read(run_id)
+        if receipt is not None:
+            entry = entry_of_receipt(receipt, folder=home.runs / run_id, ended_ns=receipts.written_ns(run_id))
+            try:
+                ledger.put(entry)
+            except StorageFailed as error:  # an index: the next start tries again
+                log.warning("the run ledger lacks run %s: %s", run_id, error)
+                return
 
 
 def build_memory(home: Home) -> Memory:

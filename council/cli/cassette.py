@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,7 +29,10 @@ def cassette(
         typer.Argument(help="Runs by their ids, the beginnings of them, or `last`.", show_default="last"),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="The file; else <run>.cassette.jsonl in this folder.")
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="The file; else <run>.cassette.jsonl in this folder; `-`: standard output."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -42,6 +46,9 @@ def cassette(
     receipts = {
         receipt.run_id: receipt for run in runs or ["last"] if (receipt := read_receipt(home, find_run(home, run)))
     }
+    if str(output) == "-":
+        _print(spliced([_tape_of(cli, receipt) for receipt in receipts.values()]), as_json)
+        return
     path = output or Path(f"{next(iter(receipts))}{SUFFIX}")
     if path.exists():
         raise UsageError(f"{path} is there already.", fix="name another file, or remove it")
@@ -59,6 +66,15 @@ def cassette(
     who = f"run {next(iter(receipts))}" if len(receipts) == 1 else f"{len(receipts)} runs"
     typer.echo(f"{path} holds the {calls} that {who} made to {tape.model}.")
     for note in _notes(tape, path, home):
+        typer.echo(f"note: {note}", err=True)
+
+
+def _print(tape: Tape, as_json: bool) -> None:
+    """Raises UsageError: standard output holds one thing."""
+    if as_json:
+        raise UsageError("--json and the cassette cannot both go to standard output.", fix="name a file with -o")
+    sys.stdout.buffer.write(tape.data)
+    for note in _warnings(tape):
         typer.echo(f"note: {note}", err=True)
 
 
@@ -107,11 +123,18 @@ def _write(path: Path, tape: Tape) -> None:
 def _notes(tape: Tape, path: Path, home: Home) -> list[str]:
     from council.llm.cassette import SUFFIX
 
+    notes = _warnings(tape)
+    if path.resolve().is_relative_to(home.root) and not path.name.endswith(SUFFIX):
+        notes.append(f"agents of this home can read it; named *{SUFFIX} they cannot")
+    where = os.path.relpath(path.resolve(), home.root)
+    return [*notes, f"`council run --model cassette:{where}` answers from it; docs/cassettes.md says more"]
+
+
+def _warnings(tape: Tape) -> list[str]:
+    """What is to be known of a tape wherever it goes."""
     notes = [
         "it holds every prompt whole: personas, memory, and all that the agents read; give it only to those who may see these"
     ]
-    if path.resolve().is_relative_to(home.root) and not path.name.endswith(SUFFIX):
-        notes.append(f"agents of this home can read it; named *{SUFFIX} they cannot")
     if tape.redacted:
         notes.append(
             f"a key stood in {tape.redacted} of the calls and was left out; there the words differ from those sent"
@@ -124,5 +147,4 @@ def _notes(tape: Tape, path: Path, home: Home) -> list[str]:
         notes.append(
             f"words were forgotten since in {len(tape.forgotten)} of the prompts; what stands there is what is left of them"
         )
-    where = os.path.relpath(path.resolve(), home.root)
-    return [*notes, f"`council run --model cassette:{where}` answers from it; docs/cassettes.md says more"]
+    return notes

@@ -45,16 +45,19 @@ def explain(
 def report(
     ctx: typer.Context,
     run: RunArgument = "last",
-    html: Annotated[bool, typer.Option("--html", help="As one self-contained HTML page.")] = False,
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Where it goes; `-`: standard output.")
+        str,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Where it goes, else <run>.html here; `-`: standard output."
+        ),
     ] = "",
+    show_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    html: Annotated[bool, typer.Option("--html", hidden=True)] = True,  # the one form there is, by its name
 ) -> None:
-    """Write a report of a run: what `explain` says, with charts, the decision and the transcript."""
-    if not html:
+    """Write an HTML page about a run: what `explain` says, with charts, the decision and the transcript."""
+    if output == "-" and show_it:
         raise UsageError(
-            "a report needs a form.",
-            fix="say `council report RUN --html`; `council explain RUN` prints in the terminal",
+            "what goes to standard output is no page to open.", fix="name a file with -o, or leave --open out"
         )
     from council.reports.html_report import render_html
     from council.storage.files import write_atomic
@@ -69,6 +72,21 @@ def report(
     target = place or checked(Path(f"{found.explanation.run_id}.html"))
     write_atomic(target, page, sync=False, mode=0o644)
     typer.echo(f"{target} ({len(page):,} bytes) explains run {found.explanation.run_id}.")
+    address = target.resolve().as_uri()
+    if show_it and not _opened(address):
+        typer.echo(f"note: no browser could be started; open {address} in one.", err=True)
+    elif not show_it:
+        typer.echo(f"Open it in a browser: {address}")
+
+
+def _opened(address: str) -> bool:
+    """Whether a browser took it: the one that BROWSER names, else the desktop's."""
+    import webbrowser
+
+    try:
+        return webbrowser.open(address)
+    except webbrowser.Error:
+        return False
 
 
 def explained(cli: CliState, given: str) -> Explained:

@@ -221,7 +221,8 @@ def _read(file: Path) -> str:
             raise UsageError(f"{file} is larger than {_MAX_FILE_BYTES} bytes.", fix="name a YAML file of answers")
         return data.decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {file}: {error}.", fix="name a YAML file of answers, in UTF-8") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise UsageError(f"cannot read {file}: {reason}.", fix="name a YAML file of answers, in UTF-8") from None
 
 
 def _answers(text: str, file: Path | None) -> list[dict[str, Any]]:
@@ -264,7 +265,7 @@ def _drop_change(cli: CliState, name: str, body: dict[str, Any], *, as_json: boo
     if as_json:
         typer.echo(readable_json(msgspec.to_builtins(receipt), indent=2))
     else:
-        print_answer(cli.home(), receipt, relative_to=Path.cwd())
+        print_answer(cli, receipt, relative_to=Path.cwd())
         if receipt.error is not None:
             typer.echo(f"error ({receipt.error.code}): {receipt.error.message}\n  fix: {receipt.error.fix}", err=True)
     raise typer.Exit(STATUS_EXIT[receipt.status])

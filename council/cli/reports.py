@@ -14,6 +14,7 @@ from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.engine.journal import FileJournal
+    from council.engine.receipts import Receipt
     from council.reports.diff import Divergence, Questions
     from council.reports.requests import AskedCall
     from council.settings import Home
@@ -31,19 +32,38 @@ def replay(
     cli = state(ctx)
     home = cli.home()
     receipt = read_receipt(home, find_run(home, run))
-    page = _replayed(cli, journal_of(home, receipt.run_id))
-    path = home.root / receipt.artifact.path if receipt.artifact else None
-    same = path is not None and path.is_file() and path.read_bytes() == page
+    page = rendered_again(cli, receipt.run_id)
     shown = receipt.artifact.path if receipt.artifact else "the artifact"
+    found = _found(home, receipt, page)
+    same = found is not None
     if as_json:
-        told = {"run_id": receipt.run_id, "artifact": shown, "same": same, "page": page.decode("utf-8", "replace")}
+        told = {
+            "run_id": receipt.run_id,
+            "artifact": found or shown,
+            "same": same,
+            "page": page.decode("utf-8", "replace"),
+        }
         typer.echo(readable_json(told))
         return
     if not check:
         sys.stdout.buffer.write(page)
         return
-    typer.echo(f"{shown} {'is what the journal says' if same else 'differs from what the journal says'}.")
+    if found in (None, shown):
+        typer.echo(f"{shown} {'is what the journal says' if same else 'differs from what the journal says'}.")
+    else:
+        typer.echo(f"{shown} is a later run's by now; {found}, kept from before, is what the journal says.")
     raise typer.Exit(0 if same else EXIT_FAILED)
+
+
+def _found(home: Home, receipt: Receipt, page: bytes) -> str | None:
+    """Where the page stands: at its place, or in the run's folder, kept when another run's page took that place."""
+    if receipt.artifact is None:
+        return None
+    kept = sorted((home.runs / receipt.run_id).glob("artifact*.md"))
+    places = [home.root / receipt.artifact.path, *kept]
+    return next(
+        (str(path.relative_to(home.root)) for path in places if path.is_file() and path.read_bytes() == page), None
+    )
 
 
 def diff(
@@ -162,13 +182,17 @@ def journal_path(home: Home, run_id: str) -> Path:
     raise RunNotFound(f"the run {run_id} {why_no_journal(receipt)}.", fix=fix)
 
 
-def _replayed(cli: CliState, journal: FileJournal) -> bytes:
-    """Built with the offline model, which is not asked either: a replay needs no key."""
+def rendered_again(cli: CliState, run_id: str) -> bytes:
+    """The run's page, from its journal. Built with the offline model, which is not asked either: a replay needs no key.
+
+    Raises RunNotFound where the journal is gone, with what became of it.
+    """
     import asyncio
 
     from council.app import build_app
     from council.reports.replay import replay as render_again
 
+    journal = journal_of(cli.home(), run_id)
     settings = cli.settings().settings.model_copy(update={"model": "offline"})
     app = build_app(cli.home(), settings, cli.keys(), environ=cli.environ)
 

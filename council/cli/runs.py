@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from council.cli.context import CliState, state
+from council.cli.hyperlinks import linked, unlinked
 from council.errors import CommandInvalid, RunNotFound, WaitTimeout
 from council.ids import readable_json, timestamp
 from council.storage.files import FileLock
@@ -29,9 +30,9 @@ _UNFINISHED = 100  # shown of those that no daemon works on: each is a journal t
 _POLL_S = 0.05
 _NOTE_BYTES = 1 << 20
 _SEARCHED = 1_000
-_LINK_TARGET = re.compile(r"\[([^\[\]\n]*)\]\([^()\n]*\)")
 _FOOTNOTE_MARK = re.compile(r"\[\^E[0-9]+\]")
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+_PAGE_ID = re.compile(r'\A---\nid: "([^"\n]+)"\n')
 
 
 Run = Annotated[
@@ -57,14 +58,15 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print the receipt.")] = False,
 ) -> None:
     """Print the answer of a run and where its artifact is."""
-    home = state(ctx).home()
+    cli = state(ctx)
+    home = cli.home()
     receipt = read_receipt(home, find_run(home, run))
     if as_json:
         import msgspec
 
         typer.echo(readable_json(msgspec.to_builtins(receipt), indent=2))
     else:
-        print_answer(home, receipt, relative_to=Path.cwd())
+        print_answer(cli, receipt, relative_to=Path.cwd())
 
 
 def cancel(
@@ -314,9 +316,18 @@ def find_run(home: Home, given: str) -> str:
         return matches[0]
     if matches:
         raise RunNotFound(f"{given!r} means {len(matches)} runs.", fix="give more of the id", matches=matches[:_RECENT])
+    if given == "last":
+        raise _nothing_yet(home, "no run has ended")
     raise RunNotFound(
         f"no ended run matches {given!r} in {home.root}.",
         fix="`council status` lists the last runs and the active ones",
+    )
+
+
+def _nothing_yet(home: Home, what: str) -> RunNotFound:
+    return RunNotFound(
+        f"{what} in {home.root} yet.",
+        fix="`council submit --wait FILE` runs a command; `council status` shows the home",
     )
 
 
@@ -334,6 +345,8 @@ def find_any_run(home: Home, given: str) -> str:
         return matches[0]
     if matches:
         raise RunNotFound(f"{given!r} means {len(matches)} runs.", fix="give more of the id", matches=matches[:_RECENT])
+    if given == "last":
+        raise _nothing_yet(home, "there is no run")
     raise RunNotFound(f"no run matches {given!r} in {home.root}.", fix="`council status` lists the last runs")
 
 
@@ -349,27 +362,41 @@ def read_receipt(home: Home, run_id: str) -> Receipt:
     return receipt
 
 
-def _for_terminal(markdown: str) -> str:
-    """Without what only a page can use: link targets and footnote marks."""
-    return _FOOTNOTE_MARK.sub("", _LINK_TARGET.sub(r"[\1]", markdown))
-
-
-def print_answer(home: Home, receipt: Receipt, *, relative_to: Path) -> None:
-    """The artifact's first screen: title, notes, answer; then where it is."""
+def print_answer(cli: CliState, receipt: Receipt, *, relative_to: Path) -> None:
+    """The artifact's first screen: title, notes, answer; then where it is. Raises RunNotFound where neither the page nor
+    the journal is left."""
     if receipt.artifact is None:
         typer.echo(f"{receipt.title}: {receipt.status}.")
         for note in receipt.notes:
             typer.echo(note)
     else:
-        path = home.root / receipt.artifact.path
-        try:
-            body = _FRONT_MATTER.sub("", path.read_text(encoding="utf-8", errors="replace"))
-        except OSError as error:
-            raise RunNotFound(
-                f"the artifact {receipt.artifact.path} cannot be read: {error.strerror}.", fix="it may have been moved"
-            ) from None
-        typer.echo(_for_terminal(body.split("\n## Task\n")[0].strip()))
-        typer.echo(f"\nStatus: {receipt.status}. The whole record: {os.path.relpath(path, relative_to)}")
+        path = Path(os.path.relpath(cli.home().root / receipt.artifact.path, relative_to))
+        page, record = _page_of(cli, receipt, path)
+        body = _FRONT_MATTER.sub("", page)
+        answer = _FOOTNOTE_MARK.sub("", body.split("\n## Task\n")[0].strip())
+        typer.echo(linked(answer, path.absolute(), cli.home().root) if cli.hyperlinked else unlinked(answer))
+        typer.echo(f"\nStatus: {receipt.status}. {record}")
     if receipt.pruned is not None:
         kept = "this receipt stays" if receipt.artifact is None else "the page and its receipt stay"
         typer.echo(f"Pruned on {receipt.pruned.at} by {receipt.pruned.by}: the journal is gone, {kept}.")
+
+
+def _page_of(cli: CliState, receipt: Receipt, path: Path) -> tuple[str, str]:
+    """The run's page, as edited since; where the file is gone or another run's, as the journal has it. And a sentence
+    that says where all of it is. Raises RunNotFound."""
+    try:
+        page = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        became = f"{path} cannot be read ({error.strerror})"
+    else:
+        holder = _PAGE_ID.search(page)
+        if holder is None or holder[1] == receipt.run_id:
+            return page, f"The whole record: {path}"
+        became = f"{path} now holds the page of run {holder[1]}"
+    from council.cli.reports import rendered_again
+
+    try:
+        page = rendered_again(cli, receipt.run_id).decode("utf-8", "replace")
+    except RunNotFound as error:
+        raise RunNotFound(f"{became}, and {error.message}", fix=error.fix) from None
+    return page, f"{became}; this is from the journal, and `council replay {receipt.run_id}` prints all of it"

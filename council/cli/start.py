@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from council.cli.context import CliState
 from council.errors import EXIT_OK, UsageError
 
 _DEMO = Path(__file__).parents[1] / "resources" / "demo"
@@ -37,7 +39,13 @@ def init(
     typer.echo(f"{directory.resolve()} is a home." if created else f"{directory.resolve()} already is a home.")
     for path, text in kept.items():
         typer.echo(f"\n{path} is there already and was left alone. Add to it:\n\n{text}")
-    typer.echo("Next: put GEMINI_API_KEY=… into its .env, `council run` there, and drop a command into commands/.")
+    if not created:
+        typer.echo("Next: `council doctor` there says whether anything is missing.")
+        return
+    typer.echo(
+        "Next: put GEMINI_API_KEY=… into its .env and start `council run` there, or `council run --model offline`"
+    )
+    typer.echo("without a key; then drop a command into commands/ (its README.md has one to copy).")
 
 
 def demo(
@@ -48,13 +56,14 @@ def demo(
     from council.storage.drop import drop
 
     _require_demo_place(directory)
+    begun = "Dropped" if (directory / "council.toml").exists() else f"Made a home in {directory}/ and dropped"
     init_home(directory, personas_from=builtin_personas_dir())
     shutil.copytree(_DEMO / "docs", directory / "docs", dirs_exist_ok=True)
     home = Home(directory.resolve())
     before = _receipts(home.receipts)
     dropped = drop(home.commands, "command.json", (_DEMO / "command.json").read_bytes())
     shown = os.path.relpath(dropped.path)
-    typer.echo(f"Made a home in {directory}/ and dropped {shown}. Starting the daemon, offline:\n")
+    typer.echo(f"{begun} {shown}. Starting the daemon, offline:\n")
     code = _run_daemon(home.root)
     new = sorted(_receipts(home.receipts) - before)
     if not new:
@@ -62,7 +71,9 @@ def demo(
     from council.cli.runs import print_answer, read_receipt
 
     typer.echo("")
-    print_answer(home, read_receipt(home, new[-1].removesuffix(".json")), relative_to=Path.cwd())
+    receipt = read_receipt(home, new[-1].removesuffix(".json"))
+    print_answer(CliState(home_flag=home.root), receipt, relative_to=Path.cwd())
+    typer.echo(f"As a page with charts: council --home {shlex.quote(str(directory))} report --open")
     raise typer.Exit(code)
 
 

@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +22,7 @@ from council.errors import (
     EXIT_INTERRUPTED,
     EXIT_OK,
     EXIT_REFUSED,
+    EXIT_USAGE,
     EXIT_WAITING,
     CommandInvalid,
     CouncilError,
@@ -30,7 +32,7 @@ from council.errors import (
     WaitTimeout,
 )
 from council.ids import readable_json
-from council.storage.drop import drop
+from council.storage.drop import drop, require_command_name
 from council.storage.files import FileLock
 
 if TYPE_CHECKING:
@@ -68,14 +70,14 @@ def submit(
     home = cli.home()
     data = _read(file)
     name = name or ("command.json" if str(file) == "-" else file.name)
-    _require_command(name, data)
+    _require_command(cli, file, name, data, as_json)
     if not wait:
         _report_drop(home, drop(home.commands, name, data), as_json)
         return
     if model is not None and FileLock.holder(home.lock_file) is not None:
         typer.echo("note: a daemon runs in this home, so its model answers, not --model.", err=True)
     receipt = drop_and_wait(cli, name, data, timeout_s, quiet=as_json)
-    _report_answer(home, receipt, as_json)
+    _report_answer(cli, receipt, as_json)
     raise typer.Exit(exit_code_of(receipt))
 
 
@@ -106,18 +108,27 @@ def _read(file: Path) -> bytes:
         raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name a command file") from None
 
 
-def _require_command(name: str, data: bytes) -> None:
-    """A file that the inbox would never look at is not dropped. Raises UsageError."""
-    from council.commands.documents import NotACommand, read_document
+def _require_command(cli: CliState, file: Path, name: str, data: bytes, as_json: bool) -> None:
+    """Says at once what the daemon would say; a command that cannot become a run is not dropped. Raises PathRefused,
+    typer.Exit.
 
-    with contextlib.suppress(CommandInvalid):  # what is wrong with a command is the daemon's to say
-        try:
-            read_document(name, data)
-        except NotACommand:
-            raise UsageError(
-                f"{name} is Markdown without a command's front matter.",
-                fix="begin it with ---, output_artifact_path: …, ---, and the task below",
-            ) from None
+    What can still change until its turn, such as an input that is not there yet, is a warning.
+    """
+    from council.cli.validate import findings, judged
+
+    require_command_name(name)
+    verdict = judged(cli, name, data)
+    shown = "standard input" if str(file) == "-" else str(file)
+    if said := findings(shown, verdict):
+        typer.echo(said, err=True)
+    if verdict.problems:
+        if as_json:
+            typer.echo(
+                json.dumps({"file": shown, "dropped": False, "problems": [asdict(each) for each in verdict.problems]})
+            )
+        else:
+            typer.echo("Nothing was dropped.", err=True)
+        raise typer.Exit(EXIT_USAGE)
 
 
 def _report_drop(home: Home, dropped: Dropped, as_json: bool) -> None:
@@ -132,7 +143,7 @@ def _report_drop(home: Home, dropped: Dropped, as_json: bool) -> None:
         typer.echo(f"The daemon (pid {holder.get('pid', '?')}) takes it up; see `council status`.")
 
 
-def _report_answer(home: Home, receipt: Receipt, as_json: bool) -> None:
+def _report_answer(cli: CliState, receipt: Receipt, as_json: bool) -> None:
     import msgspec
 
     from council.cli.runs import print_answer
@@ -141,7 +152,7 @@ def _report_answer(home: Home, receipt: Receipt, as_json: bool) -> None:
         typer.echo(readable_json(msgspec.to_builtins(receipt)))
     else:
         typer.echo("", err=True)  # between how it went and the answer
-        print_answer(home, receipt, relative_to=Path.cwd())
+        print_answer(cli, receipt, relative_to=Path.cwd())
 
 
 class _Waiting:
@@ -165,7 +176,11 @@ class _Waiting:
                     raise UsageError(f"{dropped.path.name} was not taken up.", fix="`council validate` says why")
                 with contextlib.suppress(DaemonRunning):  # one started in this instant: it answers
                     self._drain(dropped, deadline - time.monotonic(), quiet)
-            receipt = self._watch(dropped, deadline, quiet)
+            try:
+                receipt = self._watch(dropped, deadline, quiet)
+            except KeyboardInterrupt:
+                typer.echo(_left_alone(self._home, dropped), err=True)
+                raise
             if receipt is not None:
                 return receipt
         raise WaitTimeout(
@@ -195,7 +210,7 @@ class _Waiting:
                 raise typer.Exit(code)
         except CouncilError as error:
             if not isinstance(error, DaemonRunning):
-                error.fix = f"{error.fix}; {dropped.path.name} stays in commands/ until a daemon runs"
+                error.fix = f"{error.fix.rstrip('.')}; {dropped.path.name} stays in commands/ until a daemon runs"
             raise
 
     def _answer(self, dropped: Dropped) -> Receipt | None:
@@ -236,6 +251,15 @@ class _Waiting:
         receipts = Receipts(self._home.receipts, self._home.runtime / "ids")
         bound = receipts.bound(self._id) if self._id is not None else None
         return receipts.read(bound.run_id) if bound is not None else None
+
+
+def _left_alone(home: Home, dropped: Dropped) -> str:
+    """What becomes of a command for whose answer nobody waits any more."""
+    if FileLock.holder(home.lock_file) is None:
+        return f"{dropped.path.name} stays in commands/; it goes on when a daemon runs."
+    run = _active(home, dropped)
+    ends = f"`council cancel {run['run_id']}` ends it" if run else "`council status` shows it"
+    return f"The daemon goes on with {dropped.path.name}: {ends}, `council show` prints its answer when it is there."
 
 
 def _id_of(data: bytes) -> str | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -14,9 +15,10 @@ from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.commands.documents import Document, Problem
-    from council.commands.models import AnyCommand, ControlCommand, DeliberateCommand
+    from council.commands.models import AnyCommand, ControlCommand, DeliberateCommand, RunCommand
     from council.settings import Home, Settings
 
+Result = TypeVar("Result")
 _DEFAULT_MAX_BYTES = 262_144  # where there is no home to ask
 _RECURRING = "recurring"
 
@@ -38,7 +40,7 @@ def validate(
 ) -> None:
     """Say what the daemon would say of a command file, without dropping it."""
     verdict = _judge(state(ctx), file)
-    typer.echo(_json(file, verdict) if as_json else _text(file, verdict))
+    typer.echo(_json(file, verdict) if as_json else told(str(file), verdict))
     if verdict.problems:
         raise typer.Exit(EXIT_USAGE)
 
@@ -81,6 +83,19 @@ def write_schemas(home: Path) -> list[Path]:
 # ── the verdict ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def judged(cli: CliState, name: str, data: bytes) -> Verdict:
+    """What is known of a deliberate command before it is dropped under `name`; what a control command may act on is
+    decided at its drop, so here only its form is judged."""
+    from council.commands.models import DeliberateCommand
+
+    verdict = Verdict()
+    home, settings = cli.home(), cli.settings().settings
+    parsed = _parsed(Path(name), data, settings.max_command_bytes, verdict)
+    if parsed is not None and isinstance(parsed[1], DeliberateCommand):
+        _admit(cli, home, settings, *parsed, verdict)
+    return verdict
+
+
 def _judge(cli: CliState, file: Path) -> Verdict:
     verdict = Verdict()
     try:
@@ -90,10 +105,8 @@ def _judge(cli: CliState, file: Path) -> Verdict:
             raise
         home = None
     settings = cli.settings().settings if home is not None else None
-    data = _read(file, settings.max_command_bytes if settings else _DEFAULT_MAX_BYTES, verdict)
-    if data is None:
-        return verdict
-    parsed = _parse(file, data, verdict)
+    max_bytes = settings.max_command_bytes if settings else _DEFAULT_MAX_BYTES
+    parsed = _parsed(file, _read(file, max_bytes), max_bytes, verdict)
     if parsed is None:
         return verdict
     document, command = parsed
@@ -105,23 +118,26 @@ def _judge(cli: CliState, file: Path) -> Verdict:
     return verdict
 
 
-def _read(file: Path, max_bytes: int, verdict: Verdict) -> bytes | None:
+def _read(file: Path, max_bytes: int) -> bytes:
+    """One byte more than a command may have is enough to know. Raises UsageError."""
+    try:
+        with file.open("rb") as stream:
+            return stream.read(max_bytes + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name a command file") from None
+
+
+def _parsed(file: Path, data: bytes, max_bytes: int, verdict: Verdict) -> tuple[Document, AnyCommand] | None:
     from council.commands.documents import Problem
     from council.storage.drop import is_command_name
 
-    try:
-        with file.open("rb") as stream:
-            data = stream.read(max_bytes + 1)
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name a command file") from None
     if not is_command_name(file.name):
         fix = "use a plain file name ending in .json, .yaml, .yml or .md"
         verdict.problems.append(Problem(f"{file.name} is a name that is never read as a command", fix))
     if len(data) > max_bytes:
         fix = "put long text into an input artifact, or raise max_command_bytes"
         verdict.problems.append(Problem(f"the file is larger than {max_bytes} bytes", fix))
-        return None
-    return data
+    return _parse(file, data, verdict) if not verdict.problems else None
 
 
 def _parse(file: Path, data: bytes, verdict: Verdict) -> tuple[Document, AnyCommand] | None:
@@ -167,22 +183,46 @@ def _admit(
 ) -> None:
     """The checks that only the home can answer, the same that admission makes."""
     from council.app.admission import admission_of
-    from council.commands.documents import Problem
     from council.commands.models import CancelCommand, DeliberateCommand, ResumeCommand, RetryCommand
 
     if isinstance(command, (CancelCommand, ResumeCommand, RetryCommand)):
         _admit_control(home, document, command, verdict)
         return
+    _asked(verdict, document, lambda: _require_authority(cli, home, settings, command))
+    admission = _asked(verdict, document, lambda: admission_of(home, settings, command))
+    verdict.output = admission.output_path if admission is not None else ""
+    if isinstance(command, DeliberateCommand):
+        _check_inputs(home, settings, document, command, verdict)
+        _check_output(home, document, verdict)
+
+
+def _asked(verdict: Verdict, document: Document, check: Callable[[], Result]) -> Result | None:
+    """What the check returns; where it refuses, None, and the reason is among the problems."""
+    from council.commands.documents import Problem
+
     try:
-        verdict.output = admission_of(home, settings, command).output_path
+        return check()
     except CommandInvalid as error:
-        place = document.locate((error.field,)) if error.field else (None, None)
+        place = document.locate(tuple(error.field.split("."))) if error.field else (None, None)
         message = error.message.removeprefix(f"`{error.field}`").lstrip(": ")
         verdict.problems.append(Problem(message, error.fix, error.field, *place))
     except CouncilError as error:
         verdict.problems += problems_of(error)
-    if isinstance(command, DeliberateCommand):
-        _check_inputs(home, settings, document, command, verdict)
+    return None
+
+
+def _require_authority(cli: CliState, home: Home, settings: Settings, command: RunCommand) -> None:
+    """Raises CommandInvalid for a `user` whom this home does not know."""
+    from council.app.safekeeping import build_trail, build_users, has_database, require_authority
+
+    if command.user is None:
+        return
+    keys = cli.keys()
+    trail = build_trail(home, settings, keys, cli.environ, keys.redactor)
+    try:
+        require_authority(command, lambda: build_users(trail) if has_database(home, settings) else None)
+    finally:
+        trail.close()
 
 
 def _admit_control(home: Home, document: Document, command: ControlCommand, verdict: Verdict) -> None:
@@ -213,6 +253,7 @@ def _check_inputs(
 ) -> None:
     from council.app.reading import build_library
     from council.knowledge.library import split_range
+    from council.knowledge.meant import better_fix
     from council.storage.paths import ConfinedRoot
 
     with ConfinedRoot(home.root) as root:
@@ -225,10 +266,30 @@ def _check_inputs(
             except PathRefused as error:
                 unreadable += 1
                 place = document.locate(("input_artifacts", index))
-                verdict.warnings.append(_problem(error.message, error.fix, f"input_artifacts.{index}", place))
+                fix = better_fix(library, path, error)
+                verdict.warnings.append(_problem(error.message, fix, f"input_artifacts.{index}", place))
     if unreadable and unreadable == len(command.input_artifacts):
         message = "no input can be read now, and then the run fails"
         _warn(verdict, message, "create one of them, or correct the paths", "input_artifacts", document)
+
+
+def _check_output(home: Home, document: Document, verdict: Verdict) -> None:
+    """A file there that a person wrote or changed is never replaced: said before, it is no surprise."""
+    from council.engine.outputs import OutputLedger
+    from council.storage.paths import ConfinedRoot
+
+    if not verdict.output:
+        return
+    try:
+        with ConfinedRoot(home.root) as root:
+            current = root.sha256(verdict.output)
+    except PathRefused:
+        return  # what is there is no file; admission has said what it has to say
+    written = OutputLedger(home.runtime / "outputs").read(verdict.output)
+    if current is not None and (written is None or current not in written.sha256s):
+        message = f"{verdict.output} is there already, and not as a run left it"
+        fix = "it stays as it is, and the decision goes beside it; name another path for one of its own"
+        _warn(verdict, message, fix, "output_artifact_path", document)
 
 
 def _warn(verdict: Verdict, message: str, fix: str, field: str = "", document: Document | None = None) -> None:
@@ -245,20 +306,26 @@ def _problem(message: str, fix: str, field: str, place: tuple[int | None, int | 
 # ── how it is told ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _text(file: Path, verdict: Verdict) -> str:
-    """One `file:line:column: error: …` per finding, as compilers write it: editors make it a link."""
-    lines = []
-    for kind, problems in (("error", verdict.problems), ("warning", verdict.warnings)):
-        for problem in problems:
-            place = f"{file}:{problem.line}:{problem.column}" if problem.line else str(file)
-            name = f"`{problem.field}` " if problem.field else ""
-            lines += [f"{place}: {kind}: {name}{problem.message}", f"    fix: {problem.fix}" if problem.fix else ""]
+def told(file: str, verdict: Verdict) -> str:
+    """The findings, and the good news when there is no error among them."""
+    lines = [findings(file, verdict)]
     if not verdict.problems:
         output = f", writes {verdict.output}" if verdict.output else ""
         lines.append(f"{file}: ok ({verdict.type}{output})")
     return "\n".join(line for line in lines if line)
 
 
+def findings(file: str, verdict: Verdict) -> str:
+    """One `file:line:column: error: …` per finding, as compilers write it: editors make it a link."""
+    lines = []
+    for kind, problems in (("error", verdict.problems), ("warning", verdict.warnings)):
+        for problem in problems:
+            place = f"{file}:{problem.line}:{problem.column}" if problem.line else file
+            name = f"`{problem.field}` " if problem.field else ""
+            lines += [f"{place}: {kind}: {name}{problem.message}", f"    fix: {problem.fix}" if problem.fix else ""]
+    return "\n".join(line for line in lines if line)
+
+
 def _json(file: Path, verdict: Verdict) -> str:
-    told: dict[str, Any] = {"file": str(file), "valid": not verdict.problems, **asdict(verdict)}
-    return readable_json(told, indent=2)
+    shown: dict[str, Any] = {"file": str(file), "valid": not verdict.problems, **asdict(verdict)}
+    return readable_json(shown, indent=2)

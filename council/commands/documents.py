@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -54,10 +54,12 @@ class NotACommand(Exception):
 
 @dataclass(frozen=True)
 class Document:
-    """`locate(loc)`: line and column, from 1, of the value at `loc`, or of its nearest parent."""
+    """`locate(loc)`: line and column, from 1, of the value at `loc`, or of its nearest parent. `text_is_task`: Markdown
+    that may have its task below the front matter, and has nothing there."""
 
     value: Any
     locate: Callable[[Loc], Place]
+    text_is_task: bool = False
 
 
 def read_document(name: str, data: bytes) -> Document:
@@ -305,7 +307,7 @@ def _read_markdown(data: bytes) -> Document:
 def _with_body(document: Document, body: str, body_line: int) -> Document:
     """The body is the task: either there or in the front matter, not in both."""
     if not body.strip():
-        return document
+        return replace(document, text_is_task=True)
     if "task_description" in document.value:
         place = document.locate(("task_description",))
         fix = "keep it in one place: the body is the task"

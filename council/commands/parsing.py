@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Sequence
 from typing import Any, get_args
@@ -58,8 +59,12 @@ _EXPECTED = {
     "string_type": "text in quotes",
     "tuple_type": 'a list: ["a.md", "b.md"]',
     "model_type": "an object with keys",
-    "string_too_short": "longer: it is empty",
+    "bool_type": "true or false",
+    "float_type": "a number without quotes",
+    "float_parsing": "a number without quotes",
+    "finite_number": "a number that ends",
 }
+_LIST_OF_AGENTS = 'a list: ["COORDINATOR", "AUDITOR"]'
 
 
 def _problem(document: Document, tag: str, detail: ErrorDetails) -> Problem:
@@ -68,24 +73,74 @@ def _problem(document: Document, tag: str, detail: ErrorDetails) -> Problem:
     kind = detail["type"]
     context = detail.get("ctx", {})
     place = document.locate(loc[:-1] if kind == "missing" else loc)
+    given = detail.get("input")
     if kind == "missing":
-        return Problem("is missing", f'add "{loc[-1]}"', field, *place)
+        fix = "write the task below the front matter" if _lacks_its_text(document, loc) else f'add "{loc[-1]}"'
+        return Problem("is missing", fix, field, *place)
     if kind == "extra_forbidden":
         return Problem("is not a known key", _advice(str(loc[-1]), _keys_at(tag, loc[:-1])), field, *place)
-    if kind in {"greater_than_equal", "less_than_equal"}:
-        bound = f"at least {context['ge']}" if "ge" in context else f"at most {context['le']}"
-        return Problem(f"is {detail['input']}, must be {bound}", "choose a number in that range", field, *place)
+    if kind in _BOUNDS:
+        word, bound = _BOUNDS[kind]
+        return Problem(f"is {given}, must be {word} {context[bound]}", "choose a number in that range", field, *place)
+    if kind == "literal_error":
+        return Problem(*_not_among(detail, given), field, *place)
     if kind in {"string_too_long", "too_long"}:
         unit = "characters" if kind == "string_too_long" else "entries"
         return Problem(f"must be at most {context['max_length']} {unit}", "shorten it", field, *place)
     if kind == "string_too_short" and context["min_length"] > 1:
         return Problem(f"must be at least {context['min_length']} characters", "lengthen it", field, *place)
+    if kind in {"string_too_short", "too_short"}:
+        return Problem("is empty", "write something into it, or leave the key out", field, *place)
     if kind == "string_pattern_mismatch":
-        return Problem(f"must match {context['pattern']}", "use only those characters", field, *place)
+        fix = f'write "{slug}"' if field == "session" and (slug := _lane_like(given)) else "use only those characters"
+        return Problem(f"must match {context['pattern']}", fix, field, *place)
     if kind in _EXPECTED:
-        shown = f", is {_kind(detail.get('input'))}" if kind.endswith("_type") else ""
-        return Problem(f"must be {_EXPECTED[kind]}{shown}", "correct the value", field, *place)
-    return Problem(detail["msg"].removeprefix("Value error, "), "correct the value", field, *place)
+        expected = _LIST_OF_AGENTS if field == "config.agents" else _EXPECTED[kind]
+        return Problem(f"must be {expected}, is {_kind(given)}", _as_expected(kind, given), field, *place)
+    said = detail["msg"].removeprefix("Value error, ")
+    if field.endswith("model"):
+        return Problem(f"is {given!r}: {said}", "`council models list` shows what there is", field, *place)
+    return Problem(said, "correct the value", field, *place)
+
+
+_BOUNDS = {
+    "greater_than_equal": ("at least", "ge"),
+    "greater_than": ("more than", "gt"),
+    "less_than_equal": ("at most", "le"),
+    "less_than": ("less than", "lt"),
+}
+_QUOTED = re.compile(r"'([^']*)'")
+_NUMBER = re.compile(r"\s*(-?\d{1,12}(?:\.\d{1,12})?)\s*")
+_MAX_ECHOED_CHARS = 80
+
+
+def _not_among(detail: ErrorDetails, given: object) -> tuple[str, str]:
+    """What is wrong with a value that is none of a few words, and how it is mended."""
+    allowed = _QUOTED.findall(str(detail.get("ctx", {}).get("expected", "")))
+    near = difflib.get_close_matches(given.lower(), allowed, n=1) if isinstance(given, str) else []
+    fix = f'did you mean "{near[0]}"?' if near else "use one of them"
+    return f"is {_kind(given)}; known: {', '.join(allowed)}", fix
+
+
+def _as_expected(kind: str, given: object) -> str:
+    """How a value of the wrong kind is written rightly, where that can be told."""
+    if isinstance(given, str) and len(given) <= _MAX_ECHOED_CHARS:
+        if kind == "tuple_type" and given.strip():
+            return f"put it into brackets: {json.dumps([given], ensure_ascii=False)}"
+        if kind in {"int_type", "float_type", "float_parsing"} and (number := _NUMBER.fullmatch(given)):
+            return f"write {number[1]}"
+        if kind == "bool_type" and given.lower() in {"true", "false"}:
+            return f"write {given.lower()}"
+    return "correct the value"
+
+
+def _lane_like(given: object) -> str:
+    """The lane's name that was meant, or nothing."""
+    return re.sub(r"[^a-z0-9_]+", "-", str(given).lower()).strip("-_")[:63]
+
+
+def _lacks_its_text(document: Document, loc: Loc) -> bool:
+    return document.text_is_task and loc == ("task_description",)
 
 
 def _keys_at(tag: str, loc: Loc) -> Sequence[str]:

@@ -152,7 +152,7 @@ class Deliberation:
             which = "the input artifact could not" if count == 1 else f"none of the {count} input artifacts could"
             raise InputUnreadable(
                 f"{which} be read: {reasons}",
-                fix="correct the paths (relative to the home) and drop the command again",
+                fix="correct the paths (relative to the home; `council validate` names what may be meant) and drop it again",
             )
         self._changed()
 

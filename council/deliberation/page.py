@@ -299,7 +299,7 @@ def notes_of(state: PageState) -> list[str]:
     told = state.error is not None and state.error.code == InputUnreadable.code  # it names each of them
     unread_inputs = [item for item in state.transcript.inputs if not item.ok and not told]
     if status == "failed" and state.error is not None:
-        notes += [f"**Failed** (`{state.error.code}`). {state.error.message}", *_attended(state)]
+        notes += [f"**Failed** (`{state.error.code}`): {state.error.message}", *_attended(state)]
         notes += [f"It ended with {refused.whose}." for refused in state.refused if not refused.was_cut_off]
     elif status in ("degraded", "cancelled"):
         by = f" ({state.cancelled_by})" if state.cancelled_by else ""

@@ -74,6 +74,11 @@ class RunFolders:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def never_began(journal: FileJournal) -> bool:
+    """Whether nothing was done for the run yet. Unless it is marked as active, its command file runs anew."""
+    return journal.attempts == 0 and journal.step_count == 0 and journal.committed is None
+
+
 @contextlib.contextmanager
 def _gone_on_error(folder: Path) -> Iterator[None]:
     try:

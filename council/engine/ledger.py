@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from council.engine.folders import never_began
 from council.engine.journal import FileJournal
 from council.engine.receipts import Receipt, Receipts
 from council.engine.records import RunHeader, RunStatus
@@ -224,6 +225,11 @@ class Ledger:
         clause = "WHERE ended_ns > 0 AND pruned = 1 AND command_id = '' ORDER BY ended_ns DESC, run_id DESC"
         return [entry.run_id for entry in self._select(f"{clause} LIMIT ? OFFSET ?", count, beyond)]
 
+    def ended_ids(self) -> set[str]:
+        """Of all runs that ended, pruned or not. Raises StorageFailed."""
+        with self._failing("read"):
+            return {row[0] for row in self._db.execute("SELECT run_id FROM runs WHERE ended_ns > 0")}
+
     def count(self) -> int:
         with self._failing("read"):
             return int(self._db.execute("SELECT count(*) FROM runs").fetchone()[0])
@@ -386,8 +392,8 @@ def folder_bytes(folder: Path) -> int:
     return total
 
 
-def found_on_disk(runs: Path, receipts: Receipts) -> Iterator[Entry]:
-    """Every run of a home, from its receipts and journals alone."""
+def found_on_disk(runs: Path, active: Path, receipts: Receipts) -> Iterator[Entry]:
+    """Every run of a home, from its receipts, journals and markers alone; not what a start removes because it never began."""
     seen = set()
     for run_id in receipts.run_ids():
         receipt = receipts.read(run_id)
@@ -400,4 +406,5 @@ def found_on_disk(runs: Path, receipts: Receipts) -> Iterator[Entry]:
             continue
         with contextlib.suppress(JournalDamaged, StorageFailed):
             journal = FileJournal.read(folder / "journal.jsonl")
-            yield entry_of_header(journal.header, "queued")
+            if (active / folder.name).exists() or not never_began(journal):
+                yield entry_of_header(journal.header, "queued")

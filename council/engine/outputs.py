@@ -131,8 +131,11 @@ class OutputFile:
         kept = self._runs / owner / "artifact.md"
         if not kept.parent.is_dir():  # pruned: its folder must not come back
             kept = self._runs / self._run_id / f"artifact-of-{owner}.md"
+        data = self._root.read(self.path, max_bytes=_MAX_KEPT_BYTES).data
         if not kept.exists():
-            write_atomic(kept, self._root.read(self.path, max_bytes=_MAX_KEPT_BYTES).data)
+            write_atomic(kept, data)
+        elif kept.read_bytes() != data:  # its run was done again since, and that page's place is taken, too
+            write_atomic(_free(kept), data)
 
 
 def keep_artifact(root: ConfinedRoot, folder: Path, path: str, sha256: str) -> None:
@@ -144,10 +147,15 @@ def keep_artifact(root: ConfinedRoot, folder: Path, path: str, sha256: str) -> N
         return  # gone, or no file any more: then a person has seen to it
     if sha256_hex(data) != sha256:
         return
+    write_atomic(_free(folder / "artifact.md"), data)
+
+
+def _free(path: Path) -> Path:
+    """The first of `<stem>-1<ext>`, `<stem>-2<ext>`, … that is not there."""
     number = 1
-    while (kept := folder / f"artifact-{number}.md").exists():
+    while (free := path.with_stem(f"{path.stem}-{number}")).exists():
         number += 1
-    write_atomic(kept, data)
+    return free
 
 
 class PlacedOutput(OutputFile):

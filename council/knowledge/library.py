@@ -49,7 +49,7 @@ class Library:
         """Raises PathRefused with the reason."""
         normal = path.removeprefix("./")
         self._rules.check(normal)
-        data = self._root.read(normal, max_bytes=self._max_file_bytes).data
+        data = self._bytes_of(normal)
         lines = split_lines(as_text(normal, data))
         total = len(lines)
         if first_line > max(total, 1) or (last_line is not None and last_line < first_line):
@@ -69,6 +69,18 @@ class Library:
             sha256=sha256_hex(data),
             cut=len(kept) < len(chosen),
         )
+
+    def _bytes_of(self, path: str) -> bytes:
+        try:
+            return self._root.read(path, max_bytes=self._max_file_bytes).data
+        except PathRefused as error:
+            if error.reason != "too_large":
+                raise
+            raise PathRefused(
+                f"`{path}` is larger than the {self._max_file_bytes:,} bytes that are read of a file.",
+                reason="too_large",
+                fix="split the file, or raise max_file_bytes",
+            ) from None
 
     def list(self, glob: str) -> tuple[list[str], bool]:
         """Readable files that match `glob`, sorted, at most MAX_LISTED; True when there are more."""

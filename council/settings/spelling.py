@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Sequence
 
@@ -20,7 +21,9 @@ def model_spelling(value: str) -> str:
         return _ALONE[value]
     provider, _, name = value.partition(":")
     if not name and provider not in WITHOUT_EMBEDDINGS and PROVIDER_NAME.fullmatch(value):
-        raise ValueError("it names a provider or a model, not both; write both, as in ollama:qwen2.5:7b")
+        near = difflib.get_close_matches(value, _ALONE, n=1)
+        meant = f" (did you mean {near[0]}?)" if near else ""
+        raise ValueError(f"it names a provider or a model, not both; write both, as in ollama:qwen2.5:7b{meant}")
     if provider == "offline" or not PROVIDER_NAME.fullmatch(provider) or not name.strip():
         raise ValueError("not a model")
     if not name.isprintable():

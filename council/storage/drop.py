@@ -51,11 +51,8 @@ def is_left_alone(name: str) -> bool:
     return folded.startswith((".", "readme")) or folded.endswith(_IGNORED_ENDINGS)
 
 
-def drop(commands_dir: Path, name: str, data: bytes) -> Dropped:
-    """Put a command there, whole and synced, as `name` or the first free of `<stem>-2<ext>`, `<stem>-3<ext>`, ….
-
-    Raises PathRefused for a name that would never be read as a command, StorageFailed when it cannot be written.
-    """
+def require_command_name(name: str) -> None:
+    """Raises PathRefused for a name that would never be read as a command."""
     check_relative(name)
     if not is_command_name(name):
         raise PathRefused(
@@ -64,6 +61,14 @@ def drop(commands_dir: Path, name: str, data: bytes) -> Dropped:
             fix=f"Use a plain file name ending in {', '.join(_COMMAND_ENDINGS)}; not README*, not a hidden one.",
             path=name,
         )
+
+
+def drop(commands_dir: Path, name: str, data: bytes) -> Dropped:
+    """Put a command there, whole and synced, as `name` or the first free of `<stem>-2<ext>`, `<stem>-3<ext>`, ….
+
+    Raises PathRefused for a name that would never be read as a command, StorageFailed when it cannot be written.
+    """
+    require_command_name(name)
     with as_storage_failed(f"Cannot drop {name!r} into {commands_dir}"), open_folder(commands_dir) as folder_fd:
         temporary, status = write_temporary(folder_fd, name, data, sync=True, mode=0o644)
         try:

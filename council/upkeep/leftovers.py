@@ -20,6 +20,7 @@ from pathlib import Path
 
 import msgspec
 
+from council.engine.folders import never_began
 from council.engine.journal import JOURNAL, FileJournal
 from council.engine.outputs import OutputLedger, Written
 from council.errors import JournalDamaged, PathRefused, StorageFailed
@@ -51,11 +52,6 @@ def strays(home: Home, unfinished: Collection[str]) -> Iterator[Path]:
     for path in _strays(home, {home.commands}, lambda run_id: False):
         if time.time() - path.stat().st_mtime > _DROP_PATIENCE_S:
             yield path
-
-
-def never_began(journal: FileJournal) -> bool:
-    """Whether nothing was done for the run yet. Unless it is marked as active, its command file runs anew."""
-    return journal.attempts == 0 and journal.step_count == 0 and journal.committed is None
 
 
 def _strays(home: Home, folders: Collection[Path], is_nobodys: Callable[[str], bool]) -> Iterator[Path]:

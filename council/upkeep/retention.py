@@ -52,6 +52,7 @@ class Due:
     """An ended run that is to go, and the setting that asks for it."""
 
     run_id: str
+    finished: str
     bytes: int
     by: Setting
 
@@ -74,7 +75,7 @@ def over(entries: Sequence[Entry], count: int, total_bytes: int, bounds: Bounds,
             by = "keep_bytes"
         else:
             break
-        gone.append(Due(entry.run_id, entry.bytes, by))
+        gone.append(Due(entry.run_id, entry.finished, entry.bytes, by))
         count, total_bytes = count - 1, total_bytes - entry.bytes
     return gone
 

@@ -269,9 +269,9 @@ class Traces:
         here = self._hash(path)
         if here is not None and here in known:
             self._place(run_id, path, here, page)
-        kept = self._home.runs / run_id / "artifact.md"
-        if kept.is_file() and sha256_hex(kept.read_bytes()) in known:
-            rewrite(kept, page)
+        for kept in sorted((self._home.runs / run_id).glob("artifact*.md")):
+            if sha256_hex(kept.read_bytes()) in known:
+                rewrite(kept, page)
 
     def _place(self, run_id: str, path: str, current: str, page: bytes) -> None:
         """The page, at its path without the texts, known as ours whatever dies when. Raises CannotForget."""

@@ -231,7 +231,7 @@ BAD_INPUTS = {
     "docs/binary.md": "binary",
     "docs/utf16.md": "UTF-8",
     "docs/latin1.md": "UTF-8",
-    "docs/large.md": "too large",
+    "docs/large.md": "is larger than the 1,048,576 bytes",
     "docs/pipe.md": "a pipe",
     "docs/link.md": "a symbolic link",
     "docs/twin.md": "second name",
@@ -291,7 +291,7 @@ def test_unreadable_inputs_alone_fail_the_run_with_all_their_reasons_and_no_mode
         serves_the_next(daemon)
     page = (home / "artifacts" / "out.md").read_text()
     assert f"none of the {len(BAD_INPUTS)} input artifacts could be read" in page
-    assert "correct the paths (relative to the home) and drop the command again" in page
+    assert "`council validate` names what may be meant) and drop it again" in page
     assert all(reason in page for reason in BAD_INPUTS.values())
     assert "CANARY" not in page
 

@@ -284,6 +284,16 @@ def test_a_cassette_is_its_owners_alone_says_what_it_holds_and_replaces_nothing(
     assert (home / told["file"]).read_bytes() == before
 
 
+def test_a_cassette_goes_to_standard_output_alone(live: tuple[Path, str]) -> None:
+    home, _ = live
+    piped = run_cli("cassette", "-o", "-", cwd=home)
+    assert run_cli("cassette", "-o", "kept.cassette.jsonl", cwd=home).returncode == 0
+    assert piped.stdout == (home / "kept.cassette.jsonl").read_text()
+    assert "it holds every prompt whole" in piped.stderr
+    assert not (home / "-").exists()
+    assert run_cli("cassette", "-o", "-", "--json", cwd=home).returncode == 2
+
+
 def test_a_key_that_stood_in_a_document_does_not_leave_the_home(
     tmp_path: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:

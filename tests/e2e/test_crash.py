@@ -160,3 +160,14 @@ def test_no_traceback_reaches_the_terminal(tmp_path: Path) -> None:
     done = run_cli("run", "--once", cwd=home, env=environment(COUNCIL_TEST_RUN_SECRET=SECRET))
     assert not re.search(r"Traceback", done.stdout + done.stderr)
     assert os.listdir(home / "commands") == ["README.md"]
+
+
+def test_an_admission_that_a_kill_cut_off_leaves_no_row_of_a_run_that_is_not_there(tmp_path: Path) -> None:
+    home = prepared(tmp_path / "home")
+    env = faulty_environment(COUNCIL_TEST_FAULT="kill-at:1:event run_queued")
+    assert run_cli("run", "--once", cwd=home, env=env, module=FAULTY).returncode == -9
+    [cut_off] = (home / ".council" / "runs").glob("2*")
+    assert run_cli("run", "--once", cwd=home).returncode == 0
+    [receipt] = receipts(home)
+    assert receipt["run_id"] != cut_off.name
+    assert run_cli("repair", "--dry-run", cwd=home).stdout == "Everything is in order.\n"

@@ -154,7 +154,7 @@ def test_a_single_input_that_cannot_be_read_is_told_once_and_in_the_singular(
     [receipt] = receipts(home)
     reason = "`docs`: Path 'docs' is refused: it is a folder. Fix: Name a file in it."
     assert receipt["error"]["message"] == f"the input artifact could not be read: {reason}"
-    assert receipt["notes"] == [f"**Failed** (`input_unreadable`). {receipt['error']['message']}"]
+    assert receipt["notes"] == [f"**Failed** (`input_unreadable`): {receipt['error']['message']}"]
 
 
 def test_the_same_name_dropped_three_times_runs_three_times(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:

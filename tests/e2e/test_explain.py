@@ -290,7 +290,7 @@ def test_the_page_goes_where_it_is_wanted(told: Told, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for arguments, said_so in (
         (("report", "last", "--html", "-o", str(tmp_path / "pipe")), "is no regular file"),
-        (("report", "last"), "--html"),
+        (("report", "last", "-o", "-", "--open"), "leave --open out"),
         (("report", "last", "--html", "-o", str(tmp_path)), "is a folder"),
         (("report", "last", "--html", "-o", str(tmp_path / "none" / "a.html")), "there is no folder"),
     ):
@@ -298,6 +298,27 @@ def test_the_page_goes_where_it_is_wanted(told: Told, tmp_path: Path) -> None:
         assert refused.returncode == 2
         assert said_so in refused.stderr
     assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_report_needs_no_option_is_named_after_its_run_and_opens_in_the_browser_when_told_to(
+    told: Told, tmp_path: Path
+) -> None:
+    plain = run_cli("--home", str(told.home), "report", cwd=tmp_path)
+    page = tmp_path / f"{told.run_id}.html"
+    assert (plain.returncode, page.read_text()) == (0, told.html)
+    assert plain.stdout.endswith(f"Open it in a browser: {page.as_uri()}\n")
+    browser = tmp_path / "browser"
+    browser.write_text('#!/bin/sh\necho "$1" > opened\n')
+    browser.chmod(0o755)
+    env = environment(BROWSER=f"{browser} %s")
+    opened = run_cli("--home", str(told.home), "report", "--open", cwd=tmp_path, env=env)
+    assert (opened.returncode, opened.stderr) == (0, "")
+    assert (tmp_path / "opened").read_text() == f"{page.as_uri()}\n"
+    without = run_cli(
+        "--home", str(told.home), "report", "--open", cwd=tmp_path, env=environment(BROWSER="/nowhere %s")
+    )
+    assert without.returncode == 0
+    assert f"no browser could be started; open {page.as_uri()}" in without.stderr
 
 
 # ── runs that did not come to a good end ─────────────────────────────────────────────────────────────────────────────

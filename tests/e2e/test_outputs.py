@@ -90,6 +90,28 @@ def test_the_same_folder_twice_keeps_the_earlier_artifact_with_its_run(quick: Pa
     assert [path.name for path in (quick / "artifacts").glob("choose*")] == [SLUG]
 
 
+def test_a_page_that_was_done_again_is_kept_too_when_another_takes_its_place(quick: Path) -> None:
+    pages = []
+    for number in range(3):
+        drop_command(quick, command(f"Task {number}."))
+        assert run_cli("run", "--once", cwd=quick).returncode == 0
+        pages.append((quick / "artifacts" / "out.md").read_text())
+        if number == 1:
+            [first] = [receipt["run_id"] for receipt in receipts(quick) if receipt["title"] == "Task 0"]
+            (quick / "script.yaml").write_text('default: {text: "On second thought."}\n')
+            assert run_cli("retry", first, cwd=quick).returncode == 0
+            assert run_cli("run", "--once", cwd=quick).returncode == 0
+            again = (quick / "artifacts" / "out.md").read_text()
+    folder = quick / ".council" / "runs" / first
+    assert "On second thought." in again
+    assert (folder / "artifact.md").read_text() == pages[0]
+    assert (folder / "artifact-1.md").read_text() == again
+    assert run_cli("replay", first, "--check", cwd=quick).returncode == 0
+    assert run_cli("forget", "second thought", "--yes", cwd=quick).returncode == 0
+    assert "second thought" not in (folder / "artifact-1.md").read_text()
+    assert run_cli("replay", first, "--check", cwd=quick).returncode == 0
+
+
 def test_the_finished_artifact_is_kept_also_when_its_successor_was_queued_while_it_was_being_written(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:

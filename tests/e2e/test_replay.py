@@ -81,6 +81,24 @@ def test_a_check_says_when_the_artifact_was_changed(home: Path, fake: FakeGemini
     assert "differs from what the journal says" in done.stdout
 
 
+def test_a_check_finds_the_page_of_a_run_whose_place_a_later_one_took(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    run_id = str(finished(home, env)["run_id"])
+    finished(home, env, task="Something else.")
+    done = run_cli("replay", run_id, "--check", cwd=home)
+    kept = f".council/runs/{run_id}/artifact.md"
+    assert (
+        done.stdout
+        == f"artifacts/out.md is a later run's by now; {kept}, kept from before, is what the journal says.\n"
+    )
+    assert done.returncode == 0
+    told = json.loads(run_cli("replay", run_id, "--json", cwd=home).stdout)
+    assert (told["artifact"], told["same"]) == (kept, True)
+    (home / kept).write_text("mine")
+    assert run_cli("replay", run_id, "--check", cwd=home).returncode == 1
+
+
 def test_two_runs_part_where_the_first_answer_differs(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
     env = {**env, "COUNCIL_TEST_RUN_SECRET": "5e" * 32}
     first = finished(home, env, session="a")

@@ -7,7 +7,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_CAMEL = re.compile(r"[A-Za-z0-9]*(?:[a-z0-9][A-Z]|[A-Z]{2}[a-z])[A-Za-z0-9]*")
+_WORD = re.compile(r"[A-Za-z0-9]+")  # each character is looked at once: a line of base64 may be a million of them
+_HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
 _CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _MAX_IDENTIFIER_CHARS = 80
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]{2,}")
@@ -26,9 +27,9 @@ def searchable(text: str) -> str:
     Root`, `日本語` also as `日本 本語`."""
     normal = unicodedata.normalize("NFKC", text)
     extra: list[str] = []
-    for match in _CAMEL.finditer(normal):
-        if len(match[0]) <= _MAX_IDENTIFIER_CHARS:
-            extra += _CAMEL_PART.findall(match[0])
+    for word in _WORD.findall(normal):
+        if len(word) <= _MAX_IDENTIFIER_CHARS and _HUMP.search(word):
+            extra += _CAMEL_PART.findall(word)
     for match in _UNSPACED.finditer(normal):
         extra += [match[0][index : index + 2] for index in range(len(match[0]) - 1)]
     return f"{normal}\n{' '.join(extra)}" if extra else normal

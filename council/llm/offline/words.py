@@ -128,11 +128,13 @@ def missing_words(terms: dict[str, str], mentioned: set[str]) -> list[str]:
     Long words also count as mentioned when their first three fifths do (accessibility, accessible): a false gap
     costs more trust than a missed one.
     """
-    prefixes = {word[:size] for word in mentioned for size in range(5, len(word) + 1)}
+    shortened = {key: key[: max(5, -(-len(key) * 3 // 5))] for key in terms if len(key) >= 8}
+    sizes = {len(short) for short in shortened.values()}  # and no other prefix: a "word" may be a line of base64
+    prefixes = {word[:size] for word in mentioned for size in sizes}
     missing = []
     for key, word in terms.items():
         parts = [stem(part) for part in re.split(r"[-‑]", word)]
-        near = len(key) >= 8 and key[: max(5, -(-len(key) * 3 // 5))] in prefixes
+        near = shortened.get(key) in prefixes
         if key not in mentioned and not near and not (len(parts) > 1 and all(part in mentioned for part in parts)):
             missing.append(word)
     return missing

@@ -15,12 +15,11 @@ from pathlib import Path
 
 import msgspec
 
-from council.engine.folders import SPARE
+from council.engine.folders import SPARE, never_began
 from council.engine.journal import JOURNAL, FileJournal, committed_in, decode_line
 from council.engine.records import RunHeader
 from council.errors import JournalDamaged, StorageFailed
 from council.ids import SystemClock
-from council.upkeep.leftovers import never_began
 from council.upkeep.repair.answers import write_from
 from council.upkeep.repair.site import Finding, Site, free_name, names_in
 from council.upkeep.retention import PRUNED, complete_one

@@ -105,6 +105,6 @@ def test_every_command_and_every_option_is_explained(group: Any) -> None:
         (name, param.name)
         for name, command in commands(group)
         for param in command.params
-        if not param.help and param.name != "help"
+        if not param.help and param.name != "help" and not getattr(param, "hidden", False)
     ]
     assert silent == []

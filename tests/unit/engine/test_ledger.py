@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -126,6 +128,24 @@ def test_a_rebuild_that_fails_leaves_the_rows_as_they_were(ledger: Ledger) -> No
     assert [row.title for row in ledger.all()] == ["Task 1"]
     ledger.put(entry(3))
     assert ledger.count() == 2
+
+
+def test_rows_that_a_power_cut_took_are_there_again_after_the_next_start(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home", settings='model = "scripted:script.yaml"\n')
+    (home / "script.yaml").write_text('default: {text: "Nothing to add."}\n')
+    for number in (1, 2):
+        drop_command(home, command(f"Task number {number} of two.", output_artifact_path=f"artifacts/{number}.md"))
+        assert run_cli("run", "--once", cwd=home).returncode == 0
+    assert run_cli("retry", "last", cwd=home).returncode == 0
+    assert run_cli("run", "--once", cwd=home).returncode == 0
+    before = run_cli("status", "--json", cwd=home).stdout
+    with contextlib.closing(sqlite3.connect(home / ".council" / "ledger.sqlite", isolation_level=None)) as db:
+        db.execute("DELETE FROM runs WHERE type = 'retry'")
+        db.execute("UPDATE runs SET status = 'queued', ended_ns = 0 WHERE artifact = 'artifacts/1.md'")
+    assert len(json.loads(run_cli("status", "--json", cwd=home).stdout)["recent"]) == 1
+    assert run_cli("run", "--once", cwd=home).returncode == 0
+    assert json.loads(run_cli("status", "--json", cwd=home).stdout)["recent"] == json.loads(before)["recent"]
+    assert run_cli("repair", "--dry-run", cwd=home).stdout == "Everything is in order.\n"
 
 
 def test_a_lost_ledger_is_filled_again_from_receipts_at_the_next_start(tmp_path: Path) -> None:

@@ -1,0 +1,44 @@
+"""Links of a page as terminals know them (OSC 8): a citation opens its file. For terminals only; pipes get plain text."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+_LINK = re.compile(r"\[([^\[\]\n]*)\]\(([^()\n]*)\)")
+_LINE = re.compile(r"L[0-9]{1,9}")
+_OPENING, _CLOSING = "\x1b]8;;", "\x1b\\"
+
+
+def unlinked(markdown: str) -> str:
+    """Only the labels: link targets say nothing in a terminal."""
+    return _LINK.sub(r"[\1]", markdown)
+
+
+def linked(markdown: str, page: Path, root: Path) -> str:
+    """As `unlinked`, but each label whose target is a file below `root`, relative to `page`, opens that file at its line.
+
+    Anything else stays a label: what agents write may name an address, and nobody clicks on one unseen.
+    """
+
+    def link(match: re.Match[str]) -> str:
+        label, target = match.groups()
+        address = _address(target, page, root)
+        return f"{_OPENING}{address}{_CLOSING}[{label}]{_OPENING}{_CLOSING}" if address else f"[{label}]"
+
+    return _LINK.sub(link, markdown)
+
+
+def _address(target: str, page: Path, root: Path) -> str:
+    path, _, line = target.partition("#")
+    path = unquote(path)
+    if not path or not path.isprintable() or "://" in path:
+        return ""
+    try:
+        file = (page.parent / path).resolve()
+        if not file.is_relative_to(root.resolve()) or not file.is_file():
+            return ""
+    except (OSError, ValueError):  # too long, or no path at all
+        return ""
+    return f"{file.as_uri()}#{line}" if _LINE.fullmatch(line) else file.as_uri()

@@ -1,0 +1,231 @@
+"""What somebody meets in the first days: reused paths, mistyped commands, forms left out, and what the terminal then says."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.harness import Daemon, command, drop_command, environment, make_home, receipts, run_cli, wait_until
+
+OFFLINE = 'model = "offline"\n'
+NO_VALUE = b'{"task_description": "Which?", "output_artifact_path": "artifacts/out.md", "config": {"max_rounds": "2"}}'
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    made = make_home(tmp_path / "home", settings=OFFLINE)
+    (made / "docs").mkdir()
+    (made / "docs" / "needs.md").write_text("# Needs\n\nThe archive grows by 40 GB a month.\n")
+    return made
+
+
+def decide(home: Path, task: str, **keys: object) -> str:
+    """Runs one command and returns its run's id."""
+    known = {receipt["run_id"] for receipt in receipts(home)}
+    drop_command(home, command(task, **keys))
+    assert run_cli("run", "--once", cwd=home).returncode in (0, 1)
+    return next(receipt["run_id"] for receipt in receipts(home) if receipt["run_id"] not in known)
+
+
+def on_a_terminal(*arguments: str, cwd: Path, **extra: str) -> str:
+    """What `council …` prints on a terminal."""
+    ours, theirs = pty.openpty()
+    env = environment(**{"TERM": "xterm-256color", **extra})
+    with subprocess.Popen([sys.executable, "-m", "council", *arguments], cwd=cwd, env=env, stdout=theirs):
+        os.close(theirs)
+        said = b""
+        while True:
+            try:
+                piece = os.read(ours, 65_536)
+            except OSError:  # how Linux tells that the other end is closed
+                break
+            if not piece:
+                break
+            said += piece
+    os.close(ours)
+    return said.decode().replace("\r\n", "\n")
+
+
+# ── the first minute ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_init_names_both_ways_on_and_says_nothing_of_keys_to_a_home_that_is_there(tmp_path: Path) -> None:
+    first = run_cli("init", "mine", cwd=tmp_path).stdout
+    assert "GEMINI_API_KEY=… into its .env" in first
+    assert "`council run --model offline`\nwithout a key" in first
+    again = run_cli("init", "mine", cwd=tmp_path).stdout
+    assert "mine already is a home.\nNext: `council doctor`" in again
+
+
+def test_a_second_demo_says_that_the_home_was_there(tmp_path: Path) -> None:
+    assert run_cli("demo", cwd=tmp_path).stdout.startswith("Made a home in council-demo/ and dropped council-demo/")
+    again = run_cli("demo", cwd=tmp_path).stdout
+    assert again.startswith("Dropped council-demo/commands/command.json.")
+    assert again.endswith("As a page with charts: council --home council-demo report --open\n")
+
+
+@pytest.mark.parametrize("words", [("show",), ("replay",), ("explain",), ("report",), ("cassette",)])
+def test_before_the_first_run_it_is_said_that_there_is_none(home: Path, words: tuple[str, ...]) -> None:
+    done = run_cli(*words, cwd=home)
+    assert done.returncode == 2
+    assert "yet." in done.stderr
+    assert "`council submit --wait FILE`" in done.stderr
+
+
+# ── show ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_show_prints_the_run_that_was_asked_for_though_a_later_one_wrote_over_its_page(home: Path) -> None:
+    first = decide(home, "Which engine suits the archive?")
+    second = decide(home, "Which colour suits the archive?")
+    shown = run_cli("show", first, cwd=home)
+    assert shown.stdout.startswith("# Which engine suits the archive?\n")
+    assert f"artifacts/out.md now holds the page of run {second}; this is from the journal" in shown.stdout
+    assert "The whole record: artifacts/out.md" in run_cli("show", second, cwd=home).stdout
+
+
+def test_show_prints_from_the_journal_what_somebody_moved_away_and_the_edited_page_as_it_is(home: Path) -> None:
+    run = decide(home, "Which engine suits the archive?")
+    page = home / "artifacts" / "out.md"
+    page.write_text(page.read_text().replace("## Extract", "## Extract, as Ines reads it"))
+    assert "## Extract, as Ines reads it\n" in run_cli("show", run, cwd=home).stdout
+    page.unlink()
+    shown = run_cli("show", run, cwd=home)
+    assert shown.returncode == 0
+    assert shown.stdout.startswith("# Which engine suits the archive?\n")
+    assert "artifacts/out.md cannot be read (No such file or directory); this is from the journal" in shown.stdout
+
+
+def test_show_of_a_run_of_which_neither_page_nor_journal_is_left_says_so(home: Path) -> None:
+    run = decide(home, "Which engine suits the archive?")
+    decide(home, "Which colour suits the archive?", output_artifact_path="artifacts/colour.md")
+    assert run_cli("prune", cwd=home, env=environment(COUNCIL_KEEP_RUNS="1")).returncode == 0
+    (home / "artifacts" / "out.md").unlink()
+    done = run_cli("show", run, cwd=home)
+    assert done.returncode == 2
+    assert f"artifacts/out.md cannot be read (No such file or directory), and the run {run} was pruned" in done.stderr
+
+
+def test_on_a_terminal_a_citation_opens_its_line_and_nothing_else_is_a_link(home: Path) -> None:
+    decide(home, "How fast does the archive grow?", input_artifacts=["docs/needs.md"])
+    page = home / "artifacts" / "out.md"
+    cited = "[E1 docs/needs.md:3](../docs/needs.md#L3)"
+    strange = "[out](../../secret.md) [web](https://example.com/x) [gone](../docs/gone.md) [up](/etc/passwd)"
+    page.write_text(page.read_text().replace("## Task\n", f"{cited} {strange}\n\n## Task\n", 1))
+    shown = on_a_terminal("show", cwd=home)
+    address = f"{(home / 'docs' / 'needs.md').as_uri()}#L3"
+    assert f"\x1b]8;;{address}\x1b\\[E1 docs/needs.md:3]\x1b]8;;\x1b\\" in shown
+    assert "[out] [web] [gone] [up]" in shown
+    assert "\x1b" not in on_a_terminal("show", cwd=home, TERM="dumb")
+    assert "[E1 docs/needs.md:3]" in run_cli("show", cwd=home).stdout
+
+
+# ── submit ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("waiting", [(), ("--wait",)])
+def test_a_command_that_cannot_become_a_run_is_refused_at_once_and_not_dropped(
+    home: Path, waiting: tuple[str, ...]
+) -> None:
+    (home / "wrong.json").write_bytes(NO_VALUE)
+    done = run_cli("submit", *waiting, "wrong.json", cwd=home)
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        'wrong.json:1:101: error: `config.max_rounds` must be a whole number without quotes, is the text "2"',
+        "    fix: write 2",
+        "Nothing was dropped.",
+    ]
+    assert sorted(os.listdir(home / "commands")) == ["README.md"]
+
+
+def test_every_problem_of_a_refused_command_is_one_json_object_for_programs(home: Path) -> None:
+    done = run_cli("submit", "-", "--json", cwd=home, stdin=b'{"task_description": "Which?", "output": "x.md"}')
+    assert done.returncode == 2
+    told = json.loads(done.stdout)
+    assert (told["file"], told["dropped"]) == ("standard input", False)
+    assert [problem["field"] for problem in told["problems"]] == ["output_artifact_path", "output"]
+    assert sorted(os.listdir(home / "commands")) == ["README.md"]
+
+
+def test_what_may_still_change_until_the_run_is_a_warning_and_the_command_is_dropped(home: Path) -> None:
+    (home / "early.json").write_text(json.dumps(command("Which?", input_artifacts=["docs/later.md"])))
+    done = run_cli("submit", "early.json", cwd=home)
+    assert done.returncode == 0
+    assert "early.json:1:" in done.stderr
+    assert "warning: `input_artifacts.0` Path 'docs/later.md' is refused: there is no such file." in done.stderr
+    assert (home / "commands" / "early.json").exists()
+
+
+def test_whoever_stops_waiting_is_told_that_the_daemon_goes_on(home: Path) -> None:
+    (home / "slow.yaml").write_text("model: slow\ndefault: {text: I have nothing to add., delay_s: 30}\n")
+    (home / "slow.json").write_text(json.dumps(command("Which?")))
+    with Daemon(home, "--model", "scripted:slow.yaml") as daemon:
+        daemon.ready()
+        waiting = [sys.executable, "-m", "council", "submit", "--wait", "slow.json"]
+        with subprocess.Popen(waiting, cwd=home, env=environment(), stderr=subprocess.PIPE, text=True) as process:
+            run = daemon.wait("turn_started")["run_id"]
+            wait_until(lambda: run in (home / ".council" / "state.json").read_text(), "the state names the run")
+            process.send_signal(signal.SIGINT)
+            said = process.communicate(timeout=60)[1]
+        assert process.returncode == 130
+        assert f"The daemon goes on with slow.json: `council cancel {run}` ends it" in said
+        assert run_cli("cancel", run, cwd=home).returncode == 0
+
+
+def test_an_input_that_cannot_be_read_brings_the_names_that_were_probably_meant(home: Path) -> None:
+    for name in ("options", "plan", "risks"):
+        (home / "docs" / f"{name}.md").write_text("text\n")
+    (home / "docs" / "huge.md").write_text("x" * 2_000_000)
+    (home / ".env").write_text("GEMINI_API_KEY=never-named\n")
+    wanted = ["docs", "docs/", "docs/*s.md", "doc/needs.md", "docs/optoins.md", "docs/huge.md", ".enw", "far/away.txt"]
+    (home / "many.json").write_text(json.dumps(command("Which?", input_artifacts=wanted)))
+    done = run_cli("validate", "many.json", "--json", cwd=home)
+    fixes = {
+        wanted[int(each["field"].rpartition(".")[2])]: each["fix"] for each in json.loads(done.stdout)["warnings"][:-1]
+    }
+    listed = "name the files in it: `docs/huge.md`, `docs/needs.md`, `docs/options.md` and 2 more"
+    assert fixes == {
+        "docs": listed,
+        "docs/": listed,
+        "docs/*s.md": "each path names one file: name those that fit: `docs/needs.md`, `docs/options.md`, `docs/risks.md`",
+        "doc/needs.md": "did you mean `docs/needs.md`?",
+        "docs/optoins.md": "did you mean `docs/options.md`?",
+        "docs/huge.md": "split the file, or raise max_file_bytes",
+        ".enw": "Check the spelling and the folder.",
+        "far/away.txt": "Check the spelling and the folder.",
+    }
+
+
+def test_a_page_of_ones_own_in_the_way_and_an_unknown_user_are_known_before_the_run(home: Path) -> None:
+    (home / "artifacts" / "mine.md").write_text("Mine.\n")
+    (home / "page.json").write_text(json.dumps(command("Which?", output_artifact_path="artifacts/mine.md")))
+    told = json.loads(run_cli("validate", "page.json", "--json", cwd=home).stdout)
+    assert [each["message"] for each in told["warnings"]] == [
+        "artifacts/mine.md is there already, and not as a run left it"
+    ]
+    decide(home, "Which?")
+    (home / "again.json").write_text(json.dumps(command("Which?")))
+    assert json.loads(run_cli("validate", "again.json", "--json", cwd=home).stdout)["warnings"] == []
+    (home / "for.json").write_text(json.dumps(command("Which?", user="ines")))
+    refused = run_cli("submit", "for.json", cwd=home)
+    assert refused.returncode == 2
+    assert "error: `user` is 'ines', and there is no such user here." in refused.stderr
+    assert run_cli("users", "add", "ines", cwd=home).returncode == 0
+    assert run_cli("submit", "for.json", cwd=home).returncode == 0
+
+
+# ── the index ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_one_endless_word_in_a_file_does_not_keep_the_index_from_the_others(home: Path) -> None:
+    (home / "docs" / "picture.svg").write_text(f"<image href='data:image/png;base64,{'iVBORw0KGgo' * 40_000}'/>")
+    found = run_cli("cortex", "query", "how fast does the archive grow", cwd=home)
+    assert found.returncode == 0
+    assert "docs/needs.md:" in found.stdout
