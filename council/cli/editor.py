@@ -9,7 +9,7 @@ from typing import Any
 from council.commands.schema import COMMAND_SCHEMA_NAME, RECURRING_SCHEMA_NAME, SCHEMA_FOLDER
 
 _SCHEMA = f"./commands/{SCHEMA_FOLDER}"
-# What `council validate` prints: file:line:column: error: message
+# What `council validate` and `council submit` print: file:line:column: error: message
 _MATCHER = {
     "owner": "council",
     "fileLocation": ["autoDetect", "${workspaceFolder}"],
@@ -66,9 +66,10 @@ def _tasks() -> dict[str, Any]:
         "version": "2.0.0",
         "tasks": [
             _task("run", "run") | {"isBackground": True, "problemMatcher": []},
-            _task("submit current file", "submit", "--wait", "${file}"),
+            _task("submit current file", "submit", "--wait", "${file}") | {"problemMatcher": _MATCHER},
             _task("validate current file", "validate", "${file}") | {"problemMatcher": _MATCHER},
             _task("show last", "show", "last"),
+            _task("report of the last run", "report", "--open"),
             _task("doctor", "doctor"),
         ],
     }

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from council.reports.explain import Explained, Live
     from council.settings import Home
 
+_SUFFIX = ".report.html"  # files so named are never read by agents: they would take their own past words for evidence
 RunArgument = Annotated[str, typer.Argument(help="A run's id, the beginning of one, or `last`.")]
 
 
@@ -48,7 +49,7 @@ def report(
     output: Annotated[
         str,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Where it goes, else <run>.html here; `-`: standard output."
+            "--output", "-o", metavar="FILE", help="Where it goes, else <run>.report.html here; `-`: standard output."
         ),
     ] = "",
     show_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
@@ -69,9 +70,11 @@ def report(
     if output == "-":
         sys.stdout.buffer.write(page)
         return
-    target = place or checked(Path(f"{found.explanation.run_id}.html"))
+    target = place or checked(Path(f"{found.explanation.run_id}{_SUFFIX}"))
     write_atomic(target, page, sync=False, mode=0o644)
     typer.echo(f"{target} ({len(page):,} bytes) explains run {found.explanation.run_id}.")
+    if target.resolve().is_relative_to(cli.home().root) and not target.name.endswith(_SUFFIX):
+        typer.echo(f"note: agents of this home can read it; named *{_SUFFIX} they cannot", err=True)
     address = target.resolve().as_uri()
     if show_it and not _opened(address):
         typer.echo(f"note: no browser could be started; open {address} in one.", err=True)

@@ -13,6 +13,7 @@ import typer
 from council.cli.context import state
 from council.errors import CommandInvalid
 from council.ids import SystemClock, readable_json, timestamp
+from council.storage.files import FileLock
 
 if TYPE_CHECKING:
     import os
@@ -39,6 +40,8 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     with _folder(ctx) as folder:
         rows = _rows(home, folder, SystemClock().now())
     typer.echo(readable_json(rows, indent=2) if as_json else _table(rows))
+    if not as_json and any(row["next"] for row in rows) and FileLock.holder(home.lock_file) is None:
+        typer.echo("\nNo daemon is running in this home: nothing is dropped until `council run` is started.")
 
 
 @app.command("next")

@@ -161,6 +161,8 @@ def _object_in(annotation: Any) -> Any:
 
 
 def _advice(word: str, known: Sequence[str]) -> str:
+    if word == "schedule":
+        return "move the file into commands/recurring/, where the daemon looks at schedules, or remove the key"
     part = word.lower().rstrip("s")
     near = difflib.get_close_matches(word, known, n=1) or [key for key in known if part in key.split("_")]
     if len(near) == 1:

@@ -31,6 +31,10 @@ DEFAULT_ZONE = "UTC"
 _KEY = "schedule"
 _EXAMPLE = "0 7 * * 1-5"
 _CRON_FIX = f'give five fields: minute, hour, day of month, month, day of week, as in "{_EXAMPLE}"'
+_SHORTHANDS = {  # of other crons
+    "@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *",
+}  # fmt: skip
 _MAX_CRON_CHARS = 200  # a list of every minute has 169
 _MAX_NAME_CHARS = 180  # the command's id is the name and 17 characters, and has at most 200
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+ -]*")
@@ -188,7 +192,8 @@ def _cron_problems(cron: object, field: str, place: tuple[int | None, int | None
         return [Problem("must be text in quotes", _CRON_FIX, field, *place)]
     shown = f"is {cron[:_MAX_CRON_CHARS]!r}, not a cron expression"
     if len(cron) > _MAX_CRON_CHARS or len(cron.split()) != 5:  # cronsim would take a sixth field, for seconds
-        return [Problem(f"{shown} of five fields", _CRON_FIX, field, *place)]
+        meant = _SHORTHANDS.get(cron.strip().lower())
+        return [Problem(f"{shown} of five fields", f'write "{meant}"' if meant else _CRON_FIX, field, *place)]
     try:
         next(Schedule(cron).after(_SAMPLE))
     except CronSimError as error:

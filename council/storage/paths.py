@@ -33,7 +33,7 @@ MAX_READ_BYTES = 1 << 20  # what a person would still call a text document
 ALWAYS_DENIED: tuple[str, ...] = (
     ".env*", ".git", ".ssh", ".aws", ".docker", ".netrc", ".pgpass", ".npmrc", ".pypirc",
     "id_rsa*", "id_ed25519*", "id_ecdsa*", "secrets*", "credentials*",
-    "*.pem", "*.key", "*.p12", "*.pfx", "*.kdbx", "*.keystore", "*.cassette.jsonl",
+    "*.pem", "*.key", "*.p12", "*.pfx", "*.kdbx", "*.keystore", "*.cassette.jsonl", "*.report.html",
     ".council/", "session_states/", "commands/",
 )  # fmt: skip
 OUTPUT_DENIED: tuple[str, ...] = (

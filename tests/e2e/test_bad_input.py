@@ -231,7 +231,7 @@ BAD_INPUTS = {
     "docs/binary.md": "binary",
     "docs/utf16.md": "UTF-8",
     "docs/latin1.md": "UTF-8",
-    "docs/large.md": "is larger than the 1,048,576 bytes",
+    "docs/large.md": "larger than the 1,048,576 bytes",
     "docs/pipe.md": "a pipe",
     "docs/link.md": "a symbolic link",
     "docs/twin.md": "second name",

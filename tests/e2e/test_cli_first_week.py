@@ -123,6 +123,7 @@ def test_init_writes_the_schema_and_for_vscode_settings_and_tasks_that_point_to_
         "council: submit current file",
         "council: validate current file",
         "council: show last",
+        "council: report of the last run",
         "council: doctor",
     }
 

@@ -211,6 +211,18 @@ def test_a_page_of_ones_own_in_the_way_and_an_unknown_user_are_known_before_the_
     assert run_cli("submit", "for.json", cwd=home).returncode == 0
 
 
+def test_the_list_of_schedules_says_that_nobody_is_there_to_keep_them(home: Path) -> None:
+    recurring = home / "commands" / "recurring"
+    recurring.mkdir()
+    (recurring / "costs.json").write_text(json.dumps(command("Which?", schedule="0 7 * * 1-5")))
+    assert "No daemon is running in this home" in run_cli("schedule", "list", cwd=home).stdout
+    with Daemon(home) as daemon:
+        daemon.ready()
+        listed = run_cli("schedule", "list", cwd=home).stdout
+    assert "costs.json  0 7 * * 1-5 UTC" in listed
+    assert "No daemon" not in listed
+
+
 # ── the index ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

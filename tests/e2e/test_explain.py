@@ -304,7 +304,7 @@ def test_a_report_needs_no_option_is_named_after_its_run_and_opens_in_the_browse
     told: Told, tmp_path: Path
 ) -> None:
     plain = run_cli("--home", str(told.home), "report", cwd=tmp_path)
-    page = tmp_path / f"{told.run_id}.html"
+    page = tmp_path / f"{told.run_id}.report.html"
     assert (plain.returncode, page.read_text()) == (0, told.html)
     assert plain.stdout.endswith(f"Open it in a browser: {page.as_uri()}\n")
     browser = tmp_path / "browser"
@@ -319,6 +319,17 @@ def test_a_report_needs_no_option_is_named_after_its_run_and_opens_in_the_browse
     )
     assert without.returncode == 0
     assert f"no browser could be started; open {page.as_uri()}" in without.stderr
+
+
+def test_agents_do_not_read_the_report_of_a_run_as_evidence(told: Told) -> None:
+    named = run_cli("report", "-o", "why.html", cwd=told.home)
+    assert "agents of this home can read it; named *.report.html they cannot" in named.stderr
+    (told.home / "why.html").unlink()
+    assert run_cli("report", cwd=told.home).stderr == ""
+    assert (told.home / f"{told.run_id}.report.html").exists()
+    found = run_cli("cortex", "query", "latency of each call", "--json", cwd=told.home)
+    assert found.returncode == 0
+    assert "report.html" not in found.stdout
 
 
 # ── runs that did not come to a good end ─────────────────────────────────────────────────────────────────────────────

@@ -108,6 +108,7 @@ def test_a_cancel_command_is_told_by_its_type() -> None:
         ({"user": "ann b"}, "user", "must match"),
         ({"user": "-"}, "user", "must match"),
         ({"id": ""}, "id", "is empty"),
+        ({"schedule": "0 7 * * *"}, "schedule", "move the file into commands/recurring/"),
         ({"config": {"protocol": "Triads"}}, "config.protocol", "known: triad, independent, review"),
         ({"config": {"protocol": "Triads"}}, "config.protocol", 'did you mean "triad"'),
         ({"config": {"agents": []}}, "config.agents", "is empty"),

@@ -144,7 +144,7 @@ def test_the_pattern_of_ids_matches_those_of_this_file_alone() -> None:
     [
         ({"schedule": "* * * *"}, "schedule", "of five fields", "minute, hour"),
         ({"schedule": "* * * * * *"}, "schedule", "of five fields", "minute, hour"),
-        ({"schedule": "@daily"}, "schedule", "'@daily'", "minute, hour"),
+        ({"schedule": "@daily"}, "schedule", "'@daily'", 'write "0 0 * * *"'),
         ({"schedule": "60 * * * *"}, "schedule", "bad minute", "minute, hour"),
         ({"schedule": "0 0 30 2 *"}, "schedule", "bad day-of-month", "minute, hour"),
         ({"schedule": "0 0 */31 2 MON#5"}, "schedule", "50 years", "exists"),
