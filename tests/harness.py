@@ -5,8 +5,11 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import pty
+import select
 import signal
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -72,6 +75,31 @@ def run_cli(
             process.kill()
             raise
     return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+
+
+def on_a_terminal(*arguments: str, cwd: Path, env: dict[str, str], timeout_s: float = TIMEOUT_S) -> str:
+    """What `council …` writes, to its end, when a terminal is all it reads from and writes to."""
+    ours, theirs = pty.openpty()
+    said, deadline = b"", time.monotonic() + timeout_s
+    with subprocess.Popen(
+        [sys.executable, "-m", "council", *arguments], cwd=cwd, env=env, stdin=theirs, stdout=theirs, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        try:
+            while select.select([ours], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                try:
+                    piece = os.read(ours, 65_536)
+                except OSError:  # how Linux tells that the other end is closed
+                    break
+                if not piece:  # and how macOS does
+                    break
+                said += piece
+            assert time.monotonic() < deadline, f"council {' '.join(arguments)} goes on: {said[-3000:]!r}"
+        finally:
+            if time.monotonic() >= deadline:
+                process.kill()
+            os.close(ours)
+    return said.decode().replace("\r\n", "\n")
 
 
 class Daemon:

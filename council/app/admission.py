@@ -6,6 +6,7 @@ from council.app.reading import seeds_folder
 from council.app.safekeeping import build_memory, build_receipts
 from council.commands.models import (
     MIN_FORGOTTEN_CHARS,
+    DeliberateCommand,
     ForgetCommand,
     MemoryCommand,
     RunCommand,
@@ -28,13 +29,15 @@ def admission_of(home: Home, settings: Settings, command: RunCommand) -> Admissi
     if command.id is not None:
         is_active = (home.runtime / "active").joinpath
         receipts.answering(command.id, canonical_hash(command), lambda run_id: is_active(run_id).exists())
-    if isinstance(command, ForgetCommand):
-        return admit_forget(command, home, receipts)
-    if isinstance(command, MemoryCommand):
-        return admit_memory_change(command, build_memory(home), home.personas, seeds_folder(home, settings))
-    with ConfinedRoot(home.root) as root:
-        rules = PathRules(deny=OUTPUT_DENIED)
-        return admit_deliberation(command, root, rules, home.personas, seeds_folder(home, settings))
+    seeds = seeds_folder(home, settings)
+    match command:
+        case DeliberateCommand():
+            with ConfinedRoot(home.root) as root:
+                return admit_deliberation(command, root, PathRules(deny=OUTPUT_DENIED), home.personas, seeds)
+        case MemoryCommand():
+            return admit_memory_change(command, build_memory(home), home.personas, seeds)
+        case ForgetCommand():
+            return admit_forget(command, home, receipts)
 
 
 def admit_forget(command: ForgetCommand, home: Home, receipts: Receipts) -> Admission:

@@ -150,11 +150,12 @@ def _guardian_on_code(code: str) -> _Finding:
 
 
 def _ministers(values: dict[str, Any]) -> list[_Finding]:
+    from council.agents.manifest import DEFAULT_TOOLS
     from council.safety.ministers import auditor, guardian, validator
     from council.safety.spec import read_spec
 
     spec = read_spec(values)
-    safe, made, good = guardian(spec), validator(spec), auditor(spec)
+    safe, made, good = guardian(spec, DEFAULT_TOOLS), validator(spec), auditor(spec)
     issues = [f"{issue} ({suggestion})" for issue, suggestion in zip(made.issues, made.suggestions, strict=True)]
     return [
         _Finding(

@@ -5,7 +5,7 @@ A key is refused until its feature exists, so that no command asks for something
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, Union
 
 from pydantic import (
     AfterValidator,
@@ -341,16 +341,8 @@ RunCommand = DeliberateCommand | MemoryCommand | ForgetCommand  # these become r
 # These act on a run at once, outside lane order, and leave a receipt only.
 ControlCommand = CancelCommand | ResumeCommand | RetryCommand
 AnyCommand = RunCommand | ControlCommand
-Command = Annotated[
-    Annotated[DeliberateCommand, Tag("deliberate")]
-    | Annotated[CancelCommand, Tag("cancel")]
-    | Annotated[ResumeCommand, Tag("resume")]
-    | Annotated[RetryCommand, Tag("retry")]
-    | Annotated[MemoryCommand, Tag("memory")]
-    | Annotated[ForgetCommand, Tag("forget")],
-    Discriminator(command_type),
-]
-COMMANDS: TypeAdapter[AnyCommand] = TypeAdapter(Command)
+_TAGGED: Any = Union[tuple(Annotated[model, Tag(type_)] for type_, model in MODELS.items())]  # noqa: UP007 known when it runs
+COMMANDS: TypeAdapter[AnyCommand] = TypeAdapter(Annotated[_TAGGED, Discriminator(command_type)])
 
 
 def dump(command: AnyCommand) -> dict[str, Any]:

@@ -12,11 +12,11 @@ import logging
 import os
 import stat
 from dataclasses import dataclass
-from typing import get_args
+from typing import assert_never, get_args
 
 from council.audit.trail import Trail
 from council.commands.documents import read_document
-from council.commands.models import CancelCommand, ControlCommand, ResumeCommand, RunCommand
+from council.commands.models import CancelCommand, ControlCommand, ResumeCommand, RetryCommand, RunCommand
 from council.commands.parsing import NotACommand, Unparsable, parse_command
 from council.daemon.taking import Taking, is_admitted, printable, status_for_taking
 from council.engine.engine import Engine
@@ -371,28 +371,33 @@ class Inbox:
                 error.line, error.column = read_document(name, found.data).locate(tuple(error.field.split(".")))
 
     def _control(self, name: str, command: ControlCommand, identity: FileIdentity, result: ScanResult) -> None:
-        if not isinstance(command, CancelCommand):
-            try:
-                if isinstance(command, ResumeCommand):
-                    self._engine.resume(command, identity)
-                else:
-                    self._engine.retry(command, identity)
-            except JournalDamaged as error:
-                raise CommandInvalid(error.message, fix=error.fix, field="run") from error
-        elif not self._engine.cancel(command.run, f"by {name}"):
-            if command.run in self._engine.active:
-                raise CommandInvalid(
-                    f"the run {command.run!r} has done its work, and is ending.",
-                    fix="`council status` says what it waits for, if it does",
-                    field="run",
-                )
-            raise CommandInvalid(
-                f"the run {command.run!r} is not active.", fix="see `council status` for the runs that are", field="run"
-            )
+        try:
+            self._act_on_run(name, command, identity)
+        except JournalDamaged as error:
+            raise CommandInvalid(error.message, fix=error.fix, field="run") from error
         receipt = self._engine.answer_control(command, identity)
         self._events.publish("control", command.run, file=name, type=command.type)
         result.admitted += 1
         self._taking.take(name, identity, receipt.run_id, "succeeded")
+
+    def _act_on_run(self, name: str, command: ControlCommand, identity: FileIdentity) -> None:
+        match command:
+            case CancelCommand():
+                if not self._engine.cancel(command.run, f"by {name}"):
+                    raise self._cannot_be_cancelled(command.run)
+            case ResumeCommand():
+                self._engine.resume(command, identity)
+            case RetryCommand():
+                self._engine.retry(command, identity)
+            case _:
+                assert_never(command)
+
+    def _cannot_be_cancelled(self, run_id: str) -> CommandInvalid:
+        if run_id in self._engine.active:
+            message, fix = "has done its work, and is ending", "`council status` says what it waits for, if it does"
+        else:
+            message, fix = "is not active", "see `council status` for the runs that are"
+        return CommandInvalid(f"the run {run_id!r} {message}.", fix=fix, field="run")
 
     def _read(self, name: str) -> FileBytes | CommandInvalid | None:
         """The file's bytes, the reason they are refused, or None when it is gone."""

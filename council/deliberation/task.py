@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 
@@ -43,6 +43,7 @@ _MAX_SHOWN_S = 366 * 86_400.0  # a provider may ask for any time; then the run e
 _REASONS = {PROVIDER: "its provider", "budget": "the next day's budget"}
 _NOT_THERE = ("not_found", "no_match")
 _AUDITED_CHARS = 600
+_SHOWN = 3  # names in a note
 _DRIFTED = "Resumed with accepted drift: later turns may come from another model, persona or prompt than earlier ones."
 
 
@@ -221,6 +222,7 @@ class Task:
             members.append(enlist(manifest, setup.tools, digest(loaded.session), chain, own[0]))
             names += own
             notes += [f"Memory: {loaded.damage}."] if loaded.damage else []
+            notes += [_no_such_tools(manifest.role, absent)] if (absent := setup.tools.absent(manifest.tools)) else []
         asks = setup.models.second_opinion(self._run.header.secret)
         guard = msgspec.structs.replace(setup.guard.looking_at(self._command.task_description), model=asks)
         if guard.model and not is_extract(names[0]):
@@ -355,6 +357,11 @@ class Task:
     def _rememberable(self, text: str) -> str:
         """What an agent said as it is remembered."""
         return self._guarding.remembered(text) if self._guarding else text
+
+
+def _no_such_tools(role: str, absent: Sequence[str]) -> str:
+    shown = ", ".join(plain_line(name, 60).replace("`", "'") for name in absent[:_SHOWN])
+    return f"The persona of {role} lists tools that are not there: {shown}{', …' if len(absent) > _SHOWN else ''}."
 
 
 def refusals_of(transcript: Transcript) -> Iterator[Mapping[str, str]]:

@@ -89,28 +89,7 @@ def query_cortex(search: Search) -> Tool:
         scope: Scope | None = next((known for known in SCOPES if known == named), None)
         if scope is None:
             return _no_answer("no_such_scope", f"there is no scope `{named}`; it is {' or '.join(SCOPES)}")
-        group = ""
-        if scope == "memory":
-            group = f"{context.lane}/{context.role.lower()}" if context.role else context.lane
-        embedder = None if context.embedder is None else CountedEmbedder(context.embedder)
-        recall = context.recall
-        recorded = recall(context.role, context.round, scope, question) if recall is not None else None
-        try:
-            found = await search.query(
-                question,
-                scope=scope,
-                group=group,
-                patience_s=_CORTEX_PATIENCE_S,
-                embedder=embedder,
-                recorded=recorded,
-            )
-        except StorageFailed as error:  # the index is only a copy of what can be read: no reason to end a run
-            return msgspec.structs.replace(_no_answer(error.code, str(error)), embeddings=_calls(embedder, recorded))
-        answer = found.answer
-        for note in answer.upkeep:
-            log.info("%s", note)  # no part of the evidence: a run that a crash cut off finds what it would have found
-        result = answered(question, answer)
-        return msgspec.structs.replace(result, embeddings=_calls(embedder, recorded), nearness=found.nearness)
+        return await _asked(search, question, scope, context)
 
     return Tool(
         name="QUERY_CORTEX",
@@ -127,6 +106,35 @@ def query_cortex(search: Search) -> Tool:
         ),
         run=run,
     )
+
+
+async def _asked(search: Search, question: str, scope: Scope, context: ToolContext) -> ToolResult:
+    embedder = None if context.embedder is None else CountedEmbedder(context.embedder)
+    recall = context.recall
+    recorded = recall(context.role, context.round, scope, question) if recall is not None else None
+    try:
+        found = await search.query(
+            question,
+            scope=scope,
+            group=_group(scope, context),
+            patience_s=_CORTEX_PATIENCE_S,
+            embedder=embedder,
+            recorded=recorded,
+        )
+    except StorageFailed as error:  # the index is only a copy of what can be read: no reason to end a run
+        return msgspec.structs.replace(_no_answer(error.code, str(error)), embeddings=_calls(embedder, recorded))
+    answer = found.answer
+    for note in answer.upkeep:
+        log.info("%s", note)  # no part of the evidence: a run that a crash cut off finds what it would have found
+    result = answered(question, answer)
+    return msgspec.structs.replace(result, embeddings=_calls(embedder, recorded), nearness=found.nearness)
+
+
+def _group(scope: Scope, context: ToolContext) -> str:
+    """Whose memory is looked into; empty for files, which are everybody's."""
+    if scope == "files":
+        return ""
+    return f"{context.lane}/{context.role.lower()}" if context.role else context.lane
 
 
 def _calls(embedder: CountedEmbedder | None, recorded: RecordedSearch | None) -> tuple[EmbeddingCall, ...]:

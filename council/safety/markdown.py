@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from council.safety.untrusted import clean
@@ -197,41 +198,42 @@ def _inline(text: str, in_table: bool) -> str:
         in_url = in_url and not re.search(r"\s", between)
         out.append(between)
         start, position = match.span()
-        kind, found = match.lastgroup, match.group()
-        escape = _entities if in_url else _backslashes
-        if kind == "ticks":
-            if start in ends and not in_url:
-                position = ends[start]
-                out.append(text[start:position])
-            else:
-                out.append(escape(found))
-        elif kind == "url":
+        if match.lastgroup == "ticks" and start in ends and not in_url:
+            position = ends[start]
+            out.append(text[start:position])
+        elif match.lastgroup == "url":
             in_url = True
-            out.append(found)
-        elif kind == "escape":
-            following = _run_end(text, start + 1) if found[1] == "`" else position
-            out.append("&lt;" if found[1] == "<" else escape(text[start + 1 : following]))
-            position = following
-        elif kind == "lt":
-            autolink = _AUTOLINK.match(text, start)
-            if autolink:
-                position = autolink.end()
-                out.append(autolink.group())
-            else:
-                out.append("&lt;" if _TAG_START.match(text, start) else found)
-        elif kind == "target":
-            link = _link(text, start)
-            position = start + len(link) if link else position
-            out.append(link or "]" + escape("("))
-        elif kind == "image":
-            marks = found[:-2]  # all but the "![" itself; the last must not touch the bracket that stays
-            out.append(marks[:-1] + escape(marks[-1:]) + "[image: ")
-        elif kind == "definition":
-            out.append("]" + escape(":"))
+            out.append(match.group())
         else:
-            out.append(escape(found))
+            harmless, position = _harmless(text, match, _entities if in_url else _backslashes)
+            out.append(harmless)
     out.append(text[position:])
     return "".join(out)
+
+
+def _harmless(text: str, special: re.Match[str], escape: Callable[[str], str]) -> tuple[str, int]:
+    """What stands for the special that was found, and where the text goes on behind it."""
+    start, position = special.span()
+    found = special.group()
+    match special.lastgroup:
+        case "escape":
+            following = _run_end(text, start + 1) if found[1] == "`" else position
+            return "&lt;" if found[1] == "<" else escape(text[start + 1 : following]), following
+        case "lt":
+            autolink = _AUTOLINK.match(text, start)
+            if autolink:
+                return autolink.group(), autolink.end()
+            return "&lt;" if _TAG_START.match(text, start) else found, position
+        case "target":
+            link = _link(text, start)
+            return (link, start + len(link)) if link else ("]" + escape("("), position)
+        case "image":
+            marks = found[:-2]  # all but the "![" itself; the last must not touch the bracket that stays
+            return marks[:-1] + escape(marks[-1:]) + "[image: ", position
+        case "definition":
+            return "]" + escape(":"), position
+        case _:
+            return escape(found), position
 
 
 def _next_special(text: str, position: int) -> re.Match[str] | None:

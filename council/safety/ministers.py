@@ -20,7 +20,6 @@ from council.safety.reach import Risk, judge_host, judge_path
 from council.safety.spec import AgentSpec
 from council.safety.untrusted import plain_line
 
-READ_TOOLS = ("READ_FILE", "LIST_FILES", "QUERY_CORTEX")
 MIN_PURPOSE_CHARS = 20
 _MIN_RULE_CHARS, _MAX_RULE_CHARS, _MAX_RULES = 8, 1_000, 60
 _MAX_SCHEMA_DEPTH = 16
@@ -57,7 +56,7 @@ class AuditVerdict(msgspec.Struct, frozen=True):
 # ── the Guardian ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def guardian(spec: AgentSpec, *, tools: Sequence[str] = READ_TOOLS) -> GuardianVerdict:
+def guardian(spec: AgentSpec, tools: Sequence[str]) -> GuardianVerdict:
     """Whether a proposed agent is safe: its code by its tree, its tools, hosts and paths, and rules that claim authority.
     `tools` are those of this house that only read. Words alone (token, password) are no reason."""
     found: list[tuple[Risk, str]] = [(finding.risk, f"code, {finding}") for finding in _code(spec.code)]

@@ -40,6 +40,10 @@ class ToolRegistry:
     def get(self, name: str) -> Tool | None:
         return self._tools.get(name)
 
+    def absent(self, names: Sequence[str]) -> list[str]:
+        """Those of `names` that no tool here has."""
+        return [name for name in names if name not in self._tools]
+
     def spec_for_prompt(self, allowed: Sequence[str]) -> str:
         """The section of a prompt that tells an agent how to ask; empty when nothing may be asked for."""
         tools = self._callable(allowed)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import shutil
 import signal
@@ -30,6 +29,7 @@ from tests.harness import (
     drop_command,
     environment,
     make_home,
+    on_a_terminal,
     receipts,
     run_cli,
     wait_until,
@@ -459,27 +459,6 @@ def test_council_answers_the_scripts_of_zsh_and_fish(tmp_path: Path, variables: 
 
 def test_an_unknown_shell_is_a_usage_error(tmp_path: Path) -> None:
     assert run_cli("completion", "cmd", cwd=tmp_path).returncode == 2
-
-
-def on_a_terminal(*arguments: str, cwd: Path, env: dict[str, str]) -> str:
-    """What the command writes when its standard output is a terminal."""
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "council", *arguments], cwd=cwd, env=env, stdout=follower, close_fds=True
-    )
-    os.close(follower)
-    parts = []
-    while True:
-        try:
-            part = os.read(leader, 4096)
-        except OSError:  # Linux says EIO when the other side is closed
-            break
-        if not part:
-            break
-        parts.append(part)
-    os.close(leader)
-    process.wait(60)
-    return b"".join(parts).decode()
 
 
 def test_colours_appear_on_a_terminal_only_and_not_when_no_color_is_set(home: Path) -> None:

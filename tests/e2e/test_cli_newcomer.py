@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
@@ -12,7 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import Daemon, command, drop_command, environment, make_home, receipts, run_cli, wait_until
+from tests.harness import (
+    Daemon,
+    command,
+    drop_command,
+    environment,
+    make_home,
+    on_a_terminal,
+    receipts,
+    run_cli,
+    wait_until,
+)
 
 OFFLINE = 'model = "offline"\n'
 NO_VALUE = b'{"task_description": "Which?", "output_artifact_path": "artifacts/out.md", "config": {"max_rounds": "2"}}'
@@ -32,25 +41,6 @@ def decide(home: Path, task: str, **keys: object) -> str:
     drop_command(home, command(task, **keys))
     assert run_cli("run", "--once", cwd=home).returncode in (0, 1)
     return next(receipt["run_id"] for receipt in receipts(home) if receipt["run_id"] not in known)
-
-
-def on_a_terminal(*arguments: str, cwd: Path, **extra: str) -> str:
-    """What `council …` prints on a terminal."""
-    ours, theirs = pty.openpty()
-    env = environment(**{"TERM": "xterm-256color", **extra})
-    with subprocess.Popen([sys.executable, "-m", "council", *arguments], cwd=cwd, env=env, stdout=theirs):
-        os.close(theirs)
-        said = b""
-        while True:
-            try:
-                piece = os.read(ours, 65_536)
-            except OSError:  # how Linux tells that the other end is closed
-                break
-            if not piece:
-                break
-            said += piece
-    os.close(ours)
-    return said.decode().replace("\r\n", "\n")
 
 
 # ── the first minute ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -119,11 +109,11 @@ def test_on_a_terminal_a_citation_opens_its_line_and_nothing_else_is_a_link(home
     cited = "[E1 docs/needs.md:3](../docs/needs.md#L3)"
     strange = "[out](../../secret.md) [web](https://example.com/x) [gone](../docs/gone.md) [up](/etc/passwd)"
     page.write_text(page.read_text().replace("## Task\n", f"{cited} {strange}\n\n## Task\n", 1))
-    shown = on_a_terminal("show", cwd=home)
+    shown = on_a_terminal("show", cwd=home, env=environment(TERM="xterm-256color"))
     address = f"{(home / 'docs' / 'needs.md').as_uri()}#L3"
     assert f"\x1b]8;;{address}\x1b\\[E1 docs/needs.md:3]\x1b]8;;\x1b\\" in shown
     assert "[out] [web] [gone] [up]" in shown
-    assert "\x1b" not in on_a_terminal("show", cwd=home, TERM="dumb")
+    assert "\x1b" not in on_a_terminal("show", cwd=home, env=environment(TERM="dumb"))
     assert "[E1 docs/needs.md:3]" in run_cli("show", cwd=home).stdout
 
 

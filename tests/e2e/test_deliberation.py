@@ -228,6 +228,18 @@ def test_a_damaged_memory_is_set_aside_and_the_last_good_copy_used(
     assert len(json.loads(session.read_bytes())["tasks"]) == 2
 
 
+def test_a_persona_that_lists_a_tool_which_is_not_there_is_named_on_the_page(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    persona = home / "personas" / "auditor.md"
+    persona.write_text(persona.read_text().replace("READ_FILE", "READ_FIEL", 1))
+    drop_command(home, command())
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    page = (home / "artifacts" / "out.md").read_text()
+    assert "The persona of AUDITOR lists tools that are not there: READ_FIEL." in page
+    assert "READ_FIEL" in run_cli("logs", "--run", "last", cwd=home).stdout
+
+
 @pytest.mark.parametrize(
     "path",
     [

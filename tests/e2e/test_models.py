@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
-import select
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +12,17 @@ from typing import Any
 import pytest
 
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, drop, error, function_call, text
-from tests.harness import Daemon, command, drop_command, front_matter, make_home, receipts, run_cli, wait_until
+from tests.harness import (
+    Daemon,
+    command,
+    drop_command,
+    front_matter,
+    make_home,
+    on_a_terminal,
+    receipts,
+    run_cli,
+    wait_until,
+)
 
 QUICK = "settle_s = 0.5\nscan_interval_s = 0.5\nmodel_attempts = 1\n"
 LITE = "gemini:gemini-2.5-flash-lite"
@@ -209,34 +213,6 @@ def test_a_stream_that_is_cut_is_tried_again_and_never_taken_for_whole(
     assert len(fake.requests) == 5
 
 
-def on_a_terminal(home: Path, env: dict[str, str], until: str) -> str:
-    """What `council run` prints on a pseudo-terminal until it ends."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "council", "run", "--once"],
-        cwd=home,
-        env=env,
-        stdout=theirs,
-        stderr=theirs,
-        stdin=theirs,
-    )
-    os.close(theirs)
-    shown, deadline = b"", time.monotonic() + 60
-    try:
-        while time.monotonic() < deadline and until.encode() not in shown:
-            if select.select([ours], [], [], 0.2)[0]:
-                try:
-                    shown += os.read(ours, 65_536)
-                except OSError:
-                    break
-        process.wait(20)
-    finally:
-        process.kill()
-        process.wait()
-        os.close(ours)
-    return shown.decode().replace("\r\n", "\n")
-
-
 def test_a_terminal_shows_what_is_being_said_without_its_block_and_controls(
     tmp_path: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
@@ -245,11 +221,8 @@ def test_a_terminal_shows_what_is_being_said_without_its_block_and_controls(
     said = f"A word \x1b[31mof caution\x1b[0m, then \x07another one.\n\n{stance}"
     fake.reply = lambda request: text("So be it." if "The rounds are over" in request.texts[-1] else said, pieces=5)
     drop_command(home, command(rounds=1))
-    shown = on_a_terminal(home, env, "Artifact saved")
-    assert (
-        "  |  A word [31mof caution[0m, then another one." in shown
-        or "  |  A word of caution, then another one." in shown
-    )
+    shown = on_a_terminal("run", "--once", cwd=home, env=env)
+    assert "  |  A word [31mof caution[0m, then another one." in shown
     assert "position" not in shown
     assert "\x1b[31m" not in shown
     assert shown.index("Orchestrator to STRATEGIST") < shown.index("STRATEGIST to Orchestrator")
@@ -268,7 +241,7 @@ def test_a_key_that_comes_in_pieces_is_not_on_the_terminal(
         "So be it." if "The rounds are over" in request.texts[-1] else said, pieces=len(said) // 3
     )
     drop_command(home, command(rounds=1))
-    shown = on_a_terminal(home, {**env, "GEMINI_API_KEY": long}, "Artifact saved")
+    shown = on_a_terminal("run", "--once", cwd=home, env={**env, "GEMINI_API_KEY": long})
     assert "  |  Send Bearer [secret] or" in shown
     assert "and that is all of it." in shown
     assert [part for part in (bearer, long[:60], long[-60:], private) if part in shown.replace("\n", "")] == []

@@ -3,44 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, blocked, text
-from tests.harness import command, drop_command, environment, run_cli
+from tests.harness import command, drop_command, environment, on_a_terminal, run_cli
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
-
-
-def on_a_terminal(home: Path, *arguments: str) -> str:
-    """What a person sees who types it."""
-    screen, keyboard = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "council", *arguments],
-        cwd=home,
-        env=environment(COLUMNS="130", TERM="xterm"),
-        stdout=keyboard,
-        stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
-    )
-    os.close(keyboard)
-    shown = b""
-    while True:
-        try:
-            piece = os.read(screen, 65_536)
-        except OSError:  # the other side is closed
-            break
-        if not piece:
-            break
-        shown += piece
-    os.close(screen)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 0, errors
-    return shown.decode()
 
 
 def three_runs(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
@@ -75,7 +44,7 @@ def test_stats_tell_the_newest_runs_by_agent_and_draw_them_on_a_terminal_alone(
     plain = run_cli("stats", cwd=home).stdout
     assert not set(plain) & {*_BLOCKS, "\x1b"}
     assert re.search(r"AUDITOR +3 +2,010 ", plain)
-    drawn = on_a_terminal(home, "stats")
+    drawn = on_a_terminal("stats", cwd=home, env=environment(COLUMNS="130", TERM="xterm"))
     line = next(line for line in drawn.splitlines() if "AUDITOR" in line)
     marks = [mark for mark in re.sub(r"\x1b\[[0-9;]*m", "", line) if mark in _BLOCKS]
     assert marks[:3] == ["▃", "▆", "█"]

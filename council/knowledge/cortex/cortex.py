@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from council.errors import StorageFailed
+from council.knowledge.cortex.passage_vectors import Place, Unembedded
 from council.knowledge.cortex.selection import ArchivedMemory, HomeFiles
-from council.knowledge.cortex.shelf import Findings, Hit, Place, Refresh, Shelf, Status, Unembedded
+from council.knowledge.cortex.shelf import Findings, Hit, Refresh, Shelf, Status
 from council.knowledge.cortex.tantivy_index import IndexBroken
 from council.knowledge.cortex.vectors import Key, Meaning
 from council.safety.untrusted import clean

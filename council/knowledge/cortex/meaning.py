@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from council.budgets.budget import BudgetSpent
 from council.errors import DaemonRunning, ModelError, StorageFailed
 from council.knowledge.cortex.cortex import DEFAULT_LIMIT, MAX_QUESTION_CHARS, Answer, Cortex, Scope
-from council.knowledge.cortex.shelf import Place
+from council.knowledge.cortex.passage_vectors import Place
 from council.knowledge.cortex.vectors import DimensionsChanged, Key, Meaning
 from council.llm.embeddings import Embedder, Nearness, cut_to
 from council.safety.untrusted import clean

@@ -182,6 +182,8 @@ class _Spec:
 
     def decide(self, path: str) -> bool | None:
         if path not in self._decided:
+            if len(self._decided) > MAX_ENTRIES:  # a file that never changes, and paths that come and go
+                self._decided.clear()
             self._decided[path] = self._spec.check_file(path).include
         return self._decided[path]
 

@@ -12,22 +12,22 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from heapq import nsmallest
-from operator import mul
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from council.errors import DaemonRunning, PathRefused, StorageFailed
-from council.ids import SystemClock, sha256_hex, timestamp
+from council.ids import SystemClock, timestamp
 from council.knowledge.cortex import catalog as catalogs
 from council.knowledge.cortex.catalog import Catalog, CatalogDamaged, Entry, Stamp
 from council.knowledge.cortex.chunks import Chunk, cut, is_artifact, is_unfinished_artifact
 from council.knowledge.cortex.fusion import fused
-from council.knowledge.cortex.quotation import quote
+from council.knowledge.cortex.passage_vectors import ARTIFACT_FACTOR, PassageVectors, Place, Unembedded
+from council.knowledge.cortex.quotation import Quotation, quote
+from council.knowledge.cortex.reads import Reads
 from council.knowledge.cortex.selection import MAX_ENTRIES, Listing, Selection
 from council.knowledge.cortex.tantivy_index import Batch, Found, IndexBroken, TantivyIndex, checksums
-from council.knowledge.cortex.vectors import MAX_PASSAGES, Key, Meaning, Vectors
-from council.knowledge.library import as_text
+from council.knowledge.cortex.vectors import Key, Meaning
 from council.storage.files import FileLock, as_storage_failed, sweep_temporaries
 from council.storage.paths import ConfinedRoot
 
@@ -38,7 +38,6 @@ _LOCK_PAUSE_S = 0.05
 _MIN_DEAD_CHUNKS = 500
 _SHOWN = 3  # names in a note
 _CANDIDATES = 4  # looked at for each hit that is wanted: own artifacts are put back, vanished files left out
-_ARTIFACT_FACTOR = 0.5  # a council that reads itself before its sources goes in circles
 
 
 @dataclass(frozen=True)
@@ -80,24 +79,6 @@ class Status:
     index_bytes: int
     refreshed: str
     notes: tuple[str, ...] = ()
-
-
-class Place(NamedTuple):
-    """Where a passage begins."""
-
-    path: str
-    first_line: int
-
-
-Keys = tuple[tuple[int, Key], ...]  # of the passages of a file: the first line of each, and its vector's key
-
-
-@dataclass(frozen=True)
-class Unembedded:
-    """Texts without a vector, and how many passages are beyond those that are looked at by meaning."""
-
-    texts: Mapping[Key, str]
-    left_out: int = 0
 
 
 @dataclass(frozen=True)
@@ -151,8 +132,10 @@ class Shelf:
         self._loaded: tuple[int, int, int] | None = None  # which catalog file `_catalog` is
         self._checked: tuple[int, int, int] | None = None  # which catalog file the index's files were compared with
         self._index: TantivyIndex | None = None
-        self._vectors = Vectors(folder / "vectors")
-        self._keys: dict[str, tuple[str, Keys]] = {}  # by path, beside the SHA-256 of the file that they were made of
+        self._vectors = PassageVectors(folder / "vectors", selection, self._reads)
+
+    def _reads(self) -> Reads:
+        return Reads(self._root, self._max_file_bytes, self._redact)
 
     # ── keeping up ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -198,7 +181,7 @@ class Shelf:
             try:
                 applied = self._apply(listing, distrusted)
                 if reason:
-                    self._forget_vectors()
+                    self._vectors.forget(self._files)
                 return replace(applied, notes=(*upkeep, *_incomplete(listing)), upkeep=tuple(upkeep))
             except IndexBroken as error:
                 reason, broken = "the engine could not use it", error
@@ -215,7 +198,7 @@ class Shelf:
         work.changed += [path for path in distrusted if path in listing.stamps and path not in work.changed]
         files = dict(catalog.files)
         dead = catalog.dead_chunks
-        reads = _Reads(self._root, self._max_file_bytes, self._redact)
+        reads = self._reads()
         _let_the_clock_tick([listing.stamps[path] for path in (*work.added, *work.changed)])
         if self._index is None:
             self._index = TantivyIndex(self._index_path)
@@ -234,7 +217,7 @@ class Shelf:
         self._write(Catalog(files=files, index_files=index_files, dead_chunks=dead, refreshed=_now()))
         return Refresh(reads.count, len(work.added), len(work.changed), len(work.removed))
 
-    def _shelve(self, path: str, stamp: Stamp, batch: Batch, reads: _Reads) -> Entry | None:
+    def _shelve(self, path: str, stamp: Stamp, batch: Batch, reads: Reads) -> Entry | None:
         """None if the file is gone. The stamp is older than what is read, so a change in between shows next time."""
         if stamp.size > self._max_file_bytes:
             return Entry(stamp, skipped="too_large")
@@ -251,7 +234,7 @@ class Shelf:
         return Entry(stamp, sha256, len(chunks), artifact)
 
     def _differences(self, listing: Listing) -> _Differences:
-        known = self._catalog.files if self._catalog else {}
+        known = self._files
         found = _Differences()
         for path, stamp in listing.stamps.items():
             entry = known.get(path)
@@ -284,88 +267,26 @@ class Shelf:
     # ── meanings ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def unembedded(self, model: str) -> Unembedded:
-        """The passages that have no vector of that model yet; those that are gone lose theirs. Raises StorageFailed."""
+        """The passages that have no vector of that model yet. Raises StorageFailed."""
         self._load()
-        keys, left_out = self._keys_of_all()
-        wanted = {key for places in keys.values() for _, key in places}
-        known = self._vectors.of(model)
-        texts: dict[Key, str] = {}
-        reads = _Reads(self._root, self._max_file_bytes, self._redact)
-        for path, places in keys.items():
-            if all(key in known for _, key in places):
-                continue
-            chunks = self._chunks_of(path, reads)
-            texts |= {key: meant(chunk) for chunk in chunks if (key := Key.of(meant(chunk))) in wanted - known.keys()}
-        return Unembedded(texts, left_out)
+        return self._vectors.unembedded(model, self._files)
 
     def keep_vectors(self, model: str, found: Mapping[Key, Any], patience_s: float) -> None:
         """Raises DimensionsChanged, DaemonRunning while another process writes, StorageFailed."""
         self._make_folder()
         lock = self._take_lock(patience_s)
         try:
-            self._vectors.add(model, found)
-            keys, _ = self._keys_of_all()
-            self._vectors.retain({key for places in keys.values() for _, key in places})
+            self._vectors.keep(model, found, self._files)
         finally:
             lock.release()
 
     def vector_of_question(self, model: str, question: str) -> Any | None:
         """The one that is kept, if it is. Raises StorageFailed."""
-        return self._vectors.of(model).get(Key.of(question, question=True))
+        return self._vectors.of_question(model, question)
 
-    def _forget_vectors(self) -> None:
-        """After the index was built anew: of what is not in it nothing stays, nor what somebody asked."""
-        self._vectors.forget_questions()
-        if self._vectors.is_empty:
-            return
-        keys, _ = self._keys_of_all()
-        self._vectors.retain({key for places in keys.values() for _, key in places})
-
-    def _keys_of_all(self) -> tuple[dict[str, Keys], int]:
-        """Of the passages that are looked at by their meaning, and how many are left out: the council's own pages first."""
-        files = self._catalog.files if self._catalog else {}
-        found: dict[str, Keys] = {}
-        count = left_out = 0
-        reads = _Reads(self._root, self._max_file_bytes, self._redact)
-        for path in sorted(files, key=lambda path: (files[path].artifact, path)):
-            entry = files[path]
-            if not entry.chunks or not self._selection.permits(path):
-                continue
-            if count + entry.chunks > MAX_PASSAGES:
-                left_out += entry.chunks
-                continue
-            count += entry.chunks
-            if self._keys.get(path, ("", ()))[0] != entry.sha256:
-                chunks = self._chunks_of(path, reads)
-                self._keys[path] = (entry.sha256, tuple((each.first_line, Key.of(meant(each))) for each in chunks))
-            found[path] = self._keys[path][1]
-        self._keys = {path: self._keys[path] for path in found}
-        return found, left_out
-
-    def _chunks_of(self, path: str, reads: _Reads) -> list[Chunk]:
-        """None of them where the file is not the one that was indexed: the next refresh sees to it."""
-        assert self._catalog is not None
-        return list(_chunks_now(path, self._catalog.files[path], reads).values())
-
-    def _by_meaning(self, meaning: Meaning, group: str, limit: int) -> list[Place]:
-        """The nearest passages, best first."""
-        assert self._catalog is not None
-        known = self._vectors.of(meaning.model)
-        found: list[tuple[float, str, int]] = []
-        for path, places in self._keys_of_all()[0].items():
-            if group and group not in self._selection.groups(path):
-                continue
-            factor = _ARTIFACT_FACTOR if self._catalog.files[path].artifact else 1.0
-            for first_line, key in places:
-                vector = known.get(key)
-                if vector is not None and len(vector) == len(meaning.vector):
-                    found.append((-factor * sum(map(mul, vector, meaning.vector)), path, first_line))
-        return [Place(path, first_line) for _, path, first_line in nsmallest(limit, found)]
-
-    def _still_there(self, places: Sequence[Place]) -> list[Place]:
-        """Those at which a passage begins as the files are now."""
-        known = {Place(path, first) for path, keys in self._keys_of_all()[0].items() for first, _ in keys}
-        return [place for place in places if place in known]
+    @property
+    def _files(self) -> Mapping[str, Entry]:
+        return self._catalog.files if self._catalog else {}
 
     # ── answering ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -379,45 +300,39 @@ class Shelf:
             return Findings([], set())
         index = self._open()
         terms = index.question_terms(question)
-        if not terms and meaning is None:
-            return Findings([], set())
-        weights = index.weights(terms)
+        candidates = limit * _CANDIDATES
+        ranked = self._ranked(index.search(terms, group=group, limit=candidates)) if terms else []
+        quoting = partial(quote, weights=index.weights(terms), terms=index.terms)
+        if meaning is None:
+            return Findings(*self._hits(ranked, quoting, limit, score_digits=3))
+        nearest = self._vectors.nearest(meaning, self._files, group, candidates)
+        return Findings(*self._hits(_fused(ranked, nearest), quoting, limit, score_digits=5), tuple(nearest))
+
+    def _hits(
+        self,
+        ranked: Sequence[tuple[float, Place]],
+        quoting: Callable[[Chunk], Quotation],
+        limit: int,
+        score_digits: int,
+    ) -> tuple[list[Hit], set[str]]:
+        """The first `limit` of `ranked` that still stand where they were indexed, and the files that are others by now."""
+        assert self._catalog is not None
         hits: list[Hit] = []
         stale: set[str] = set()
         chunks: dict[str, dict[int, Chunk]] = {}
-        reads = _Reads(self._root, self._max_file_bytes, self._redact)
-        ranked = self._ranked(index.search(terms, group=group, limit=limit * _CANDIDATES)) if terms else []
-        nearest: list[Place] = []
-        if isinstance(meaning, Meaning):
-            nearest = self._by_meaning(meaning, group, limit * _CANDIDATES)
-        elif meaning is not None:
-            nearest = self._still_there(meaning)
-        if meaning is not None:
-            ranked = _fused(ranked, nearest)
+        reads = self._reads()
         for score, found in ranked:
             entry = self._catalog.files[found.path]
             if found.path not in chunks:
-                chunks[found.path] = _chunks_now(found.path, entry, reads)
+                chunks[found.path] = reads.passages(found.path, entry)
             chunk = chunks[found.path].get(found.first_line)
             if chunk is None:
                 stale.add(found.path)
                 continue
-            quoted = quote(chunk, weights, index.terms)
-            hits.append(
-                Hit(
-                    found.path,
-                    quoted.first_line,
-                    quoted.last_line,
-                    chunk.heading,
-                    quoted.text,
-                    round(score, 3 if meaning is None else 5),
-                    entry.sha256,
-                    entry.artifact,
-                )
-            )
+            hits.append(_hit(found.path, chunk, quoting(chunk), round(score, score_digits), entry))
             if len(hits) == limit:
                 break
-        return Findings(hits, stale, tuple(nearest))
+        return hits, stale
 
     def distrust_index(self) -> None:
         """The next refresh looks at the index's files again, whatever it knew of them."""
@@ -430,7 +345,7 @@ class Shelf:
         for one in found:
             entry = self._catalog.files.get(one.path)
             if entry is not None and self._selection.permits(one.path):
-                factor = _ARTIFACT_FACTOR if entry.artifact else 1.0
+                factor = ARTIFACT_FACTOR if entry.artifact else 1.0
                 ranked.append((one.score * factor, Place(one.path, one.first_line)))
         return sorted(ranked, key=lambda pair: (-pair[0], pair[1].path, pair[1].first_line))
 
@@ -509,34 +424,17 @@ class Shelf:
             time.sleep(_LOCK_PAUSE_S)
 
 
-class _Reads:
-    """Reads whole texts through the confined root, and counts them."""
-
-    def __init__(self, root: ConfinedRoot, max_bytes: int, redact: Callable[[str], str]) -> None:
-        self._root = root
-        self._redact = redact
-        self._max_bytes = max_bytes
-        self.count = 0
-
-    def read(self, path: str) -> tuple[str, str]:
-        """Redacted text with plain newlines, and the SHA-256 of the bytes. Raises PathRefused."""
-        self.count += 1
-        data = self._root.read(path, max_bytes=self._max_bytes).data
-        return self._redact(as_text(path, data)), sha256_hex(data)
-
-
-def _chunks_now(path: str, entry: Entry, reads: _Reads) -> dict[int, Chunk]:
-    """The passages of a file by their first line; none if it is not the file that was indexed."""
-    try:
-        text, sha256 = reads.read(path)
-    except PathRefused:
-        return {}
-    return {chunk.first_line: chunk for chunk in cut(path, text)} if sha256 == entry.sha256 else {}
-
-
-def meant(chunk: Chunk) -> str:
-    """What of a passage is embedded: its own words below what stands above them."""
-    return f"{chunk.heading}\n{chunk.text}" if chunk.heading else chunk.text
+def _hit(path: str, chunk: Chunk, quoted: Quotation, score: float, entry: Entry) -> Hit:
+    return Hit(
+        path,
+        quoted.first_line,
+        quoted.last_line,
+        chunk.heading,
+        quoted.text,
+        score,
+        entry.sha256,
+        entry.artifact,
+    )
 
 
 def _fused(by_words: list[tuple[float, Place]], by_meaning: list[Place]) -> list[tuple[float, Place]]:

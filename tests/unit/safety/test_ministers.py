@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from council.agents.manifest import DEFAULT_TOOLS
 from council.safety.ministers import auditor, guardian, guardian_on_code, validator
 from council.safety.spec import AgentSpec, looks_like_spec, read_spec
 from tests.unit.safety.phrasings import CLAIMS, HONEST_RULES
@@ -140,8 +141,8 @@ def spec(**changed: Any) -> AgentSpec:
 
 
 def test_a_spec_that_merely_mentions_secrets_passes_all_three() -> None:
-    assert guardian(spec()).verdict == "APPROVED"
-    assert guardian(spec()).risk_level == "low"
+    assert guardian(spec(), DEFAULT_TOOLS).verdict == "APPROVED"
+    assert guardian(spec(), DEFAULT_TOOLS).risk_level == "low"
     assert validator(spec()).verdict == "VALID"
     assert auditor(spec()).verdict == "SOUND"
 
@@ -174,7 +175,7 @@ def test_a_spec_that_merely_mentions_secrets_passes_all_three() -> None:
     ],
 )  # fmt: skip
 def test_the_guardian_blocks_what_asks_for_more_than_reading(changed: dict[str, Any], risk: str, word: str) -> None:
-    verdict = guardian(spec(**changed))
+    verdict = guardian(spec(**changed), DEFAULT_TOOLS)
     assert (verdict.verdict, verdict.risk_level) == ("BLOCKED", risk)
     assert word in verdict.reason
 
@@ -190,17 +191,17 @@ def test_the_guardian_blocks_what_asks_for_more_than_reading(changed: dict[str, 
     ],
 )
 def test_a_rule_that_forbids_claims_nothing(rule: str) -> None:
-    assert guardian(spec(dna_rules=[rule])).verdict == "APPROVED"
+    assert guardian(spec(dna_rules=[rule]), DEFAULT_TOOLS).verdict == "APPROVED"
 
 
 @pytest.mark.parametrize("rule", CLAIMS.splitlines())
 def test_a_rule_that_claims_authority_is_blocked_however_it_is_put(rule: str) -> None:
-    assert guardian(spec(dna_rules=[rule])).verdict == "BLOCKED"
+    assert guardian(spec(dna_rules=[rule]), DEFAULT_TOOLS).verdict == "BLOCKED"
 
 
 @pytest.mark.parametrize("rule", HONEST_RULES.splitlines())
 def test_a_rule_that_tells_what_to_look_for_or_what_not_to_do_claims_nothing(rule: str) -> None:
-    assert guardian(spec(dna_rules=[rule])).verdict == "APPROVED"
+    assert guardian(spec(dna_rules=[rule]), DEFAULT_TOOLS).verdict == "APPROVED"
 
 
 @pytest.mark.parametrize(
@@ -217,7 +218,7 @@ def test_a_rule_that_tells_what_to_look_for_or_what_not_to_do_claims_nothing(rul
     ],
 )
 def test_what_other_fields_tell_the_agent_is_judged_too(field: dict[str, Any]) -> None:
-    verdict = guardian(spec(**field))
+    verdict = guardian(spec(**field), DEFAULT_TOOLS)
     assert verdict.verdict == "BLOCKED"
     assert next(iter(field)) in verdict.reason
 
@@ -231,7 +232,7 @@ def test_a_spec_nested_without_end_is_read_to_a_bound() -> None:
 
 
 def test_a_public_host_is_told_and_not_blocked() -> None:
-    verdict = guardian(spec(hosts=["api.twilio.com"]))
+    verdict = guardian(spec(hosts=["api.twilio.com"]), DEFAULT_TOOLS)
     assert (verdict.verdict, verdict.risk_level) == ("APPROVED", "low")
     assert "api.twilio.com" in verdict.reason
 

@@ -1,0 +1,36 @@
+"""Reading the files of an index through the confined root, without secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from council.errors import PathRefused
+from council.ids import sha256_hex
+from council.knowledge.cortex.catalog import Entry
+from council.knowledge.cortex.chunks import Chunk, cut
+from council.knowledge.library import as_text
+from council.storage.paths import ConfinedRoot
+
+
+class Reads:
+    """Reads whole texts through the confined root, and counts them."""
+
+    def __init__(self, root: ConfinedRoot, max_bytes: int, redact: Callable[[str], str]) -> None:
+        self._root = root
+        self._redact = redact
+        self._max_bytes = max_bytes
+        self.count = 0
+
+    def read(self, path: str) -> tuple[str, str]:
+        """Redacted text with plain newlines, and the SHA-256 of the bytes. Raises PathRefused."""
+        self.count += 1
+        data = self._root.read(path, max_bytes=self._max_bytes).data
+        return self._redact(as_text(path, data)), sha256_hex(data)
+
+    def passages(self, path: str, entry: Entry) -> dict[int, Chunk]:
+        """The passages of a file by their first line; none if it is not the file that was indexed as `entry`."""
+        try:
+            text, sha256 = self.read(path)
+        except PathRefused:
+            return {}
+        return {chunk.first_line: chunk for chunk in cut(path, text)} if sha256 == entry.sha256 else {}
