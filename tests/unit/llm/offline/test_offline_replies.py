@@ -240,6 +240,6 @@ def test_where_no_line_is_close_to_the_task_the_documents_own_lines_stand_in_the
     assert "no line shares enough words with it" in text
     assert (
         "**Central statements, for want of one on the task.**\n\n"
-        "- “The archive grows by 40 GB a month.” [E1 docs/needs.md:1]" in text
+        "- “The archive grows by 40 GB a month.” [E1: docs/needs.md:1]" in text
     )
     assert "for want of one on the task" not in extract()
