@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from council.cli.asking import NAME, command_of
 from council.cli.context import CliState, state
 from council.errors import (
     EXIT_CANCELLED,
@@ -57,7 +58,23 @@ STATUS_EXIT = {
 
 def submit(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(help="The command file; - reads JSON from standard input.")],
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE",
+            help="The command file; - reads JSON from standard input. With --task: the documents to read, as many as you like.",
+        ),
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option("--task", metavar="TEXT", help="Instead of a command file: what the council is asked.")
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="PATH", help="With --task: where the decision goes; else into artifacts/."
+        ),
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, max=100, help="With --task: at most so many rounds.")] = None,
     name: Annotated[str | None, typer.Option(help="The name to drop it under; else its own.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the end and print the answer.")] = False,
     timeout_s: Annotated[float, typer.Option(min=0.1, help="How long --wait waits, in seconds.")] = 3600.0,
@@ -68,9 +85,14 @@ def submit(
     cli = state(ctx)
     cli.flags = {"model": model}
     home = cli.home()
-    data = _read(file)
-    name = name or ("command.json" if str(file) == "-" else file.name)
-    _require_command(cli, file, name, data, as_json)
+    if task is not None:
+        shown, own_name, data = "the command", NAME, command_of(task, files or [], output, rounds, home.root)
+    elif output is not None or rounds is not None:
+        raise UsageError("--output and --rounds go with --task.", fix="write them into the command file")
+    else:
+        shown, own_name, data = _read(files or [])
+    name = name or own_name
+    _require_command(cli, shown, name, data, as_json, readable=task is not None)
     if not wait:
         _report_drop(home, drop(home.commands, name, data), as_json)
         return
@@ -97,26 +119,36 @@ def drop_and_wait(cli: CliState, name: str, data: bytes, timeout_s: float, *, qu
     return waiting.until_answered(dropped, timeout_s, quiet=quiet)
 
 
-def _read(file: Path) -> bytes:
-    if str(file) == "-":
-        return sys.stdin.buffer.read(_MAX_STDIN_BYTES + 1)
+def _read(files: list[str]) -> tuple[str, str, bytes]:
+    """How the one command file is called in messages, the name to drop it under, and its bytes. Raises UsageError."""
+    if len(files) != 1:
+        message = "more than one command file is named." if files else "no command file is named."
+        raise UsageError(
+            message, fix='`council submit FILE`, or `council submit --task "…" DOCUMENT …` to do without one'
+        )
+    if files[0] == "-":
+        return "standard input", "command.json", sys.stdin.buffer.read(_MAX_STDIN_BYTES + 1)
+    file = Path(files[0])
     try:
-        return file.read_bytes()
+        return files[0], file.name, file.read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name a command file") from None
 
 
-def _require_command(cli: CliState, file: Path, name: str, data: bytes, as_json: bool) -> None:
+def _require_command(cli: CliState, shown: str, name: str, data: bytes, as_json: bool, *, readable: bool) -> None:
     """Says at once what the daemon would say; a command that cannot become a run is not dropped. Raises PathRefused,
     typer.Exit.
 
-    What can still change until its turn, such as an input that is not there yet, is a warning.
+    What can still change until its turn, such as an input that is not there yet, is a warning, unless `readable` is
+    asked for.
     """
     from council.cli.validate import findings, judged
 
     require_command_name(name)
     verdict = judged(cli, name, data)
-    shown = "standard input" if str(file) == "-" else str(file)
+    if readable:
+        verdict.problems += [each for each in verdict.warnings if each.field.startswith("input_artifacts.")]
+        verdict.warnings = [each for each in verdict.warnings if not each.field.startswith("input_artifacts")]
     if said := findings(shown, verdict):
         typer.echo(said, err=True)
     if verdict.problems:
