@@ -33,7 +33,7 @@ from council.errors import (
     WaitTimeout,
 )
 from council.ids import readable_json
-from council.storage.drop import drop, require_command_name
+from council.storage.drop import drop, lying_there, require_command_name
 from council.storage.files import FileLock
 
 if TYPE_CHECKING:
@@ -93,12 +93,13 @@ def submit(
         shown, own_name, data = _read(files or [])
     name = name or own_name
     _require_command(cli, shown, name, data, as_json, readable=task is not None)
+    there = lying_there(home.commands, Path(shown), data) if (task, name) == (None, own_name) else None
     if not wait:
-        _report_drop(home, drop(home.commands, name, data), as_json)
+        _report_drop(home, there or drop(home.commands, name, data), as_json, is_new=there is None)
         return
     if model is not None and FileLock.holder(home.lock_file) is not None:
         typer.echo("note: a daemon runs in this home, so its model answers, not --model.", err=True)
-    receipt = drop_and_wait(cli, name, data, timeout_s, quiet=as_json)
+    receipt = drop_and_wait(cli, name, data, timeout_s, quiet=as_json, there=there)
     _report_answer(cli, receipt, as_json)
     raise typer.Exit(exit_code_of(receipt))
 
@@ -109,13 +110,16 @@ def exit_code_of(receipt: Receipt) -> int:
     return EXIT_REFUSED if refused else STATUS_EXIT[receipt.status]
 
 
-def drop_and_wait(cli: CliState, name: str, data: bytes, timeout_s: float, *, quiet: bool) -> Receipt:
-    """Drops a command and stays for its receipt; without a daemon this process takes the lock and drains that one file.
+def drop_and_wait(
+    cli: CliState, name: str, data: bytes, timeout_s: float, *, quiet: bool, there: Dropped | None = None
+) -> Receipt:
+    """Drops a command, unless it lies `there` already, and stays for its receipt; without a daemon this process takes the
+    lock and drains that one file.
 
     Raises CommandInvalid (set aside), WaitTimeout, or what building the council raises.
     """
     waiting = _Waiting(cli, cli.home(), data)
-    dropped = drop(cli.home().commands, name, data)
+    dropped = there or drop(cli.home().commands, name, data)
     return waiting.until_answered(dropped, timeout_s, quiet=quiet)
 
 
@@ -161,12 +165,13 @@ def _require_command(cli: CliState, shown: str, name: str, data: bytes, as_json:
         raise typer.Exit(EXIT_USAGE)
 
 
-def _report_drop(home: Home, dropped: Dropped, as_json: bool) -> None:
+def _report_drop(home: Home, dropped: Dropped, as_json: bool, *, is_new: bool) -> None:
     holder = FileLock.holder(home.lock_file)
     if as_json:
         typer.echo(json.dumps({"file": str(dropped.path), "sha256": dropped.sha256, "daemon": holder}))
         return
-    typer.echo(f"Dropped {os.path.relpath(dropped.path)}.")
+    shown = os.path.relpath(dropped.path)
+    typer.echo(f"Dropped {shown}." if is_new else f"{shown} lies in the inbox already.")
     if holder is None:
         typer.echo("No daemon is running in this home: it waits there until `council run` is started.")
     else:

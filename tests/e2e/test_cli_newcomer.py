@@ -221,6 +221,20 @@ def test_a_page_of_ones_own_in_the_way_and_an_unknown_user_are_known_before_the_
     assert run_cli("submit", "for.json", cwd=home).returncode == 0
 
 
+def test_a_file_that_lies_in_the_inbox_already_is_run_once_and_not_copied(home: Path) -> None:
+    drop_command(home, command("Which?"), "mine.json")
+    told = run_cli("submit", "commands/mine.json", cwd=home)
+    assert told.stdout.startswith("commands/mine.json lies in the inbox already.\n")
+    done = run_cli("submit", "--wait", "mine.json", cwd=home / "commands")
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "# Which?")
+    assert [receipt["command_file"]["name"] for receipt in receipts(home)] == ["mine.json"]
+    assert sorted(os.listdir(home / "commands")) == ["README.md"]
+    drop_command(home, command("Which?"), "mine.json")
+    assert run_cli("submit", "--name", "copy.json", "commands/mine.json", cwd=home).stdout.startswith(
+        "Dropped commands/copy"
+    )
+
+
 # ── a question without a file ────────────────────────────────────────────────────────────────────────────────────────
 
 
