@@ -162,9 +162,9 @@ def smaller(png: bytes) -> bytes:
 
 
 def terminal_svg(said: str) -> str:
-    """The run up to its end, and the last line; the page between them has its own picture."""
+    """The run up to its end, and the last two lines; the page between them has its own picture."""
     head, _, page = said.rstrip().partition("\n# ")
-    lines = [*head.rstrip().splitlines(), "", f"# {page.splitlines()[0]}", "⋮", page.splitlines()[-1]]
+    lines = [*head.rstrip().splitlines(), "", f"# {page.splitlines()[0]}", "⋮", *page.splitlines()[-2:]]
     console = Console(record=True, width=_COLUMNS, file=io.StringIO(), color_system="truecolor")
     console.print(Text.assemble(("$ ", "bold green"), ("council demo", "bold")))
     for line in lines:

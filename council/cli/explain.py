@@ -53,7 +53,7 @@ def report(
         ),
     ] = "",
     show_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
-    html: Annotated[bool, typer.Option("--html", hidden=True)] = True,  # the one form there is, by its name
+    html: Annotated[bool, typer.Option("--html", hidden=True, help="The one form there is; may be left out.")] = True,
 ) -> None:
     """Write an HTML page about a run: what `explain` says, with charts, the decision and the transcript."""
     if output == "-" and show_it:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from council.cli.asking import NAME, command_of
 from council.cli.context import CliState, state
 from council.errors import (
     EXIT_CANCELLED,
@@ -32,7 +33,7 @@ from council.errors import (
     WaitTimeout,
 )
 from council.ids import readable_json
-from council.storage.drop import drop, require_command_name
+from council.storage.drop import drop, lying_there, require_command_name
 from council.storage.files import FileLock
 
 if TYPE_CHECKING:
@@ -57,7 +58,23 @@ STATUS_EXIT = {
 
 def submit(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(help="The command file; - reads JSON from standard input.")],
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE",
+            help="The command file; - reads JSON from standard input. With --task: the documents to read, as many as you like.",
+        ),
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option("--task", metavar="TEXT", help="Instead of a command file: what the council is asked.")
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="PATH", help="With --task: where the decision goes; else into artifacts/."
+        ),
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, max=100, help="With --task: at most so many rounds.")] = None,
     name: Annotated[str | None, typer.Option(help="The name to drop it under; else its own.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the end and print the answer.")] = False,
     timeout_s: Annotated[float, typer.Option(min=0.1, help="How long --wait waits, in seconds.")] = 3600.0,
@@ -68,15 +85,21 @@ def submit(
     cli = state(ctx)
     cli.flags = {"model": model}
     home = cli.home()
-    data = _read(file)
-    name = name or ("command.json" if str(file) == "-" else file.name)
-    _require_command(cli, file, name, data, as_json)
+    if task is not None:
+        shown, own_name, data = "the command", NAME, command_of(task, files or [], output, rounds, home.root)
+    elif output is not None or rounds is not None:
+        raise UsageError("--output and --rounds go with --task.", fix="write them into the command file")
+    else:
+        shown, own_name, data = _read(files or [])
+    name = name or own_name
+    _require_command(cli, shown, name, data, as_json, readable=task is not None)
+    there = lying_there(home.commands, Path(shown), data) if (task, name) == (None, own_name) else None
     if not wait:
-        _report_drop(home, drop(home.commands, name, data), as_json)
+        _report_drop(home, there or drop(home.commands, name, data), as_json, is_new=there is None)
         return
     if model is not None and FileLock.holder(home.lock_file) is not None:
         typer.echo("note: a daemon runs in this home, so its model answers, not --model.", err=True)
-    receipt = drop_and_wait(cli, name, data, timeout_s, quiet=as_json)
+    receipt = drop_and_wait(cli, name, data, timeout_s, quiet=as_json, there=there)
     _report_answer(cli, receipt, as_json)
     raise typer.Exit(exit_code_of(receipt))
 
@@ -87,38 +110,51 @@ def exit_code_of(receipt: Receipt) -> int:
     return EXIT_REFUSED if refused else STATUS_EXIT[receipt.status]
 
 
-def drop_and_wait(cli: CliState, name: str, data: bytes, timeout_s: float, *, quiet: bool) -> Receipt:
-    """Drops a command and stays for its receipt; without a daemon this process takes the lock and drains that one file.
+def drop_and_wait(
+    cli: CliState, name: str, data: bytes, timeout_s: float, *, quiet: bool, there: Dropped | None = None
+) -> Receipt:
+    """Drops a command, unless it lies `there` already, and stays for its receipt; without a daemon this process takes the
+    lock and drains that one file.
 
     Raises CommandInvalid (set aside), WaitTimeout, or what building the council raises.
     """
     waiting = _Waiting(cli, cli.home(), data)
-    dropped = drop(cli.home().commands, name, data)
+    dropped = there or drop(cli.home().commands, name, data)
     return waiting.until_answered(dropped, timeout_s, quiet=quiet)
 
 
-def _read(file: Path) -> bytes:
-    """Cut off where every home refuses it as too large. Raises UsageError."""
-    if str(file) == "-":
-        return sys.stdin.buffer.read(_MAX_BYTES + 1)
+def _read(files: list[str]) -> tuple[str, str, bytes]:
+    """How the one command file is called in messages, the name to drop it under, and its bytes, cut off where every home
+    refuses them as too many. Raises UsageError."""
+    if len(files) != 1:
+        message = "more than one command file is named." if files else "no command file is named."
+        raise UsageError(
+            message, fix='`council submit FILE`, or `council submit --task "…" DOCUMENT …` to do without one'
+        )
+    if files[0] == "-":
+        return "standard input", "command.json", sys.stdin.buffer.read(_MAX_BYTES + 1)
+    file = Path(files[0])
     try:
         with file.open("rb") as stream:
-            return stream.read(_MAX_BYTES + 1)
+            return files[0], file.name, stream.read(_MAX_BYTES + 1)
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name a command file") from None
 
 
-def _require_command(cli: CliState, file: Path, name: str, data: bytes, as_json: bool) -> None:
+def _require_command(cli: CliState, shown: str, name: str, data: bytes, as_json: bool, *, readable: bool) -> None:
     """Says at once what the daemon would say; a command that cannot become a run is not dropped. Raises PathRefused,
     typer.Exit.
 
-    What can still change until its turn, such as an input that is not there yet, is a warning.
+    What can still change until its turn, such as an input that is not there yet, is a warning, unless `readable` is
+    asked for.
     """
     from council.cli.validate import findings, judged
 
     require_command_name(name)
     verdict = judged(cli, name, data)
-    shown = "standard input" if str(file) == "-" else str(file)
+    if readable:
+        verdict.problems += [each for each in verdict.warnings if each.field.startswith("input_artifacts.")]
+        verdict.warnings = [each for each in verdict.warnings if not each.field.startswith("input_artifacts")]
     if said := findings(shown, verdict):
         typer.echo(said, err=True)
     if verdict.problems:
@@ -131,12 +167,13 @@ def _require_command(cli: CliState, file: Path, name: str, data: bytes, as_json:
         raise typer.Exit(EXIT_USAGE)
 
 
-def _report_drop(home: Home, dropped: Dropped, as_json: bool) -> None:
+def _report_drop(home: Home, dropped: Dropped, as_json: bool, *, is_new: bool) -> None:
     holder = FileLock.holder(home.lock_file)
     if as_json:
         typer.echo(json.dumps({"file": str(dropped.path), "sha256": dropped.sha256, "daemon": holder}))
         return
-    typer.echo(f"Dropped {os.path.relpath(dropped.path)}.")
+    shown = os.path.relpath(dropped.path)
+    typer.echo(f"Dropped {shown}." if is_new else f"{shown} lies in the inbox already.")
     if holder is None:
         typer.echo("No daemon is running in this home: it waits there until `council run` is started.")
     else:

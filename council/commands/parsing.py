@@ -90,7 +90,8 @@ def _problem(document: Document, tag: str, detail: ErrorDetails) -> Problem:
     if kind == "string_too_short" and context["min_length"] > 1:
         return Problem(f"must be at least {context['min_length']} characters", "lengthen it", field, *place)
     if kind in {"string_too_short", "too_short"}:
-        return Problem("is empty", "write something into it, or leave the key out", field, *place)
+        fix = "write something into it" if kind == "string_too_short" else "name one, or leave the key out"
+        return Problem("is empty", fix, field, *place)
     if kind == "string_pattern_mismatch":
         fix = f'write "{slug}"' if field == "session" and (slug := _lane_like(given)) else "use only those characters"
         return Problem(f"must match {context['pattern']}", fix, field, *place)

@@ -80,6 +80,18 @@ def drop(commands_dir: Path, name: str, data: bytes) -> Dropped:
     return Dropped(path, status.st_ino, status.st_mtime_ns, sha256_hex(data))
 
 
+def lying_there(commands_dir: Path, file: Path, data: bytes) -> Dropped | None:
+    """The file as a command that is dropped already, when it lies directly in `commands_dir`; `data` is what it holds."""
+    place = file.resolve()
+    if place.parent != commands_dir.resolve():
+        return None
+    try:
+        status = place.stat()
+    except OSError:  # taken in this instant
+        return None
+    return Dropped(place, status.st_ino, status.st_mtime_ns, sha256_hex(data))
+
+
 def _claim(temporary: Path, commands_dir: Path, name: str) -> Path:
     """Rename to the first free name, and never over another command."""
     for number in range(1, MAX_NAMESAKES + 1):

@@ -211,6 +211,70 @@ def test_a_page_of_ones_own_in_the_way_and_an_unknown_user_are_known_before_the_
     assert run_cli("submit", "for.json", cwd=home).returncode == 0
 
 
+def test_a_file_that_lies_in_the_inbox_already_is_run_once_and_not_copied(home: Path) -> None:
+    drop_command(home, command("Which?"), "mine.json")
+    told = run_cli("submit", "commands/mine.json", cwd=home)
+    assert told.stdout.startswith("commands/mine.json lies in the inbox already.\n")
+    done = run_cli("submit", "--wait", "mine.json", cwd=home / "commands")
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "# Which?")
+    assert [receipt["command_file"]["name"] for receipt in receipts(home)] == ["mine.json"]
+    assert sorted(os.listdir(home / "commands")) == ["README.md"]
+    drop_command(home, command("Which?"), "mine.json")
+    assert run_cli("submit", "--name", "copy.json", "commands/mine.json", cwd=home).stdout.startswith(
+        "Dropped commands/copy"
+    )
+
+
+# ── a question without a file ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_question_and_documents_as_the_shell_names_them_are_a_command(home: Path) -> None:
+    asked = ("submit", "--wait", "--json", "--rounds", "1", "--task", "How fast does the archive grow?", "needs.md")
+    done = run_cli(*asked, cwd=home / "docs")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["status"]) == (0, "succeeded")
+    page = home / told["artifact"]["path"]
+    assert page == home / "artifacts" / "how-fast-does-the-archive-grow.md"
+    assert "- `docs/needs.md` lines 1-3 of 3" in page.read_text()
+    assert "\nrounds: 1\n" in page.read_text()
+
+
+def test_a_question_is_dropped_as_the_file_that_a_person_would_have_written(home: Path) -> None:
+    asked = ("submit", "--task", "Wie schnell wächst es?", "docs/needs.md", "-o", "artifacts/so.md")
+    assert run_cli(*asked, cwd=home).returncode == 0
+    assert json.loads((home / "commands" / "task.json").read_bytes()) == {
+        "task_description": "Wie schnell wächst es?",
+        "input_artifacts": ["docs/needs.md"],
+        "output_artifact_path": "artifacts/so.md",
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--task", "x", "docs/neds.md"), "did you mean `docs/needs.md`?"),
+        (("--task", "x", "docs"), "name the files in it: `docs/needs.md`"),
+        (("--task", "x", "../outside.md"), "is outside the home"),
+        (("--task", "x", "/etc/hosts"), "is outside the home"),
+        (("--task", " "), "must say what the task is"),
+        (("--task", "x", "-o", "so.txt"), "a decision is Markdown"),
+        (("mine.json", "-o", "artifacts/so.md"), "--output and --rounds go with --task"),
+        ((), "no command file is named"),
+        (("a.json", "b.json"), "more than one command file"),
+    ],
+)
+def test_a_question_that_cannot_be_put_says_why_and_drops_nothing(
+    home: Path, words: tuple[str, ...], said: str
+) -> None:
+    done = run_cli("submit", *words, cwd=home)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert sorted(os.listdir(home / "commands")) == ["README.md"]
+
+
+# ── schedules ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
 def test_the_list_of_schedules_says_that_nobody_is_there_to_keep_them(home: Path) -> None:
     recurring = home / "commands" / "recurring"
     recurring.mkdir()

@@ -20,6 +20,7 @@ from council.llm.offline.turns import nothing_to_read
 
 MAX_EXTRACT_CHARS = 5_500  # two pages: what a board reads before a meeting
 _PASSAGES = 5
+_CENTRAL = 3
 
 CANNOT = (
     "weigh arguments, notice that differently worded lines disagree, know whether a figure is right, or recommend "
@@ -35,6 +36,7 @@ def extract_text(case: Case) -> str:
     sections = [
         _opening(case),
         quoted("Passages on the task.", _passages(case), _PASSAGES),
+        quoted("Central statements, for want of one on the task.", _central(case), _CENTRAL),
         disagreements(case, 4),
         open_section(case, 6),
         absolute_section(case, 3),
@@ -71,6 +73,14 @@ def _passages(case: Case) -> list[Statement]:
     }
     elsewhere |= {s.where for s in case.by_task(open_items(case.corpus.statements))[:6]}
     return [s for s in case.passages if s.where not in elsewhere]
+
+
+def _central(case: Case) -> list[Statement]:
+    """What the documents turn on, where nothing in them is close to the task: better than an empty page. Of documents
+    that are too short to turn on anything, their sentences, however short."""
+    if _positions(case) or case.passages:
+        return []
+    return (case.survey or [s for s in case.corpus.statements if s.text.endswith(".")])[:_CENTRAL]
 
 
 def _checks(case: Case) -> tuple[str, ...]:

@@ -232,3 +232,14 @@ def test_the_demo_command_lists_two_of_three_documents_and_they_exist() -> None:
     assert set(COMMAND["input_artifacts"]) == set(documents) - {THIRD}
     assert COMMAND["config"] == {"max_rounds": 3}
     assert COMMAND["output_artifact_path"].startswith("artifacts/")
+
+
+def test_where_no_line_is_close_to_the_task_the_documents_own_lines_stand_in_the_extract() -> None:
+    messages = [Message("user", "documents", (Source("E1", "docs/needs.md", "The archive grows by 40 GB a month.\n"),))]
+    text = offline_reply(messages, TurnInfo("COORDINATOR", "synthesis", 3, 3, "Who may visit on Sundays?"))
+    assert "no line shares enough words with it" in text
+    assert (
+        "**Central statements, for want of one on the task.**\n\n"
+        "- “The archive grows by 40 GB a month.” [E1: docs/needs.md:1]" in text
+    )
+    assert "for want of one on the task" not in extract()

@@ -1,0 +1,36 @@
+"""docs/architecture.md names the rooms that there are, in the order that import-linter holds, and files that exist."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[2]
+PAGE = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+def test_the_rooms_of_the_page_are_the_layers_that_imports_obey_and_all_that_there_are() -> None:
+    linted = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0][
+        "layers"
+    ]
+    table = PAGE.partition("## The rooms")[2].partition("\n## ")[0]
+    told = [
+        name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`([a-z_]+)`", row)
+    ]
+    order = {name: number for number, layer in enumerate(linted) for name in re.findall(r"[a-z_]+", layer)}
+    there = {path.stem for path in (REPOSITORY / "council").iterdir() if not path.name.startswith("_")}
+    assert set(told) == there - {"py", "resources"}
+    assert [order[name] for name in told] == sorted(order[name] for name in told)
+
+
+def test_every_file_that_the_page_names_exists() -> None:
+    named = set(re.findall(r"\b(?:council|tests|docs)/[\w./]+\.(?:py|md|json)\b", PAGE))
+    inside = set(re.findall(r"(?<![\w/])(?:daemon|engine|deliberation|artifacts)/\w+\.py\b", PAGE))
+    assert len(named) > 10
+    assert len(inside) > 5
+    paths = [*named, *(f"council/{path}" for path in inside)]
+    assert [path for path in paths if not (REPOSITORY / path).is_file()] == []
+    anchors = re.findall(r"\]\(models\.md#([\w-]+)\)", PAGE)
+    headings = re.findall(r"^#+ (.+)$", (REPOSITORY / "docs" / "models.md").read_text(), re.MULTILINE)
+    assert set(anchors) <= {re.sub(r"[^\w-]", "", heading.lower().replace(" ", "-")) for heading in headings}
