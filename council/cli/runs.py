@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from council.engine.receipts import Receipt
     from council.settings import Home
 
+_FIRST = '`council submit --wait --task "…" DOCUMENT`'
 _RECENT = 10
 _UNFINISHED = 100  # shown of those that no daemon works on: each is a journal to read
 _POLL_S = 0.05
@@ -300,6 +301,8 @@ def _status_text(view: dict[str, Any]) -> str:
         lines.append("        (no command by name or content; `council validate FILE` says why)")
     if view["recent"]:
         lines.append("recent")
+    elif not view["runs"] and not view["waiting_files"]:
+        lines.append(f"no run yet: {_FIRST} asks the council")
     lines += [f"  {run['run_id']}  {run['status']:<9}  {run['artifact'] or run['title']}" for run in view["recent"]]
     return "\n".join(lines)
 
@@ -326,8 +329,7 @@ def find_run(home: Home, given: str) -> str:
 
 def _nothing_yet(home: Home, what: str) -> RunNotFound:
     return RunNotFound(
-        f"{what} in {home.root} yet.",
-        fix="`council submit --wait FILE` runs a command; `council status` shows the home",
+        f"{what} in {home.root} yet.", fix=f"{_FIRST} asks the council; `council submit FILE` drops a command"
     )
 
 

@@ -66,7 +66,9 @@ def test_before_the_first_run_it_is_said_that_there_is_none(home: Path, words: t
     done = run_cli(*words, cwd=home)
     assert done.returncode == 2
     assert "yet." in done.stderr
-    assert "`council submit --wait FILE`" in done.stderr
+    asks = '`council submit --wait --task "…" DOCUMENT` asks the council'
+    assert asks in done.stderr
+    assert run_cli("status", cwd=home).stdout.endswith(f"no run yet: {asks}\n")
 
 
 # ── show ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
