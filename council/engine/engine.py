@@ -367,10 +367,7 @@ class Engine:
             run.publish("run_handed_back")
         except Parked as parked:
             cut_off = await self._wait_for(run, parked)
-        except (
-            StorageFailed,
-            PathRefused,
-        ) as error:  # a folder of the commit became something else: that is waited for, too
+        except (StorageFailed, PathRefused) as error:  # refused: a folder of the commit became something else
             log.error("run %s: %s", run.id, error)
             self._park(run, Parked("storage", self._storage_retry_s, error))
         except asyncio.CancelledError:

@@ -179,14 +179,17 @@ class Receipts:
             return None
 
     def answering(self, id_: str, command_hash: str, is_active: Callable[[str], bool]) -> Receipt | None:
-        """The receipt that already answers a command of this id; None when it is to run. Raises IdConflict."""
+        """The receipt that already answers a command of this id; None when it is to run. Raises IdConflict, and
+        CommandInvalid when what says so is damaged: it may have run."""
         bound = self.bound(id_)
         if bound is None:
+            _require_absent(self._id_path(id_), id_)
             return None
         receipt = self.read(bound.run_id)
         if receipt is not None and receipt.status in ("failed", "cancelled"):
             return None
         if receipt is None and not is_active(bound.run_id):
+            _require_absent(self._receipts / f"{bound.run_id}.json", id_)
             return None  # bound, but the process died before there was a run
         if bound.command_hash not in (command_hash, FORGOTTEN):
             raise IdConflict(
@@ -198,6 +201,15 @@ class Receipts:
 
     def _id_path(self, id_: str) -> Path:
         return self._ids / f"{sha256_hex(id_)}.json"
+
+
+def _require_absent(damaged: Path, id_: str) -> None:
+    if damaged.exists():
+        raise CommandInvalid(
+            f"whether a command with the id {id_!r} has run cannot be told: {damaged.parent.name}/{damaged.name} is damaged.",
+            fix="stop the daemon, and `council repair` makes it again; then move this file back",
+            field="id",
+        )
 
 
 def _encoded(receipt: Receipt) -> bytes:

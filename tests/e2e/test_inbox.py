@@ -546,6 +546,28 @@ def test_the_same_id_after_a_failed_run_is_a_new_attempt(home: Path, fake: FakeG
     assert "It works now." in (home / "artifacts" / "out.md").read_text()
 
 
+@pytest.mark.parametrize("folder", ["ids", "receipts"])
+def test_a_command_whose_id_may_have_run_is_not_paid_for_twice_when_what_answers_for_it_is_damaged(
+    quick: Path, folder: str
+) -> None:
+    body = command(id="abc")
+    drop_command(quick, body)
+    assert run_cli("run", "--once", cwd=quick).returncode == 0
+    [before] = receipts(quick)
+    [file] = (quick / ".council" / folder).iterdir()
+    file.write_bytes(file.read_bytes()[:40])
+    drop_command(quick, body)
+    assert run_cli("run", "--once", cwd=quick).returncode == 2
+    note = (quick / "commands" / "failed" / "command.json.error.md").read_text()
+    assert "cannot be told" in note
+    assert "council repair" in note
+    assert len(list((quick / ".council" / "runs").glob("2*"))) == 1
+    assert run_cli("repair", cwd=quick).returncode == 0
+    (quick / "commands" / "failed" / "command.json").rename(quick / "commands" / "command.json")
+    assert run_cli("run", "--once", cwd=quick).returncode == 0
+    assert receipts(quick) == [before]
+
+
 def test_an_id_is_remembered_over_a_restart(quick: Path) -> None:
     for _ in range(2):
         drop_command(quick, command(id="order-7"))
