@@ -79,7 +79,6 @@ class Faults:
         text_last = self._kind in ("kill-in", "fail-at")  # the text of a line may hold colons
         self._arguments = rest.split(":", 2 if text_last else -1)
         self._killer = Killer() if self._kind == "kill-in" else None
-        self.kills_from_outside = self._kind == "kill-in"  # then nothing here needs to be in the trace
         self._changes = 0
         self._matches = 0
         self._failures = 0
@@ -201,27 +200,30 @@ def _wrap_events(faults: Faults) -> None:
     Events.publish = traced  # type: ignore[method-assign]
 
 
-class _AtOnce:
-    """As the C library's calls for a sync in the background, which happens when it is begun: a change like any other. What
-    the disk says of it is told to whoever waits."""
+class _BackgroundSyncs:
+    """The C library's calls for a sync in the background, which are made; the beginning of one is a change like any other.
+    Where it is to fail, whoever waits is told so, and no sooner."""
 
-    def __init__(self) -> None:
-        self._said: dict[int, int] = {}
+    def __init__(self, faults: Faults, aio: Any) -> None:
+        self._faults = faults
+        self._aio = aio
+        self._refused: dict[int, int] = {}
+        self.suspend = aio.suspend
 
-    def fsync(self, _: int, block: Any) -> int:
-        said = 0
+    def fsync(self, operation: int, block: Any) -> int:
+        begin = self._faults.wrap("fdatasync", lambda _: self._aio.fsync(operation, block))
         try:
-            os.fdatasync(block.contents.fd)
+            return int(begin(block.contents.fd))
         except OSError as error:
-            said = error.errno or errno.EIO
-        self._said[id(block)] = said
-        return 0
+            self._refused[id(block)] = error.errno or errno.EIO
+            return 0
 
     def error(self, block: Any) -> int:
-        return self._said[id(block)]
+        return self._refused.get(id(block)) or int(self._aio.error(block))
 
     def result(self, block: Any) -> None:
-        del self._said[id(block)]
+        if self._refused.pop(id(block), None) is None:
+            self._aio.result(block)
 
 
 def main() -> None:
@@ -239,9 +241,9 @@ def main() -> None:
         records.EPOCH = int(environ["COUNCIL_TEST_EPOCH"])
     from council.storage import background_sync, files
 
-    if not faults.kills_from_outside:
-        at_once = _AtOnce()
-        background_sync._aio = lambda: at_once  # type: ignore[assignment]
+    if (aio := background_sync._aio()) is not None:
+        syncs = _BackgroundSyncs(faults, aio)
+        background_sync._aio = lambda: syncs  # type: ignore[assignment,return-value]
     # Not through `os`: the kernel's own call that does not overwrite.
     files._rename_noreplace_natively = faults.wrap("rename-noreplace", files._rename_noreplace_natively)
     _wrap_events(faults)

@@ -113,17 +113,19 @@ async def _evaluated(
     app = session.app
     configure("error", settings.log_format, app.redactor)
     app.events.subscribe(_tell)
-    with logging_to_file(app):
-        stopped = await _answered(session, Service(app, once=False))
-    not_recorded: CouncilError | None = None
     try:
-        if record is not None:
-            write_atomic(record, await session.cassette(cli.keys(), cli.environ))
-            typer.echo(f"{record} answers in the model's place: {_spelled(record, session.home.root)}", err=True)
-    except CouncilError as error:  # told behind the report, which was paid for
-        not_recorded = error
-    session.close()
-    return session.report(stopped), app.redactor.redact, not_recorded
+        with logging_to_file(app):
+            stopped = await _answered(session, Service(app, once=False))
+        not_recorded: CouncilError | None = None
+        try:
+            if record is not None:
+                write_atomic(record, await session.cassette(cli.keys(), cli.environ))
+                typer.echo(f"{record} answers in the model's place: {_spelled(record, session.home.root)}", err=True)
+        except CouncilError as error:  # told behind the report, which was paid for
+            not_recorded = error
+        return session.report(stopped), app.redactor.redact, not_recorded
+    finally:
+        session.close()
 
 
 def _spelled(record: Path, home: Path) -> str:

@@ -75,6 +75,8 @@ class JournalFile:
         """The whole line, or nothing; with `sync` it is on the disk, and all before it, when this returns. Without `wait` it is
         on its way there, and there when `secure` returns."""
         if not sync:
+            if self._syncing and not self._sync.under_way:  # it is owed, and comes first
+                self.secure()
             self._write(line, room_bytes=0)
             return
         self.secure()
@@ -112,7 +114,11 @@ class JournalFile:
                 self._cut(self._opened())
 
     def close(self) -> None:
-        """Nothing more is written."""
+        """Nothing more is written, but for a line that is on its way, or owed, once more: who must know that it is on the disk
+        calls `secure`."""
+        if self._syncing:
+            with contextlib.suppress(OSError):
+                self.secure()
         self.give_back_room()
         self.rest()
 
@@ -140,13 +146,16 @@ class JournalFile:
         os.fdatasync(fd)
 
     def _write_and_sync(self, line: bytes) -> None:
-        fd = self._write(line, room_bytes=_ROOM_BYTES)
+        self._sync_now(self._write(line, room_bytes=_ROOM_BYTES))
+        self._synced_bytes = self._end
+
+    def _sync_now(self, fd: int) -> None:
+        """Nothing may be under way: the system tells of what it could not write once, to either of two syncs."""
         try:
             os.fdatasync(fd)
         except OSError:
             self._lose_unsynced()
             raise
-        self._synced_bytes = self._end
 
     def _lose_unsynced(self) -> None:
         self._end = self._synced_bytes
@@ -157,8 +166,9 @@ class JournalFile:
         descriptor."""
         fd = self._opened()
         if self._size is None or self._refused:
+            self._settle()
             self._cut(fd)
-            os.fdatasync(fd)
+            self._sync_now(fd)
             self._refused = False
         assert self._size is not None
         end = self._end + len(line)

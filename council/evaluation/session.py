@@ -120,7 +120,8 @@ class Session:
 
     async def cassette(self, keys: ProviderKeys, environ: Mapping[str, str]) -> bytes:
         """All that was asked and answered so far, as a file that answers in the model's place. After the app is closed.
-        Raises as `cassette_of`."""
+        Raises StorageFailed, and as `cassette_of`."""
+        self.results.journal.secure()
         offline = _own_settings(self.home, self.settings).model_copy(update={"model": "offline"})
         app = build_app(self.results.home, offline, keys, environ=environ)
         try:
@@ -129,7 +130,7 @@ class Session:
             await app.aclose()
 
     def close(self) -> None:
-        """After the app, which the daemon closes."""
+        """After the app, which the daemon closes, and after the report."""
         self.results.journal.close()
 
 

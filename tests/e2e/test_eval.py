@@ -404,6 +404,29 @@ def test_what_an_earlier_process_recorded_is_synced_before_anything_is_asked_tha
     assert evaluated(home, folder, "--resume", env=quick)["answered"] == 2
 
 
+def test_figures_and_a_cassette_rest_on_no_answer_that_never_got_to_the_disk(home: Path, tmp_path: Path) -> None:
+    env = {"COUNCIL_MODEL": script(home, []), "COUNCIL_TEST_FAULT": "count"}
+
+    def evaluated_by_a_process_that_fails(name: str, *options: str) -> subprocess.CompletedProcess[str]:
+        folder = ask_about(tmp_path / name, 1)
+        log = {"COUNCIL_TEST_FAULT_LOG": str(tmp_path / f"{name}.log")}
+        arguments = ("eval", str(folder), *OPTIONS, *options)
+        return run_cli(*arguments, cwd=home, env=faulty_environment(**env, **log), module=FAULTY)
+
+    assert evaluated_by_a_process_that_fails("whole").returncode == 0
+    syncs = re.findall(r"^\d+ fdatasync", (tmp_path / "whole.log").read_text(), re.MULTILINE)
+    env["COUNCIL_TEST_FAULT"] = f"fail:fdatasync:{len(syncs)}:EIO:1000"  # the last answer's, and for good
+    tape = tmp_path / "tape.json"
+    refused = evaluated_by_a_process_that_fails("refused", "--record", str(tape))
+    assert refused.returncode == 1, refused.stderr
+    assert "cannot write journal.jsonl" in refused.stderr
+    assert "Input/output error" in refused.stderr
+    assert not refused.stdout
+    assert not tape.exists()
+    again = evaluated(home, tmp_path / "refused", "--resume", env={"COUNCIL_MODEL": env["COUNCIL_MODEL"]})
+    assert again["answered"] == 1
+
+
 def test_ctrl_c_leaves_what_there_is(home: Path, tmp_path: Path, fake: FakeGemini, quick: dict[str, str]) -> None:
     folder = ask_about(tmp_path / "golden", 3)
     held = threading.Event()

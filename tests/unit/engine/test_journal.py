@@ -14,6 +14,7 @@ from council.engine.journal import Exhausted, FileJournal, Handback, encode_line
 from council.engine.records import EPOCH, Committed, FileIdentity, RunHeader, StepDone
 from council.errors import Drift, JournalDamaged, StorageFailed
 from council.ids import sha256_hex
+from tests.late_syncs import sync_late
 
 HEADER = RunHeader(
     run_id="r1", epoch=EPOCH, created="2026-11-20T00:00:00Z", lane="main", type="deliberate", command={"a": 1},
@@ -311,7 +312,7 @@ async def test_an_answer_that_never_got_to_the_disk_is_written_again_before_anot
     calls: list[str] = []
     journal = FileJournal.create(tmp_path / "j", HEADER)
     with monkeypatch.context() as broken:
-        broken.setattr("council.storage.background_sync._aio", lambda: None)
+        sync_late(broken)
         broken.setattr("os.fdatasync", refuse)
         await journal.step("one", counted("one", calls), type=Out)
         for _ in range(2):
@@ -335,6 +336,40 @@ async def test_an_answer_that_never_got_to_the_disk_is_written_again_before_anot
     journal.close()
     assert FileJournal.load(tmp_path / "j").committed is None
     assert [step.name for step in FileJournal.load(tmp_path / "j").steps()] == ["one", "two"]
+
+
+@pytest.mark.parametrize("in_background", [True, False])
+async def test_the_systems_own_sync_of_a_step_is_asked_before_another_one_begins(
+    tmp_path: Path, in_background: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A device that takes what is written and cannot be synced comes in the file's place, and goes again."""
+    if not in_background:
+        monkeypatch.setattr("council.storage.background_sync._aio", lambda: None)
+    calls: list[str] = []
+    journal = FileJournal.create(tmp_path / "j", HEADER)
+    (fd,) = (int(name) for name in os.listdir("/dev/fd") if same_file(int(name), tmp_path / "j"))
+    file, device = os.dup(fd), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(device, fd)
+    assert await journal.step("one", counted("one", calls), type=Out) == Out("one")
+    for _ in range(2):
+        with pytest.raises(StorageFailed, match="Invalid argument"):
+            await journal.step("two", counted("two", calls), type=Out)
+    assert calls == ["one"]
+    os.dup2(file, fd)
+    assert await journal.step("two", counted("two", calls), type=Out) == Out("two")
+    assert await journal.step("one", counted("one", calls), type=Out) == Out("one")
+    assert calls == ["one", "two"]
+    journal.close()
+    os.close(file)
+    os.close(device)
+    assert [step.name for step in FileJournal.load(tmp_path / "j").steps()] == ["one", "two"]
+
+
+def same_file(fd: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), path.stat())
+    except OSError:  # the one that listed them
+        return False
 
 
 async def test_an_answer_that_the_disk_refused_does_not_answer_another_question(

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from council.engine.journal_file import JournalFile
+from tests.late_syncs import sync_late
 
 
 @pytest.fixture
@@ -32,8 +33,7 @@ def half(write: Callable[[int, bytes, int], int]) -> Callable[[int, bytes, int],
 
 @pytest.fixture
 def late_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sync happens when it is waited for, as where the C library's calls are not known."""
-    monkeypatch.setattr("council.storage.background_sync._aio", lambda: None)
+    sync_late(monkeypatch)
 
 
 def lines(path: Path) -> bytes:
@@ -203,31 +203,101 @@ def test_what_the_disk_says_later_of_a_line_that_was_under_way_is_heard() -> Non
     journal.rest()
 
 
+class Forgetful:
+    """A disk that fails once: what it could not write it takes for written, and tells the first who syncs."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, unwritten: bytes = b"") -> None:
+        self.holds = b""  # the lines that are really on it
+        self._unwritten: list[tuple[int, bytes]] = [(0, unwritten)]
+        self._failures = [OSError(errno.EIO, os.strerror(errno.EIO))]
+        self._write = os.pwrite
+        monkeypatch.setattr(os, "pwrite", self._noted)
+        monkeypatch.setattr(os, "fdatasync", self._synced)
+
+    def _noted(self, fd: int, data: bytes, at: int) -> int:
+        self._unwritten.append((at, data))
+        return self._write(fd, data, at)
+
+    def _synced(self, _: int) -> None:
+        what, self._unwritten = self._unwritten, []
+        if self._failures:
+            raise self._failures.pop()
+        for at, data in what:
+            self.holds = (self.holds[:at].ljust(at, b"?") + data).rstrip(b"\n") + b"\n"
+
+
 def test_lines_of_a_former_process_whose_sync_failed_are_written_again_and_synced(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A sync after one that failed says nothing of what was to be written before: the system takes that for clean."""
     path.write_bytes(b"one\ntwo\n")
     journal = JournalFile.found(path, size_bytes=8, lines_bytes=8)
-    unwritten, on_disk = bytearray(b"one\ntwo\n"), bytearray()
-    write, failures = os.pwrite, iter([OSError(errno.EIO, os.strerror(errno.EIO))])
-
-    def noted(fd: int, data: bytes, at: int) -> int:
-        unwritten[at : at + len(data)] = data
-        return write(fd, data, at)
-
-    def synced(fd: int) -> None:
-        what = bytes(unwritten)
-        unwritten.clear()
-        for failure in failures:
-            raise failure
-        on_disk[:] = what
-
-    monkeypatch.setattr(os, "pwrite", noted)
-    monkeypatch.setattr(os, "fdatasync", synced)
+    disk = Forgetful(monkeypatch, b"one\ntwo\n")
     with pytest.raises(OSError, match="Input/output"):
         journal.secure()
     journal.secure()
-    assert on_disk == b"one\ntwo\n"
+    assert disk.holds == b"one\ntwo\n"
     assert path.read_bytes() == b"one\ntwo\n"
     journal.close()
+
+
+def test_what_the_disk_says_of_a_line_under_way_is_not_heard_by_the_sync_of_a_cut(
+    journal: JournalFile, path: Path, late_syncs: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told once: who heard it in another's place would leave that line for written."""
+    journal.append(b"one\n", sync=True, wait=False)
+    with monkeypatch.context() as full:
+        full.setattr(os, "pwrite", half(os.pwrite))
+        with pytest.raises(OSError, match="No space"):
+            journal.append(b"begin\n", sync=False)
+    disk = Forgetful(monkeypatch, b"one\n")
+    with pytest.raises(OSError, match="Input/output"):
+        journal.append(b"begin\n", sync=False)
+    journal.append(b"begin\n", sync=False)
+    journal.append(b"two\n", sync=True)
+    assert disk.holds == lines(path) == b"one\nbegin\ntwo\n"
+
+
+def test_unsynced_lines_go_with_a_cut_that_the_disk_did_not_take(
+    journal: JournalFile, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal.append(b"one\n", sync=True)
+    journal.append(b"begin\n", sync=False)
+    with monkeypatch.context() as full:
+        full.setattr(os, "pwrite", half(os.pwrite))
+        with pytest.raises(OSError, match="No space"):
+            journal.append(b"two\n", sync=True)
+    disk = Forgetful(monkeypatch, b"one\nbegin\n")
+    disk.holds = b"one\n"
+    with pytest.raises(OSError, match="Input/output"):
+        journal.append(b"two\n", sync=True)
+    journal.append(b"two\n", sync=True)
+    assert disk.holds == lines(path) == b"one\ntwo\n"
+
+
+def test_a_line_that_is_owed_comes_before_an_unsynced_one(
+    journal: JournalFile, path: Path, late_syncs: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fdatasync", refusing)
+        journal.append(b"one\n", sync=True, wait=False)
+        for _ in range(2):
+            with pytest.raises(OSError, match="Input/output"):
+                journal.secure()
+        with pytest.raises(OSError, match="Input/output"):
+            journal.append(b"begin\n", sync=False)
+    journal.append(b"begin\n", sync=False)
+    assert lines(path) == b"one\nbegin\n"
+
+
+def test_a_line_that_is_owed_is_written_when_the_journal_is_closed_if_the_disk_takes_it(
+    journal: JournalFile, path: Path, late_syncs: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fdatasync", refusing)
+        journal.append(b"one\n", sync=True, wait=False)
+        journal.rest()
+        journal.close()
+    assert path.read_bytes() == b""
+    journal.close()
+    assert path.read_bytes() == b"one\n"

@@ -28,6 +28,7 @@ from council.engine.records import (
     Waiting,
 )
 from council.errors import StorageFailed
+from tests.late_syncs import sync_late
 
 SECTOR = 512
 PAGE = 4096
@@ -36,7 +37,6 @@ PAGE = 4096
 @pytest.fixture(autouse=True)
 def small_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("council.engine.journal_file._ROOM_BYTES", 3000)
-    monkeypatch.setattr("council.storage.background_sync._aio", lambda: None)  # so that `Disk` sees each sync
 
 
 def header(title: str = "") -> RunHeader:
@@ -55,18 +55,26 @@ class Killed(BaseException):
 
 
 class Disk:
-    """What a journal's file was after each of its writes since the last sync that came back, the state at that sync first."""
+    """What a journal's file was after each of its writes since the last sync that came back was begun, the state at that
+    beginning first."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._path = path
         self.states = [path.read_bytes() if path.exists() else b""]
         self.at_sync: Callable[[], None] = lambda: None
+        self._since = -1  # the state when a sync was begun in the background
         sync = os.fdatasync
 
+        def began() -> None:
+            self._since = len(self.states) - 1
+
         def synced(fd: int) -> None:
+            since, self._since = self._since, -1
             self.at_sync()
             sync(fd)
-            self.states = [path.read_bytes()]
+            self.states = self.states[since:]
+
+        sync_late(monkeypatch, began)
 
         monkeypatch.setattr(os, "pwrite", self._noted(os.pwrite))
         monkeypatch.setattr(os, "ftruncate", self._noted(os.ftruncate))
