@@ -192,6 +192,26 @@ def test_the_calibration_comes_near_what_the_provider_counts_and_is_kept(tmp_pat
     assert 1_000 <= Calibration(tmp_path / "c.json").tokens("m", 4_500) <= 1_200
 
 
+@pytest.mark.parametrize("data", [b"", b"[1]", b'{"m": "four"}', b"\xff"])
+def test_estimates_whose_file_is_damaged_begin_anew_and_that_is_said(
+    tmp_path: Path, data: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "c.json"
+    anew = Calibration(path).tokens("m", 4_500)
+    assert caplog.messages == []
+    path.write_bytes(data)
+    assert Calibration(path).tokens("m", 4_500) == anew
+    assert "c.json cannot be read" in caplog.text
+
+
+def test_estimates_that_somebody_wrote_stay_within_what_a_token_can_be(tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    path.write_bytes(b'{"none": 0, "negative": -4, "huge": 1e300}')
+    learnt = Calibration(path)
+    assert learnt.tokens("none", 1_000) == learnt.tokens("negative", 1_000) >= 1_000
+    assert learnt.tokens("huge", 8_000) >= 1_000
+
+
 def test_bundled_prices_are_known_offline_and_overrides_win() -> None:
     price = Prices({}).of("gemini:gemini-2.5-flash")
     assert price is not None
