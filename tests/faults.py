@@ -19,6 +19,7 @@ or `event turn_started {"role":"AUDITOR"…}`. COUNCIL_TEST_FAULT says what happ
     COUNCIL_TEST_FAULT_LOG=file  gets the trace
     COUNCIL_TEST_CALLS=file      gets lines for each call of a scripted model: `begin`, then `end` or `refused`, and of each
                                  the task, purpose, round and role
+    COUNCIL_TEST_SYNCS=late      a sync in the background happens when it is waited for
     COUNCIL_TEST_CLOCK=file      holds the seconds by which the process's clock is wrong, now and whenever it is read
     COUNCIL_TEST_EPOCH=9         the journal epoch of this process
     COUNCIL_TEST_VERSION=9.9.9   the package version of this process
@@ -39,6 +40,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+from tests.late_syncs import LateSyncs
 
 _CHANGES = ("write", "pwrite", "fsync", "fdatasync", "rename", "replace", "unlink", "mkdir", "ftruncate", "link")
 _SYNCS = ("fsync", "fdatasync")
@@ -241,7 +244,10 @@ def main() -> None:
         records.EPOCH = int(environ["COUNCIL_TEST_EPOCH"])
     from council.storage import background_sync, files
 
-    if (aio := background_sync._aio()) is not None:
+    if environ.get("COUNCIL_TEST_SYNCS") == "late":
+        late = LateSyncs()
+        background_sync._aio = lambda: late  # type: ignore[assignment,return-value]
+    elif (aio := background_sync._aio()) is not None:
         syncs = _BackgroundSyncs(faults, aio)
         background_sync._aio = lambda: syncs  # type: ignore[assignment,return-value]
     # Not through `os`: the kernel's own call that does not overwrite.
