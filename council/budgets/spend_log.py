@@ -147,8 +147,9 @@ class SpendLog:
         except OSError as error:
             raise _failed("read", error) from error
         *lines, last = data.split(b"\n")
-        for line in lines:
-            self._load(line)
+        damaged = sum(not self._load(line) for line in lines if line)
+        if damaged:
+            log.warning("%s holds lines that cannot be read (%d): what they say is not counted", self._path, damaged)
         if self._load(last):
             self._known_bytes += len(data)
         else:  # torn, or being written

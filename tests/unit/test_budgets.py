@@ -119,17 +119,19 @@ def test_a_reservation_that_a_kill_left_open_is_charged_in_full(tmp_path: Path) 
     assert (again.calls, again.tokens) == (2, 420)
 
 
-def test_a_torn_line_spoils_only_itself(tmp_path: Path) -> None:
+def test_a_torn_line_spoils_only_itself_and_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     limits = budget(tmp_path)
     limits.settle("m", limits.reserve("m", 100, 100, closing=False), Usage(10, 10))
     path = tmp_path / "run1.jsonl"
     path.write_bytes(path.read_bytes()[:-5])  # the settlement is torn: the reservation stands
     log = SpendLog(path)
     assert log.totals().tokens == 200
+    assert caplog.messages == []
     day = SpendLog(tmp_path / "another-day.jsonl")
     limits = Budget("run1", Limits(), Limits(), log, lambda: day, lambda name: PRICE, "m", SystemClock())
     limits.reserve("m", 1, 1, closing=False)
     assert SpendLog(path).totals().calls == 2
+    assert "run1.jsonl holds lines that cannot be read (1)" in caplog.text
 
 
 async def test_a_spent_day_stops_every_run_of_the_day(tmp_path: Path) -> None:
