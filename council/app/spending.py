@@ -156,7 +156,13 @@ class Spending:
 
             def asking(model: Model) -> Model:
                 budget.require_price(model.name)
-                return BudgetedModel(model, budget, self._calibration, max_output_tokens=output_tokens)
+                return BudgetedModel(
+                    model,
+                    budget,
+                    self._calibration,
+                    max_output_tokens=output_tokens,
+                    before_call=run.journal.secure,
+                )
 
             return with_retry(self._pool.get(spelling, asking), self._settings, self._events, run)
 

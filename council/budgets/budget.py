@@ -181,6 +181,11 @@ class Budget:
         self.closing_begun = self.closing_begun or closing
         return entry
 
+    def withdraw(self, entry: Reserved) -> None:
+        """The call was not made."""
+        self.command_log.withdraw(entry)
+        self.day_log().withdraw(msgspec.structs.replace(entry, run_id=self.run_id))
+
     def settle(self, model: str, entry: Reserved, usage: Usage | None) -> None:
         """`usage` None: the provider did not count, and the reservation stands as the price of the call; where the model costs
         nothing, there is nothing to count. It stands, too, where the settlement cannot be written: nobody's reply is worth

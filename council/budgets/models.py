@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Unpack
 
 from council.budgets.budget import CLOSING, Budget
@@ -20,12 +20,20 @@ _UNBILLED = frozenset({"auth", "billing", "not_found", "request", "rate", "overl
 
 
 class BudgetedModel(ModelAround):
-    """A Model that reserves before each call of the inner one, and settles after it."""
+    """A Model that reserves before each call of the inner one, and settles after it. `before_call` comes between; where that
+    raises, no call is made and nothing is spent."""
 
     def __init__(
-        self, inner: Model, budget: Budget, calibration: Calibration, *, max_output_tokens: int | None
+        self,
+        inner: Model,
+        budget: Budget,
+        calibration: Calibration,
+        *,
+        max_output_tokens: int | None,
+        before_call: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(inner)
+        self._before_call = before_call
         self._budget = budget
         self._calibration = calibration
         self._max_output_tokens = max_output_tokens or _DEFAULT_OUTPUT_TOKENS
@@ -41,6 +49,11 @@ class BudgetedModel(ModelAround):
         entry = budget.reserve(name, input_tokens, output_tokens, closing=closing)
         if entry.tokens - input_tokens < output_tokens:
             asked["max_output_tokens"] = max(1, entry.tokens - input_tokens)
+        try:
+            self._before_call()
+        except BaseException:
+            budget.withdraw(entry)
+            raise
         usage: Usage | None = None
         with budget.watch:
             try:

@@ -310,7 +310,7 @@ class Deliberation:
         refused = last_refused(self._run.journal, name)
         self.refused += [refused] if refused else []
         try:
-            return await self._run.step(name, call, type=TurnResult, request=asked)
+            return await self._run.step(name, call, type=TurnResult, request=asked, fn_secures=True)
         except ReplayMiss:
             raise  # nobody was asked
         except ModelError as error:

@@ -226,11 +226,20 @@ class FileJournal:
         """All recorded steps, in their order."""
         return [RecordedStep(step.name, step.request, self._encoded(step)) for step in self._steps.values()]
 
-    async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], request: str = "") -> T:
+    async def step(
+        self,
+        name: str,
+        fn: Callable[[], Awaitable[T]],
+        *,
+        type: type[T],
+        request: str = "",
+        fn_secures: bool = False,
+    ) -> T:
         """The recorded result of step `name`, else what `fn` returns, without secrets, recorded before this returns.
 
         The record is on its way to the disk then, and there before another `fn` begins and before a wait, a commit or a
-        handback is recorded: the caller may compute meanwhile. What others would build on comes after `secure`.
+        handback is recorded: the caller may compute meanwhile. What others would build on comes after `secure`; with
+        `fn_secures` it is `fn` that calls it, right before it changes or asks anything.
 
         `name` is unique in its run and stable across restarts; `request` is the hash of what is asked. What `fn`
         raises is not recorded: the step runs again on resume. Raises StorageFailed when a record cannot be written (then
@@ -243,7 +252,8 @@ class FileJournal:
             return self._result(known, type)
         if name not in self._unsaved or self._unsaved[name][0] != request:
             self._begin(name)
-            self.secure()
+            if not fn_secures:
+                self.secure()
             inside = _in_step.set(name)
             try:
                 self._unsaved[name] = (request, *self.redactor.encoded(await fn(), type))

@@ -116,9 +116,17 @@ class Run:
     def publish(self, kind: str, **data: Any) -> None:
         self._events.publish(kind, self.id, **data)
 
-    async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], request: str = "") -> T:
+    async def step(
+        self,
+        name: str,
+        fn: Callable[[], Awaitable[T]],
+        *,
+        type: type[T],
+        request: str = "",
+        fn_secures: bool = False,
+    ) -> T:
         """See `FileJournal.step`: a recorded step is never run again."""
-        return await self.journal.step(name, fn, type=type, request=request)
+        return await self.journal.step(name, fn, type=type, request=request, fn_secures=fn_secures)
 
     async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T]) -> T:
         """See `FileJournal.ephemeral`: of such a step only its outcome is kept."""

@@ -118,10 +118,18 @@ class _NotingRun(Run):
         self._recorded = {step.name: step for step in journal.steps()}
         self.asked: list[AskedCall] = []
 
-    async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], request: str = "") -> T:
+    async def step(
+        self,
+        name: str,
+        fn: Callable[[], Awaitable[T]],
+        *,
+        type: type[T],
+        request: str = "",
+        fn_secures: bool = False,
+    ) -> T:
         if request:
             await self._note(name, fn, request)
-        return await super().step(name, fn, type=type, request=request)
+        return await super().step(name, fn, type=type, request=request, fn_secures=fn_secures)
 
     async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T]) -> T:
         if name in self._recorded:

@@ -14,7 +14,8 @@ from tests.harness import FAULTY, command, drop_command, faulty_environment, rec
 
 _CHANGE = re.compile(r"\d+ (?P<what>[a-z-]+) (?P<fd>\d*) ?(?P<rest>.*)")
 _DONE = re.compile(r'"t":"done","name":"([^"]+)"')
-_RESTS_ON_NOTHING = re.compile(r'"t":"begin","name"|\{"state":|\.state\.json')  # what is noted before a call; a view
+# What is noted before a call is made (that a step begins, what it may cost); a view.
+_RESTS_ON_NOTHING = re.compile(r'"t":"begin","(?:name|call)"|/\.council/spend |\{"state":|\.state\.json')
 
 
 def asks_for_files(home: Path) -> str:

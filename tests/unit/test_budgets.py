@@ -14,7 +14,7 @@ from council.budgets.calibration import Calibration
 from council.budgets.models import BudgetedModel
 from council.budgets.prices import Price, Prices
 from council.budgets.spend_log import DayLogs, Reserved, Settled, SpendLog, Totals
-from council.errors import ConfigError, ModelError
+from council.errors import ConfigError, ModelError, StorageFailed
 from council.ids import SystemClock
 from council.llm.base import Message, Reply, TurnInfo, Usage
 
@@ -192,6 +192,26 @@ def test_the_calibration_comes_near_what_the_provider_counts_and_is_kept(tmp_pat
         calibration.learn("m", 4_500, 1_000)
     calibration.save()
     assert 1_000 <= Calibration(tmp_path / "c.json").tokens("m", 4_500) <= 1_200
+
+
+async def test_a_call_that_is_not_made_after_all_costs_nothing(tmp_path: Path) -> None:
+    limits, provider = budget(tmp_path), Provider(Usage(100, 50))
+
+    def refuse() -> None:
+        raise StorageFailed("the disk refuses.", fix="make room")
+
+    asked = BudgetedModel(
+        provider,  # type: ignore[arg-type]
+        limits,
+        Calibration(tmp_path / "c.json"),
+        max_output_tokens=100,
+        before_call=refuse,
+    )
+    with pytest.raises(StorageFailed):
+        await ask(asked)
+    assert provider.calls == 0
+    assert limits.command_log.totals() == limits.day_log().totals() == Totals()
+    assert SpendLog(tmp_path / "run1.jsonl").totals() == Totals()
 
 
 @pytest.mark.parametrize("data", [b"", b"[1]", b'{"m": "four"}', b"\xff"])
