@@ -112,7 +112,8 @@ def parse_manifest(name: str, text: str) -> AgentManifest:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 2}" if mark else ""
         raise PersonaError(f"personas/{name}{line}: the front matter is not YAML.", fix="correct it there") from None
-    except (ValueError, LookupError, AttributeError, TypeError, RecursionError):  # a date that is none, deep nesting
+    except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError, RecursionError):
+        # A date that is none, a number without end, deep nesting.
         raise PersonaError(
             f"personas/{name}: the front matter holds a value that YAML cannot read.", fix="put it into quotes"
         ) from None

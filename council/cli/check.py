@@ -128,7 +128,7 @@ def _values(file: Path, text: str) -> dict[str, Any] | None:
     source = front.group(1) if front else text
     try:
         values = json.loads(source) if suffix == ".json" else yaml.safe_load(source)
-    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, RecursionError):
+    except (yaml.YAMLError, ValueError, ArithmeticError, LookupError, AttributeError, TypeError, RecursionError):
         raise UsageError(
             f"{file} is not {'JSON' if suffix == '.json' else 'YAML'}.", fix="correct it, or give --as"
         ) from None

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import Any, TypeVar
 
 import yaml
 
@@ -20,6 +20,8 @@ from council.errors import CommandInvalid
 
 Loc = tuple[int | str, ...]
 Place = tuple[int | None, int | None]
+Found = TypeVar("Found")
+MAX_PROBLEMS = 20  # told of one file; more than that nobody corrects before trying again
 
 _FENCE = re.compile(r"\A---[ \t]*\n")
 _CLOSING_FENCE = re.compile(r"^---[ \t]*$", re.MULTILINE)
@@ -42,6 +44,13 @@ class Problem:
         place = f"line {self.line}, column {self.column}: " if self.line else ""
         name = f"`{' '.join(self.field.split())[:100]}` " if self.field else ""
         return f"{place}{name}{self.message}"
+
+
+@dataclass(frozen=True)
+class Others(Problem):
+    """Stands for `count` more problems."""
+
+    count: int = 0
 
 
 class Unparsable(CommandInvalid):
@@ -91,8 +100,18 @@ def decode(data: bytes) -> str:
         ) from None
 
 
+def first_problems(found: Sequence[Found], problem: Callable[[Found], Problem]) -> list[Problem]:
+    """What `problem` makes of the first MAX_PROBLEMS, and one that counts the others."""
+    told = [problem(each) for each in found[:MAX_PROBLEMS]]
+    return [*told, _others(len(found) - len(told))] if len(found) > len(told) else told
+
+
+def _others(count: int) -> Others:
+    return Others(f"and {count} more", "correct these first, then try again", count=count)
+
+
 def invalid(problems: Sequence[Problem]) -> CommandInvalid:
-    """All problems as one error."""
+    """All problems as one error, which tells the first MAX_PROBLEMS and counts the others."""
     message, data = _said(problems)
     return CommandInvalid(message, **data)
 
@@ -103,21 +122,49 @@ def unparsable(message: str, fix: str, line: int | None, column: int | None) -> 
 
 
 def _said(problems: Sequence[Problem]) -> tuple[str, dict[str, Any]]:
-    first = problems[0]
-    return "; ".join(str(problem) for problem in problems), {
-        "fix": "; ".join(dict.fromkeys(problem.fix for problem in problems)),
+    told = [problem for problem in problems if not isinstance(problem, Others)][:MAX_PROBLEMS]
+    left = sum(problem.count if isinstance(problem, Others) else 1 for problem in problems) - len(told)
+    first = told[0]
+    told += [_others(left)] if left else []
+    return "; ".join(str(problem) for problem in told), {
+        "fix": "; ".join(dict.fromkeys(problem.fix for problem in told)),
         "line": first.line,
         "column": first.column,
         "field": first.field,
-        "problems": list(problems),
+        "problems": told,
     }
+
+
+@dataclass
+class _Spot:
+    """Where a value begins, and the spots of what lies in it, by key or index."""
+
+    place: Place
+    inside: dict[int | str, _Spot] = field(default_factory=dict)
+
+
+def _locator(find_spots: Callable[[], _Spot]) -> Callable[[Loc], Place]:
+    """`Document.locate`: the text is gone through once, when the first place is asked for."""
+    found = cache(find_spots)
+
+    def locate(loc: Loc) -> Place:
+        spot = found()
+        for part in loc:
+            if part not in spot.inside:
+                break
+            spot = spot.inside[part]
+        return spot.place
+
+    return locate
 
 
 # ── JSON ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-_JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-_NO_VALUE = re.compile(r"NaN|-?Infinity")
+_STRING = r'"(?:[^"\\]++|\\.)*+"?'  # one that is not closed reaches to the end: nothing is looked at twice
+_JSON_STRING = re.compile(_STRING, re.DOTALL)
+_NO_VALUE = re.compile(rf"{_STRING}|(NaN|-?Infinity)", re.DOTALL)
+_JSON_TOKEN = re.compile(rf"{_STRING}|[\n\[\]{{}},:]|[^\s\"\[\]{{}},:]++", re.DOTALL)
 
 
 def _read_json(text: str) -> Document:
@@ -130,14 +177,15 @@ def _read_json(text: str) -> Document:
         raise unparsable(message, fix_of(text, error), error.lineno, error.colno) from None
     except ValueError as error:  # an integer of more than 4,300 digits
         raise invalid([Problem(f"not usable JSON: {error}", "use ordinary numbers")]) from None
-    return Document(value, lambda loc: _locate_json(text, loc))
+    return Document(value, _locator(partial(_json_spots, text)))
 
 
 def _unique(text: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:
-            places = [found for found in _JSON_STRING.finditer(text) if found[0] == json.dumps(key)]
+            spelled = json.dumps(key)
+            places = [found for found in _JSON_STRING.finditer(text) if found[0] == spelled]
             place = _place(text, places[-1].start()) if places else (None, None)
             raise invalid([Problem("stands twice", "keep one of them", key, *place)])
         result[key] = value
@@ -145,22 +193,10 @@ def _unique(text: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(text: str, name: str) -> Any:
-    bare = _JSON_STRING.sub(lambda found: " " * len(found[0]), text)
-    found = _NO_VALUE.search(bare)
+    found = next((found for found in _NO_VALUE.finditer(text) if found[1]), None)
     place = _place(text, found.start()) if found else (None, None)
     fix = "use a number, text, true, false or null"
     raise invalid([Problem(f"{name} is not a JSON value", fix, "", *place)])
-
-
-def _locate_json(text: str, loc: Loc) -> Place:
-    decoder = json.JSONDecoder()
-    position = _skip(text, 0)
-    for part in loc:
-        found = _child(decoder, text, position, part)
-        if found is None:
-            break
-        position = found
-    return _place(text, position)
 
 
 def _place(text: str, position: int) -> Place:
@@ -168,44 +204,50 @@ def _place(text: str, position: int) -> Place:
     return before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1
 
 
-def _skip(text: str, position: int) -> int:
-    while position < len(text) and text[position] in " \t\r\n":
-        position += 1
-    return position
-
-
-def _child(decoder: json.JSONDecoder, text: str, position: int, part: int | str) -> int | None:
-    opening = text[position : position + 1]
-    if opening not in ("{", "["):
-        return None
-    index = 0
-    position = _skip(text, position + 1)
-    while position < len(text) and text[position] not in "}]":
-        key: object = index
-        if opening == "{":
-            key, position = decoder.raw_decode(text, position)
-            position = _skip(text, _skip(text, position) + 1)  # past the colon
-        if key == part:
-            return position
-        _, position = decoder.raw_decode(text, position)
-        position = _skip(text, position)
-        if text[position : position + 1] == ",":
-            position = _skip(text, position + 1)
-        index += 1
-    return None
+def _json_spots(text: str) -> _Spot:
+    """Of a text that is JSON."""
+    outermost = _Spot((1, 1))
+    opened = [(outermost, False)]  # what is open, and whether it is an object
+    key: str | None = None
+    line, line_start = 1, 0
+    for found in _JSON_TOKEN.finditer(text):
+        piece = found[0]
+        above, in_object = opened[-1]
+        if piece == "\n":
+            line, line_start = line + 1, found.end()
+        elif piece in ("]", "}"):
+            opened.pop()
+        elif in_object and key is None and piece != ",":
+            key = json.loads(piece)
+        elif piece not in (",", ":"):
+            spot = _Spot((line, found.start() - line_start + 1))
+            above.inside[len(above.inside) if key is None else key] = spot
+            key = None
+            if piece in ("[", "{"):
+                opened.append((spot, piece == "{"))
+    return outermost.inside[0]
 
 
 # ── YAML ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+_MAX_NUMBER_CHARS = 100
+
+
 class _Loader(yaml.SafeLoader):
-    """Safe YAML without timestamps (an id like 2026-11-20 is text), aliases and repeated keys."""
+    """Safe YAML without timestamps (an id like 2026-11-20 is text), aliases, repeated keys and numbers without end."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):  # aliases can make a small file huge, and a command needs none
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
             raise yaml.composer.ComposerError(None, None, "an alias (*name) is not allowed", mark)
-        return super().compose_node(parent, index)
+        node = super().compose_node(parent, index)
+        # PyYAML's sums over `9:9:9…` and over hexadecimal digits make numbers that Python refuses to write down.
+        if isinstance(node, yaml.ScalarNode) and node.tag in _NUMBERS and len(node.value) > _MAX_NUMBER_CHARS:
+            problem = f"a number of more than {_MAX_NUMBER_CHARS} characters"
+            raise yaml.composer.ComposerError(None, None, problem, node.start_mark)
+        return node
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -241,13 +283,13 @@ def _read_yaml(text: str, lines_before: int) -> Document:
     except RecursionError:
         raise invalid([Problem("is nested too deeply", "three levels are enough")]) from None
     except (ValueError, LookupError, AttributeError, TypeError):  # PyYAML's constructors trust the text of a tag
-        place = _locate_yaml(node, (), lines_before)
+        place = _yaml_spots(node, lines_before).place
         raise invalid(
             [Problem("not YAML: a value does not fit its tag or number", "put it into quotes", "", *place)]
         ) from None
     finally:
         loader.dispose()
-    return Document(value, lambda loc: _locate_yaml(node, loc, lines_before))
+    return Document(value, _locator(partial(_yaml_spots, node, lines_before)))
 
 
 def _repeated_key(node: yaml.Node) -> yaml.ScalarNode | None:
@@ -265,19 +307,16 @@ def _repeated_key(node: yaml.Node) -> yaml.ScalarNode | None:
     return next((found for child in children if (found := _repeated_key(child)) is not None), None)
 
 
-def _locate_yaml(node: yaml.Node | None, loc: Loc, lines_before: int) -> Place:
+def _yaml_spots(node: yaml.Node | None, lines_before: int) -> _Spot:
     if node is None:
-        return 1 + lines_before, 1
-    for part in loc:
-        found: yaml.Node | None = None
-        if isinstance(node, yaml.MappingNode):
-            found = next((value for key, value in node.value if key.value == part), None)
-        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-            found = node.value[part]
-        if found is None:
-            break
-        node = found
-    return node.start_mark.line + 1 + lines_before, node.start_mark.column + 1
+        return _Spot((1 + lines_before, 1))
+    spot = _Spot((node.start_mark.line + 1 + lines_before, node.start_mark.column + 1))
+    if isinstance(node, yaml.MappingNode):
+        parts = [(key.value, value) for key, value in node.value if isinstance(key, yaml.ScalarNode)]
+    else:
+        parts = list(enumerate(node.value)) if isinstance(node, yaml.SequenceNode) else []
+    spot.inside.update((part, _yaml_spots(value, lines_before)) for part, value in parts)
+    return spot
 
 
 # ── Markdown ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,16 @@ from typing import Any, get_args
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from council.commands.documents import Document, Loc, NotACommand, Problem, Unparsable, invalid, read_document
+from council.commands.documents import (
+    Document,
+    Loc,
+    NotACommand,
+    Problem,
+    Unparsable,
+    first_problems,
+    invalid,
+    read_document,
+)
 from council.commands.models import COMMAND_TYPES, COMMANDS, MODELS, AnyCommand, command_type
 from council.errors import CommandInvalid
 
@@ -37,7 +46,7 @@ def seems_to_forget(name: str, data: bytes) -> bool:
 
 
 def validate(document: Document) -> AnyCommand:
-    """The command that a document holds. Raises CommandInvalid with every problem found."""
+    """The command that a document holds. Raises CommandInvalid with the first problems and the number of the others."""
     value = document.value
     if not isinstance(value, dict):
         fix = "write one object with the keys task_description and output_artifact_path"
@@ -51,7 +60,7 @@ def validate(document: Document) -> AnyCommand:
     try:
         return COMMANDS.validate_python(value)
     except ValidationError as error:
-        raise invalid([_problem(document, tag, detail) for detail in error.errors()]) from None
+        raise invalid(first_problems(error.errors(), lambda detail: _problem(document, tag, detail))) from None
 
 
 _EXPECTED = {

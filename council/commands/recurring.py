@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from cronsim import CronSim, CronSimError
 
-from council.commands.documents import Document, Loc, NotACommand, Problem, invalid, read_document
+from council.commands.documents import Document, Loc, NotACommand, Problem, first_problems, invalid, read_document
 from council.commands.models import DEFAULT_LANE, DEFAULT_TYPE, AnyCommand, command_type
 from council.commands.parsing import validate
 from council.errors import CommandInvalid
@@ -109,7 +109,7 @@ def occurrence_pattern(file: str) -> re.Pattern[str]:
 def parse_recurring(name: str, data: bytes) -> RecurringCommand:
     """The recurring command in `data`, read by the ending of `name`.
 
-    Raises Unparsable, CommandInvalid with every problem found, or NotACommand.
+    Raises Unparsable, CommandInvalid with the first problems and the number of the others, or NotACommand.
     """
     document = _read(name, data)
     if not isinstance(document.value, dict):
@@ -167,13 +167,11 @@ def _schedule_object(document: Document, given: dict[str, Any], stand_in: Schedu
     def at(key: str) -> tuple[int | None, int | None]:
         return document.locate((_KEY, key))
 
-    problems = [
-        Problem(
-            "is not a known key", f'did you mean "{_nearest(str(key), ("cron", "zone"))}"?', f"{_KEY}.{key}", *at(key)
-        )
-        for key in given
-        if key not in ("cron", "zone")
-    ]
+    def unknown(key: str) -> Problem:
+        fix = f'did you mean "{_nearest(str(key), ("cron", "zone"))}"?'
+        return Problem("is not a known key", fix, f"{_KEY}.{key}", *at(key))
+
+    problems = first_problems([key for key in given if key not in ("cron", "zone")], unknown)
     if "cron" not in given:
         problems.append(Problem("is missing", f'add "cron": "{_EXAMPLE}"', f"{_KEY}.cron", *document.locate((_KEY,))))
     else:
@@ -281,15 +279,12 @@ def _placeholder_problems(document: Document) -> list[Problem]:
     if isinstance(inputs, list):
         found += [(("input_artifacts", index), entry) for index, entry in enumerate(inputs)]
     known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
-    return [
-        Problem(
-            f"holds {{{word}}}, which is no placeholder; known: {known}",
-            f"use {{{_nearest(word, PLACEHOLDERS)}}}",
-            ".".join(str(part) for part in loc),
-            *document.locate(loc),
-        )
-        for loc, text in found
-        if isinstance(text, str)
-        for word in _PLACEHOLDER.findall(text)
-        if word not in PLACEHOLDERS
-    ]
+
+    def unknown(place: tuple[Loc, str]) -> Problem:
+        loc, word = place
+        message = f"holds {{{word}}}, which is no placeholder; known: {known}"
+        fix = f"use {{{_nearest(word, PLACEHOLDERS)}}}"
+        return Problem(message, fix, ".".join(str(part) for part in loc), *document.locate(loc))
+
+    words = [(loc, word) for loc, text in found if isinstance(text, str) for word in _PLACEHOLDER.findall(text)]
+    return first_problems([(loc, word) for loc, word in words if word not in PLACEHOLDERS], unknown)

@@ -19,6 +19,7 @@ _RELAYS = re.compile(
 )
 _HOST = re.compile(r"^(?:\*\.)?[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+$")
 _LOCAL = re.compile(r"(?:^|\.)(?:localhost|local|internal|intranet|lan|home|corp)$|^metadata\b")
+_STARS_AT_END = re.compile(r"(?:/|(?<!\*))\*++(?:/\*++)?$")  # begins at no star but the first: looked at once
 _NUMBER = re.compile(r"(?:0x[0-9a-f]+|[0-9]+)(?:\.(?:0x[0-9a-f]+|[0-9]+)){0,3}")  # an address in another spelling
 
 
@@ -57,7 +58,7 @@ def judge_path(path: str) -> tuple[Risk, str] | None:
     if path.strip("./") in ("", "*", "**", "**/*"):
         return "medium", f"path `{shown}` is the whole home"
     try:
-        PathRules(deny=ALWAYS_DENIED).check(re.sub(r"/?\*+(?:/\*+)?$", "", path.removeprefix("./")) or "x")
+        PathRules(deny=ALWAYS_DENIED).check(_STARS_AT_END.sub("", path.removeprefix("./")) or "x")
     except PathRefused as error:
         risk: Risk = "high" if error.reason == "denied" else "medium"
         return risk, f"path `{shown}` is one that no agent may read"

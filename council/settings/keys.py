@@ -81,7 +81,8 @@ class ProviderKeys:
 
 
 def load_provider_keys(home: Home, environ: Mapping[str, str]) -> ProviderKeys:
-    """An empty value is an absent one; blanks around a value are dropped. Nothing in `.env` is an error."""
+    """An empty value is an absent one; blanks around a value are dropped. Nothing in `.env` is an error, but one that is
+    too large: ConfigError."""
     dotenv, _ = read_dotenv(home.root / ".env")
     keys = ProviderKeys(_layers=((ENVIRONMENT, dict(environ)), (DOTENV, dotenv)))
     keys.register((*PROVIDER_NAMES, *OTHER_SECRETS))

@@ -29,6 +29,7 @@ _MIB = 1_048_576
 
 # NoDecode: the environment gives the text as it stands, and `_split_list` takes both spellings of a list.
 Globs = Annotated[tuple[str, ...], NoDecode]
+MAX_GLOB_CHARS = 1024  # as long as a path may be
 Models = Annotated[tuple[str, ...], NoDecode]
 Topics = Annotated[tuple[str, ...], NoDecode]
 
@@ -486,6 +487,8 @@ class Settings(BaseSettings):
         # A glob that can match nothing inside the home would read as a rule and be none.
         if any(not g.strip() or g.startswith(("/", "~")) or ".." in PurePosixPath(g).parts for g in value):
             raise ValueError("globs are relative to the home, without `..`")
+        if any(len(glob) > MAX_GLOB_CHARS for glob in value):
+            raise ValueError(f"a glob has at most {MAX_GLOB_CHARS} characters")
         return value
 
 

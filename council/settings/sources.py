@@ -39,6 +39,7 @@ PROVIDER_NAMES = (
 )
 
 _VARIABLES = frozenset(PREFIX + key.upper() for key in Settings.model_fields)
+MAX_FILE_BYTES = 128 << 10  # of settings; python-dotenv takes a second over twice that
 _RESERVED = ("COUNCIL_HOME", "COUNCIL_TEST_")  # read elsewhere; the second is a family of names
 # What keys of the usual providers look like, URLs with a password, and any long run without a break.
 _SECRET_LIKE = re.compile(r"AIza|\bsk-|\bhf_|\bgh[pousr]_|://\S*@|[A-Za-z0-9_\-+/=]{32,}")
@@ -102,10 +103,12 @@ class _Told(logging.Handler):
 
 
 def read_dotenv(path: Path) -> tuple[dict[str, str], list[str]]:
-    """The variables of a `.env` file, without interpolation, and what went wrong in reading it; never an error."""
+    """The variables of a `.env` file, without interpolation, and what went wrong in reading it. Raises ConfigError for
+    one that is too large, and for nothing else."""
     try:
         if not path.is_file():
             return {}, []
+        _require_small(path, "keep the lines NAME=value that Council needs")
         told = _Told()
         parser_log = logging.getLogger("dotenv.main")
         parser_log.addHandler(told)
@@ -117,6 +120,12 @@ def read_dotenv(path: Path) -> tuple[dict[str, str], list[str]]:
         return {name: value for name, value in variables.items() if value}, told.warnings
     except (OSError, ValueError) as error:
         return {}, [f".env is skipped: it cannot be read ({type(error).__name__})."]
+
+
+def _require_small(path: Path, fix: str) -> None:
+    size = path.stat().st_size
+    if size > MAX_FILE_BYTES:
+        raise ConfigError(f"{path} has {size:,} bytes, and at most {MAX_FILE_BYTES:,} are read.", fix=fix)
 
 
 def _flag_layer(flags: Mapping[str, object]) -> Layer:
@@ -147,6 +156,8 @@ def _toml_layer(path: Path) -> Layer:
     if path.exists() and not path.is_file():
         raise ConfigError(f"{path} is not a file.", fix="move it away, or make it a file of settings")
     try:
+        if path.exists():
+            _require_small(path, "keep the settings, and move the rest elsewhere")
         source = TomlConfigSettingsSource(Settings, toml_file=path)
     except tomllib.TOMLDecodeError as error:
         raise _toml_syntax(path, str(error)) from None

@@ -24,6 +24,7 @@ from typing import Literal, NoReturn, Self
 
 from council.errors import PathRefused
 from council.storage.files import MAX_NAME_BYTES, Syncs, as_storage_failed, hidden_name, place, read_fd, sync_folder
+from council.storage.globs import Letters, Token, tokens_of
 
 MAX_PATH_CHARS = 1024
 MAX_READ_BYTES = 1 << 20  # what a person would still call a text document
@@ -129,35 +130,23 @@ class PathRules:
     """
 
     def __init__(self, deny: Sequence[str], allow: Sequence[str] = ("**",)) -> None:
-        self._deny = tuple((pattern, re.compile(_deny_regex(pattern))) for pattern in deny)
-        self._any_denied = re.compile("|".join(f"(?:{_deny_regex(pattern)})" for pattern in deny)) if deny else None
-        self._allow = tuple(_allow_regex(pattern) for pattern in allow)
+        self._deny = tuple((pattern, _tokens(pattern.removesuffix("/"), at_top="/" in pattern)) for pattern in deny)
+        self._allow = tuple(
+            _tokens(f"{pattern}**" if pattern.endswith("/") else pattern, at_top="/" in pattern) for pattern in allow
+        )
 
     def check(self, relative: str) -> None:
         """Raises PathRefused: `denied` with the `rule` in its data, or what `check_relative` refuses."""
-        folded = _folded("/".join(check_relative(relative)))
-        if self._any_denied is not None and self._any_denied.fullmatch(folded):
-            rule = next(pattern for pattern, regex in self._deny if regex.fullmatch(folded))
-            raise _refused(relative, "denied", rule=rule)
-        if not any(regex.fullmatch(folded) for regex in self._allow):
+        letters = Letters(_folded("/".join(check_relative(relative))))
+        for pattern, tokens in self._deny:
+            if letters.reached(tokens) & (letters.end | letters.slashes):
+                raise _refused(relative, "denied", rule=pattern)
+        if not any(letters.reached(tokens) & letters.end for tokens in self._allow):
             raise _refused(relative, "denied", rule="")
 
 
-def _deny_regex(pattern: str) -> str:
-    return f"{_anchored(pattern.removesuffix('/'), at_top='/' in pattern)}(?:/.*)?"
-
-
-def _allow_regex(pattern: str) -> re.Pattern[str]:
-    return re.compile(_anchored(f"{pattern}**" if pattern.endswith("/") else pattern, at_top="/" in pattern))
-
-
-def _anchored(pattern: str, *, at_top: bool) -> str:
-    """The regular expression of a glob. `**/` is any number of folders, a last `**` is everything."""
-    text = _folded(pattern)
-    regex = "" if at_top else "(?:.*/)?"
-    for token in re.findall(r"\*\*/|\*\*|\*|\?|[^*?]+", text):
-        regex += {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(token) or re.escape(token)
-    return regex
+def _tokens(pattern: str, *, at_top: bool) -> list[Token]:
+    return tokens_of(_folded(pattern if at_top else f"**/{pattern}"))
 
 
 def _folded(text: str) -> str:

@@ -928,6 +928,43 @@ def test_no_document_is_odd_enough_to_end_the_daemon(quick: Path, case: str, end
     assert "Fix: " in note
 
 
+@pytest.mark.parametrize("ending", ["json", "yaml", "md"])
+def test_a_command_of_thousands_of_unknown_keys_gets_a_short_note_and_the_next_runs(
+    served: Daemon, ending: str
+) -> None:
+    keys = {f"k{number}": number for number in range(4_000)}
+    lines = "".join(f"{key}: {number}\n" for key, number in keys.items())
+    data = {
+        "json": json.dumps(command(**keys)),
+        "yaml": HALF_YAML + lines,
+        "md": f"---\n{HALF_YAML}{lines}---\n",
+    }[ending]
+    drop_command(served.home, data.encode(), f"many.{ending}")
+    served.wait("command_refused", file=f"many.{ending}")
+    note = refusal(served.home, f"many.{ending}")
+    assert "`k19` is not a known key" in note
+    assert "and 3980 more" in note
+    assert len(note) < 5_000
+    serves_the_next(served, f"after-many-{ending}.json")
+
+
+# ── what agents ask for ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_listing_of_forty_stars_is_answered_and_the_daemon_goes_on(tmp_path: Path) -> None:
+    home = scripted_home(tmp_path / "home")
+    glob = f"{'*' * 40}x"
+    replies = [{"role": "STRATEGIST", "round": 1, "text": f"[ORCHESTRATOR_REQUEST: LIST_FILES({glob})]"}]
+    (home / "script.yaml").write_text(json.dumps({"replies": replies, "default": {"text": "Nothing to add."}}))
+    (home / f"{'a' * 200}.md").write_text("Far too long a name.\n")
+    with Daemon(home) as daemon:
+        daemon.ready()
+        run_one(daemon, "first.json")
+        serves_the_next(daemon)
+        assert daemon.stop() == 0
+    assert f"no readable file matches `{glob}`" in (home / "artifacts" / "first.md").read_text().replace("\\*", "*")
+
+
 # ── lanes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

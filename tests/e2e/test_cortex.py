@@ -153,11 +153,11 @@ def test_a_kill_in_the_middle_of_indexing_is_repaired_by_the_next_question(home:
     assert (again["files"]["read"], again["files"]["files"] >= 3000) == (0, True)
 
 
-def test_status_and_config_load_neither_engine_nor_pattern_matcher(home: Path) -> None:
+def test_status_and_config_load_no_engine(home: Path) -> None:
     code = (
         "import sys\nfrom council.cli.main import app\n"
         "try:\n    app(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
-        "print([name for name in ('tantivy', 'pathspec', 'council.knowledge') if name in sys.modules])"
+        "print([name for name in ('tantivy', 'council.knowledge') if name in sys.modules])"
     )
     for arguments in (["status", "--json"], ["config", "show"]):
         done = subprocess.run(

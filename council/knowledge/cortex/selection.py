@@ -6,18 +6,17 @@ Looks at names and file status only; contents, apart from the `.gitignore` files
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from council.errors import PathRefused
 from council.knowledge.cortex.catalog import Stamp
 from council.knowledge.library import is_closed, is_denied
+from council.storage.globs import Letters, Token, Wild
 from council.storage.paths import ConfinedRoot, PathRules
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
 
 MAX_ENTRIES = 200_000  # files and folders of one home; beyond that the index says that it is not whole
 ARCHIVE = "session_states/archive"
@@ -175,30 +174,66 @@ class GitIgnores:
 
 
 class _Spec:
+    """One `.gitignore`. `data`: what it was read from."""
+
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self._spec = _parse(data.decode("utf-8-sig", "replace"))
+        self._rules = [rule for line in data.decode("utf-8-sig", "replace").splitlines() if (rule := _rule(line))]
         self._decided: dict[str, bool | None] = {}
 
     def decide(self, path: str) -> bool | None:
         if path not in self._decided:
             if len(self._decided) > MAX_ENTRIES:  # a file that never changes, and paths that come and go
                 self._decided.clear()
-            self._decided[path] = self._spec.check_file(path).include
+            letters = Letters(path.removesuffix("/"))
+            fitting = (rule for rule in reversed(self._rules) if rule.fits(letters, is_folder=path.endswith("/")))
+            self._decided[path] = next((rule.ignores for rule in fitting), None)
         return self._decided[path]
 
 
-def _parse(text: str) -> GitIgnoreSpec:
-    from pathspec import GitIgnoreSpec  # only homes with a .gitignore pay for it
+@dataclass(frozen=True)
+class _Rule:
+    tokens: tuple[Token, ...]
+    folders_only: bool
+    ignores: bool
 
-    patterns: list[str] = []
-    for line in text.splitlines():
-        try:
-            GitIgnoreSpec.from_lines([line])
-        except ValueError:  # git passes over a pattern that it does not understand, too
-            continue
-        patterns.append(line)
-    return GitIgnoreSpec.from_lines(patterns)
+    def fits(self, letters: Letters, *, is_folder: bool) -> bool:
+        return (is_folder or not self.folders_only) and bool(letters.reached(self.tokens) & letters.end)
+
+
+_PART = re.compile(
+    r"(?P<folders>(?<![^/])\*{2,}/)|(?P<all>(?<![^/])\*{2,}\Z)|(?P<name>\*+)|(?P<one>\?)"
+    r"|\[(?P<none>[!^]?)(?P<set>\]?+(?:\\.|[^\]\\])*+)\]|(?P<open>\[.*)|\\(?P<escaped>.?)|.",
+    re.DOTALL,
+)
+_RANGE = re.compile(r"(\\?.)(?:-(\\?.))?", re.DOTALL)
+_WILD = {"folders": Wild.FOLDERS, "all": Wild.ALL, "name": Wild.NAME, "one": Wild.ONE}
+_NEVER = ""  # a token that fits no character: git, too, passes over a pattern that it does not understand
+
+
+def _rule(line: str) -> _Rule | None:
+    """One line as git reads it (gitignore(5)); None where it says nothing."""
+    text = line.rstrip(" ")
+    if text.endswith("\\") and text != line:
+        text += " "
+    pattern = text.removeprefix("!")
+    names = pattern.removesuffix("/")
+    if not names or text.startswith("#"):
+        return None
+    tokens = [_token(part) for part in _PART.finditer(names.removeprefix("/"))]
+    deep = () if "/" in names else (Wild.FOLDERS,)
+    return _Rule((*deep, *tokens), folders_only=names != pattern, ignores=pattern == text)
+
+
+def _token(part: re.Match[str]) -> Token:
+    kind = part.lastgroup
+    if kind in _WILD:
+        return _WILD[kind]
+    if kind == "set":
+        ranges = [(first[-1], last[-1:]) for first, last in _RANGE.findall(part["set"])]
+        inside = "".join(f"{re.escape(first)}-{re.escape(max(first, last))}" for first, last in ranges)
+        return re.compile(f"[{'^' if part['none'] else ''}{inside}]")
+    return part["escaped"] if kind == "escaped" else _NEVER if kind == "open" else part[0]
 
 
 def _walk(root: ConfinedRoot, skip: Callable[[str], bool], listing: Listing) -> Iterator[str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import cast
 
 import pytest
 import yaml
 
+from council.commands.documents import MAX_PROBLEMS, Problem
 from council.commands.models import CancelCommand, DeliberateCommand, canonical_hash
 from council.commands.parsing import NotACommand, Unparsable, parse_command
 from council.errors import CommandInvalid
@@ -155,6 +157,34 @@ def test_a_field_is_found_at_its_line_in_the_front_matter_of_markdown() -> None:
 def test_all_problems_are_told_at_once() -> None:
     error = refused('{"task_description": 1, "config": {"max_rounds": 0}, "x": 2}')
     assert str(error).count("`") >= 8
+
+
+@pytest.mark.parametrize("spelling", ["json", "yaml", "md"])
+def test_of_very_many_problems_the_first_are_told_in_their_places_and_the_others_counted(spelling: str) -> None:
+    text = json.dumps({**SEED, **{f"k{number}": number for number in range(4_000)}}, indent=1)
+    if spelling == "md":
+        text = f"---\n{yaml.safe_dump(json.loads(text), sort_keys=False)}---\n"
+    error = refused(text, f"command.{spelling}")
+    *told, others = cast("list[Problem]", error.data["problems"])
+    assert [problem.field for problem in told] == [f"k{number}" for number in range(MAX_PROBLEMS)]
+    lines = text.splitlines()
+    for problem in told:
+        assert problem.line is not None
+        assert f'{problem.field}"' in lines[problem.line - 1] or f"{problem.field}:" in lines[problem.line - 1]
+    assert str(others) == "and 3980 more"
+    assert len(str(error)) < 4_000
+
+
+@pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"a": NaN}'])
+def test_what_is_refused_at_once_is_found_before_whatever_follows(text: str) -> None:
+    assert refused(text + '"' + '\\"' * 100_000).line == 1
+
+
+@pytest.mark.parametrize("number", ["9:" * 5_000 + "9", "0x" + "f" * 5_000, "!!float " + "9:" * 5_000 + "9.5"])
+def test_a_yaml_number_without_end_is_refused_in_its_place(number: str) -> None:
+    error = refused(f"{YAML}session: {number}\n", "a.yaml")
+    assert "a number of more than 100 characters" in str(error)
+    assert (error.line, error.column) == (6, 10)
 
 
 @pytest.mark.parametrize(

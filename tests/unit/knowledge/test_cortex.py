@@ -16,6 +16,7 @@ import pytest
 
 from council.errors import DaemonRunning
 from council.knowledge.cortex.cortex import Answer, Cortex
+from council.knowledge.cortex.selection import GitIgnores
 from council.knowledge.cortex.shelf import Hit
 from council.knowledge.cortex.tantivy_index import TantivyIndex
 from council.knowledge.library import Library
@@ -407,6 +408,44 @@ def test_nested_gitignores_count_and_the_deeper_one_decides(home: Path, make: Ma
     write(home, "a/b/drafts/x.md", "walrus\n")
     write(home, "build/keep.md", "walrus\n")
     assert sorted(paths(make().query("walrus"))) == ["a/b/drafts/x.md", "a/b/keep.log", "a/keep.log"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "path", "ignored"),
+    [
+        ("*.log", "a/b.log", True),
+        ("docs/*.log", "docs/b.log", True),
+        ("docs/*.log", "x/docs/b.log", False),
+        ("/b.log", "a/b.log", False),
+        ("build/", "a/build/", True),
+        ("build/", "a/build", False),
+        ("a/**/b", "a/b", True),
+        ("a/**/b", "a/x/y/b", True),
+        ("a/**", "a/x/y", True),
+        ("a/**", "a/", False),
+        ("**/b", "x/y/b", True),
+        ("a**b", "a/b", False),
+        ("[a-c]?.md", "b1.md", True),
+        ("[!a-c]?.md", "b1.md", False),
+        ("[]x].md", "].md", True),
+        ("[x.md", "[x.md", False),
+        (r"\*.md", "*.md", True),
+        (r"\*.md", "a.md", False),
+        (r"\#a", "#a", True),
+        ("#a", "#a", False),
+        ("a  ", "a", True),
+        (r"a\ ", "a ", True),
+        ("*.md\n!b.md", "b.md", False),
+        ("!b.md\n*.md", "b.md", True),
+        ("*a" * 200 + "x", "a" * 255, False),
+        ("**/a/" * 200 + "x", "a/" * 500 + "b", False),
+        ("[" * 200_000, "a", False),
+    ],
+)
+def test_a_gitignore_says_what_git_says(home: Path, lines: str, path: str, ignored: bool) -> None:
+    write(home, ".gitignore", lines)
+    with ConfinedRoot(home) as root:
+        assert GitIgnores(root).ignore(path) is ignored
 
 
 def test_another_process_sees_what_this_one_indexed(home: Path, make: Make) -> None:

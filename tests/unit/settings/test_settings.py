@@ -57,6 +57,12 @@ def test_a_glob_that_leaves_the_home_is_refused(key: str, glob: str) -> None:
         Settings.model_validate({key: [glob]})
 
 
+@pytest.mark.parametrize("key", ["read_roots", "deny"])
+def test_a_glob_longer_than_any_path_is_refused(key: str) -> None:
+    with pytest.raises(ValidationError, match="at most 1024 characters"):
+        Settings.model_validate({key: ["a" * 1025]})
+
+
 @pytest.mark.parametrize("key", [key for key in Settings.model_fields if key != "otel_content"])
 def test_true_is_no_value_for_a_setting_that_is_no_switch(key: str) -> None:
     with pytest.raises(ValidationError):

@@ -169,6 +169,13 @@ def test_a_dotenv_that_makes_no_sense_is_no_error(home: Home, content: bytes) ->
     assert load(home).settings == Settings()
 
 
+@pytest.mark.parametrize("name", [".env", "council.toml"])
+def test_a_file_too_large_for_settings_is_an_error_that_names_it_and_its_size(home: Home, name: str) -> None:
+    (home.root / name).write_bytes(b"# a line\n" * 20_000)
+    said = refusal(home)
+    assert f"{home.root / name} has 180,000 bytes, and at most 131,072 are read. Fix: keep the " in said
+
+
 def test_a_folder_called_dotenv_is_no_error(home: Home) -> None:
     (home.root / ".env").mkdir()
     assert load(home).settings == Settings()
