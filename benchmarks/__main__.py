@@ -9,6 +9,7 @@ from benchmarks import (
     resting,
     secrets_and_audit,
     startup,
+    store,
     throughput,
     tokens,
     turns,
@@ -19,7 +20,7 @@ from benchmarks.report import RESULTS, render
 
 def main() -> None:
     benchmarks = (
-        pickup, cancelling, startup, turns, resting, throughput, tokens, client, secrets_and_audit, untrusted,
+        pickup, cancelling, startup, store, turns, resting, throughput, tokens, client, secrets_and_audit, untrusted,
     )  # fmt: skip
     page = render([table for benchmark in benchmarks for table in benchmark.measure()])
     RESULTS.write_text(page)

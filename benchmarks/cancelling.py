@@ -13,8 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.report import Figure, Row, Table
+from council.engine.ledger import Ledger
 from council.settings import builtin_personas_dir, init_home
 from council.storage.drop import drop
+from council.storage.reader import Reader
 from tests import fake_gemini, fake_openai
 from tests.fake_gemini import FakeGemini
 from tests.fake_openai import FakeOpenAI
@@ -90,7 +92,7 @@ def _cancelled_s(home: Path, provider: Provider, number: int, cancel: Cancel) ->
     body = {"task_description": f"Decide question {number}.", "output_artifact_path": f"artifacts/{number}.md"}
     drop(home / "commands", f"{number}.json", json.dumps(body).encode())
     provider.wait_for_requests(number + 1)
-    [run_id] = os.listdir(home / ".council" / "active")
+    [run_id] = Ledger(Reader(home / ".council")).unfinished()
     began_s = cancel(home, run_id)
     cut_s = provider.wait_for_hang_ups(number + 1)[-1]
     _wait_for_receipts(home, 2 * (number + 1))
@@ -115,6 +117,6 @@ def _order(home: Path, run_id: str) -> float:
 def _wait_for_receipts(home: Path, count: int) -> None:
     """The run's and the cancel's: nothing is under way any more."""
     give_up_at = time.monotonic() + _TIMEOUT_S
-    while len(list((home / ".council" / "receipts").glob("*.json"))) < count:
+    while len(Ledger(Reader(home / ".council")).newest(count + 1, ended_only=True)) < count:
         assert time.monotonic() < give_up_at, "the cancelled run did not end"
         time.sleep(_PAUSE_S)

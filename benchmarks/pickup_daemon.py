@@ -1,7 +1,7 @@
 """The subject of `pickup`: the real daemon, `Service` over `build_app`, with two clocks in it and runs that end at once.
 
 Prints one JSON line per command: when its bytes were read (before they are parsed), and when its run had been created,
-which is after record 0 was synced and its folder had its name.
+which is after record 0 was synced.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from council.app import App, build_app
 from council.commands.models import DeliberateCommand
 from council.daemon.service import Service
-from council.engine.engine import Engine, EnginePaths
+from council.engine.engine import Engine
 from council.engine.records import RunHeader
 from council.engine.runs import Admission, Finish, Handler, Outcome, Run
 from council.events import Event
@@ -40,8 +40,8 @@ class TimedRoot(ConfinedRoot):
 class TimedEngine(Engine):
     """Tells when record 0 was on the disk."""
 
-    def _create(self, header: RunHeader, id_: str | None) -> Run:
-        run = super()._create(header, id_)
+    async def _create(self, header: RunHeader, id_: str | None) -> Run:
+        run = await super()._create(header, id_)
         synced_ns = time.monotonic_ns()
         name, root = header.file.name, self._root
         assert isinstance(root, TimedRoot)
@@ -74,10 +74,8 @@ def timed_app(home: Home) -> App:
     app = build_app(home, settings, load_provider_keys(home, {}), environ={})
     app.root = TimedRoot(home.root)
     app.engine = TimedEngine(
-        EnginePaths.under(home.runtime),
+        app.store,
         app.root,
-        app.receipts,
-        app.ledger,
         {"deliberate": EndsAtOnce(app.engine._handlers["deliberate"])},
         app.events,
         app.clock,

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import benchmarks
 from benchmarks.report import Figure, Table
+from council.engine.ledger import Ledger
 from council.settings import builtin_personas_dir, init_home
+from council.storage.reader import Reader
 
 IDLE_S = 60.0
 _TIMEOUT_S = 60.0
@@ -68,11 +70,10 @@ def _deliberate(home: Path) -> None:
     temporary.write_text(json.dumps(body))
     os.rename(temporary, home / "commands" / "engine.json")
     give_up_at = time.monotonic() + _TIMEOUT_S
-    while not (receipts := list((home / ".council" / "receipts").glob("*.json"))):
+    while not (ended := Ledger(Reader(home / ".council")).newest(1, ended_only=True)):
         assert time.monotonic() < give_up_at, "the run did not end"
         time.sleep(_PAUSE_S)
-    status = json.loads(receipts[0].read_text())["status"]
-    assert status == "succeeded", status
+    assert ended[0].status == "succeeded", ended[0].status
     time.sleep(1)
 
 

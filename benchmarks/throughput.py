@@ -11,7 +11,9 @@ import time
 from pathlib import Path
 
 from benchmarks.report import Figure, Table
+from council.engine.ledger import Ledger
 from council.settings import builtin_personas_dir, init_home
+from council.storage.reader import Reader
 
 COMMANDS = 1_000
 LANES = 8
@@ -40,7 +42,7 @@ def measure() -> list[Table]:
             cwd=home, check=True, timeout=_TIMEOUT_S, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         taken_s = time.perf_counter() - started
-        ended = sum(1 for _ in (home / ".council" / "receipts").glob("*.json"))
+        ended = Ledger(Reader(home / ".council")).count()
     assert ended == COMMANDS, ended
     return [
         Table(

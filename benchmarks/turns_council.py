@@ -1,7 +1,7 @@
 """The subject of `turns`: the real daemon over one command of `max_rounds` rounds, with a model that answers at once.
 
-Prints one JSON object: for each turn of the run the wall and CPU time since the one before it, the syncs made in it, the
-rows the database gained; beside them what is no part of a turn's price: the prompt's body, rendering the growing artifact,
+Prints one JSON object: for each turn of the run the wall and CPU time since the one before it, the synced transactions made
+in it; beside them what is no part of a turn's price: the prompt's body, rendering the growing artifact,
 start.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from council.deliberation import handler
 from council.deliberation.prompts import Said
 from council.events import Event
 from council.settings import Home, load_provider_keys, load_settings
-from council.storage.background_sync import BackgroundSync
+from council.storage.store import Store
 
 
 class Clocks:
@@ -31,23 +30,19 @@ class Clocks:
     def __init__(self) -> None:
         self.turns: list[dict[str, float]] = []
         self.syncs = 0
-        self.rows: Callable[[], int] = lambda: 0
         self.beside_s = 0.0
         self.rendered_s: list[float] = []
         self.body_s: list[float] = []
-        self._wall_ns, self._cpu_ns, self._syncs, self._rows = 0, 0, 0, 0
+        self._wall_ns, self._cpu_ns, self._syncs = 0, 0, 0
 
     def count_syncs(self) -> None:
-        for name in ("fsync", "fdatasync"):
-            setattr(os, name, self._counting(getattr(os, name)))
-        BackgroundSync.begin = self._counting(BackgroundSync.begin)  # type: ignore[method-assign]
+        begin = Store._begin
 
-    def _counting(self, sync: Callable[..., None]) -> Callable[..., None]:
-        def counted(*arguments: Any) -> None:
-            self.syncs += 1
-            sync(*arguments)
+        def counted(store: Store, *, durable: bool) -> None:
+            self.syncs += durable
+            begin(store, durable=durable)
 
-        return counted
+        Store._begin = counted  # type: ignore[method-assign]
 
     def aside(self, work: Callable[..., Any], spent_s: list[float]) -> Callable[..., Any]:
         """`work`, its CPU time on another account than the turn's in which it happens."""
@@ -65,16 +60,15 @@ class Clocks:
     def note(self, event: Event) -> None:
         if event.kind not in ("turn_ended", "round"):
             return
-        wall_ns, cpu_ns, rows = time.monotonic_ns(), time.process_time_ns(), self.rows()
+        wall_ns, cpu_ns = time.monotonic_ns(), time.process_time_ns()
         if event.kind == "turn_ended" and self._wall_ns:
             self.turns.append({
                 "wall_s": (wall_ns - self._wall_ns) / 1e9 - self.beside_s,
                 "cpu_s": (cpu_ns - self._cpu_ns) / 1e9 - self.beside_s,
                 "syncs": self.syncs - self._syncs,
-                "rows": rows - self._rows,
             })  # fmt: skip
         self.beside_s = 0.0
-        self._syncs, self._rows = self.syncs, rows
+        self._syncs = self.syncs
         self._wall_ns, self._cpu_ns = time.monotonic_ns(), time.process_time_ns()
 
 
@@ -83,7 +77,6 @@ def main(folder: Path) -> None:
     app = build_app(home, load_settings(home, flags={}, environ={}).settings, load_provider_keys(home, {}), environ={})
     clocks = Clocks()
     clocks.count_syncs()
-    clocks.rows = lambda: app.ledger._db.total_changes
     handler.Task._show = clocks.aside(handler.Task._show, clocks.rendered_s)  # type: ignore[method-assign]
     Said.message = clocks.aside(Said.message, clocks.body_s)  # type: ignore[method-assign]
     app.events.subscribe(clocks.note)

@@ -1,25 +1,26 @@
 """`python -m tests.faults … -- run --once`: the real `council`, whose system calls fail or kill on demand.
 
 Nothing in the product knows of this. The calls that change the disk (`write`, `pwrite`, `fsync`, `fdatasync`, `rename`,
-`replace`, `unlink`, `mkdir`, `ftruncate`, `link`, and the rename that does not overwrite) and the events that the daemon
-publishes are its *trace*: one line each, such as `rename …/command.json …/.<run id>.taken`, `write 7 {"c":"…","r":{"t":"commit"…`
-or `event turn_started {"role":"AUDITOR"…}`. COUNCIL_TEST_FAULT says what happens where:
+`replace`, `unlink`, `mkdir`, `ftruncate`, `link`, the rename that does not overwrite, and what the database is told to `commit`
+or checkpoint), the statements that change the database, and the events that the daemon publishes are its *trace*: one line
+each, such as `rename …/command.json …/.<run id>.taken`, `sql INSERT INTO steps (run, seq, kind, name,  1 7 done round/1/…`
+or `event turn_started {"role":"AUDITOR"…}`. Changes to the disk have another line when they are done, which nothing matches:
+`done rename …`. COUNCIL_TEST_FAULT says what happens where:
 
     count                        nothing
     kill-before:17               SIGKILL before the 17th change to the disk
     kill-after:17                SIGKILL after it
-    kill-at:1:/active/           SIGKILL before what the 1st line that holds `/active/` tells of
+    kill-at:1:.taken             SIGKILL before what the 1st line that holds `.taken` tells of
     kill-in:2:1500:turn_started  SIGKILL, from another process, 1500 µs after the 2nd line that holds `turn_started`
     place-before:1:.taken:A:B    renames the file A to B before what the 1st line that holds `.taken` tells of
     place-after:1:.taken:A:B     renames it after that
-    fail:fsync:3:EIO             the 3rd fsync or fdatasync fails with EIO
+    fail:fsync:3:EIO             the 3rd fsync, fdatasync or synced commit fails with EIO
     fail:fsync:3:EIO:20          and so do the 19 after it
-    fail-at:2:ENOSPC:"end"       what the 2nd line that holds `"end"` tells of fails
+    fail-at:2:ENOSPC: done       what the 2nd line that holds ` done` tells of fails
 
     COUNCIL_TEST_FAULT_LOG=file  gets the trace
     COUNCIL_TEST_CALLS=file      gets lines for each call of a scripted model: `begin`, then `end` or `refused`, and of each
                                  the task, purpose, round and role
-    COUNCIL_TEST_SYNCS=late      a sync in the background happens when it is waited for
     COUNCIL_TEST_CLOCK=file      holds the seconds by which the process's clock is wrong, now and whenever it is read
     COUNCIL_TEST_EPOCH=9         the journal epoch of this process
     COUNCIL_TEST_VERSION=9.9.9   the package version of this process
@@ -32,19 +33,21 @@ import functools
 import json
 import os
 import signal
+import sqlite3
 import struct
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.late_syncs import LateSyncs
-
 _CHANGES = ("write", "pwrite", "fsync", "fdatasync", "rename", "replace", "unlink", "mkdir", "ftruncate", "link")
-_SYNCS = ("fsync", "fdatasync")
+_SYNCS = ("fsync", "fdatasync", "commit")
+_OF_DATABASE = ("commit", "commit-unsynced", "checkpoint", "sql")
+_SQLITE_CODES = {"EIO": sqlite3.SQLITE_IOERR_FSYNC, "ENOSPC": sqlite3.SQLITE_FULL}
+STATEMENT_CHARS = 40  # as many as tell them apart
 _LINE_CHARS = 400
 
 
@@ -96,24 +99,34 @@ class Faults:
             with self._lock:  # syncs come from several threads
                 self._changes += 1
                 self._kill_at("kill-before")
-                found = self._trace(f"{name} {' '.join(_shown(argument) for argument in arguments)}")
+                said = f"{name} {' '.join(_shown(name, arguments, keywords))}"
+                found = self._trace(said)
                 self._place("place-before", found)
                 self._fail(name)
             result = call(*arguments, **keywords)
+            self._log_line(f"done {said}")
             self._place("place-after", found)
             self._kill_at("kill-after")
             return result
 
         return counted
 
+    def statement(self, statement: str, values: Sequence[object], run: Callable[[], Any]) -> Any:
+        """A change to the database, none yet to the disk."""
+        with self._lock:
+            found = self._trace(f"sql {statement[:STATEMENT_CHARS]} {' '.join(map(str, values))}")
+            self._place("place-before", found)
+        result = run()
+        self._place("place-after", found)
+        return result
+
     def event(self, kind: str, run_id: str, data: dict[str, Any]) -> None:
         self._trace(f"event {kind} {run_id} {json.dumps(data, default=str)}")
 
     def _trace(self, line: str) -> bool:
         """True when this is the line that was chosen."""
-        line = line[:_LINE_CHARS].replace("\n", " ")
-        if self._log >= 0:
-            _real["write"](self._log, f"{self._changes} {line}\n".encode("utf-8", "backslashreplace"))
+        line = line[:_LINE_CHARS]
+        self._log_line(line)
         if self._kind not in ("kill-at", "kill-in", "fail-at", "place-before", "place-after"):
             return False
         text = self._arguments[2] if self._kind in ("kill-in", "fail-at") else self._arguments[1]
@@ -124,8 +137,13 @@ class Faults:
         if found and self._kind == "kill-at":
             self._die()
         if found and self._kind == "fail-at":
-            self._raise(self._arguments[1])
+            self._raise(self._arguments[1], line.split()[0])
         return found
+
+    def _log_line(self, line: str) -> None:
+        if self._log >= 0:
+            line = line[:_LINE_CHARS].replace("\n", " ")
+            _real["write"](self._log, f"{self._changes} {line}\n".encode("utf-8", "backslashreplace"))
 
     def _kill_at(self, kind: str) -> None:
         if self._kind == kind and self._changes == int(self._arguments[0]):
@@ -146,18 +164,37 @@ class Faults:
         self._failures += 1
         first, times = int(self._arguments[1]), int(self._arguments[3]) if len(self._arguments) > 3 else 1
         if first <= self._failures < first + times:
-            self._raise(self._arguments[2])
+            self._raise(self._arguments[2], name)
 
     @staticmethod
-    def _raise(name: str) -> None:
+    def _raise(name: str, of: str) -> None:
         number = getattr(errno, name)
-        raise OSError(number, os.strerror(number))
+        if of not in _OF_DATABASE:
+            raise OSError(number, os.strerror(number))
+        error = sqlite3.OperationalError(os.strerror(number))
+        error.sqlite_errorcode = _SQLITE_CODES[name]
+        raise error
 
 
-def _shown(argument: Any) -> str:
-    if isinstance(argument, bytes | memoryview):
-        return bytes(argument[:_LINE_CHARS]).decode("utf-8", "replace")
-    return os.fspath(argument) if isinstance(argument, Path) else str(argument)
+def _shown(name: str, arguments: Sequence[Any], keywords: dict[str, Any]) -> Iterator[str]:
+    """What a call is given, with the paths of open files and in open folders."""
+    folders = [keywords[key] for key in ("dir_fd", "src_dir_fd", "dst_dir_fd") if keywords.get(key) is not None]
+    for number, argument in enumerate(arguments):
+        if isinstance(argument, int) and number == 0:
+            yield _path_of(argument)
+        elif isinstance(argument, bytes | memoryview) and name in ("write", "pwrite"):
+            yield bytes(argument[:_LINE_CHARS]).decode("utf-8", "replace")
+        elif folders and isinstance(argument, str):
+            yield f"{_path_of(folders[min(number, len(folders) - 1)])}/{argument}"
+        else:
+            yield os.fspath(argument) if isinstance(argument, Path) else str(argument)
+
+
+def _path_of(fd: int) -> str:
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}")
+    except OSError:  # not Linux
+        return str(fd)
 
 
 def _set_clock(path: str) -> None:
@@ -203,30 +240,47 @@ def _wrap_events(faults: Faults) -> None:
     Events.publish = traced  # type: ignore[method-assign]
 
 
-class _BackgroundSyncs:
-    """The C library's calls for a sync in the background, which are made; the beginning of one is a change like any other.
-    Where it is to fail, whoever waits is told so, and no sooner."""
+def _wrap_database(faults: Faults) -> None:
+    """The database syncs where nobody here sees it: what it is told to commit stands for that."""
+    from council.storage import drivers
 
-    def __init__(self, faults: Faults, aio: Any) -> None:
-        self._faults = faults
-        self._aio = aio
-        self._refused: dict[int, int] = {}
-        self.suspend = aio.suspend
+    drivers.SqliteConnection = _traced(drivers.SqliteConnection, faults)  # type: ignore[misc]
+    init = drivers.PostgresDriver.__init__
 
-    def fsync(self, operation: int, block: Any) -> int:
-        begin = self._faults.wrap("fdatasync", lambda _: self._aio.fsync(operation, block))
-        try:
-            return int(begin(block.contents.fd))
-        except OSError as error:
-            self._refused[id(block)] = error.errno or errno.EIO
-            return 0
+    def traced(self: drivers.PostgresDriver, database_url: str) -> None:
+        init(self, database_url)
+        self._connection = _traced(self._connection, faults)
 
-    def error(self, block: Any) -> int:
-        return self._refused.get(id(block)) or int(self._aio.error(block))
+    drivers.PostgresDriver.__init__ = traced  # type: ignore[method-assign]
 
-    def result(self, block: Any) -> None:
-        if self._refused.pop(id(block), None) is None:
-            self._aio.result(block)
+
+def _traced(connection: Any, faults: Faults) -> Any:
+    """The class of a database connection, with what it changes in the trace."""
+
+    class Traced(connection):  # type: ignore[misc]
+        synced = True
+        changes = False
+
+        def execute(self, statement: str, values: Sequence[object] = ()) -> Any:
+            run = functools.partial(super().execute, statement, values)
+            if statement in ("PRAGMA synchronous = FULL", "BEGIN"):
+                self.synced = True
+            elif statement in ("PRAGMA synchronous = NORMAL", "SET LOCAL synchronous_commit = off"):
+                self.synced = False
+            if statement.startswith("BEGIN"):
+                self.changes = False
+            if statement.startswith("PRAGMA wal_checkpoint"):
+                return faults.wrap("checkpoint", lambda mode: run())(statement.split("(")[1])
+            if statement == "COMMIT" and self.changes:
+                return faults.wrap("commit" if self.synced else "commit-unsynced", run)()
+            if statement == "ROLLBACK" and self.changes:
+                return faults.statement(statement, (), run)
+            if statement.startswith(("INSERT", "UPDATE", "DELETE")):
+                self.changes = True
+                return faults.statement(statement, values, run)
+            return run()
+
+    return Traced
 
 
 def main() -> None:
@@ -242,16 +296,11 @@ def main() -> None:
         from council.engine import records
 
         records.EPOCH = int(environ["COUNCIL_TEST_EPOCH"])
-    from council.storage import background_sync, files
+    from council.storage import files
 
-    if environ.get("COUNCIL_TEST_SYNCS") == "late":
-        late = LateSyncs()
-        background_sync._aio = lambda: late  # type: ignore[assignment,return-value]
-    elif (aio := background_sync._aio()) is not None:
-        syncs = _BackgroundSyncs(faults, aio)
-        background_sync._aio = lambda: syncs  # type: ignore[assignment,return-value]
     # Not through `os`: the kernel's own call that does not overwrite.
     files._rename_noreplace_natively = faults.wrap("rename-noreplace", files._rename_noreplace_natively)
+    _wrap_database(faults)
     _wrap_events(faults)
     if "COUNCIL_TEST_CLOCK" in environ:
         _set_clock(environ["COUNCIL_TEST_CLOCK"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -12,15 +13,28 @@ import subprocess
 import sys
 import threading
 import time
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 import yaml
 
-from council.settings import builtin_personas_dir, init_home
+from council.engine.journal import row_of
+from council.engine.ledger import Ledger
+from council.engine.outputs import kept_data, kept_names
+from council.engine.receipts import Receipt, Receipts
+from council.engine.records import Committed, Record, Reopened
+from council.settings import Home, builtin_personas_dir, init_home
 from council.settings.sources import PROVIDER_NAMES
 from council.storage.drop import drop
+from council.storage.marks import set_mark
+from council.storage.reader import Looking, Reader
+from council.storage.store import Store, Tx
 from tests import warm
+
+T = TypeVar("T")
 
 TIMEOUT_S = 60.0  # far beyond any wait here; only a defect reaches it
 FAULTY = "tests.faults"  # the module in place of `council` for a process whose system calls fail or kill on demand
@@ -209,10 +223,165 @@ def wait_until(condition: Any, what: str, timeout_s: float = TIMEOUT_S, *, every
         time.sleep(every_s)
 
 
+# ── what a home keeps of its runs ────────────────────────────────────────────────────────────────────────────────────
+
+
+def ledger(home: Path) -> Ledger:
+    """The rows of a home's runs, to be looked at."""
+    return Ledger(look(home))
+
+
+def look(home: Path) -> Looking:
+    """A home's database, to be looked at."""
+    settings = home / "council.toml"
+    url = tomllib.loads(settings.read_text()).get("database_url") if settings.exists() else None
+    return ServersDatabase(home / ".council", url) if url else Reader(home / ".council")
+
+
+class ServersDatabase:
+    """A PostgreSQL database; each look has a connection of its own."""
+
+    def __init__(self, runtime: Path, url: str) -> None:
+        self._runtime = runtime
+        self._url = url
+
+    def read(self, look: Callable[[Tx], T]) -> T:
+        with self.reading() as tx:
+            return look(tx)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Tx]:
+        with contextlib.closing(Store.open(self._runtime, self._url)) as store, store.reading() as tx:
+            yield tx
+
+
+@contextlib.contextmanager
+def opened(home: Path) -> Iterator[Store]:
+    """A home's database, to be changed beside the product."""
+    Home(home).ensure_runtime()
+    with contextlib.closing(Store.open(home / ".council")) as store:
+        yield store
+
+
+def run_ids(home: Path) -> list[str]:
+    """Of all runs that have a journal, in the order of their ids."""
+    return [entry.run_id for entry in ledger(home).since() if ledger(home).has_journal(entry.run_id)]
+
+
+def journal(home: Path, run_id: str) -> list[dict[str, Any]]:
+    """A run's records, record 0 first; also while the run is under way."""
+    return [json.loads(line) for line in journal_lines(home, run_id)]
+
+
+def journal_lines(home: Path, run_id: str) -> list[str]:
+    """The same as JSON, each record as `council journal --jsonl` prints it."""
+    return [msgspec.json.encode(record).decode() for record in ledger(home).records(run_id)]
+
+
+def steps(home: Path, run_id: str) -> dict[str, Any]:
+    """What each step of a run brought, in the order in which they were recorded."""
+    return {record["name"]: record["out"] for record in journal(home, run_id) if record["t"] == "done"}
+
+
 def receipts(home: Path) -> list[dict[str, Any]]:
-    """All receipts, oldest first."""
-    folder = home / ".council" / "receipts"
-    return [json.loads(path.read_bytes()) for path in sorted(folder.glob("*.json"))]
+    """All receipts, in the order in which their commands were admitted."""
+    return [json.loads(msgspec.json.encode(found)) for found in Receipts(look(home)).all()]
+
+
+def receipt(home: Path, run_id: str) -> dict[str, Any]:
+    found = Receipts(look(home)).read(run_id)
+    assert found is not None, f"{run_id} has no receipt"
+    return dict(json.loads(msgspec.json.encode(found)))
+
+
+def withdrawn_receipts(home: Path, run_id: str) -> list[dict[str, Any]]:
+    """The receipts of a run that went on after all, oldest first."""
+    records = ledger(home).records(run_id)
+    ended = [record for record in records if isinstance(record, Committed | Reopened)]
+    return [
+        json.loads(bytes(record.receipt))
+        for record, after in itertools.pairwise(ended)
+        if isinstance(record, Committed) and isinstance(after, Reopened)
+    ]
+
+
+def unfinished(home: Path) -> set[str]:
+    """The runs that the next start goes on with."""
+    return set(ledger(home).unfinished())
+
+
+def kept_pages(home: Path, run_id: str) -> dict[str, bytes]:
+    """The pages that were kept with a run, by name: `artifact.md` is its own when a later run took its place."""
+    store = look(home)
+    return {name: kept_data(store, run_id, name) or b"" for name in kept_names(store, run_id)}
+
+
+def settled(home: Path, run_id: str) -> list[dict[str, Any]]:
+    """What each call of a run came to (`call`, `tokens`, `usd`, `seconds`)."""
+    rows = rows_of(home, "SELECT call, tokens, usd, seconds FROM spending WHERE run_id = ? AND state = 'end'", run_id)
+    return [dict(zip(("call", "tokens", "usd", "seconds"), row, strict=True)) for row in rows]
+
+
+def rows_of(home: Path, statement: str, *values: object) -> list[Any]:
+    """What a statement finds in a home's database."""
+    found: list[Any] = look(home).read(lambda tx: tx.execute(statement, values).fetchall())
+    return found
+
+
+def execute(home: Path, statement: str, *values: object) -> None:
+    """Changes a home's database as no part of the product does."""
+    with opened(home) as store:
+        store.write_now(lambda tx: tx.execute(statement, values))
+
+
+def rewrite_journal(home: Path, run_id: str, change: Callable[[list[Record]], Iterable[Record]]) -> None:
+    """Puts other records in the place of an ended run's."""
+    before = ledger(home).records(run_id)
+    header, *records = change(before)
+
+    def write(tx: Tx) -> None:
+        number = tx.execute("SELECT run FROM runs WHERE run_id = ?", (run_id,)).fetchone()[0]
+        tx.execute("UPDATE runs SET header = ? WHERE run = ?", (msgspec.json.encode(header).decode(), number))
+        tx.execute("DELETE FROM steps WHERE run = ?", (number,))
+        for seq, record in enumerate(records, start=1):
+            values = (number, seq, *row_of(record))
+            tx.execute(
+                "INSERT INTO steps (run, seq, kind, name, request, at_ms, out) VALUES (?, ?, ?, ?, ?, ?, ?)", values
+            )
+
+    with opened(home) as store:
+        store.write_now(write)
+
+
+def lose_journal(home: Path, run_id: str) -> None:
+    """Takes an ended run's journal away; its receipt stays."""
+    execute(home, "UPDATE runs SET header = NULL WHERE run_id = ?", run_id)
+
+
+def write_receipt(home: Path, told: dict[str, Any]) -> None:
+    """Puts this receipt in the place of the run's."""
+    with opened(home) as store:
+        Receipts(store).rewrite(msgspec.convert(told, Receipt))
+
+
+def take_back_commit(home: Path, run_id: str) -> None:
+    """What is kept of an ended run is again what a kill right before its commit leaves; its files stay."""
+
+    def until_commit(records: list[Record]) -> list[Record]:
+        return list(itertools.takewhile(lambda record: not isinstance(record, Committed), records))
+
+    rewrite_journal(home, run_id, until_commit)
+    statement = "UPDATE runs SET open = 1, ended_ns = NULL, receipt = NULL, status = 'queued' WHERE run_id = ?"
+    execute(home, statement, run_id)
+
+
+def calibrate(home: Path, characters_per_token: dict[str, float]) -> None:
+    """Lets the home know how a model's tokenizer counts."""
+    with opened(home) as store:
+        set_mark(store, "calibration", json.dumps(characters_per_token))
+
+
+# ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def front_matter(page: str) -> dict[str, Any]:

@@ -11,18 +11,22 @@ import json
 import math
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from council.engine.commit import Output
+from council.engine.commit import Kept, Output
+from council.engine.outputs import kept_data
 from council.ids import sha256_hex
 from council.safety.untrusted import clean, inert, plain_line
 from council.storage.files import as_storage_failed, write_atomic
+from council.storage.reader import Looking
 
 SCHEMA = "council.session/1"
+COPIES = "memory"  # whose kept data the last good copies are
 _REQUEST = re.compile(
     r"\[quoted-request[^\]\n]{0,600}\]?", re.IGNORECASE
 )  # what was asked once is no example to follow
@@ -81,10 +85,10 @@ class Loaded:
 class Memory:
     """The session files of a home."""
 
-    def __init__(self, session_states: Path, copies: Path) -> None:
-        """`copies` holds the last good copy of each session file, out of the way of editors."""
+    def __init__(self, session_states: Path, store: Looking) -> None:
+        """`store` keeps the last good copy of each session file, out of the way of editors."""
         self._folder = session_states
-        self._copies = copies
+        self._store = store
 
     def load(self, role: str, lane: str = "main") -> Loaded:
         """The agent's memory; empty when there is no file. A damaged file becomes `….damaged`. Raises StorageFailed."""
@@ -119,14 +123,17 @@ class Memory:
         """The session file of an agent."""
         return self._folder / session_name(role, lane)
 
+    def copy(self, role: str, lane: str = "main") -> bytes | None:
+        """The last good copy of a session file. Raises StorageFailed."""
+        return kept_data(self._store, COPIES, session_name(role, lane))
+
     def _from_copy(self, path: Path, role: str, lane: str, reason: str) -> Loaded:
         aside = _free_name(path)
         with as_storage_failed(f"Cannot set {path} aside"):
             os.rename(path, aside)
         said = f"{path.name} was damaged ({reason}) and is now {aside.name}"
-        try:
-            data = session_bytes(self._copies / session_name(role, lane))
-        except OSError:
+        data = self.copy(role, lane)
+        if data is None:
             return Loaded(Session(role, lane), f"{said}; there is no copy, so {role} begins without memory")
         session, copy_reason = decode_session(data, role, lane)
         if session is None:
@@ -140,10 +147,18 @@ class Memory:
         session = sanitised(session)
         archived = session.tasks[:-KEPT_TASKS]
         kept = msgspec.structs.replace(session, tasks=session.tasks[-KEPT_TASKS:])
-        data = encode_session(kept)
-        name = session_name(session.role, session.lane)
-        outputs = [Output(_relative(folder / name, home), data) for folder in (self._folder, self._copies)]
-        return [*outputs, *(self._archived(session, task, task.run_id, home) for task in archived)]
+        place = self._folder / session_name(session.role, session.lane)
+        output = Output(_relative(place, home), encode_session(kept))
+        return [output, *(self._archived(session, task, task.run_id, home) for task in archived)]
+
+    def copies(self, outputs: Iterable[Output]) -> tuple[Kept, ...]:
+        """The last good copies of the session files among the files of a commit."""
+        top = f"{self._folder.name}/"
+        return tuple(
+            Kept(COPIES, output.path.removeprefix(top), output.data)
+            for output in outputs
+            if output.path.startswith(top) and output.path.endswith("_session.json")
+        )
 
     def replaced(self, before: Session, after: Session, run_id: str, home: Path) -> list[Output]:
         """The files that put `after` in the place of `before`: every task that is not kept as it was goes to the archive,

@@ -11,9 +11,10 @@ from typing import Any
 
 import msgspec
 
-from council.errors import ModelError
+from council.budgets.budget import BudgetSpent
+from council.errors import ModelError, ReplayMiss
 from council.llm.base import Finish, Message, Model, OnText, Replaced, Reply, ToolCall, ToolSpec, TurnInfo, Usage
-from council.llm.extraction import without_thoughts
+from council.llm.thoughts import without_thoughts
 from council.logs import log_context
 from council.safety.untrusted import clean
 
@@ -88,6 +89,23 @@ async def take_turn(
             raise ProviderBusy(error, error.retry_after_s or _DEFAULT_RATE_WAIT_S) from error
         return TurnResult("", model.name, failure=Failure(error.kind, error.message, error.fix))
     return _said(reply, spell)
+
+
+async def attempt_turn(
+    model: Model, *, system: str, messages: Sequence[Message], info: TurnInfo, schema: Mapping[str, Any] | None = None
+) -> TurnResult:
+    """`take_turn` for what no run is lost over: whatever goes wrong is a result. Raises ReplayMiss: nobody was asked."""
+    try:
+        return await take_turn(model, system=system, messages=messages, info=info, schema=schema)
+    except ReplayMiss:
+        raise
+    except ProviderBusy as busy:
+        failure = Failure(busy.error.kind, busy.error.message, busy.error.fix)
+    except ModelError as error:
+        failure = Failure(error.kind, error.message, error.fix)
+    except BudgetSpent as spent:
+        failure = Failure(NO_BUDGET, spent.message, spent.fix)
+    return TurnResult("", model.name, failure=failure)
 
 
 def _said(reply: Reply, spell: Callable[[ToolCall], str] | None) -> TurnResult:

@@ -15,22 +15,16 @@ from typing import TYPE_CHECKING
 
 from council.app.models import choose_model
 from council.app.reading import build_cortex, build_search, build_tools, seeds_folder
-from council.app.safekeeping import (
-    build_ledger,
-    build_memory,
-    build_receipts,
-    build_trail,
-    known_users,
-    require_authority,
-)
+from council.app.safekeeping import build_memory, build_trail, open_store, require_authority
 from council.app.spending import Spending
 from council.audit.trail import Trail
+from council.budgets.spend import seconds_to_midnight
 from council.commands.models import DeliberateCommand, RunCommand
 from council.deliberation.equipment import CouncilSetup, Limits
 from council.deliberation.guarding import Guard
 from council.deliberation.handler import DeliberateHandler
 from council.deliberation.memory import MemoryHandler
-from council.engine.engine import Engine, EnginePaths
+from council.engine.engine import Engine
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipts
 from council.engine.runs import Handler
@@ -42,8 +36,8 @@ from council.llm.pool import ModelPool
 from council.llm.replay import ReplayModel
 from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
-from council.storage.database_version import require_known_version
 from council.storage.paths import OUTPUT_DENIED, ConfinedRoot, PathRules
+from council.storage.store import Store
 
 if TYPE_CHECKING:
     from council.telemetry.export import Telemetry
@@ -62,6 +56,7 @@ class App:
     events: Events
     clock: Clock
     root: ConfinedRoot
+    store: Store
     model: Model
     models: ModelPool
     engine: Engine
@@ -79,9 +74,8 @@ class App:
             await asyncio.to_thread(self.telemetry.close)
         await self.models.aclose()
         self.root.close()
-        self.ledger.close()
         self.spending.close()
-        self.audit.close()
+        await asyncio.to_thread(self.store.close)
 
 
 def build_app(
@@ -98,28 +92,41 @@ def build_app(
     that is made."""
     environ = os.environ if environ is None else environ
     events, clock = Events(), SystemClock()
-    home.ensure_runtime()
-    require_known_version(home.runtime)
     keys.register(setting.key_env for setting in settings.providers.values() if setting.key_env)
-    chosen = choose_model(home, settings, keys, clock, around)
+    store = open_store(home, settings)
+    try:
+        return _build_over(store, home, settings, keys, environ, telemetry, around, events, clock)
+    except BaseException:
+        store.close()
+        raise
+
+
+def _build_over(
+    store: Store,
+    home: Home,
+    settings: Settings,
+    keys: ProviderKeys,
+    environ: Mapping[str, str],
+    telemetry: Telemetry | None,
+    around: Callable[[Model], Model],
+    events: Events,
+    clock: Clock,
+) -> App:
+    chosen = choose_model(home, settings, keys, store, clock, around)
     if chosen.cassette is not None:  # what failed after its retries fails at once
         settings = settings.model_copy(update={"model_attempts": 1})
     tracing = telemetry.tracing if telemetry is not None else None
     if tracing is not None:
         events.subscribe(tracing.on_event)
-    spending = Spending(home, settings, keys, chosen.pool, events, clock, chosen.cassette, tracing)
+    spending = Spending(home, store, settings, keys, chosen.pool, events, clock, chosen.cassette, tracing)
     spending.require_embedder()
     root = ConfinedRoot(home.root)
     cortex = build_cortex(root, settings, keys.redactor)
-    handlers = _handlers(_council_setup(home, settings, root, spending, cortex, tracing, clock, keys.redactor))
-    audit = build_trail(home, settings, keys, environ, keys.redactor)
-    ledger = build_ledger(home)
-    receipts = build_receipts(home, ledger)
+    handlers = _handlers(_council_setup(home, store, settings, root, spending, cortex, tracing, clock, keys.redactor))
+    audit = build_trail(home, store, settings, keys, environ, keys.redactor)
     engine = Engine(
-        EnginePaths.under(home.runtime),
+        store,
         root,
-        receipts,
-        ledger,
         handlers,
         events,
         clock,
@@ -128,7 +135,7 @@ def build_app(
         max_attempts=settings.max_attempts,
         storage_retry_s=settings.storage_retry_s,
         audit=audit,
-        require_authority=partial(require_authority, users=partial(known_users, home, settings, audit)),
+        require_authority=partial(require_authority, store=store),
         run_secret=partial(_run_secret, chosen.cassette, environ),
         redactor=keys.redactor,
     )
@@ -139,11 +146,12 @@ def build_app(
         events=events,
         clock=clock,
         root=root,
+        store=store,
         model=chosen.model,
         models=chosen.pool,
         engine=engine,
-        receipts=receipts,
-        ledger=ledger,
+        receipts=Receipts(store),
+        ledger=Ledger(store),
         redactor=keys.redactor,
         spending=spending,
         handlers=handlers,
@@ -163,6 +171,7 @@ def _handlers(setup: CouncilSetup) -> dict[str, Handler]:
 
 def _council_setup(
     home: Home,
+    store: Store,
     settings: Settings,
     root: ConfinedRoot,
     spending: Spending,
@@ -176,9 +185,9 @@ def _council_setup(
         root=root,
         personas=home.personas,
         seeds=seeds_folder(home, settings),
-        memory=build_memory(home),
+        memory=build_memory(home, store),
         models=spending,
-        seconds_to_midnight=spending.days.seconds_to_midnight,
+        seconds_to_midnight=partial(seconds_to_midnight, clock),
         tools=build_tools(root, settings, build_search(cortex, spending.meanings), tracing.tool if tracing else None),
         streams=settings.streaming == "on",
         native_tools=settings.native_tools == "on",

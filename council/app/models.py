@@ -24,6 +24,7 @@ from council.llm.replay import ReplayModel
 from council.llm.retry import OnRetry, RetryingModel
 from council.settings import Home, ProviderKeys, Settings
 from council.settings.model import PriceSetting
+from council.storage.store import Store
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class ChosenModel:
 
 
 def choose_model(
-    home: Home, settings: Settings, keys: ProviderKeys, clock: Clock, around: Callable[[Model], Model]
+    home: Home, settings: Settings, keys: ProviderKeys, store: Store, clock: Clock, around: Callable[[Model], Model]
 ) -> ChosenModel:
     """`around` is put around each provider's model, inside everything that is the house's own. Raises ConfigError."""
     cassettes: dict[str, ReplayModel] = {}
@@ -54,7 +55,7 @@ def choose_model(
             cassettes[spelling] = model
         return around(JsonModeModel(BoundedModel(model)))
 
-    pauses = KeptPauses(home.runtime / "pauses", clock)
+    pauses = KeptPauses(store, clock)
     pool = ModelPool(make, partial(build_bucket, settings, clock, pauses))
     return ChosenModel(pool.get(settings.model), pool, pauses, cassettes.get(settings.model))
 

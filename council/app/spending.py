@@ -20,7 +20,7 @@ from council.budgets.budget import Limits as Budgeted
 from council.budgets.calibration import Calibration
 from council.budgets.models import BudgetedEmbedder, BudgetedModel, TimedEmbedder, TimedModel
 from council.budgets.prices import Price
-from council.budgets.spend_log import DayLogs, SpendLog
+from council.budgets.spend import Spend
 from council.commands.models import BudgetConfig
 from council.deliberation.equipment import RunModels
 from council.engine.runs import Run
@@ -32,6 +32,7 @@ from council.llm.fallback import FallbackModel
 from council.llm.pool import ModelPool
 from council.llm.replay import ReplayModel
 from council.settings import Home, ProviderKeys, Settings
+from council.storage.store import Store
 
 if TYPE_CHECKING:
     from council.telemetry.tracing import Tracing
@@ -41,11 +42,12 @@ log = logging.getLogger(__name__)
 
 
 class Spending:
-    """The models of all runs, and what those may spend: one calibration and one day for all of them, a log for each."""
+    """The models of all runs, and what those may spend: one calibration and one day for all of them."""
 
     def __init__(
         self,
         home: Home,
+        store: Store,
         settings: Settings,
         keys: ProviderKeys,
         pool: ModelPool,
@@ -58,17 +60,17 @@ class Spending:
         self._cassette = cassette
         self._tracing = tracing
         self._home = home
+        self._store = store
         self._settings = settings
         self._keys = keys
         self._pool = pool
         self._events = events
         self._clock = clock
-        self._calibration = Calibration(home.runtime / "calibration.json")
+        self._calibration = Calibration(store)
         self._day = Budgeted(
             settings.day_max_calls, settings.day_max_tokens, settings.day_max_usd, settings.day_max_seconds
         )
         self._prices: dict[str, Price | None] = {}
-        self.days = DayLogs(home.runtime / "spend", clock)
 
     def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
         """Which models speak for an agent: the command's, else what settings say for its role, else its manifest's, else
@@ -140,11 +142,9 @@ class Spending:
         """A run's models by chain: retried, and asked for their worst case before each call. Using one raises ConfigError
         when a limit in dollars is set and its price is not known; that of the embedding model is asked for at once."""
         budget = Budget(
-            run_id=run.id,
             command=Budgeted(config.max_calls, config.max_tokens, config.max_usd, config.max_seconds),
             day=self._day,
-            command_log=SpendLog(self._home.runs / run.id / _spend_name(run.journal.retries)),
-            day_log=self.days.today,
+            spend=Spend(self._store, run.id, run.journal.retries, self._clock),
             price_of=self.price,
             chair=chair,
             clock=self._clock,
@@ -156,13 +156,7 @@ class Spending:
 
             def asking(model: Model) -> Model:
                 budget.require_price(model.name)
-                return BudgetedModel(
-                    model,
-                    budget,
-                    self._calibration,
-                    max_output_tokens=output_tokens,
-                    before_call=run.journal.secure,
-                )
+                return BudgetedModel(model, budget, self._calibration, max_output_tokens=output_tokens)
 
             return with_retry(self._pool.get(spelling, asking), self._settings, self._events, run)
 
@@ -183,16 +177,11 @@ class Spending:
         self._calibration.save()
 
 
-def _recall(
+async def _recall(
     cassette: ReplayModel, budget: Budget, role: str, round_no: int, scope: str, question: str
 ) -> RecordedSearch | None:
     """As `ReplayModel.recall`; what the search took counts as it did."""
     found = cassette.recall(role, round_no, scope, question)
     for call in found.calls if found is not None else ():
-        budget.charge(call.model, call.usage)
+        await budget.charge(call.model, call.usage)
     return found
-
-
-def _spend_name(retries: int) -> str:
-    """A retry begins with the command's whole budget."""
-    return f"spend-{retries}.jsonl" if retries else "spend.jsonl"

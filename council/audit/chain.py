@@ -60,7 +60,9 @@ class Head(msgspec.Struct, frozen=True):
 class Finding:
     """Something that does not hold. `seq`: of the first record concerned, 0 when it is the chain as a whole."""
 
-    code: Literal["bad_record", "torn_tail", "truncated", "head_mismatch", "head_missing", "forgotten_unrecorded"]
+    code: Literal[
+        "bad_record", "torn_tail", "truncated", "head_mismatch", "head_missing", "forgotten_unrecorded", "page_unknown"
+    ]
     seq: int
     message: str
 

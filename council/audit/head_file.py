@@ -34,15 +34,15 @@ def read_head(path: Path) -> Head | None:
 
 
 def write_head(path: Path, head: Head) -> None:
-    """Whole and synced. Raises StorageFailed."""
+    """Whole and synced: the first word of a chain. Raises StorageFailed."""
     with locked(path.parent, _PATIENCE_S):
         write_atomic(path, export_line(head))
 
 
 def advance_head(path: Path, known: Head | None, head: Head) -> None:
     """The file that held `known` takes `head`, unless another process, quicker after its commit, has written a later one.
-    Raises StorageFailed."""
+    Not synced: one that is behind is borne out all the same. Raises StorageFailed."""
     with locked(path.parent, _PATIENCE_S):
         now = read_head(path)
         if now is None or now == known or (now.chain == head.chain and now.seq < head.seq):
-            write_atomic(path, export_line(head))
+            write_atomic(path, export_line(head), sync=False)

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, func, select, text
 
+from council.audit import statements as sql
 from council.audit.chain import (
     FORGOT,
     GENESIS,
@@ -36,14 +36,12 @@ from council.audit.chain import (
     verify,
 )
 from council.audit.head_file import DISPUTED, HEAD_FILE, SETTLED, advance_head, read_head, write_head
-from council.audit.tables import chain as chain_table
-from council.audit.tables import records as record_table
 from council.errors import KeysRefused, StorageFailed
 from council.ids import STEWARD, Clock, timestamp
 from council.keys.keyring import Keyring
 from council.redaction import Redactor
-from council.storage.database import Database
 from council.storage.files import as_storage_failed
+from council.storage.store import Store, Tx
 
 log = logging.getLogger(__name__)
 
@@ -55,11 +53,13 @@ _FORGET_AT_ONCE = 500  # record numbers in one detail
 
 @dataclass
 class Transaction:
-    """An effect and its records, all or nothing. `connection` is for the effect's own statements."""
+    """An effect and its records, all or nothing. `tx` is for the effect's own statements."""
 
-    connection: Connection
+    tx: Tx
     _log: AuditLog
     head: Head
+    noted: Head | None  # what the file beside the database knows
+    borne_out: bool
 
     def record(
         self,
@@ -72,9 +72,9 @@ class Transaction:
         step: str | None = None,
     ) -> bool:
         """Appends a record. False when there is one of this run and step: then nothing is done again."""
-        if run_id is not None and self._is_known(run_id, step):
+        if run_id is not None and self.tx.execute(sql.KNOWN, (run_id, step)).fetchone() is not None:
             return False
-        self.head = self._log.append(self.connection, self.head, kind, action, actor, detail, run_id, step)
+        self.head = self._log.append(self.tx, self.head, kind, action, actor, detail, run_id, step)
         return True
 
     def record_missing(
@@ -82,8 +82,7 @@ class Transaction:
     ) -> None:
         """Appends those of `details` that no record of this run and action tells yet, in whatever order they come: a run
         that goes on tells what it told before and more."""
-        mine = (record_table.c.run_id == run_id) & (record_table.c.action == action)
-        told = self.connection.execute(select(record_table.c.detail).where(mine)).scalars().all()
+        told = [row[0] for row in self.tx.execute(sql.TOLD, (run_id, action)).fetchall()]
         held = Counter(told)
         number = len(told)
         for detail in details:
@@ -94,24 +93,20 @@ class Transaction:
                 number += 1
                 self.record(kind, action, actor, detail, run_id=run_id, step=f"{step}-{number}")
 
-    def _is_known(self, run_id: str, step: str | None) -> bool:
-        found = select(record_table.c.seq).where(record_table.c.run_id == run_id, record_table.c.step == step)
-        return self.connection.execute(found).first() is not None
-
 
 class AuditLog:
     """The chain of one database. Safe to use from several threads and processes: one appends at a time."""
 
     def __init__(
         self,
-        database: Database,
+        store: Store,
         keys: Callable[[], Keyring],
         runtime: Path,
         clock: Clock,
         redactor: Redactor | None = None,
     ) -> None:
         """`redactor` takes secrets out of what is recorded; `keys` is asked at each use, for they may be rotated."""
-        self.database = database
+        self.store = store
         self._keys = keys
         self._runtime = runtime
         self._file = runtime / HEAD_FILE
@@ -121,23 +116,32 @@ class AuditLog:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Effect and records are committed together when the block ends. Raises StorageFailed, KeysRefused."""
-        with self.database.begin() as connection:
-            if not self.database.is_sqlite:  # SQLite's transaction holds the write lock already
-                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-            head = self._head(connection) or self._begin(connection)
-            self._require_own(connection, head)
-            known = self._read_file()
-            borne_out = known is None or self._bears_out(connection, known)
-            transaction = Transaction(connection, self, head)
+        with self.store.transaction() as tx:
+            transaction = self.joined(tx)
             yield transaction
-        if known is not None and not borne_out:
-            self._dispute(known)
-        if known != transaction.head:
-            self._note(known, transaction.head)
+        try:
+            self.settle(transaction)
+        except StorageFailed as error:
+            raise StorageFailed(f"it is done and recorded, but not noted. {error.message}", fix=error.fix) from error
+
+    def joined(self, tx: Tx) -> Transaction:
+        """To append within somebody's transaction; `settle` comes after its commit. Raises KeysRefused, StorageFailed."""
+        tx.alone(_LOCK)
+        head = _head(tx) or self._begin(tx)
+        self._require_own(tx, head)
+        known = read_head(self._file)
+        return Transaction(tx, self, head, known, known is None or _bears_out(tx, known))
+
+    def settle(self, done: Transaction) -> None:
+        """Notes the end of the chain beside the database, which has committed it. Raises StorageFailed."""
+        if done.noted is not None and not done.borne_out:
+            self._dispute(done.noted)
+        if done.noted != done.head:
+            advance_head(self._file, done.noted, done.head)
 
     def append(
         self,
-        connection: Connection,
+        tx: Tx,
         head: Head,
         kind: Kind,
         action: str,
@@ -164,9 +168,9 @@ class AuditLog:
             mac="",
         )
         record = msgspec.structs.replace(record, mac=mac_of(record, head.chain, head.mac, key.derive("audit")))
-        row = msgspec.structs.asdict(record) | {"run_id": run_id, "step": step}
-        connection.execute(record_table.insert().values(**row))
-        connection.execute(chain_table.update().values(seq=record.seq, mac=record.mac))
+        values = msgspec.structs.asdict(record) | {"run_id": run_id, "step": step}
+        tx.execute(sql.APPEND, tuple(values.values()))
+        tx.execute(sql.ADVANCE, (record.seq, record.mac))
         return Head(head.chain, record.seq, record.mac)
 
     def words_of(self, detail: Mapping[str, Any]) -> str:
@@ -177,39 +181,41 @@ class AuditLog:
 
     def chain(self) -> str:
         """The id of the chain, empty before its first record. Raises StorageFailed."""
-        with self.database.reading() as connection:
-            head = self._head(connection)
+        head = self.store.read(_head)
         return head.chain if head is not None else ""
+
+    def head(self) -> Head:
+        """The end of the chain now. Raises StorageFailed."""
+        return self.store.read(_head) or Head("", 0, GENESIS)
 
     def tail(self, count: int) -> list[Record]:
         """The last records, oldest first. Raises StorageFailed."""
-        with self.database.reading() as connection:
-            rows = connection.execute(select(record_table).order_by(record_table.c.seq.desc()).limit(count)).all()
+        rows = self.store.read(lambda tx: tx.execute(sql.TAIL, (count,)).fetchall())
         return [_record(row) for row in reversed(rows)]
 
     def of(self, actions: Collection[str]) -> Iterator[Record]:
         """The records of these actions, oldest first. Raises StorageFailed."""
-        with self.database.reading() as connection:
-            yield from _all(connection, record_table.c.action.in_(actions))
+        with self.store.reading() as tx:
+            yield from (record for record in _all(tx) if record.action in actions)
 
     def latest(self, actions: Collection[str], **named: str) -> Record | None:
         """The last record of these actions whose detail begins with what is `named`, or that may have done so: its words were
         forgotten. Raises StorageFailed."""
         beginning = detail_text(named).removesuffix("}")
-        columns = record_table.c
-        begins = func.substr(columns.detail, 1, len(beginning)) == beginning  # LIKE folds case in SQLite
-        found = select(record_table).where(columns.action.in_(actions), begins | columns.detail.is_(None))
-        with self.database.reading() as connection:
-            row = connection.execute(found.order_by(columns.seq.desc()).limit(1)).first()
-        return None if row is None else _record(row)
+        found: list[Record] = []
+        with self.store.reading() as tx:
+            for action in actions:
+                row = tx.execute(sql.LATEST, (action, len(beginning), beginning)).fetchone()
+                found += [_record(row)] if row is not None else []
+        return max(found, key=lambda record: record.seq, default=None)
 
     def export(self) -> Iterator[bytes]:
         """The chain as JSON lines: its head, then every record. Raises StorageFailed."""
-        with self.database.reading() as connection:
-            head = self._head(connection)
+        with self.store.reading() as tx:
+            head = _head(tx)
             if head is not None:
                 yield export_line(head)
-                yield from map(export_line, _all(connection))
+                yield from map(export_line, _all(tx))
 
     def renew(self, to_run: str) -> None:
         """Records that the steward accepts what older ends say of a chain that is gone: those in receipts of runs up to
@@ -231,9 +237,9 @@ class AuditLog:
         `disputed`, and against `noted`, ends that stand elsewhere. Raises StorageFailed, KeysRefused."""
         anchors = list(noted)
         missing = False
-        with self.database.reading() as connection:
-            file = self._read_file()
-            head = self._head(connection)
+        with self.store.reading() as tx:
+            file = read_head(self._file)
+            head = _head(tx)
             if file is not None:
                 anchors.append((f"the file {HEAD_FILE}", file))
             elif head is not None:
@@ -243,7 +249,7 @@ class AuditLog:
                 head = Head(file.chain if file is not None else "", 0, GENESIS)
             keys = self._keys()
             derived = {key.kid: key.derive("audit") for key in keys.keys}
-            verdict = verify(_all(connection), head, anchors, derived.get)
+            verdict = verify(_all(tx), head, anchors, derived.get)
         if missing:
             verdict = _with_missing_file(verdict)
         return verdict
@@ -252,70 +258,45 @@ class AuditLog:
 
     def holding(self, is_in: Callable[[str], bool], runs: Collection[str]) -> list[int]:
         """The numbers of the records whose words hold something, or that are of those runs. Raises StorageFailed."""
-        with self.database.reading() as connection:
-            return [record.seq for record in _all(connection) if _concerns(record, is_in, runs)]
+        with self.store.reading() as tx:
+            return [record.seq for record in _all(tx) if _concerns(record, is_in, runs)]
 
     def forget(self, is_in: Callable[[str], bool], by_run: str, runs: Collection[str]) -> int:
         """Takes the words out of those records, for good: they stay in the chain, which says that they were forgotten. How
         many. Raises StorageFailed, also while another process reads."""
         with self.transaction() as transaction:
-            connection = transaction.connection
-            found = [record.seq for record in _all(connection) if _concerns(record, is_in, runs)]
+            found = [record.seq for record in _all(transaction.tx) if _concerns(record, is_in, runs)]
             for first in range(0, len(found), _FORGET_AT_ONCE):
                 some = found[first : first + _FORGET_AT_ONCE]
-                where = record_table.c.seq.in_(some)
-                connection.execute(record_table.update().where(where).values(detail=None, salt=None))
+                for seq in some:
+                    transaction.tx.execute(sql.BLANK, (seq,))
                 transaction.record("effect", FORGOT, STEWARD.id, {"records": some, "by_run": by_run})
-        if found:
-            self.database.sweep()
         return len(found)
 
     # ── the head ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _head(self, connection: Connection) -> Head | None:
-        row = connection.execute(select(chain_table)).first()
-        return None if row is None else Head(row.chain, row.seq, row.mac)
-
-    def _begin(self, connection: Connection) -> Head:
+    def _begin(self, tx: Tx) -> Head:
         """The file comes first: a chain without one has lost it."""
         self._keys()
         head = Head(secrets.token_hex(16), 0, GENESIS)
-        known = self._read_file()
+        known = read_head(self._file)
         if known is None:
             write_head(self._file, head)
         elif known.seq == 0:  # a process died right here
             head = known
-        connection.execute(chain_table.insert().values(id=1, chain=head.chain, seq=0, mac=head.mac))
+        tx.execute(sql.BEGIN_CHAIN, (head.chain, head.mac))
         return head
 
-    def _require_own(self, connection: Connection, head: Head) -> None:
+    def _require_own(self, tx: Tx, head: Head) -> None:
         """A chain goes on under keys that verify it. Raises KeysRefused."""
-        signed = select(record_table.c.kid).where(record_table.c.seq == head.seq)
-        kid = connection.execute(signed).scalar()
+        row = tx.execute(sql.SIGNED_WITH, (head.seq,)).fetchone()
+        kid = row[0] if row is not None else None
         if kid is not None and self._keys().get(kid) is None:
             raise KeysRefused(
                 f"the audit of this database is signed with the key {kid[:16]}, which is not among the keys here.",
                 fix="use the keys that it was begun with (docs/security.md, Keys): where CREDENTIAL_ENCRYPTION_KEY was set "
                 "or taken away, or another home uses the same database, those are others",
             )
-
-    def _bears_out(self, connection: Connection, known: Head) -> bool:
-        head = self._head(connection)
-        if head is None or known.chain != head.chain:
-            return False
-        if known.seq == 0:
-            return known.mac == GENESIS
-        found = select(record_table.c.mac).where(record_table.c.seq == known.seq)
-        return bool(connection.execute(found).scalar() == known.mac)
-
-    def _read_file(self) -> Head | None:
-        return read_head(self._file)
-
-    def _note(self, known: Head | None, head: Head) -> None:
-        try:
-            advance_head(self._file, known, head)
-        except StorageFailed as error:
-            raise StorageFailed(f"it is done and recorded, but not noted. {error.message}", fix=error.fix) from error
 
     def _dispute(self, known: Head) -> None:
         log.error("the audit was changed: its head file knows record %d, which the database does not hold", known.seq)
@@ -328,20 +309,32 @@ class AuditLog:
                 yield f"the file {path.name}", head
 
 
-def _all(connection: Connection, *where: ColumnElement[bool]) -> Iterator[Record]:
+def _head(tx: Tx) -> Head | None:
+    row = tx.execute(sql.HEAD).fetchone()
+    return None if row is None else Head(*row)
+
+
+def _bears_out(tx: Tx, known: Head) -> bool:
+    head = _head(tx)
+    if head is None or known.chain != head.chain:
+        return False
+    if known.seq == 0:
+        return known.mac == GENESIS
+    row = tx.execute(sql.MAC, (known.seq,)).fetchone()
+    return row is not None and bool(row[0] == known.mac)
+
+
+def _all(tx: Tx) -> Iterator[Record]:
     """In order, those included whose numbers no record has."""
-    page = select(record_table).where(*where).order_by(record_table.c.seq).limit(_PAGE)
-    rows = connection.execute(page).all()
-    while rows:
+    last = -(1 << 62)
+    while rows := tx.execute(sql.PAGE, (last, _PAGE)).fetchall():
         yield from map(_record, rows)
-        rows = connection.execute(page.where(record_table.c.seq > rows[-1].seq)).all()
+        last = rows[-1][0]
 
 
-def _record(row: Any) -> Record:
-    return Record(
-        row.seq, row.at, row.kind, row.action, row.actor, row.run_id or "", row.step or "",
-        row.detail, row.salt, row.detail_sha256, row.kid, row.mac,
-    )  # fmt: skip
+def _record(row: Sequence[Any]) -> Record:
+    seq, at, kind, action, actor, run_id, step, *rest = row
+    return Record(seq, at, kind, action, actor, run_id or "", step or "", *rest)
 
 
 def _concerns(record: Record, is_in: Callable[[str], bool], runs: Collection[str]) -> bool:

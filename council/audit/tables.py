@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, Integer, String, Table, Text, UniqueConstraint
 
-from council.storage.database import metadata
+from council.storage.tables import metadata
 
 chain = Table(
     "audit_chain",

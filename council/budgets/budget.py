@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,12 +10,10 @@ from typing import Literal
 import msgspec
 
 from council.budgets.prices import Price
-from council.budgets.spend_log import Reserved, Settled, SpendLog
-from council.errors import ConfigError, CouncilError, StorageFailed
+from council.budgets.spend import Reserved, Spend, Totals
+from council.errors import ConfigError, CouncilError
 from council.ids import Clock
 from council.llm.base import Usage
-
-log = logging.getLogger(__name__)
 
 CLOSING = "synthesis"
 _LEAST_OUTPUT_TOKENS = 256  # of a closing call: a shorter answer is of no use
@@ -118,14 +115,12 @@ class Stopwatch:
 
 @dataclass
 class Budget:
-    """The limits of one run and of the day, and the logs they are measured by. `price_of` names a model's price, None when
+    """The limits of one run and of the day, and what the run spent. `price_of` names a model's price, None when
     nobody knows it; `chair` is the model of the closing call."""
 
-    run_id: str
     command: Limits
     day: Limits
-    command_log: SpendLog
-    day_log: Callable[[], SpendLog]
+    spend: Spend
     price_of: Callable[[str], Price | None]
     chair: str
     clock: Clock
@@ -153,21 +148,19 @@ class Budget:
         one reads, and what all those answer that are under way by then."""
         if self.closing_begun or not (self.command.bounded or self.day.bounded):
             return
-        answers_tokens = output_tokens * (self.command_log.under_way + 1)
+        answers_tokens = output_tokens * (self.spend.under_way + 1)
         usage = Usage(input_tokens + answers_tokens, output_tokens)
         tokens, usd = usage.input_tokens + usage.output_tokens, self.usd(self.chair, usage)
         if self.closing is None or tokens > self.closing.tokens:
             self.closing = Reserved(CLOSING, tokens, usd)
 
-    def reserve(self, model: str, input_tokens: int, output_tokens: int, *, closing: bool) -> Reserved:
+    async def reserve(self, model: str, input_tokens: int, output_tokens: int, *, closing: bool) -> Reserved:
         """Raises BudgetSpent when the call's worst case does not fit beside what is spent and set aside, StorageFailed.
 
         A closing call that a kill cut off was allowed, and is made again for the same reservation. One that does not fit
         whole, because estimates are what they are, may answer in fewer tokens than `output_tokens`.
         """
-        day_log = self.day_log()
-        day_log.catch_up()
-        cut_off = self.command_log.take_over_closing() if closing else None
+        cut_off = self.spend.take_over_closing() if closing else None
         if cut_off is not None:
             self.closing_begun = True
             return cut_off
@@ -175,40 +168,32 @@ class Budget:
             output_tokens = self._room(model, input_tokens, output_tokens)
         usd = self.usd(model, Usage(input_tokens, output_tokens))
         entry = Reserved(secrets.token_hex(4), input_tokens + output_tokens, usd, closing=closing)
-        self._require("command", self.command, self.command_log, entry)
-        self._require("day", self.day, day_log, entry)
-        self._note_reserved(entry, day_log)
+        self._require("command", self.command, self.spend.totals(), entry)
+
+        def of_day(spent: Totals) -> None:
+            self._require("day", self.day, spent, entry)
+
+        await self.spend.reserve(entry, of_day if self.day.bounded else None)
         self.closing_begun = self.closing_begun or closing
         return entry
 
-    def withdraw(self, entry: Reserved) -> None:
-        """The call was not made."""
-        self.command_log.withdraw(entry)
-        self.day_log().withdraw(msgspec.structs.replace(entry, run_id=self.run_id))
-
     def settle(self, model: str, entry: Reserved, usage: Usage | None) -> None:
         """`usage` None: the provider did not count, and the reservation stands as the price of the call; where the model costs
-        nothing, there is nothing to count. It stands, too, where the settlement cannot be written: nobody's reply is worth
-        less for it."""
+        nothing, there is nothing to count."""
         price = self.price_of(model)
         if usage is None and price is not None and price.is_free:
             usage = Usage()
         tokens = usage.input_tokens + usage.output_tokens if usage is not None else entry.tokens
         usd = self.usd(model, usage) if usage is not None else entry.usd
-        settled = Settled(entry.call, tokens, usd, round(self.watch.tell(), 6))
-        try:
-            self.command_log.append(settled)
-            self.day_log().append(msgspec.structs.replace(settled, run_id=self.run_id))
-        except StorageFailed as error:
-            log.warning("a call of run %s is charged as it was reserved: %s", self.run_id, error)
+        self.spend.settle(entry.call, tokens, usd, round(self.watch.tell(), 6))
 
-    def charge(self, model: str, usage: Usage | None) -> None:
+    async def charge(self, model: str, usage: Usage | None) -> None:
         """A call that was made when a run was recorded and is only told again: it counts, whether it fits or not. Raises
         StorageFailed."""
         counted = usage or Usage()
         tokens = counted.input_tokens + counted.output_tokens
         entry = Reserved(secrets.token_hex(4), tokens, self.usd(model, counted))
-        self._note_reserved(entry, self.day_log())
+        await self.spend.reserve(entry, None)
         self.settle(model, entry, usage)
 
     def seconds_left(self) -> float | None:
@@ -220,13 +205,14 @@ class Budget:
         return BudgetSpent("command", "seconds", self.command.max_seconds or 0.0, self._seconds_spent())
 
     def _seconds_spent(self) -> float:
-        return self.command_log.totals().seconds + self.watch.untold_s()
+        return self.spend.totals().seconds + self.watch.untold_s()
 
     def _room(self, model: str, input_tokens: int, output_tokens: int) -> int:
         """How many output tokens there is room for, up to `output_tokens` and not below _LEAST_OUTPUT_TOKENS."""
         room: float = output_tokens
         price = self.price_of(model)
-        for limits, spent in ((self.command, self.command_log.totals()), (self.day, self.day_log().totals())):
+        of_day = self.spend.of_day() if self.day.bounded else Totals()
+        for limits, spent in ((self.command, self.spend.totals()), (self.day, of_day)):
             if limits.max_tokens is not None:
                 room = min(room, limits.max_tokens - spent.tokens - input_tokens)
             if limits.max_usd is not None and price is not None:
@@ -236,20 +222,11 @@ class Budget:
                 room = min(room, left / each if each else room)
         return max(int(room), min(output_tokens, _LEAST_OUTPUT_TOKENS))
 
-    def _note_reserved(self, entry: Reserved, day_log: SpendLog) -> None:
-        self.command_log.append(entry)
-        try:
-            day_log.append(msgspec.structs.replace(entry, run_id=self.run_id))
-        except StorageFailed:
-            self.command_log.withdraw(entry)
-            raise
-
-    def _require(self, scope: Literal["command", "day"], limits: Limits, spend: SpendLog, entry: Reserved) -> None:
+    def _require(self, scope: Literal["command", "day"], limits: Limits, spent: Totals, entry: Reserved) -> None:
         """What is set aside for the closing call is kept from all others until that is begun; and it is made however long
         the others took."""
         if not limits.bounded:
             return
-        spent = spend.totals()
         aside = None if entry.closing or self.closing_begun else self.closing
         seconds = spent.seconds + self.watch.untold_s()
         is_first_closing = entry.closing and not self.closing_begun

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 import msgspec
 
+from council.errors import StorageFailed
+from council.storage.marks import mark, set_mark
+from council.storage.store import Store
+
 log = logging.getLogger(__name__)
+
+_MARK = "calibration"
 
 _FIRST_CHARS_PER_TOKEN = 3.0  # the safe side before anything is measured: prose has four to five, code three
 _CALIBRATION_WEIGHT = 0.2  # of each new measurement: a few calls settle it, one odd one does not upset it
@@ -16,19 +21,13 @@ _MARGIN = 1.15  # estimates are a little high: a reservation that is too small w
 
 
 class Calibration:
-    """Characters per token, per model, learnt from what providers count; kept in one small file."""
+    """Characters per token, per model, learnt from what providers count, and remembered."""
 
-    def __init__(self, path: Path) -> None:
-        """A file that cannot be read is said so in the log, and learnt anew."""
-        self._path = path
-        self._chars_per_token: dict[str, float] = {}
-        try:
-            learnt = msgspec.json.decode(path.read_bytes(), type=dict[str, float])
-            self._chars_per_token = {model: _plausible(value) for model, value in learnt.items()}
-        except FileNotFoundError:
-            pass
-        except (OSError, msgspec.MsgspecError) as error:
-            log.warning("estimates begin anew, on the safe side: %s cannot be read (%s)", path.name, error)
+    def __init__(self, store: Store) -> None:
+        """Raises StorageFailed."""
+        self._store = store
+        learnt = msgspec.json.decode(mark(store, _MARK) or "{}", type=dict[str, float])
+        self._chars_per_token = {model: _plausible(value) for model, value in learnt.items()}
 
     def tokens(self, model: str, chars: int) -> int:
         """How many tokens `chars` characters are at most, as far as is known."""
@@ -49,9 +48,11 @@ class Calibration:
         self._chars_per_token[model] = _plausible(value)
 
     def save(self) -> None:
-        from council.storage.files import write_atomic
-
-        write_atomic(self._path, msgspec.json.encode(self._chars_per_token), sync=False)
+        """Where that fails, the next start estimates on the safe side again."""
+        try:
+            set_mark(self._store, _MARK, msgspec.json.encode(self._chars_per_token).decode())
+        except StorageFailed as error:
+            log.warning("what was learnt of tokens is not kept: %s", error)
 
 
 def _plausible(chars_per_token: float) -> float:

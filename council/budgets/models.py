@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Unpack
 
 from council.budgets.budget import CLOSING, Budget
@@ -20,8 +20,7 @@ _UNBILLED = frozenset({"auth", "billing", "not_found", "request", "rate", "overl
 
 
 class BudgetedModel(ModelAround):
-    """A Model that reserves before each call of the inner one, and settles after it. `before_call` comes between; where that
-    raises, no call is made and nothing is spent."""
+    """A Model that reserves before each call of the inner one, and settles after it."""
 
     def __init__(
         self,
@@ -30,10 +29,8 @@ class BudgetedModel(ModelAround):
         calibration: Calibration,
         *,
         max_output_tokens: int | None,
-        before_call: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(inner)
-        self._before_call = before_call
         self._budget = budget
         self._calibration = calibration
         self._max_output_tokens = max_output_tokens or _DEFAULT_OUTPUT_TOKENS
@@ -46,14 +43,9 @@ class BudgetedModel(ModelAround):
         budget, input_tokens = self._budget, self._calibration.tokens(name, chars)
         if not closing:
             budget.set_aside(input_tokens, output_tokens)
-        entry = budget.reserve(name, input_tokens, output_tokens, closing=closing)
+        entry = await budget.reserve(name, input_tokens, output_tokens, closing=closing)
         if entry.tokens - input_tokens < output_tokens:
             asked["max_output_tokens"] = max(1, entry.tokens - input_tokens)
-        try:
-            self._before_call()
-        except BaseException:
-            budget.withdraw(entry)
-            raise
         usage: Usage | None = None
         with budget.watch:
             try:
@@ -83,7 +75,7 @@ class BudgetedEmbedder(EmbedderAround):
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
         """As `Embedder.embed`. Raises BudgetSpent."""
         budget, chars = self._budget, sum(map(len, texts))
-        entry = budget.reserve(self.name, self._calibration.tokens(self.name, chars), 0, closing=False)
+        entry = await budget.reserve(self.name, self._calibration.tokens(self.name, chars), 0, closing=False)
         usage: Usage | None = None
         with budget.watch:
             try:

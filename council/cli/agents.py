@@ -44,7 +44,11 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print one agent: its manifest and its instructions."""
-    manifest = _one(personas(state(ctx)), role)
+    found = personas(state(ctx))
+    manifest = found.get(role.upper())
+    if manifest is None:
+        known = ", ".join(sorted(found)) or "none"
+        raise PersonaError(f"there is no agent {role.upper()} here (found: {known}).", fix="see `council agents list`")
     if as_json:
         typer.echo(readable_json(manifest.model_dump(mode="json"), indent=2))
         return
@@ -69,14 +73,6 @@ def personas(cli: CliState) -> dict[str, AgentManifest]:
 
     home, settings = cli.home(), cli.settings().settings
     return load_personas(home.personas, home.root / settings.seeds_dir if settings.seeds_dir else None)
-
-
-def _one(found: dict[str, AgentManifest], role: str) -> AgentManifest:
-    manifest = found.get(role.upper())
-    if manifest is None:
-        known = ", ".join(sorted(found)) or "none"
-        raise PersonaError(f"there is no agent {role.upper()} here (found: {known}).", fix="see `council agents list`")
-    return manifest
 
 
 def _words(words: tuple[str, ...]) -> str:

@@ -6,17 +6,19 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from council.cli.context import CliState, state
 from council.errors import EXIT_FAILED, UsageError
 from council.ids import readable_json
+from council.upkeep.pages import pages_in
 
 if TYPE_CHECKING:
-    from council.audit.chain import Head, Record, Verdict
+    from council.audit.chain import Head, Verdict
     from council.audit.log import AuditLog
 
 app = typer.Typer(no_args_is_help=True)
@@ -40,10 +42,21 @@ def tail(
     with _log(state(ctx)) as log:
         records = log.tail(count) if log is not None else []
     if as_json:
-        typer.echo(readable_json({"records": [_plain(record) for record in records]}, indent=2))
+        import msgspec
+
+        plain = [
+            msgspec.to_builtins(record) | {"detail": None if record.detail is None else json.loads(record.detail)}
+            for record in records
+        ]
+        typer.echo(readable_json({"records": plain}, indent=2))
         return
+    from council.safety.untrusted import plain_line
+
     for record in records:
-        typer.echo(_line(record))
+        where = f"  run {record.run_id}" if record.run_id else ""
+        detail = "[forgotten]" if record.detail is None else plain_line(record.detail, 400)
+        action = f"{record.kind:<11} {record.action:<20} {record.actor}"
+        typer.echo(f"{record.seq:>6}  {record.at}  {action}{where}  {detail}")
     if not records:
         typer.echo("No record yet.")
 
@@ -60,10 +73,28 @@ def verify(
     ] = None,
     as_json: _Json = False,
 ) -> None:
-    """Check every record, and that the end was not cut off: against the head file, receipts and --head."""
+    """Check every record, and that the end was not cut off: against the head file, receipts, pages and --head."""
     cli = state(ctx)
-    verdict = _verdict_of_file(cli, file, head or []) if file is not None else _verdict(cli, head or [])
-    typer.echo(_json(verdict) if as_json else _text(verdict))
+    if file is not None:
+        verdict = _verdict_of_file(cli, file, head or [])
+    else:
+        with _log(cli) as log:
+            verdict = _verified(cli, head or [], log)
+    if as_json:
+        told = {
+            "ok": not verdict.findings,
+            "records": verdict.records,
+            "forgotten": verdict.forgotten,
+            "head": str(verdict.head),
+            "findings": [asdict(finding) for finding in verdict.findings],
+        }
+        typer.echo(readable_json(told, indent=2))
+    else:
+        forgotten = f", the words of {verdict.forgotten} forgotten" if verdict.forgotten else ""
+        holds = "1 record holds" if verdict.records == 1 else f"{verdict.records} records hold"
+        lines = [f"{finding.code}: {finding.message}" for finding in verdict.findings]
+        end = "" if lines else f" Head: {verdict.head}"
+        typer.echo("\n".join([*lines, f"{holds}{forgotten}.{end}"]))
     if verdict.findings:
         raise typer.Exit(EXIT_FAILED)
 
@@ -83,8 +114,6 @@ def renew(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Accept that the chain was begun anew: what older receipts know of another one is no finding any more. Recorded."""
-    from council.app.safekeeping import build_receipts
-
     cli = state(ctx)
     with _log(cli) as log:
         if log is None:
@@ -94,73 +123,65 @@ def renew(
                 f"the chain does not hold by itself: {own.findings[0].message}",
                 fix="restore database and head file from a backup; only a whole chain can take the place of another",
             )
-        findings = log.verify(_noted(cli, [], log)).findings
+        findings = _verified(cli, [], log).findings
         if not findings:
             raise UsageError("every end that is known fits: there is nothing to accept.", fix="`council audit verify`")
         typer.echo("\n".join(f"{finding.code}: {finding.message}" for finding in findings))
         if not yes:
             typer.confirm("Is it known why, and is it to be a finding no more?", abort=True, err=True)
-        log.renew(max(build_receipts(cli.home()).run_ids(), default=""))
+        known = [*(receipt.run_id for receipt in cli.receipts().all()), *(page.run_id for page in pages_in(cli.home()))]
+        log.renew(max(known, default=""))
     typer.echo("Recorded. What came before is vouched for by nothing here.")
 
 
 @contextmanager
 def _log(cli: CliState) -> Iterator[AuditLog | None]:
     """None where nothing was ever recorded."""
-    from council.app.safekeeping import build_trail, has_database
+    from council.storage.versions import DATABASE_FILE
 
-    home, settings = cli.home(), cli.settings().settings
-    if not has_database(home, settings):
+    if cli.settings().settings.database_url is None and not (cli.home().runtime / DATABASE_FILE).exists():
         yield None
         return
-    trail = build_trail(home, settings, cli.keys(), cli.environ, cli.keys().redactor)
-    try:
+    with cli.trail() as trail:
         yield trail.log()
-    finally:
-        trail.close()
 
 
-def _verdict(cli: CliState, heads: list[str]) -> Verdict:
-    from council.audit.chain import GENESIS, Head, verify
-
-    with _log(cli) as log:
-        if log is None:
-            known = _in_head_file(cli)
-            chain = known[0][1].chain if known else ""
-            noted = [*known, *_given(heads, chain), *_in_receipts(cli, chain, "")]
-            return verify((), Head(chain, 0, GENESIS), noted, lambda kid: None)
-        return log.verify(_noted(cli, heads, log))
-
-
-def _in_head_file(cli: CliState) -> list[tuple[str, Head]]:
-    """A head file beside no database: that was taken away."""
+def _verified(cli: CliState, heads: list[str], log: AuditLog | None) -> Verdict:
+    """The chain against all its known ends, and the pages against the runs: a database that was set back took the receipts
+    of its last runs along. Without a log the ends that stand elsewhere tell that it was taken away."""
+    from council.audit.chain import GENESIS, Finding, Head, verify
     from council.audit.head_file import HEAD_FILE, read_head
 
-    head = read_head(cli.home().runtime / HEAD_FILE)
-    return [] if head is None else [(f"the file {HEAD_FILE}", head)]
+    if log is None:
+        head = read_head(cli.home().runtime / HEAD_FILE)
+        chain = head.chain if head is not None else ""
+        in_file = [(f"the file {HEAD_FILE}", head)] if head is not None else []
+        return verify((), Head(chain, 0, GENESIS), [*in_file, *_ends(cli, heads, chain, "")], lambda kid: None)
+    ledger, renewed_to = cli.ledger(), log.renewed_to()
+    verdict = log.verify(_ends(cli, heads, log.chain(), renewed_to))
+    unknown = [
+        Finding("page_unknown", 0, f"{page.path} is of run {page.run_id}, which the database does not know.")
+        for page in pages_in(cli.home())
+        if page.run_id > renewed_to and not ledger.starting_with(page.run_id, 1)
+    ]
+    return replace(verdict, findings=(*verdict.findings, *unknown))
 
 
-def _noted(cli: CliState, heads: list[str], log: AuditLog) -> Iterator[tuple[str, Head]]:
-    """Ends of the chain that stand elsewhere: given by hand, and in the receipts."""
-    chain = log.chain()
+def _ends(cli: CliState, heads: list[str], chain: str, after: str) -> Iterator[tuple[str, Head]]:
+    """Ends of the chain that stand elsewhere: given by hand, in the receipts, in the pages. `after`: the runs up to this
+    one may know another chain."""
     yield from _given(heads, chain)
-    yield from _in_receipts(cli, chain, log.renewed_to())
+    for receipt in cli.receipts().all():
+        if receipt.run_id > after and receipt.audit_head:
+            yield f"the receipt of run {receipt.run_id}", _head_of(receipt.audit_head, chain)
+    for page in pages_in(cli.home()):
+        if page.run_id > after and page.audit_head:
+            yield page.path, _head_of(page.audit_head, chain)
 
 
 def _given(heads: list[str], chain: str) -> Iterator[tuple[str, Head]]:
     for text in heads:
         yield f"the head {text[:20]}…", _head_of(text, chain)
-
-
-def _in_receipts(cli: CliState, chain: str, after: str) -> Iterator[tuple[str, Head]]:
-    """`after`: the runs up to this one may know another chain."""
-    from council.app.safekeeping import build_receipts
-
-    receipts = build_receipts(cli.home())
-    for run_id in receipts.run_ids():
-        receipt = receipts.read(run_id) if run_id > after else None
-        if receipt is not None and receipt.audit_head:
-            yield f"the receipt of run {run_id}", _head_of(receipt.audit_head, chain)
 
 
 def _head_of(text: str, chain: str) -> Head:
@@ -186,40 +207,3 @@ def _verdict_of_file(cli: CliState, file: Path, heads: list[str]) -> Verdict:
             return verify_lines(stream, _given(heads, head.chain if head else ""), derived.get)
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name an export") from None
-
-
-def _line(record: Record) -> str:
-    from council.safety.untrusted import plain_line
-
-    where = f"  run {record.run_id}" if record.run_id else ""
-    detail = "[forgotten]" if record.detail is None else plain_line(record.detail, 400)
-    return f"{record.seq:>6}  {record.at}  {record.kind:<11} {record.action:<20} {record.actor}{where}  {detail}"
-
-
-def _plain(record: Record) -> dict[str, Any]:
-    import msgspec
-
-    plain: dict[str, Any] = msgspec.to_builtins(record)
-    return plain | {"detail": None if record.detail is None else json.loads(record.detail)}
-
-
-def _text(verdict: Verdict) -> str:
-    forgotten = f", the words of {verdict.forgotten} forgotten" if verdict.forgotten else ""
-    lines = [f"{finding.code}: {finding.message}" for finding in verdict.findings]
-    holds = "1 record holds" if verdict.records == 1 else f"{verdict.records} records hold"
-    if not lines:
-        return f"{holds}{forgotten}. Head: {verdict.head}"
-    return "\n".join([*lines, f"{holds}{forgotten}."])
-
-
-def _json(verdict: Verdict) -> str:
-    from dataclasses import asdict
-
-    told = {
-        "ok": not verdict.findings,
-        "records": verdict.records,
-        "forgotten": verdict.forgotten,
-        "head": str(verdict.head),
-        "findings": [asdict(finding) for finding in verdict.findings],
-    }
-    return readable_json(told, indent=2)

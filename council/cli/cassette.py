@@ -15,11 +15,10 @@ from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.cli.context import CliState
-    from council.engine.journal import FileJournal
+    from council.engine.journal import Journal
     from council.engine.receipts import Receipt
     from council.reports.requests import AskedCall
     from council.reports.tape import Tape
-    from council.settings import Home
 
 
 def cassette(
@@ -38,16 +37,21 @@ def cassette(
 ) -> None:
     """Write all that ended runs asked their models, and what these answered, as a file that answers in their place."""
     from council.cli.runs import find_run, read_receipt
-    from council.llm.cassette import SUFFIX
+    from council.llm.cassette import MAX_CASSETTE_BYTES, SUFFIX
     from council.reports.tape import spliced
+    from council.storage.files import write_atomic
 
     cli = state(ctx)
     home = cli.home()
     receipts = {
-        receipt.run_id: receipt for run in runs or ["last"] if (receipt := read_receipt(home, find_run(home, run)))
+        receipt.run_id: receipt for run in runs or ["last"] if (receipt := read_receipt(cli, find_run(cli, run)))
     }
     if str(output) == "-":
-        _print(spliced([_tape_of(cli, receipt) for receipt in receipts.values()]), as_json)
+        tape = spliced([_tape_of(cli, receipt) for receipt in receipts.values()])
+        if as_json:
+            raise UsageError("--json and the cassette cannot both go to standard output.", fix="name a file with -o")
+        sys.stdout.buffer.write(tape.data)
+        _print_warnings(tape)
         return
     path = output or Path(f"{next(iter(receipts))}{SUFFIX}")
     if path.exists():
@@ -55,7 +59,12 @@ def cassette(
     if not path.parent.is_dir():
         raise UsageError(f"there is no folder {path.parent}.", fix="make it, or name another one")
     tape = spliced([_tape_of(cli, receipt) for receipt in receipts.values()])
-    _write(path, tape)
+    if len(tape.data) > MAX_CASSETTE_BYTES:
+        raise UsageError(
+            f"the run's prompts come to {len(tape.data):,} bytes, and a cassette holds {MAX_CASSETTE_BYTES:,}.",
+            fix="record a run with fewer rounds or smaller documents",
+        )
+    write_atomic(path, tape.data)  # for its owner alone
     if as_json:
         told = {"run_id": next(iter(receipts)), "file": str(path), "model": tape.model, "calls": tape.calls}
         told |= {"run_ids": list(receipts)} if len(receipts) > 1 else {}
@@ -65,17 +74,11 @@ def cassette(
     calls = f"{tape.calls} call{'s' if tape.calls != 1 else ''}"
     who = f"run {next(iter(receipts))}" if len(receipts) == 1 else f"{len(receipts)} runs"
     typer.echo(f"{path} holds the {calls} that {who} made to {tape.model}.")
-    for note in _notes(tape, path, home):
-        typer.echo(f"note: {note}", err=True)
-
-
-def _print(tape: Tape, as_json: bool) -> None:
-    """Raises UsageError: standard output holds one thing."""
-    if as_json:
-        raise UsageError("--json and the cassette cannot both go to standard output.", fix="name a file with -o")
-    sys.stdout.buffer.write(tape.data)
-    for note in _warnings(tape):
-        typer.echo(f"note: {note}", err=True)
+    _print_warnings(tape)
+    if path.resolve().is_relative_to(home.root) and not path.name.endswith(SUFFIX):
+        typer.echo(f"note: agents of this home can read it; named *{SUFFIX} they cannot", err=True)
+    where = os.path.relpath(path.resolve(), home.root)
+    typer.echo(f"note: `council run --model cassette:{where}` answers from it; docs/cassettes.md says more", err=True)
 
 
 def _tape_of(cli: CliState, receipt: Receipt) -> tuple[Tape, str]:
@@ -83,55 +86,20 @@ def _tape_of(cli: CliState, receipt: Receipt) -> tuple[Tape, str]:
     from council.cli.reports import journal_of
     from council.reports.tape import record
 
-    journal = journal_of(cli.home(), receipt.run_id)
+    journal = journal_of(cli, receipt.run_id)
     tape = record(journal, requests_asked(cli, journal), receipt.status, cli.keys().redactor)
     return tape, str(journal.header.command.get("task_description", ""))
 
 
-def requests_asked(cli: CliState, journal: FileJournal) -> list[AskedCall]:
-    """What a recorded run asked; needs no key and asks nobody. Raises CannotRender, JournalDamaged."""
-    import asyncio
-
-    from council.app import build_app, handlers_asking
+def requests_asked(cli: CliState, journal: Journal) -> list[AskedCall]:
+    """The calls of a recorded run; nobody is asked again. Raises CannotRender, JournalDamaged."""
+    from council.app import handlers_asking
     from council.reports.requests import requests_of
 
-    settings = cli.settings().settings.model_copy(update={"model": "offline"})
-    app = build_app(cli.home(), settings, cli.keys(), environ=cli.environ)
-
-    async def work() -> list[AskedCall]:
-        try:
-            return await requests_of(journal, lambda model: handlers_asking(app, model))
-        finally:
-            await app.aclose()
-
-    return asyncio.run(work())
+    return cli.read_offline(lambda app: requests_of(journal, lambda model: handlers_asking(app, model)))
 
 
-def _write(path: Path, tape: Tape) -> None:
-    """For its owner alone. Raises UsageError for one that could not be read again, StorageFailed."""
-    from council.llm.cassette import MAX_CASSETTE_BYTES
-    from council.storage.files import write_atomic
-
-    if len(tape.data) > MAX_CASSETTE_BYTES:
-        raise UsageError(
-            f"the run's prompts come to {len(tape.data):,} bytes, and a cassette holds {MAX_CASSETTE_BYTES:,}.",
-            fix="record a run with fewer rounds or smaller documents",
-        )
-    write_atomic(path, tape.data)
-
-
-def _notes(tape: Tape, path: Path, home: Home) -> list[str]:
-    from council.llm.cassette import SUFFIX
-
-    notes = _warnings(tape)
-    if path.resolve().is_relative_to(home.root) and not path.name.endswith(SUFFIX):
-        notes.append(f"agents of this home can read it; named *{SUFFIX} they cannot")
-    where = os.path.relpath(path.resolve(), home.root)
-    return [*notes, f"`council run --model cassette:{where}` answers from it; docs/cassettes.md says more"]
-
-
-def _warnings(tape: Tape) -> list[str]:
-    """What is to be known of a tape wherever it goes."""
+def _print_warnings(tape: Tape) -> None:
     notes = [
         "it holds every prompt whole: personas, memory, and all that the agents read; give it only to those who may see these"
     ]
@@ -147,4 +115,5 @@ def _warnings(tape: Tape) -> list[str]:
         notes.append(
             f"words were forgotten since in {len(tape.forgotten)} of the prompts; what stands there is what is left of them"
         )
-    return notes
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)

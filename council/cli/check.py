@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from council.cli.context import CliState, state
+from council.cli.context import state
 from council.errors import EXIT_REFUSED, HomeNotFound, UsageError
 from council.ids import readable_json
 
@@ -54,8 +54,15 @@ def check(
     `scope_topics` hold for tasks."""
     from council.safety.untrusted import plain_line
 
-    text = _read(file)
-    judged_as, findings = _judge(file, text, kind, _scope(state(ctx)))
+    text, cli = _read(file), state(ctx)
+    try:
+        cli.home()
+        scope = tuple(cli.settings().settings.scope_topics)
+    except HomeNotFound:
+        if cli.home_flag is not None:
+            raise
+        scope = ()  # outside of any home everything is in scope
+    judged_as, findings = _judge(file, text, kind, scope)
     blocked = any(finding.blocks for finding in findings)
     if as_json:
         told = {finding.by: finding.told for finding in findings}
@@ -89,27 +96,30 @@ def _read(file: Path) -> str:
         raise UsageError(f"{file} is not UTF-8 (byte {error.start}).", fix="save it as UTF-8") from None
 
 
-def _scope(cli: CliState) -> tuple[str, ...]:
-    """Raises ConfigError. Empty outside of any home: there everything is in scope."""
-    try:
-        cli.home()
-    except HomeNotFound:
-        if cli.home_flag is not None:
-            raise
-        return ()
-    return tuple(cli.settings().settings.scope_topics)
-
-
 def _judge(file: Path, text: str, kind: Kind, scope: tuple[str, ...]) -> tuple[Kind, list[_Finding]]:
-    from council.safety.spec import looks_like_spec
+    from council.agents.manifest import DEFAULT_TOOLS
+    from council.safety.ministers import auditor, guardian, guardian_on_code, validator
+    from council.safety.spec import looks_like_spec, read_spec
 
     if kind is Kind.code or (kind is Kind.auto and file.suffix.lower() in (".py", ".pyi")):
-        return Kind.code, [_guardian_on_code(text)]
+        verdict = guardian_on_code(text)
+        line = f"guardian: {verdict.verdict} ({verdict.risk_level} risk), {verdict.reason}"
+        return Kind.code, [_Finding("guardian", verdict.verdict == "BLOCKED", line, _told(verdict))]
     values = _values(file, text) if kind in (Kind.auto, Kind.spec) else None
     if kind is Kind.spec or (values is not None and looks_like_spec(values)):
         if values is None:
             raise UsageError(f"{file} holds no agent spec.", fix="write it as a mapping in JSON, YAML or front matter")
-        return Kind.spec, _ministers(values)
+        spec = read_spec(values)
+        safe, made, good = guardian(spec, DEFAULT_TOOLS), validator(spec), auditor(spec)
+        line = f"guardian: {safe.verdict} ({safe.risk_level} risk), {safe.reason}"
+        issues = [f"{issue} ({suggestion})" for issue, suggestion in zip(made.issues, made.suggestions, strict=True)]
+        lacks = "\n    - ".join([f"validator: {made.verdict}", *issues])
+        remarks = "\n    - ".join([f"auditor: {good.verdict}", *good.findings])
+        return Kind.spec, [
+            _Finding("guardian", safe.verdict == "BLOCKED", line, _told(safe)),
+            _Finding("validator", made.verdict == "INVALID", lacks, _told(made)),
+            _Finding("auditor", False, remarks, _told(good)),
+        ]
     if values is not None and isinstance(values.get("task_description"), str):
         return Kind.task, [_guardrails("task", values["task_description"], scope)]
     stage = cast("Stage", "tool_result" if kind in (Kind.auto, Kind.spec, Kind.code) else kind.value)
@@ -141,34 +151,6 @@ def _values(file: Path, text: str) -> dict[str, Any] | None:
     return {str(key): value for key, value in values.items()}
 
 
-def _guardian_on_code(code: str) -> _Finding:
-    from council.safety.ministers import guardian_on_code
-
-    verdict = guardian_on_code(code)
-    line = f"guardian: {verdict.verdict} ({verdict.risk_level} risk), {verdict.reason}"
-    return _Finding("guardian", verdict.verdict == "BLOCKED", line, _told(verdict))
-
-
-def _ministers(values: dict[str, Any]) -> list[_Finding]:
-    from council.agents.manifest import DEFAULT_TOOLS
-    from council.safety.ministers import auditor, guardian, validator
-    from council.safety.spec import read_spec
-
-    spec = read_spec(values)
-    safe, made, good = guardian(spec, DEFAULT_TOOLS), validator(spec), auditor(spec)
-    issues = [f"{issue} ({suggestion})" for issue, suggestion in zip(made.issues, made.suggestions, strict=True)]
-    return [
-        _Finding(
-            "guardian",
-            safe.verdict == "BLOCKED",
-            f"guardian: {safe.verdict} ({safe.risk_level} risk), {safe.reason}",
-            _told(safe),
-        ),
-        _Finding("validator", made.verdict == "INVALID", _listed(f"validator: {made.verdict}", issues), _told(made)),
-        _Finding("auditor", False, _listed(f"auditor: {good.verdict}", good.findings), _told(good)),
-    ]
-
-
 def _guardrails(stage: Stage, text: str, scope: tuple[str, ...]) -> _Finding:
     from council.safety.guardrails import check as judge
     from council.safety.scope import ScopeGuard
@@ -190,10 +172,6 @@ def _guardrails(stage: Stage, text: str, scope: tuple[str, ...]) -> _Finding:
         "law": verdict.law,
     }
     return _Finding("guardrails", verdict.blocks, line, told)
-
-
-def _listed(head: str, items: Any) -> str:
-    return "\n".join([head, *(f"    - {item}" for item in items)])
 
 
 def _told(verdict: Any) -> dict[str, Any]:

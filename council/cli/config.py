@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from council.cli.context import state
 from council.ids import readable_json
 from council.redaction import MASK
-
-if TYPE_CHECKING:
-    from council.settings import LoadedSettings, ProviderKeys
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -29,39 +26,30 @@ def show(
     ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
 ) -> None:
     """List every setting with its value and source, and whether each provider key is set."""
-    cli = state(ctx)
-    home, loaded, keys = cli.home(), cli.settings(), cli.keys()
-    keys.register(table.key_env for table in loaded.settings.providers.values() if table.key_env)
-    text = _json(str(home.root), loaded, keys) if as_json else _table(str(home.root), loaded, keys)
-    # The keys are never put into the text; this catches one that was pasted where it does not belong.
-    typer.echo(_USERINFO.sub(f"{MASK}@", keys.redactor.redact(text)))
-
-
-def _json(home: str, loaded: LoadedSettings, keys: ProviderKeys) -> str:
     from council.settings import BASE_URL_NAME, KEY_NAMES
 
-    values = loaded.settings.model_dump(mode="json")
-    return readable_json(
-        {
+    cli = state(ctx)
+    home, loaded, keys = str(cli.home().root), cli.settings(), cli.keys()
+    keys.register(table.key_env for table in loaded.settings.providers.values() if table.key_env)
+    if as_json:
+        values = loaded.settings.model_dump(mode="json")
+        told = {
             "home": home,
             "settings": {key: {"value": value, "source": loaded.sources[key]} for key, value in values.items()},
             "keys": {name: {"set": name in keys.sources, "source": keys.sources.get(name)} for name in KEY_NAMES},
             BASE_URL_NAME: {"value": keys.gemini_base_url, "source": keys.sources.get(BASE_URL_NAME)},
-        },
-        indent=2,
-    )
-
-
-def _table(home: str, loaded: LoadedSettings, keys: ProviderKeys) -> str:
-    from council.settings import BASE_URL_NAME, KEY_NAMES
-
-    rows = [("KEY", "VALUE", "SOURCE")]
-    rows += [(key, _cell(value), loaded.sources[key]) for key, value in loaded.settings.model_dump().items()]
-    rows += [(name, "set" if name in keys.sources else "not set", keys.sources.get(name, "-")) for name in KEY_NAMES]
-    rows.append((BASE_URL_NAME, keys.gemini_base_url or "not set", keys.sources.get(BASE_URL_NAME, "-")))
-    first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
-    lines = [f"{key:{first}}  {value:{second}}  {source}" for key, value, source in rows]
-    return "\n".join([f"home: {home}", "", *lines])
+        }
+        text = readable_json(told, indent=2)
+    else:
+        rows = [("KEY", "VALUE", "SOURCE")]
+        rows += [(key, _cell(value), loaded.sources[key]) for key, value in loaded.settings.model_dump().items()]
+        rows += [(key, "set" if key in keys.sources else "not set", keys.sources.get(key, "-")) for key in KEY_NAMES]
+        rows.append((BASE_URL_NAME, keys.gemini_base_url or "not set", keys.sources.get(BASE_URL_NAME, "-")))
+        first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
+        lines = [f"{key:{first}}  {value:{second}}  {source}" for key, value, source in rows]
+        text = "\n".join([f"home: {home}", "", *lines])
+    # The keys are never put into the text; this catches one that was pasted where it does not belong.
+    typer.echo(_USERINFO.sub(f"{MASK}@", keys.redactor.redact(text)))
 
 
 def _cell(value: object) -> str:

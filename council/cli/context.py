@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
 if TYPE_CHECKING:
+    from council.app import App
+    from council.audit.trail import Trail
+    from council.engine.ledger import Ledger
+    from council.engine.receipts import Receipts
     from council.redaction import Secret
     from council.settings import Home, LoadedSettings, ProviderKeys
+    from council.storage.reader import Looking
+
+Result = TypeVar("Result")
 
 
 @dataclass
@@ -27,7 +35,9 @@ class CliState:
     flags: dict[str, object] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
     _loaded: LoadedSettings | None = field(default=None, repr=False)
+    _loaded_for: dict[str, object] = field(default_factory=dict, repr=False)
     _keys: ProviderKeys | None = field(default=None, repr=False)
+    _store: Looking | None = field(default=None, repr=False)
 
     def home(self) -> Home:
         """Raises HomeNotFound."""
@@ -39,9 +49,11 @@ class CliState:
         """Raises ConfigError. What is odd in `.env` is said once, on stderr."""
         from council.settings import load_settings
 
-        if self._loaded is None:
+        is_first = self._loaded is None
+        if self._loaded is None or self._loaded_for != self.flags:
             self._loaded = load_settings(self.home(), flags=self.flags, environ=self.environ)
-            for warning in self._loaded.warnings:
+            self._loaded_for = self.flags
+            for warning in self._loaded.warnings if is_first else ():
                 typer.echo(f"warning: {warning}", err=True)
         return self._loaded
 
@@ -49,17 +61,63 @@ class CliState:
         """The same object each time: it knows which names were asked for, and so what to keep out of texts."""
         from council.settings import load_provider_keys
 
+        def in_vault(name: str) -> Secret | None:
+            from council.app.safekeeping import key_in_vault  # late: most commands ask for no key
+
+            return key_in_vault(name, self.home(), self.settings().settings, self.keys(), self.environ)
+
         if self._keys is None:
-            found = load_provider_keys(self.home(), self.environ)
-            self._keys = found.beyond_them(self._in_vault)
+            self._keys = load_provider_keys(self.home(), self.environ).beyond_them(in_vault)
         return self._keys
 
-    def _in_vault(self, name: str) -> Secret | None:
-        """A key that neither the environment nor `.env` holds. Imported late: most commands ask for none."""
-        from council.app.safekeeping import key_in_vault
+    def store(self) -> Looking:
+        """The home's database, to look at: nothing is made or changed. Raises ConfigError, StorageFailed."""
+        from council.settings.home import names_a_server
+        from council.storage.reader import looking
 
-        assert self._keys is not None
-        return key_in_vault(name, self.home(), self.settings().settings, self._keys, self.environ)
+        if self._store is None:
+            is_server = names_a_server(self.home(), self.environ)
+            self._store = looking(self.home().runtime, self.settings().settings.database_url if is_server else None)
+        return self._store
+
+    def ledger(self) -> Ledger:
+        """What the home knows of its runs. Raises as `store`."""
+        from council.engine.ledger import Ledger
+
+        return Ledger(self.store())
+
+    def receipts(self) -> Receipts:
+        """The home's receipts, to look at. Raises as `store`."""
+        from council.engine.receipts import Receipts
+
+        return Receipts(self.store())
+
+    @contextlib.contextmanager
+    def trail(self) -> Iterator[Trail]:
+        """The home's audit, to write to; made where there is none. Raises ConfigError, StorageFailed."""
+        from council.app.safekeeping import build_trail, open_store
+
+        home, settings, keys = self.home(), self.settings().settings, self.keys()
+        with contextlib.closing(open_store(home, settings)) as store:
+            yield build_trail(home, store, settings, keys, self.environ, keys.redactor)
+
+    def read_offline(self, read: Callable[[App], Awaitable[Result]]) -> Result:
+        """The result of `read` over this home's council with the offline model, which is not asked: reading what was
+        recorded needs no key."""
+        import asyncio
+
+        from council.app import build_app
+
+        settings = self.settings().settings.model_copy(update={"model": "offline"})
+        app = build_app(self.home(), settings, self.keys(), environ=self.environ)
+
+        async def work() -> Result:
+            try:
+                return await read(app)
+            finally:
+                await app.aclose()
+
+        return asyncio.run(work())
 
     def redact(self, text: str) -> str:
         """`text` without the keys that were looked at, those of the environment, and what looks like one."""
@@ -73,7 +131,7 @@ class CliState:
 
     @property
     def hyperlinked(self) -> bool:
-        """Whether standard output is a terminal, other than one that says it knows no escape sequences."""
+        """True on a terminal, other than one that says it knows no escape sequences."""
         return sys.stdout.isatty() and self.environ.get("TERM", "") not in ("", "dumb", "linux")
 
     @property

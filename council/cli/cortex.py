@@ -16,7 +16,7 @@ from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.knowledge.cortex.cortex import Answer, Cortex, Scope
-    from council.knowledge.cortex.shelf import Refresh, Status
+    from council.knowledge.cortex.shelf import Status
     from council.llm.embeddings import Embedder
 
 app = typer.Typer(no_args_is_help=True)
@@ -45,24 +45,34 @@ def index(
     """Read what changed since the last time. A query does the same by itself; this takes the wait beforehand."""
     import asyncio
 
+    from council.app.models import embedding_name
+    from council.app.reading import build_search
+    from council.knowledge.cortex.cortex import SCOPES
+
+    async def embed_all() -> dict[Scope, int]:
+        async with _embedder(cli) as embedder:
+            if embedder is None:
+                return {}
+            search = build_search(built, embedding_name(cli.settings().settings))
+            return {scope: await search.embed(embedder, scope, patience_s=_PATIENCE_S) for scope in SCOPES}
+
     cli = state(ctx)
     with _cortex(cli) as built:
         done = {
             scope: (built.refresh(scope, rebuild=rebuild, patience_s=_PATIENCE_S), built.status(scope))
-            for scope in _scopes()
+            for scope in SCOPES
         }
-        embedded = asyncio.run(_embed_all(cli, built))
+        embedded = asyncio.run(embed_all())
     if as_json:
-        _print_json(
-            {
-                scope: {**asdict(refresh), **_held(status), **_embedded(embedded, scope)}
-                for scope, (refresh, status) in done.items()
-            }
-        )
+        told = {scope: {**asdict(refresh), **_held(status)} for scope, (refresh, status) in done.items()}
+        for scope, count in embedded.items():
+            told[scope]["embedded"] = count
+        _print_json(told)
         return
     for scope, (refresh, status) in done.items():
         meanings = f"; {embedded[scope]} embedded now" if scope in embedded else ""
-        typer.echo(f"{scope:<7} {_refreshed(refresh)}; {_holds(status)}{meanings}")
+        changes = f"{refresh.added} added, {refresh.changed} changed, {refresh.removed} removed, {refresh.read} read"
+        typer.echo(f"{scope:<7} {changes}; {_holds(status)}{meanings}")
     _print_notes(note for refresh, _ in done.values() for note in refresh.notes)
 
 
@@ -81,14 +91,32 @@ def query(
     """Print the passages that fit a question best, as the files are now."""
     import asyncio
 
+    from council.app.models import embedding_name
+    from council.app.reading import build_search
+    from council.safety.untrusted import clean
+
+    async def ask() -> Answer:
+        async with _embedder(cli) as embedder:
+            search = build_search(built, embedding_name(cli.settings().settings))
+            found = await search.query(
+                question, scope=scope.value, limit=limit, patience_s=_PATIENCE_S, embedder=embedder
+            )
+        return found.answer
+
     cli = state(ctx)
     with _cortex(cli) as built:
-        answer = asyncio.run(_ask(cli, built, question, scope.value, limit))
+        answer = asyncio.run(ask())
     if as_json:
         hits = [asdict(hit) for hit in answer.hits]
         _print_json({"question": question, "scope": scope.value, "hits": hits, "notes": list(answer.notes)})
         return
-    typer.echo(_passages(answer) if answer.hits else "No passage fits.")
+    blocks = []
+    for hit in answer.hits:
+        own = "  (the council's own artifact, not a source)" if hit.own_artifact else ""
+        under = f"  {hit.heading}" if hit.heading else ""
+        head = f"{hit.path}:{hit.first_line}-{hit.last_line}{own}{under}\n  sha256 {hit.sha256}"
+        blocks.append(f"{head}\n\n{indent(clean(hit.quotation), '    ')}")
+    typer.echo("\n\n".join(blocks) or "No passage fits.")
     _print_notes(answer.notes)
 
 
@@ -97,10 +125,11 @@ def status(
     ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
 ) -> None:
     """What the index holds, and how many files changed since; changes nothing."""
+    from council.knowledge.cortex.cortex import SCOPES
     from council.storage.files import FileLock
 
     with _cortex(state(ctx)) as built:
-        shown = {scope: built.status(scope) for scope in _scopes()}
+        shown = {scope: built.status(scope) for scope in SCOPES}
         writer = FileLock.holder(built.lock_path)
     if as_json:
         _print_json({"writer": writer} | {scope: _held(held) for scope, held in shown.items()})
@@ -126,28 +155,6 @@ def _cortex(cli: CliState) -> Iterator[Cortex]:
         yield build_cortex(root, settings, cli.keys().redactor)
 
 
-async def _ask(cli: CliState, built: Cortex, question: str, scope: Scope, limit: int) -> Answer:
-    from council.app.models import embedding_name
-    from council.app.reading import build_search
-
-    async with _embedder(cli) as embedder:
-        search = build_search(built, embedding_name(cli.settings().settings))
-        found = await search.query(question, scope=scope, limit=limit, patience_s=_PATIENCE_S, embedder=embedder)
-    return found.answer
-
-
-async def _embed_all(cli: CliState, built: Cortex) -> dict[str, int]:
-    """How many passages were embedded now, by scope; empty without an embedding model. Raises what its calls may raise."""
-    from council.app.models import embedding_name
-    from council.app.reading import build_search
-
-    async with _embedder(cli) as embedder:
-        if embedder is None:
-            return {}
-        search = build_search(built, embedding_name(cli.settings().settings))
-        return {scope: await search.embed(embedder, scope, patience_s=_PATIENCE_S) for scope in _scopes()}
-
-
 @asynccontextmanager
 async def _embedder(cli: CliState) -> AsyncIterator[Embedder | None]:
     """The embedding model that settings name. A person asks: no run, and no budget of one."""
@@ -163,32 +170,6 @@ async def _embedder(cli: CliState) -> AsyncIterator[Embedder | None]:
         yield RetryingEmbedder(embedder, attempts=settings.model_attempts, max_wait_s=settings.max_inline_wait_s)
     finally:
         await embedder.aclose()
-
-
-def _embedded(embedded: dict[str, int], scope: str) -> dict[str, int]:
-    return {"embedded": embedded[scope]} if scope in embedded else {}
-
-
-def _scopes() -> tuple[Scope, ...]:
-    from council.knowledge.cortex.cortex import SCOPES
-
-    return SCOPES
-
-
-def _passages(answer: Answer) -> str:
-    from council.safety.untrusted import clean
-
-    blocks = []
-    for hit in answer.hits:
-        own = "  (the council's own artifact, not a source)" if hit.own_artifact else ""
-        under = f"  {hit.heading}" if hit.heading else ""
-        head = f"{hit.path}:{hit.first_line}-{hit.last_line}{own}{under}\n  sha256 {hit.sha256}"
-        blocks.append(f"{head}\n\n{indent(clean(hit.quotation), '    ')}")
-    return "\n\n".join(blocks)
-
-
-def _refreshed(refresh: Refresh) -> str:
-    return f"{refresh.added} added, {refresh.changed} changed, {refresh.removed} removed, {refresh.read} read"
 
 
 def _holds(status: Status) -> str:

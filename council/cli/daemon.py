@@ -47,9 +47,12 @@ def serve(
 
     app = built(cli)
     from council.daemon.service import Service
+    from council.daemon.terminal import HumanLines, JsonLines
 
     if tell is not None:
-        _show_events(app, tell)
+        format_ = app.settings.log_format
+        human = tell.isatty() if format_ == "auto" else format_ == "human"
+        app.events.subscribe(HumanLines(tell, app.redactor) if human else JsonLines(tell, app.clock, app.redactor))
     collector.look_as_usual()
     with logging_to_file(app):
         return asyncio.run(Service(app, once=once, only=only, timeout_s=timeout_s).run())
@@ -89,11 +92,3 @@ def logging_to_file(app: App) -> Iterator[None]:
     finally:
         unsubscribe()
         log_file.close()
-
-
-def _show_events(app: App, stream: TextIO) -> None:
-    from council.daemon.terminal import HumanLines, JsonLines
-
-    format_ = app.settings.log_format
-    human = stream.isatty() if format_ == "auto" else format_ == "human"
-    app.events.subscribe(HumanLines(stream, app.redactor) if human else JsonLines(stream, app.clock, app.redactor))

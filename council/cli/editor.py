@@ -26,7 +26,28 @@ _MATCHER = {
 
 def vscode_files() -> dict[str, str]:
     """Each file by its path in the home."""
-    return {".vscode/settings.json": _text(_settings()), ".vscode/tasks.json": _text(_tasks())}
+    command, recurring = f"{_SCHEMA}/{COMMAND_SCHEMA_NAME}", f"{_SCHEMA}/{RECURRING_SCHEMA_NAME}"
+    yaml_folders = {command: ("commands", "commands/failed"), recurring: ("commands/recurring",)}
+    settings = {
+        "json.schemas": [
+            {"fileMatch": ["/commands/*.json", "/commands/failed/*.json"], "url": command},
+            {"fileMatch": ["/commands/recurring/*.json"], "url": recurring},
+        ],
+        "yaml.schemas": {
+            schema: [f"{folder}/*.{ending}" for folder in folders for ending in ("yaml", "yml")]
+            for schema, folders in yaml_folders.items()
+        },
+    }
+    tasks = [
+        _task("run", "run") | {"isBackground": True, "problemMatcher": []},
+        _task("submit current file", "submit", "--wait", "${file}") | {"problemMatcher": _MATCHER},
+        _task("validate current file", "validate", "${file}") | {"problemMatcher": _MATCHER},
+        _task("show last", "show", "last"),
+        _task("report of the last run", "report", "--open"),
+        _task("doctor", "doctor"),
+    ]
+    files = {".vscode/settings.json": settings, ".vscode/tasks.json": {"version": "2.0.0", "tasks": tasks}}
+    return {name: json.dumps(value, indent=2, ensure_ascii=False) + "\n" for name, value in files.items()}
 
 
 def write_vscode(home: Path) -> tuple[list[Path], dict[Path, str]]:
@@ -46,35 +67,6 @@ def write_vscode(home: Path) -> tuple[list[Path], dict[Path, str]]:
     return written, kept
 
 
-def _settings() -> dict[str, Any]:
-    command, recurring = f"{_SCHEMA}/{COMMAND_SCHEMA_NAME}", f"{_SCHEMA}/{RECURRING_SCHEMA_NAME}"
-    yaml_folders = {command: ("commands", "commands/failed"), recurring: ("commands/recurring",)}
-    return {
-        "json.schemas": [
-            {"fileMatch": ["/commands/*.json", "/commands/failed/*.json"], "url": command},
-            {"fileMatch": ["/commands/recurring/*.json"], "url": recurring},
-        ],
-        "yaml.schemas": {
-            schema: [f"{folder}/*.{ending}" for folder in folders for ending in ("yaml", "yml")]
-            for schema, folders in yaml_folders.items()
-        },
-    }
-
-
-def _tasks() -> dict[str, Any]:
-    return {
-        "version": "2.0.0",
-        "tasks": [
-            _task("run", "run") | {"isBackground": True, "problemMatcher": []},
-            _task("submit current file", "submit", "--wait", "${file}") | {"problemMatcher": _MATCHER},
-            _task("validate current file", "validate", "${file}") | {"problemMatcher": _MATCHER},
-            _task("show last", "show", "last"),
-            _task("report of the last run", "report", "--open"),
-            _task("doctor", "doctor"),
-        ],
-    }
-
-
 def _task(label: str, *arguments: str) -> dict[str, Any]:
     return {
         "label": f"council: {label}",
@@ -84,7 +76,3 @@ def _task(label: str, *arguments: str) -> dict[str, Any]:
         "options": {"cwd": "${workspaceFolder}"},
         "problemMatcher": [],
     }
-
-
-def _text(value: dict[str, Any]) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

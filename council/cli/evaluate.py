@@ -64,38 +64,28 @@ def evaluate(
         return
     import asyncio
 
+    from council.evaluation import report as rendered
+    from council.evaluation.session import Wanted
+    from council.storage.files import write_atomic
+
     cli = state(ctx)
     cli.flags = {"model": model}
     out = checked(out) if out is not None else None
-    from council.evaluation.session import Wanted
 
-    wanted = Wanted(
-        folder,
-        protocol.value,
-        rounds,
-        split,
-        limit,
-        seed,
-        resamples,
-        max_tokens,
-        max_usd,
-        resume,
-    )
-    if record is not None:
-        _require_new(record)
+    wanted = Wanted(folder, protocol.value, rounds, split, limit, seed, resamples, max_tokens, max_usd, resume)
+    if record is not None and record.exists():
+        raise UsageError(f"{record} is there already.", fix="name another file, or remove it")
+    if record is not None and not record.parent.is_dir():
+        raise UsageError(f"there is no folder {record.parent}.", fix="make it, or name another one")
     report, redact, not_recorded = asyncio.run(_evaluated(cli, wanted, record))
-    _print(report, redact, out, as_json)
+    typer.echo(redact(readable_json(rendered.as_json(report)) if as_json else rendered.as_text(report)))
+    if report.stopped.fix and not as_json:
+        typer.echo(f"Fix: {redact(report.stopped.fix)}", err=True)
+    if out is not None:  # last: a disk that is full takes nothing away from what is shown
+        write_atomic(out, redact(rendered.as_markdown(report)).encode(), mode=0o644)
     if not_recorded is not None:
         raise not_recorded
     raise typer.Exit(_EXITS[report.stopped.why])
-
-
-def _require_new(record: Path) -> None:
-    """Before anything is asked. Raises UsageError."""
-    if record.exists():
-        raise UsageError(f"{record} is there already.", fix="name another file, or remove it")
-    if not record.parent.is_dir():
-        raise UsageError(f"there is no folder {record.parent}.", fix="make it, or name another one")
 
 
 async def _evaluated(
@@ -104,6 +94,7 @@ async def _evaluated(
     """The report, of what there is when it was interrupted; what takes secrets out of it; and why `record` is not there."""
     from council.cli.daemon import logging_to_file
     from council.daemon.service import Service
+    from council.daemon.terminal import event_line
     from council.evaluation.session import open_session
     from council.logs import configure
     from council.storage.files import write_atomic
@@ -112,7 +103,12 @@ async def _evaluated(
     session = open_session(cli.home(), settings, cli.keys(), cli.environ, wanted)
     app = session.app
     configure("error", settings.log_format, app.redactor)
-    app.events.subscribe(_tell)
+
+    def tell(event: Event) -> None:
+        if event.kind in ("model_retry", "run_waiting"):  # what a person who waits wants to know of the runs
+            typer.echo(event_line(event.kind, event.data, event.run_id).strip(), err=True)
+
+    app.events.subscribe(tell)
     try:
         with logging_to_file(app):
             stopped = await _answered(session, Service(app, once=False))
@@ -166,14 +162,6 @@ async def _answered(session: Session, service: Service) -> Stopped:
     return asking.result()
 
 
-def _tell(event: Event) -> None:
-    """What a person who waits wants to know of the runs, on stderr."""
-    from council.daemon.terminal import event_line
-
-    if event.kind in ("model_retry", "run_waiting"):
-        typer.echo(event_line(event.kind, event.data, event.run_id).strip(), err=True)
-
-
 class _Progress:
     """A line for each question that all arms answered, on stderr."""
 
@@ -192,20 +180,6 @@ class _Progress:
         }
         told = f"single {marks['single']}, vote of {len(answered.ballots)} {marks['vote']}, council {marks['council']}"
         typer.echo(f"[{self._count}/{self._total}] {row.id}: {told}", err=True)
-
-
-def _print(report: Report, redact: Callable[[str], str], out: Path | None, as_json: bool) -> None:
-    from council.evaluation import report as rendered
-    from council.storage.files import write_atomic
-
-    if as_json:
-        typer.echo(redact(readable_json(rendered.as_json(report))))
-    else:
-        typer.echo(redact(rendered.as_text(report)))
-    if report.stopped.fix and not as_json:
-        typer.echo(f"Fix: {redact(report.stopped.fix)}", err=True)
-    if out is not None:  # last: a disk that is full takes nothing away from what is shown
-        write_atomic(out, redact(rendered.as_markdown(report)).encode(), mode=0o644)
 
 
 def _init(folder: Path) -> None:

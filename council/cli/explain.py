@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 from pathlib import Path
@@ -15,9 +16,7 @@ from council.errors import UsageError
 from council.ids import escape_unseen
 
 if TYPE_CHECKING:
-    from council.engine.receipts import Receipt
-    from council.reports.explain import Explained, Live
-    from council.settings import Home
+    from council.reports.explain import Explained
 
 _SUFFIX = ".report.html"  # files so named are never read by agents: they would take their own past words for evidence
 RunArgument = Annotated[str, typer.Argument(help="A run's id, the beginning of one, or `last`.")]
@@ -40,7 +39,7 @@ def explain(
         return
     from council.reports.explain_terminal import show
 
-    show(found.explanation, sys.stdout, columns=columns(), coloured=coloured(state(ctx)))
+    show(found.explanation, sys.stdout, columns=columns(), coloured=state(ctx).coloured)
 
 
 def report(
@@ -76,71 +75,34 @@ def report(
     if target.resolve().is_relative_to(cli.home().root) and not target.name.endswith(_SUFFIX):
         typer.echo(f"note: agents of this home can read it; named *{_SUFFIX} they cannot", err=True)
     address = target.resolve().as_uri()
-    if show_it and not _opened(address):
-        typer.echo(f"note: no browser could be started; open {address} in one.", err=True)
-    elif not show_it:
+    if not show_it:
         typer.echo(f"Open it in a browser: {address}")
-
-
-def _opened(address: str) -> bool:
-    """Whether a browser took it: the one that BROWSER names, else the desktop's."""
+        return
     import webbrowser
 
-    try:
-        return webbrowser.open(address)
-    except webbrowser.Error:
-        return False
+    opened = False
+    with contextlib.suppress(webbrowser.Error):
+        opened = webbrowser.open(address)
+    if not opened:
+        typer.echo(f"note: no browser could be started; open {address} in one.", err=True)
 
 
 def explained(cli: CliState, given: str) -> Explained:
     """Raises RunNotFound for a run that is unknown or whose journal is gone, with what became of it; JournalDamaged."""
-    from council.cli.reports import journal_path
-    from council.cli.runs import find_any_run
-    from council.engine.receipts import Receipts
-
-    home = cli.home()
-    run_id = find_any_run(home, given)
-    path = journal_path(home, run_id)
-    live = _live(home, run_id)
-    receipt = Receipts(home.receipts, home.runtime / "ids").read(run_id)  # NOTE: after `live`, so an end is not missed
-    return _explained(cli, path, receipt, live)
-
-
-def _live(home: Home, run_id: str) -> Live:
-    from council.cli.runs import status_view
+    from council.cli.reports import require_journal
+    from council.cli.runs import find_any_run, status_view
     from council.reports.explain import Live
-
-    view = status_view(home)
-    if view["daemon"] is None:
-        return Live(None)
-    known = {run["run_id"]: run["status"] for run in view["runs"]}
-    return Live(known.get(run_id, "queued"))
-
-
-def _explained(cli: CliState, path: Path, receipt: Receipt | None, live: Live) -> Explained:
-    """Built with the offline model, which is not asked: reading what was recorded needs no key."""
-    import asyncio
-
-    from council.app import build_app
     from council.reports.explain import explain as explain_run
 
-    settings = cli.settings().settings.model_copy(update={"model": "offline"})
-    app = build_app(cli.home(), settings, cli.keys(), environ=cli.environ)
-
-    async def work() -> Explained:
-        try:
-            return await explain_run(path, receipt, live, app.handlers)
-        finally:
-            await app.aclose()
-
-    return asyncio.run(work())
+    run_id = find_any_run(cli, given)
+    require_journal(cli, run_id)
+    view = status_view(cli)
+    known = {run["run_id"]: run["status"] for run in view["runs"]}
+    live = Live(None if view["daemon"] is None else known.get(run_id, "queued"))
+    receipt = cli.receipts().read(run_id)  # NOTE: after `live`, so an end is not missed
+    return cli.read_offline(lambda app: explain_run(app.store, run_id, receipt, live, app.handlers))
 
 
 def columns() -> int:
     """How wide tables may be: COLUMNS, else the terminal, else 110; never narrower than 80."""
     return min(160, max(80, shutil.get_terminal_size((110, 40)).columns))
-
-
-def coloured(cli: CliState) -> bool:
-    """On a terminal, unless NO_COLOR is set (no-color.org)."""
-    return sys.stdout.isatty() and not cli.environ.get("NO_COLOR")

@@ -29,10 +29,20 @@ class LazyCommands(MutableMapping[str, Any]):
         self._entries: dict[str, Any] = dict(entries)
 
     def __getitem__(self, name: str) -> Any:
-        found = self._entries[name]
-        if isinstance(found, Entry):
-            found = self._entries[name] = _built(name, found)
-        return found
+        entry = self._entries[name]
+        if not isinstance(entry, Entry):
+            return entry
+        module, _, attribute = entry.where.partition(":")
+        found = getattr(import_module(f"council.cli.{module}"), attribute)
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+        alone.callback()(lambda: None)  # a group, where typer would make a lone command the whole program
+        if isinstance(found, typer.Typer):
+            alone.add_typer(found, name=name, cls=SectionedGroup, rich_help_panel=entry.section)
+        else:
+            alone.command(name, rich_help_panel=entry.section)(found)
+        group: Any = get_command(alone)
+        self._entries[name] = group.commands[name]
+        return self._entries[name]
 
     def __setitem__(self, name: str, command: Any) -> None:
         self._entries[name] = command
@@ -61,21 +71,3 @@ class LazyGroup(SectionedGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
-
-
-def _built(name: str, entry: Entry) -> Any:
-    """The command itself, as typer makes it for a group that holds nothing else."""
-    module, _, attribute = entry.where.partition(":")
-    found = getattr(import_module(f"council.cli.{module}"), attribute)
-    alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    alone.callback()(_nothing)  # a group, where typer would make a lone command the whole program
-    if isinstance(found, typer.Typer):
-        alone.add_typer(found, name=name, cls=SectionedGroup, rich_help_panel=entry.section)
-    else:
-        alone.command(name, rich_help_panel=entry.section)(found)
-    group: Any = get_command(alone)
-    return group.commands[name]
-
-
-def _nothing() -> None:
-    """What a group's own callback does here."""

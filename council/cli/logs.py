@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from council.cli.context import state
 from council.cli.runs import find_run, read_receipt
-
-if TYPE_CHECKING:
-    from council.settings import Home
 
 _POLL_S = 0.2
 _FOR_PROGRAMS = ("state",)  # events that another line says in words
@@ -32,49 +30,38 @@ def logs(
     as_json: Annotated[bool, typer.Option("--json", help="Print the JSON lines as they are.")] = False,
 ) -> None:
     """Print the daemon's log: events and log records, oldest first."""
-    home = state(ctx).home()
-    path = home.log_file
+    cli = state(ctx)
+    path = cli.home().log_file
     if not path.exists() and not follow:
         typer.echo("No log yet: it begins with the first `council run`.", err=True)
         return
     if run == "last":
-        run = find_run(home, run)
+        run = find_run(cli, run)
 
     def shown(line: str) -> str:
-        if run and not _is_about(line, run):
-            return ""
+        if run:
+            record: Any = None
+            with contextlib.suppress(ValueError):
+                record = json.loads(line)
+            if not isinstance(record, dict) or not str(record.get("run_id", "")).startswith(run):
+                return ""
         return line if as_json else readable(line)
 
     # NOTE: what is followed is opened before the old lines are read, so that no line falls between the two.
-    followed = _Followed(path)
+    followed = GrowingFile(path)
     newest = filter(None, map(shown, _newest_first(path, followed.position)))
     lines = list(islice(newest, count))
     for text in reversed(lines):
         typer.echo(text)
     if run and count and not lines and not follow:
-        typer.echo(_nothing_left(home, run), err=True)
+        receipt = read_receipt(cli, find_run(cli, run))  # raises RunNotFound where there is no such run
+        pruned = receipt.pruned and f"; the run was pruned on {receipt.pruned.at} by {receipt.pruned.by}"
+        ended = f"(ended {receipt.finished}){pruned or ''}"
+        typer.echo(f"The log holds no line of run {receipt.run_id} any more {ended}.", err=True)
     while follow:
         for text in filter(None, map(shown, followed.new_lines())):
             typer.echo(text)
         time.sleep(_POLL_S)
-
-
-def _is_about(line: str, run: str) -> bool:
-    try:
-        record: Any = json.loads(line)
-    except ValueError:
-        return False
-    return isinstance(record, dict) and str(record.get("run_id", "")).startswith(run)
-
-
-def _nothing_left(home: Home, run: str) -> str:
-    """Why the log says nothing of a run that ended. Raises RunNotFound where there is none."""
-    run_id = find_run(home, run)
-    receipt = read_receipt(home, run_id)
-    pruned = ""
-    if receipt.pruned is not None:
-        pruned = f"; the run was pruned on {receipt.pruned.at} by {receipt.pruned.by}"
-    return f"The log holds no line of run {run_id} any more (ended {receipt.finished}){pruned}."
 
 
 def _newest_first(path: Path, end: int) -> Iterator[str]:
@@ -94,7 +81,7 @@ def _whole_lines(data: bytes) -> list[str]:
     return [line for line in data.decode("utf-8", "replace").split("\n") if line]
 
 
-class _Followed:
+class GrowingFile:
     """A file that grows, and that another one may take the place of. `position`: how much of it is known."""
 
     def __init__(self, path: Path) -> None:
@@ -104,7 +91,9 @@ class _Followed:
     def new_lines(self) -> Iterator[str]:
         inode, size = self._look()
         if inode != self._inode:
-            yield from self._rest_of_the_old()
+            old = self._path.with_name(f"{self._path.name}.1")
+            if self._inode and old.exists() and old.stat().st_ino == self._inode:
+                yield from _whole_lines(old.read_bytes()[self.position :])
             self._inode, self.position = inode, 0
         if size <= self.position:
             return
@@ -114,11 +103,6 @@ class _Followed:
         whole = data[: data.rfind(b"\n") + 1]
         self.position += len(whole)
         yield from _whole_lines(whole)
-
-    def _rest_of_the_old(self) -> Iterator[str]:
-        old = self._path.with_name(f"{self._path.name}.1")
-        if self._inode and old.exists() and old.stat().st_ino == self._inode:
-            yield from _whole_lines(old.read_bytes()[self.position :])
 
     def _look(self) -> tuple[int, int]:
         try:
@@ -134,6 +118,9 @@ class _Followed:
 def readable(line: str) -> str:
     """One line of the log for a person: `2026-11-20 22:54:13Z  <run>  what happened`; empty for what only programs
     follow. What is not JSON is shown as it is."""
+    from council.daemon.terminal import event_line
+    from council.safety.untrusted import plain_line
+
     try:
         record: Any = json.loads(line)
     except ValueError:
@@ -142,32 +129,19 @@ def readable(line: str) -> str:
         return line
     if record.get("event") in _FOR_PROGRAMS:
         return ""
-    words = _event_words(record) if "event" in record else _record_words(record)
+    if "event" in record:
+        kind, run_id = str(record["event"]), str(record.get("run_id", ""))
+        data = {key: value for key, value in record.items() if key not in ("time", "event", "run_id")}
+        words = ""
+        with contextlib.suppress(KeyError, TypeError, ValueError):  # written by another version
+            words = " ".join(event_line(kind, data, run_id).split())
+        if not words:
+            words = " ".join([kind, *(f"{key}={plain_line(str(value), 100)}" for key, value in data.items())])
+    else:
+        turn = ", round ".join(plain_line(str(record[key]), 100) for key in ("agent", "round") if key in record)
+        source = f"{record.get('level', '?')} {record.get('logger', '?')}{f' ({turn})' if turn else ''}"
+        details = str(record.get("details", "")).splitlines()
+        message = plain_line(str(record.get("message", "")), 1_000)
+        words = "\n    ".join([f"{source}: {message}", *(plain_line(part, 500) for part in details)])
     where = f"{record['run_id']}  " if record.get("run_id") else ""
     return f"{record['time'][:10]} {record['time'][11:19]}Z  {where}{words}"
-
-
-def _event_words(record: dict[str, Any]) -> str:
-    from council.daemon.terminal import event_line
-    from council.safety.untrusted import plain_line
-
-    kind, run_id = str(record["event"]), str(record.get("run_id", ""))
-    data = {key: value for key, value in record.items() if key not in ("time", "event", "run_id")}
-    try:
-        told = " ".join(event_line(kind, data, run_id).split())
-    except (KeyError, TypeError, ValueError):  # written by another version
-        told = ""
-    if not told:
-        told = " ".join([kind, *(f"{key}={plain_line(str(value), 100)}" for key, value in data.items())])
-    return told
-
-
-def _record_words(record: dict[str, Any]) -> str:
-    from council.safety.untrusted import plain_line
-
-    details = str(record.get("details", ""))
-    shown = "".join(f"\n    {plain_line(part, 500)}" for part in details.splitlines())
-    message = plain_line(str(record.get("message", "")), 1_000)
-    turn = ", round ".join(plain_line(str(record[key]), 100) for key in ("agent", "round") if key in record)
-    of = f" ({turn})" if turn else ""
-    return f"{record.get('level', '?')} {record.get('logger', '?')}{of}: {message}{shown}"

@@ -41,7 +41,34 @@ def show(ctx: typer.Context, role: _Role, lane: _Lane = "main", as_json: _Json =
     from council.agents.memory import digest
 
     loaded = _loaded(state(ctx), role.upper(), lane)
-    typer.echo(_json(loaded, digest(loaded.session)) if as_json else _text(loaded, digest(loaded.session)))
+    session, carried = loaded.session, digest(loaded.session)
+    if as_json:
+        tasks = [
+            {
+                "run_id": task.run_id,
+                "title": task.title,
+                "status": task.status,
+                "finished": task.finished,
+                "answer": task.answer,
+                "messages": len(task.messages),
+            }
+            for task in session.tasks
+        ]
+        told = {"role": session.role, "lane": session.lane, "damage": loaded.damage, "digest": carried, "tasks": tasks}
+        typer.echo(readable_json(told, indent=2))
+        return
+    if loaded.damage:
+        typer.echo(f"warning: {loaded.damage}")
+    if not session.tasks:
+        typer.echo(f"{session.role} remembers nothing in lane {session.lane}.")
+        return
+    count = f"{len(session.tasks)} task{'s' if len(session.tasks) != 1 else ''}"
+    lines = [f"{session.role}, lane {session.lane}, {count}", ""]
+    lines += [
+        f"  {task.run_id}  {task.status:<9}  {task.finished}  {task.title} ({len(task.messages)} messages)"
+        for task in session.tasks
+    ]
+    typer.echo("\n".join([*lines, "", "What every prompt carries of it:", "", carried.rstrip()]))
 
 
 @app.command()
@@ -53,18 +80,27 @@ def edit(
     as_json: Annotated[bool, typer.Option("--json", help="Print the receipt.")] = False,
 ) -> None:
     """Edit what an agent remembers; the version before goes to the archive."""
+    from council.agents.memory import session_bytes
+    from council.ids import sha256_hex
+    from council.storage.files import as_storage_failed
+
     cli = state(ctx)
     role = role.upper()
-    base_sha256 = _sha256(cli, role, lane)
+    _require_plain(role, lane)
+    path = _memory(cli).path(role, lane)
+    with as_storage_failed(f"Cannot read {path}"):
+        # Of the file as it is now, so that a task that ends meanwhile is not edited away.
+        base_sha256 = sha256_hex(session_bytes(path)) if path.is_file() else ""
     before = _as_yaml(_loaded(cli, role, lane).session)
     after = _read(file) if file is not None else _edited(cli, before, role)
     if after == before:
         typer.echo("Nothing changed.")
         return
-    keys: dict[str, Any] = {"action": "replace", "answers": _answers(after, file)}
+    body: dict[str, Any] = {"type": "memory", "session": lane, "role": role, "action": "replace"}
+    body["answers"] = _answers(after, file)
     if base_sha256:
-        keys["base_sha256"] = base_sha256
-    _change(cli, role, lane, keys, as_json=as_json)
+        body["base_sha256"] = base_sha256
+    _drop_change(cli, f"memory-{role.lower()}", body, as_json=as_json)
 
 
 @app.command()
@@ -81,7 +117,8 @@ def reset(
         typer.confirm(
             f"{role} will remember nothing in lane {lane} (the archive keeps it). Go on?", abort=True, err=True
         )
-    _change(state(ctx), role, lane, {"action": "reset"}, as_json=as_json)
+    body = {"type": "memory", "session": lane, "role": role, "action": "reset"}
+    _drop_change(state(ctx), f"memory-{role.lower()}", body, as_json=as_json)
 
 
 # ── showing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -90,8 +127,7 @@ def reset(
 def _memory(cli: CliState) -> Memory:
     from council.agents.memory import Memory
 
-    home = cli.home()
-    return Memory(home.session_states, home.runtime / "memory")
+    return Memory(cli.home().session_states, cli.store())
 
 
 def _loaded(cli: CliState, role: str, lane: str) -> Loaded:
@@ -114,52 +150,7 @@ def _require_plain(role: str, lane: str) -> None:
             raise UsageError(f"{value!r} is no {what}.", fix="use letters, digits, - and _")
 
 
-def _text(loaded: Loaded, digest: str) -> str:
-    session = loaded.session
-    lines = [f"warning: {loaded.damage}"] if loaded.damage else []
-    if not session.tasks:
-        return "\n".join([*lines, f"{session.role} remembers nothing in lane {session.lane}."])
-    lines += [
-        f"{session.role}, lane {session.lane}, {len(session.tasks)} task{'s' if len(session.tasks) != 1 else ''}",
-        "",
-    ]
-    for task in session.tasks:
-        lines.append(
-            f"  {task.run_id}  {task.status:<9}  {task.finished}  {task.title} ({len(task.messages)} messages)"
-        )
-    return "\n".join([*lines, "", "What every prompt carries of it:", "", digest.rstrip()])
-
-
-def _json(loaded: Loaded, digest: str) -> str:
-    session = loaded.session
-    tasks = [
-        {
-            "run_id": task.run_id,
-            "title": task.title,
-            "status": task.status,
-            "finished": task.finished,
-            "answer": task.answer,
-            "messages": len(task.messages),
-        }
-        for task in session.tasks
-    ]
-    told = {"role": session.role, "lane": session.lane, "damage": loaded.damage, "digest": digest, "tasks": tasks}
-    return readable_json(told, indent=2)
-
-
 # ── editing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _sha256(cli: CliState, role: str, lane: str) -> str:
-    """Of the session file as it is now, so that a task that ends meanwhile is not edited away; empty without one."""
-    from council.agents.memory import session_bytes
-    from council.ids import sha256_hex
-    from council.storage.files import as_storage_failed
-
-    _require_plain(role, lane)
-    path = _memory(cli).path(role, lane)
-    with as_storage_failed(f"Cannot read {path}"):
-        return sha256_hex(session_bytes(path)) if path.is_file() else ""
 
 
 def _as_yaml(session: Session) -> str:
@@ -182,7 +173,8 @@ def _as_yaml(session: Session) -> str:
 
 
 def _edited(cli: CliState, text: str, role: str) -> str:
-    """What the person's editor leaves. The file is for its owner only, and is gone afterwards."""
+    """The text as the person's editor leaves it. Its file is for its owner only, and is gone afterwards; a text that will
+    not do is kept, since the person must not lose it."""
     editor = cli.environ.get("VISUAL") or cli.environ.get("EDITOR")
     if not editor:
         raise UsageError("no editor is set.", fix="set EDITOR, or give the edited YAML with --file")
@@ -197,20 +189,16 @@ def _edited(cli: CliState, text: str, role: str) -> str:
             ) from None
         if code != 0:
             raise UsageError(f"{editor} ended with {code}; nothing was changed.", fix="edit it again")
-        return _checked(_read(path))
-
-
-def _checked(text: str) -> str:
-    """The text if it will do; else it is kept for the person, who must not lose it."""
+        edited = _read(path)
     try:
-        _answers(text, None)
+        _answers(edited, None)
     except UsageError as error:
         fd, kept = tempfile.mkstemp(prefix="council-memory-", suffix=".yaml")
         with os.fdopen(fd, "w", encoding="utf-8") as stream:
-            stream.write(text)
+            stream.write(edited)
         error.fix = f"{error.fix}; your text is kept: correct it, then `council memory edit … --file {kept}`"
         raise
-    return text
+    return edited
 
 
 def _read(file: Path) -> str:
@@ -245,27 +233,31 @@ def _answers(text: str, file: Path | None) -> list[dict[str, Any]]:
 # ── changing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _change(cli: CliState, role: str, lane: str, keys: dict[str, Any], *, as_json: bool) -> None:
-    body = {"type": "memory", "session": lane, "role": role, **keys}
-    _drop_change(cli, f"memory-{role.lower()}", body, as_json=as_json)
-
-
 def _drop_change(cli: CliState, name: str, body: dict[str, Any], *, as_json: bool) -> None:
     """Drops the command and stays for its end."""
     import msgspec
 
     from council.cli.runs import print_answer
     from council.cli.submit import STATUS_EXIT, drop_and_wait
+    from council.cli.validate import problems_of
+    from council.commands.parsing import parse_command
+    from council.errors import CommandInvalid
 
     data = readable_json(body, indent=2).encode()
-    _require_valid(data)
-    if not _has_unfinished_runs(cli):
+    try:  # the terminal says what the daemon would say in `commands/failed/`
+        parse_command("memory.json", data)
+    except CommandInvalid as error:
+        for problem in problems_of(error):
+            field = f"`{problem.field}` " if problem.field else ""
+            typer.echo(f"error: {field}{problem.message}\n  fix: {problem.fix}", err=True)
+        raise typer.Exit(EXIT_USAGE) from None
+    if not cli.ledger().unfinished():
         cli.flags = {"model": "offline"}  # nothing else can run here and now, and a change of memory needs no model
     receipt = drop_and_wait(cli, f"{name}.json", data, _WAIT_S, quiet=True)
     if as_json:
         typer.echo(readable_json(msgspec.to_builtins(receipt), indent=2))
     else:
-        print_answer(cli, receipt, relative_to=Path.cwd())
+        print_answer(cli, receipt)
         if receipt.error is not None:
             typer.echo(f"error ({receipt.error.code}): {receipt.error.message}\n  fix: {receipt.error.fix}", err=True)
     raise typer.Exit(STATUS_EXIT[receipt.status])
@@ -288,39 +280,13 @@ def forget(
     cli = state(ctx)
     if text is None and run is None:
         raise UsageError("neither a text nor a run is named.", fix="council forget TEXT, or council forget --run RUN")
-    run_id = None if run is None else find_run(cli.home(), run)
+    run_id = None if run is None else find_run(cli, run)
     if not yes:
-        _confirm_forgetting(text, run_id)
+        if text == "-":
+            raise UsageError("there is nobody to ask: standard input holds the text.", fix="add --yes")
+        what = " and ".join([*(["this text"] if text is not None else []), *([f"run {run_id}"] if run_id else [])])
+        typer.confirm(f"Everything that Council keeps of {what} will be gone for good. Go on?", abort=True, err=True)
     if text == "-":
         text = sys.stdin.read(_MAX_TEXT_CHARS).removesuffix("\n")
     body = {"type": "forget", "session": lane, "text": text, "run": run_id, "salt": secrets.token_hex(16)}
     _drop_change(cli, "forget", {key: value for key, value in body.items() if value is not None}, as_json=as_json)
-
-
-def _confirm_forgetting(text: str | None, run_id: str | None) -> None:
-    if text == "-":
-        raise UsageError("there is nobody to ask: standard input holds the text.", fix="add --yes")
-    what = " and ".join([*(["this text"] if text is not None else []), *([f"run {run_id}"] if run_id else [])])
-    typer.confirm(f"Everything that Council keeps of {what} will be gone for good. Go on?", abort=True, err=True)
-
-
-def _require_valid(data: bytes) -> None:
-    """Says at the terminal what the daemon would say in `commands/failed/`."""
-    from council.cli.validate import problems_of
-    from council.commands.parsing import parse_command
-    from council.errors import CommandInvalid
-
-    try:
-        parse_command("memory.json", data)
-    except CommandInvalid as error:
-        for problem in problems_of(error):
-            name = f"`{problem.field}` " if problem.field else ""
-            typer.echo(f"error: {name}{problem.message}\n  fix: {problem.fix}", err=True)
-        raise typer.Exit(EXIT_USAGE) from None
-
-
-def _has_unfinished_runs(cli: CliState) -> bool:
-    try:
-        return bool(os.listdir(cli.home().runtime / "active"))
-    except FileNotFoundError:
-        return False

@@ -13,7 +13,7 @@ from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.budgets.prices import Price
-    from council.upkeep.models import Chosen, EmbeddingTrial, Listing, Overview, Trial
+    from council.upkeep.models import EmbeddingTrial, Listing, Overview, Trial
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -44,7 +44,14 @@ def list_(
     home, loaded, keys = cli.home(), cli.settings(), cli.keys()
     if provider is None:
         found = asyncio.run(overview(home, loaded.settings, keys, source=loaded.sources["model"]))
-        _print(cli, _overview_json(found) if as_json else _overview_text(cli, found))
+        if not as_json:
+            _print(cli, _overview_text(found))
+            return
+        content = asdict(found)
+        content["chosen"]["price"] = _price_json(found.chosen.price)
+        for shown, used in zip(content["also"], found.also, strict=True):
+            shown["price"] = _price_json(used.price)
+        _print(cli, readable_json(content, indent=2))
         return
     listed = asyncio.run(listing(home, loaded.settings, keys, provider))
     _print(cli, json.dumps(asdict(listed), indent=2) if as_json else _listing_text(listed, limit=None))
@@ -66,7 +73,9 @@ def try_model(
     The embedding model is tried, too, where there is one: with the model in use, or by its own name."""
     import asyncio
 
-    from council.errors import CouncilError
+    from msgspec import to_builtins
+
+    from council.errors import EXIT_OK, CouncilError
     from council.ids import SystemClock
     from council.upkeep.models import EmbeddingTrial, embedding_trial, trial
 
@@ -76,6 +85,7 @@ def try_model(
     embedding = settings.embedding_model
     wanted = [settings.model] if model is not None or embedding is None else [settings.model, embedding]
     told: list[dict[str, Any]] = []
+    exit_code = EXIT_OK
     for name in wanted:
         try:
             tried: Trial | EmbeddingTrial
@@ -88,32 +98,51 @@ def try_model(
                 raise
             failure = {"code": error.code, "message": error.message, "fix": error.fix}
             told.append({"model": name, "answers": False, "error": failure})
-            _print(cli, _told_json(told))
-            raise typer.Exit(error.exit_code) from None
+            exit_code = error.exit_code
+            break
         if as_json:
-            told.append(_trial_json(tried))
+            spelt = {"answers": True, "usage": to_builtins(tried.usage), "price": _price_json(tried.price)}
+            told.append(asdict(tried) | spelt)
         else:
             _print(cli, _embedding_text(cli, tried) if isinstance(tried, EmbeddingTrial) else _trial_text(cli, tried))
-    if as_json:
-        _print(cli, _told_json(told))
+    if as_json:  # the embedding model's trial stands within that of the model in use
+        content = told[0] if len(told) == 1 else {**told[0], "embedding": told[1]}
+        _print(cli, readable_json(content, indent=2))
+    raise typer.Exit(exit_code)
 
 
 def _print(cli: CliState, text: str) -> None:
-
     typer.echo(cli.keys().redactor.redact(text))  # no key is put into it; this catches what a server repeats
 
 
 # ── as text ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _overview_text(cli: CliState, found: Overview) -> str:
-    rows = [("PROVIDER", "KEY", "")]
-    rows += [
+def _overview_text(found: Overview) -> str:
+    chosen = found.chosen
+    lines = [f"model    {chosen.name}, from {chosen.source}"]
+    if chosen.error:
+        lines += [f"         {chosen.error}", f"         fix: {chosen.fix}", ""]
+    else:
+        lines += [f"context  {chosen.context_tokens} tokens", f"price    {_price_words(chosen.price)}", ""]
+    if found.also:  # the other models that settings and personas name, and who asks them
+        rows = [("ALSO NAMED", "FOR", "SAID BY", "PRICE")]
+        rows += [
+            (used.name, used.by, used.source, "-" if used.error else _price_words(used.price, brief=True))
+            for used in found.also
+        ]
+        wide = [max(len(row[column]) for row in rows) for column in range(3)]
+        for row, used in zip(rows, [None, *found.also], strict=True):
+            lines.append(f"{row[0]:{wide[0]}}  {row[1]:{wide[1]}}  {row[2]:{wide[2]}}  {row[3]}".rstrip())
+            if used is not None and used.error:
+                lines += [f"  {used.error}", f"  fix: {used.fix}"]
+        lines.append("")
+    keys = [("PROVIDER", "KEY", "")]
+    keys += [
         (known.name, known.key.words if known.key else "-", known.error or known.summary) for known in found.providers
     ]
-    first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
-    lines = [*_chosen_lines(found.chosen), "", *_used_lines(found)]
-    lines += [f"{name:{first}}  {key:{second}}  {about}".rstrip() for name, key, about in rows]
+    first, second = (max(len(row[column]) for row in keys) for column in (0, 1))
+    lines += [f"{name:{first}}  {key:{second}}  {about}".rstrip() for name, key, about in keys]
     lines.append("")
     if found.ollama.error:
         lines.append(f"Ollama: not found here ({found.ollama.error.rstrip('.')})")
@@ -121,33 +150,6 @@ def _overview_text(cli: CliState, found: Overview) -> str:
         lines += ["Ollama is here:", _listing_text(found.ollama, limit=_SHOWN_MODELS)]
     lines += ["", "`council models list PROVIDER` asks one for its models, `council models test MODEL` tries one."]
     return "\n".join(lines)
-
-
-def _chosen_lines(chosen: Chosen) -> list[str]:
-    lines = [f"model    {chosen.name}, from {chosen.source}"]
-    if chosen.error:
-        return [*lines, f"         {chosen.error}", f"         fix: {chosen.fix}"]
-    return [*lines, f"context  {chosen.context_tokens} tokens", f"price    {_price_words(chosen.price)}"]
-
-
-def _used_lines(found: Overview) -> list[str]:
-    """The other models that settings and personas name, and who asks them."""
-    if not found.also:
-        return []
-    rows = [("ALSO NAMED", "FOR", "SAID BY", "PRICE")]
-    rows += [
-        (used.name, used.by, used.source, "-" if used.error else _price_words(used.price, brief=True))
-        for used in found.also
-    ]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    lines = []
-    for row, used in zip(rows, [None, *found.also], strict=True):
-        lines.append(
-            "  ".join([*(f"{cell:{width}}" for cell, width in zip(row, widths, strict=False)), row[3]]).rstrip()
-        )
-        if used is not None and used.error:
-            lines += [f"  {used.error}", f"  fix: {used.fix}"]
-    return [*lines, ""]
 
 
 def _listing_text(listed: Listing, *, limit: int | None) -> str:
@@ -175,7 +177,15 @@ def _trial_text(cli: CliState, tried: Trial) -> str:
     ]
     for feature in tried.features:
         rows.append((feature.name, f"{cli.styled(feature.works, fg=_COLOURS[feature.works])}: {feature.words}"))
-    rows += [("context", _context_words(tried)), ("price", _price_words(tried.price))]
+    context, served, table = f"{tried.context_tokens} tokens", tried.served_tokens, tried.model.partition(":")[0]
+    if served is not None and served < tried.context_tokens:
+        context += (
+            f", but the server holds only {served} and cuts the rest off: raise it there, or "
+            f"set context_tokens = {served} in [providers.{table}]"
+        )
+    elif served is not None and served > tried.context_tokens:
+        context += f"; the server holds {served}: set context_tokens in [providers.{table}]"
+    rows += [("context", context), ("price", _price_words(tried.price))]
     return "\n".join(f"{name:12}  {value}" for name, value in rows)
 
 
@@ -195,19 +205,6 @@ def _embedding_text(cli: CliState, tried: EmbeddingTrial) -> str:
     return "\n".join(["", *(f"{name:12}  {value}" for name, value in rows)])
 
 
-def _context_words(tried: Trial) -> str:
-    served = tried.served_tokens
-    if served is None or served == tried.context_tokens:
-        return f"{tried.context_tokens} tokens"
-    table = tried.model.partition(":")[0]
-    if served < tried.context_tokens:
-        return (
-            f"{tried.context_tokens} tokens, but the server holds only {served} and cuts the rest off: raise it there, or "
-            f"set context_tokens = {served} in [providers.{table}]"
-        )
-    return f"{tried.context_tokens} tokens; the server holds {served}: set context_tokens in [providers.{table}]"
-
-
 def _price_words(price: Price | None, *, brief: bool = False) -> str:
     if price is None:
         return "unknown"
@@ -218,32 +215,8 @@ def _price_words(price: Price | None, *, brief: bool = False) -> str:
     return f"{told}{cached} (USD per million tokens)"
 
 
-# ── as JSON ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _overview_json(found: Overview) -> str:
-    content = asdict(found)
-    content["chosen"]["price"] = _price_json(found.chosen.price)
-    for shown, used in zip(content["also"], found.also, strict=True):
-        shown["price"] = _price_json(used.price)
-    return readable_json(content, indent=2)
-
-
-def _told_json(told: list[dict[str, Any]]) -> str:
-    """The first one; the embedding model's trial, where it was the second, within it."""
-    content = told[0] if len(told) == 1 else {**told[0], "embedding": told[1]}
-    return readable_json(content, indent=2)
-
-
-def _trial_json(tried: Trial | EmbeddingTrial) -> dict[str, Any]:
-    from msgspec import to_builtins
-
-    content = asdict(tried)
-    return content | {"answers": True, "usage": to_builtins(tried.usage), "price": _price_json(tried.price)}
-
-
 def _price_json(price: Price | None) -> dict[str, Any] | None:
     if price is None:
         return None
-    return {name: None if value is None else float(value) for name, value in
-            (("input", price.input), ("output", price.output), ("cached", price.cached))}  # fmt: skip
+    cached = None if price.cached is None else float(price.cached)
+    return {"input": float(price.input), "output": float(price.output), "cached": cached}

@@ -1,23 +1,24 @@
-"""`council replay`, `council diff`: what the journals of ended runs say."""
+"""`council replay`, `council diff`, `council journal`: what the journals of runs say."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from council.cli.context import CliState, state
-from council.errors import EXIT_FAILED, CouncilError, RunNotFound
-from council.ids import readable_json
+from council.errors import EXIT_FAILED, CouncilError, RunNotFound, UsageError
+from council.ids import escape_unseen, readable_json
 
+_MAX_IMPORT_BYTES = 1 << 30
 if TYPE_CHECKING:
-    from council.engine.journal import FileJournal
-    from council.engine.receipts import Receipt
-    from council.reports.diff import Divergence, Questions
+    from council.engine.journal import Journal
+    from council.reports.diff import Questions
     from council.reports.requests import AskedCall
-    from council.settings import Home
 
 
 def replay(
@@ -28,13 +29,19 @@ def replay(
 ) -> None:
     """Render an ended run's artifact again from its journal, with no model call."""
     from council.cli.runs import find_run, read_receipt
+    from council.engine.outputs import kept_data, kept_names
 
     cli = state(ctx)
-    home = cli.home()
-    receipt = read_receipt(home, find_run(home, run))
+    receipt = read_receipt(cli, find_run(cli, run))
     page = rendered_again(cli, receipt.run_id)
-    shown = receipt.artifact.path if receipt.artifact else "the artifact"
-    found = _found(home, receipt, page)
+    shown, found = "the artifact", None
+    if receipt.artifact is not None:
+        shown = receipt.artifact.path
+        path, store, run_id = cli.home().root / shown, cli.store(), receipt.run_id
+        if path.is_file() and path.read_bytes() == page:
+            found = shown
+        else:  # kept when another run's page took its place
+            found = next((name for name in kept_names(store, run_id) if kept_data(store, run_id, name) == page), None)
     same = found is not None
     if as_json:
         told = {
@@ -55,17 +62,6 @@ def replay(
     raise typer.Exit(0 if same else EXIT_FAILED)
 
 
-def _found(home: Home, receipt: Receipt, page: bytes) -> str | None:
-    """Where the page stands: at its place, or in the run's folder, kept when another run's page took that place."""
-    if receipt.artifact is None:
-        return None
-    kept = sorted((home.runs / receipt.run_id).glob("artifact*.md"))
-    places = [home.root / receipt.artifact.path, *kept]
-    return next(
-        (str(path.relative_to(home.root)) for path in places if path.is_file() and path.read_bytes() == page), None
-    )
-
-
 def diff(
     ctx: typer.Context,
     first: Annotated[str, typer.Argument(help="A run's id, or the beginning of one.")],
@@ -76,11 +72,12 @@ def diff(
     from dataclasses import asdict
 
     from council.cli.runs import find_run
+    from council.cli.side_by_side import show_difference
     from council.reports.diff import diff as compare
+    from council.reports.diff import text_of, without_marks, words_of
 
     cli = state(ctx)
-    home = cli.home()
-    one, other = (journal_of(home, find_run(home, given)) for given in (first, second))
+    one, other = (journal_of(cli, find_run(cli, given)) for given in (first, second))
     questions = _questions(cli, one, other)
     found = compare(one, other, questions.alike)
     if as_json:
@@ -90,13 +87,23 @@ def diff(
         typer.echo(readable_json(told))
         return
     typer.echo(found.sentence)
-    if found.kind == "question":
-        _show_prompts(cli, (first, second), questions, found.first_step)
+    names, step = (first, second), found.first_step
+    if found.kind == "question" and step in questions.first and step in questions.second:
+        before, after = (without_marks(text_of(asked[step])) for asked in (questions.first, questions.second))
+        typer.echo("")
+        show_difference(names, (before, after), colour=cli.coloured)
+    elif found.kind == "question":
+        typer.echo(f"The prompts cannot be shown: {questions.why_not or _NOT_KEPT}")
     if found.first_answer or found.second_answer:
-        _show_answers(cli, (first, second), found)
+        before, after = words_of(found.first_answer), words_of(found.second_answer)
+        if before == after:
+            typer.echo("\nBoth got the same answer.")
+        else:
+            typer.echo("\nWhat came back:\n")
+            show_difference(names, (before, after), colour=cli.coloured)
 
 
-def _questions(cli: CliState, first: FileJournal, second: FileJournal) -> Questions:
+def _questions(cli: CliState, first: Journal, second: Journal) -> Questions:
     """What both runs asked; a run that cannot be rendered again says why."""
     from council.cli.cassette import requests_asked
     from council.reports.diff import Questions, by_step
@@ -130,52 +137,66 @@ def _prompts(questions: Questions, step: str) -> dict[str, object]:
     }
 
 
-def _show_prompts(cli: CliState, names: tuple[str, str], questions: Questions, step: str) -> None:
-    from council.cli.side_by_side import show_difference
-    from council.reports.diff import text_of, without_marks
+def journal(
+    ctx: typer.Context,
+    run: Annotated[str, typer.Argument(help="A run's id, the beginning of one, or `last`.")] = "last",
+    as_jsonl: Annotated[
+        bool,
+        typer.Option("--jsonl", help="Print one JSON object per record, whole."),
+    ] = False,
+    import_: Annotated[
+        Path | None,
+        typer.Option("--import", metavar="FILE", help="Bring in a run that --jsonl printed, to replay it here."),
+    ] = None,
+) -> None:
+    """Print a run's journal, record by record; also of a run that has not ended."""
+    import msgspec
 
-    if step not in questions.first or step not in questions.second:
-        typer.echo(f"The prompts cannot be shown: {questions.why_not or _NOT_KEPT}")
+    from council.app.safekeeping import open_store
+    from council.cli.explain import columns
+    from council.cli.runs import find_any_run
+    from council.engine.bringing import import_journal
+    from council.reports.journal_terminal import show
+    from council.storage.files import read_limited
+
+    cli = state(ctx)
+    if import_ is not None:
+        fix = "name a file that `council journal --jsonl` printed"
+        try:
+            data = read_limited(import_, _MAX_IMPORT_BYTES)
+        except FileNotFoundError:
+            raise UsageError(f"{import_} is not there.", fix=fix) from None
+        with contextlib.closing(open_store(cli.home(), cli.settings().settings)) as store:
+            header = import_journal(store, data, time.time_ns())
+        typer.echo(f"Run {header.run_id} is here now: `council replay {header.run_id}` renders its page.")
         return
-    texts = [without_marks(text_of(asked[step])) for asked in (questions.first, questions.second)]
-    typer.echo("")
-    show_difference(names, (texts[0], texts[1]), colour=cli.coloured)
-
-
-def _show_answers(cli: CliState, names: tuple[str, str], found: Divergence) -> None:
-    from council.cli.side_by_side import show_difference
-    from council.reports.diff import words_of
-
-    one, other = words_of(found.first_answer), words_of(found.second_answer)
-    if one == other:
-        typer.echo("\nBoth got the same answer.")
+    run_id = find_any_run(cli, run)
+    require_journal(cli, run_id)
+    records = cli.ledger().records(run_id)
+    if not as_jsonl:
+        show(records, sys.stdout, columns=columns(), coloured=cli.coloured)
         return
-    typer.echo("\nWhat came back:\n")
-    show_difference(names, (one, other), colour=cli.coloured)
+    for record in records:  # byte for byte as they were recorded, but harmless on a terminal
+        line = msgspec.json.encode(record)
+        if sys.stdout.isatty():
+            line = escape_unseen(line.decode()).encode()
+        sys.stdout.buffer.write(line + b"\n")
 
 
-def journal_of(home: Home, run_id: str) -> FileJournal:
+def journal_of(cli: CliState, run_id: str) -> Journal:
     """Raises RunNotFound with what became of it."""
-    from council.engine.journal import FileJournal
+    require_journal(cli, run_id)
+    return cli.ledger().journal(run_id)
 
-    return FileJournal.read(journal_path(home, run_id))
 
-
-def journal_path(home: Home, run_id: str) -> Path:
-    """Where the run's journal is. Raises RunNotFound with what became of it."""
+def require_journal(cli: CliState, run_id: str) -> None:
+    """Raises RunNotFound for a run without a journal, with what became of it."""
     from council.cli.runs import read_receipt
-    from council.engine.journal import JOURNAL
-    from council.engine.receipts import why_no_journal
+    from council.engine.reopening import why_no_journal
 
-    path = home.runs / run_id / JOURNAL
-    if path.exists():
-        return path
-    receipt = read_receipt(home, run_id)
-    aside = home.runtime / "damaged" / run_id
-    if aside.exists():
-        raise RunNotFound(
-            f"the run {run_id} was set aside as damaged.", fix=f"its folder is {aside}; its artifact stays"
-        )
+    if cli.ledger().has_journal(run_id):
+        return
+    receipt = read_receipt(cli, run_id)
     fix = f"`council show {run_id}` prints what stays"
     if receipt.pruned is not None:
         fix += f"; a larger {receipt.pruned.by} keeps more runs"
@@ -183,23 +204,8 @@ def journal_path(home: Home, run_id: str) -> Path:
 
 
 def rendered_again(cli: CliState, run_id: str) -> bytes:
-    """The run's page, from its journal. Built with the offline model, which is not asked either: a replay needs no key.
-
-    Raises RunNotFound where the journal is gone, with what became of it.
-    """
-    import asyncio
-
-    from council.app import build_app
+    """The run's page, from its journal. Raises RunNotFound where the journal is gone, with what became of it."""
     from council.reports.replay import replay as render_again
 
-    journal = journal_of(cli.home(), run_id)
-    settings = cli.settings().settings.model_copy(update={"model": "offline"})
-    app = build_app(cli.home(), settings, cli.keys(), environ=cli.environ)
-
-    async def work() -> bytes:
-        try:
-            return await render_again(journal, app.handlers)
-        finally:
-            await app.aclose()
-
-    return asyncio.run(work())
+    journal = journal_of(cli, run_id)
+    return cli.read_offline(lambda app: render_again(journal, app.handlers))

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -21,7 +20,7 @@ from council.ids import readable_json, timestamp
 from council.storage.files import FileLock
 
 if TYPE_CHECKING:
-    from council.engine.ledger import Entry, Ledger
+    from council.engine.ledger import Ledger
     from council.engine.receipts import Receipt
     from council.settings import Home
 
@@ -48,237 +47,10 @@ def status(
     ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
 ) -> None:
     """What the daemon is doing, what waits, and how the last runs ended."""
-    home = state(ctx).home()
-    view = status_view(home)
-    typer.echo(readable_json(view, indent=2) if as_json else _status_text(view))
-
-
-def show(
-    ctx: typer.Context,
-    run: Annotated[str, typer.Argument(help="A run's id, the beginning of one, or `last`.")] = "last",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the receipt.")] = False,
-) -> None:
-    """Print the answer of a run and where its artifact is."""
-    cli = state(ctx)
-    home = cli.home()
-    receipt = read_receipt(home, find_run(home, run))
+    view = status_view(state(ctx))
     if as_json:
-        import msgspec
-
-        typer.echo(readable_json(msgspec.to_builtins(receipt), indent=2))
-    else:
-        print_answer(cli, receipt, relative_to=Path.cwd())
-
-
-def cancel(
-    ctx: typer.Context,
-    run: Run,
-    timeout_s: Timeout = 60.0,
-    as_json: Json = False,
-) -> None:
-    """End a run; it leaves what was said until then."""
-    cli = state(ctx)
-    run = _meant(cli.home(), run, "cancel")
-    _control(cli, {"type": "cancel", "run": run}, timeout_s)
-    receipt = _receipt_within(cli.home(), run, timeout_s)
-    _say(f"Run {run} ended {receipt.status}{_where(receipt)}.", as_json, receipt)
-
-
-def resume(
-    ctx: typer.Context,
-    run: Run,
-    accept_drift: Annotated[
-        bool, typer.Option("--accept-drift", help="Go on although persona, prompt or model changed meanwhile.")
-    ] = False,
-    timeout_s: Timeout = 60.0,
-    as_json: Json = False,
-) -> None:
-    """Let a run go on: one that waits, or one that failed or was cancelled."""
-    cli = state(ctx)
-    run = _meant(cli.home(), run, "resume")
-    receipt = _control(cli, {"type": "resume", "run": run, "accept_drift": accept_drift}, timeout_s)
-    _say(f"Run {run} {_goes_on(cli.home())}.", as_json, receipt)
-
-
-def retry(
-    ctx: typer.Context,
-    run: Run,
-    from_step: Annotated[
-        str, typer.Option("--from", metavar="STEP", help="Keep what was recorded before this step (`round/2/AUDITOR`).")
-    ] = "",
-    timeout_s: Timeout = 60.0,
-    as_json: Json = False,
-) -> None:
-    """Do an ended run's work again, with a new budget: all of it, or from one step on."""
-    cli = state(ctx)
-    run = _meant(cli.home(), run, "retry")
-    receipt = _control(cli, {"type": "retry", "run": run, "from": from_step}, timeout_s)
-    _say(f"Run {run} {_goes_on(cli.home())}.", as_json, receipt)
-
-
-def _meant(home: Home, given: str, to: Literal["cancel", "resume", "retry"]) -> str:
-    """The run's id in full, where it can be found out before anything is dropped. Raises RunNotFound."""
-    if _RUN_ID.fullmatch(given):
-        return given
-    unfinished = [] if to == "retry" else _unfinished_ids(home)
-    if given != "last":
-        active = [run_id for run_id in unfinished if given and run_id.startswith(given)]
-        return active[0] if len(active) == 1 else find_any_run(home, given)
-    for run_id in reversed(unfinished[-_UNFINISHED:]):
-        if to == "cancel" or _unfinished(home, run_id)["status"] == "waiting":
-            return run_id
-    ended = [] if to == "cancel" else _ledger_rows(home, lambda ledger: ledger.newest(_SEARCHED, ended_only=True))
-    for entry in ended:
-        if entry.artifact and (to == "retry" or entry.status in ("failed", "cancelled")):
-            return entry.run_id
-    raise RunNotFound(f"there is no run to {to} in {home.root}.", fix="`council status` lists the last runs")
-
-
-def _control(cli: CliState, body: dict[str, str | bool], timeout_s: float) -> Receipt:
-    """Drops a control command and stays for its receipt; without a daemon this process gives it, and runs nothing."""
-    from council.cli.submit import drop_and_wait
-
-    cli.flags = {"model": "offline"}  # of no use here: no run is executed
-    return drop_and_wait(cli, f"{body['type']}.json", json.dumps(body).encode(), timeout_s, quiet=True)
-
-
-def _goes_on(home: Home) -> str:
-    if FileLock.holder(home.lock_file) is not None:
-        return "goes on; see `council status`"
-    return "is queued; it goes on when a daemon runs (`council run`, or `council run --once` for what waits)"
-
-
-def _receipt_within(home: Home, run_id: str, timeout_s: float) -> Receipt:
-    """The receipt of a run that is about to end. Raises WaitTimeout."""
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
-        with contextlib.suppress(RunNotFound):
-            return read_receipt(home, run_id)
-        time.sleep(_POLL_S)
-    raise WaitTimeout(f"run {run_id} has not ended within {timeout_s:g} s.", fix="`council status` shows it")
-
-
-def _where(receipt: Receipt) -> str:
-    return f"; what was said is in {receipt.artifact.path}" if receipt.artifact else ""
-
-
-def _say(text: str, as_json: bool, receipt: Receipt) -> None:
-    import msgspec
-
-    typer.echo(readable_json(msgspec.to_builtins(receipt), indent=2) if as_json else text)
-
-
-def status_view(home: Home) -> dict[str, Any]:
-    """Everything `status` tells, as plain JSON values."""
-    holder = FileLock.holder(home.lock_file)
-    view: dict[str, Any] = {"home": str(home.root), "state": "STOPPED", "daemon": holder, "runs": []}
-    if holder is not None:
-        try:
-            current = json.loads(home.state_file.read_bytes())
-            view.update(state=current["state"], runs=current["runs"], model=current["model"])
-        except (OSError, ValueError, KeyError):
-            view["state"] = "STARTING"
-    else:
-        view["runs"], view["unfinished"] = unfinished(home)
-    bound = {run["file"] for run in view["runs"]}
-    names = [name for name in _names_in(home.commands) if name not in bound]
-    view["not_commands"] = [name for name in names if not _may_be_command(home, name)]
-    view["waiting_files"] = [name for name in names if name not in view["not_commands"]]
-    view["recent"] = [
-        _brief(entry) for entry in _ledger_rows(home, lambda ledger: ledger.newest(_RECENT, ended_only=True))
-    ]
-    return view
-
-
-def unfinished(home: Home) -> tuple[list[dict[str, Any]], int]:
-    """What the next start goes on with, from the journals: the first of them, and how many there are."""
-    names = _unfinished_ids(home)
-    return [_unfinished(home, name) for name in names[:_UNFINISHED]], len(names)
-
-
-def _unfinished_ids(home: Home) -> list[str]:
-    """Oldest first."""
-    try:
-        return sorted(os.listdir(home.runtime / "active"))
-    except FileNotFoundError:
-        return []
-
-
-def _unfinished(home: Home, run_id: str) -> dict[str, Any]:
-    from council.engine.journal import JOURNAL, FileJournal
-    from council.errors import JournalDamaged, StorageFailed
-
-    try:
-        journal = FileJournal.read(home.runs / run_id / JOURNAL)
-    except (JournalDamaged, StorageFailed) as error:
-        return {"run_id": run_id, "status": "queued", "title": error.message, "file": ""}
-    header = journal.header
-    run = {"run_id": run_id, "status": "queued", "title": header.title, "file": header.file.name, "lane": header.lane}
-    if not journal.waits:
-        return run
-    wait = journal.waits[-1]
-    until = timestamp(datetime.fromisoformat(wait.since) + timedelta(seconds=wait.seconds))
-    return {**run, "status": "waiting", "waiting_for": wait.reason, "until": until, "error": wait.error}
-
-
-def _names_in(commands: Path) -> list[str]:
-    """The files of the inbox that somebody may have meant as commands."""
-    from council.storage.drop import is_left_alone
-
-    try:
-        names = sorted(entry.name for entry in os.scandir(commands) if entry.is_file(follow_symlinks=False))
-    except FileNotFoundError:
-        return []
-    return [name for name in names if not is_left_alone(name)]
-
-
-def _may_be_command(home: Home, name: str) -> bool:
-    from council.storage.drop import is_command_name
-
-    return is_command_name(name) and not _is_note(home, name)
-
-
-def _is_note(home: Home, name: str) -> bool:
-    """True for Markdown that is no command: the inbox leaves it alone."""
-    if not name.lower().endswith(".md"):
-        return False
-    from council.commands.documents import NotACommand, read_document
-
-    try:
-        with (home.commands / name).open("rb") as stream:
-            read_document(name, stream.read(_NOTE_BYTES))
-    except NotACommand:
-        return True
-    except (CommandInvalid, OSError):
-        pass  # a command with a fault, or gone meanwhile: the daemon says what is wrong
-    return False
-
-
-def _ledger_rows(home: Home, ask: Callable[[Ledger], list[Entry]]) -> list[Entry]:
-    """Rows of the run ledger; none in a home where nothing ran yet."""
-    from council.engine.ledger import Ledger
-
-    path = home.runtime / "ledger.sqlite"
-    if not path.exists():
-        return []
-    ledger = Ledger(path, read_only=True)
-    try:
-        return ask(ledger)
-    finally:
-        ledger.close()
-
-
-def _brief(entry: Entry) -> dict[str, Any]:
-    return {
-        "run_id": entry.run_id,
-        "status": entry.status,
-        "title": entry.title,
-        "artifact": entry.artifact,
-        "finished": entry.finished,
-    }
-
-
-def _status_text(view: dict[str, Any]) -> str:
+        typer.echo(readable_json(view, indent=2))
+        return
     holder = view["daemon"]
     lines = [f"home    {view['home']}"]
     if holder is None:
@@ -304,67 +76,231 @@ def _status_text(view: dict[str, Any]) -> str:
     elif not view["runs"] and not view["waiting_files"]:
         lines.append(f"no run yet: {_FIRST} asks the council")
     lines += [f"  {run['run_id']}  {run['status']:<9}  {run['artifact'] or run['title']}" for run in view["recent"]]
-    return "\n".join(lines)
+    typer.echo("\n".join(lines))
 
 
-def find_run(home: Home, given: str) -> str:
+def show(
+    ctx: typer.Context,
+    run: Annotated[str, typer.Argument(help="A run's id, the beginning of one, or `last`.")] = "last",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the receipt.")] = False,
+) -> None:
+    """Print the answer of a run and where its artifact is."""
+    cli = state(ctx)
+    receipt = read_receipt(cli, find_run(cli, run))
+    if as_json:
+        import msgspec
+
+        typer.echo(readable_json(msgspec.to_builtins(receipt), indent=2))
+    else:
+        print_answer(cli, receipt)
+
+
+def cancel(
+    ctx: typer.Context,
+    run: Run,
+    timeout_s: Timeout = 60.0,
+    as_json: Json = False,
+) -> None:
+    """End a run; it leaves what was said until then."""
+    cli = state(ctx)
+    run = _meant(cli, run, "cancel")
+    _control(cli, {"type": "cancel", "run": run}, timeout_s)
+    deadline = time.monotonic() + timeout_s
+    while (receipt := cli.receipts().read(run)) is None:
+        if time.monotonic() >= deadline:
+            raise WaitTimeout(f"run {run} has not ended within {timeout_s:g} s.", fix="`council status` shows it")
+        time.sleep(_POLL_S)
+    where = f"; what was said is in {receipt.artifact.path}" if receipt.artifact else ""
+    _say(f"Run {run} ended {receipt.status}{where}.", as_json, receipt)
+
+
+def resume(
+    ctx: typer.Context,
+    run: Run,
+    accept_drift: Annotated[
+        bool, typer.Option("--accept-drift", help="Go on although persona, prompt or model changed meanwhile.")
+    ] = False,
+    timeout_s: Timeout = 60.0,
+    as_json: Json = False,
+) -> None:
+    """Let a run go on: one that waits, or one that failed or was cancelled."""
+    cli = state(ctx)
+    run = _meant(cli, run, "resume")
+    receipt = _control(cli, {"type": "resume", "run": run, "accept_drift": accept_drift}, timeout_s)
+    _say(f"Run {run} {_goes_on(cli.home())}.", as_json, receipt)
+
+
+def retry(
+    ctx: typer.Context,
+    run: Run,
+    from_step: Annotated[
+        str, typer.Option("--from", metavar="STEP", help="Keep what was recorded before this step (`round/2/AUDITOR`).")
+    ] = "",
+    timeout_s: Timeout = 60.0,
+    as_json: Json = False,
+) -> None:
+    """Do an ended run's work again, with a new budget: all of it, or from one step on."""
+    cli = state(ctx)
+    run = _meant(cli, run, "retry")
+    receipt = _control(cli, {"type": "retry", "run": run, "from": from_step}, timeout_s)
+    _say(f"Run {run} {_goes_on(cli.home())}.", as_json, receipt)
+
+
+def _meant(cli: CliState, given: str, to: Literal["cancel", "resume", "retry"]) -> str:
+    """The run's id in full, where it can be found out before anything is dropped. Raises RunNotFound."""
+    if _RUN_ID.fullmatch(given):
+        return given
+    ledger = cli.ledger()
+    unfinished = [] if to == "retry" else ledger.unfinished()
+    if given != "last":
+        active = [run_id for run_id in unfinished if given and run_id.startswith(given)]
+        return active[0] if len(active) == 1 else find_any_run(cli, given)
+    for run_id in reversed(unfinished[-_UNFINISHED:]):
+        if to == "cancel" or _unfinished(ledger, run_id)["status"] == "waiting":
+            return run_id
+    ended = [] if to == "cancel" else ledger.newest(_SEARCHED, ended_only=True)
+    for entry in ended:
+        if entry.artifact and (to == "retry" or entry.status in ("failed", "cancelled")):
+            return entry.run_id
+    raise RunNotFound(f"there is no run to {to} in {cli.home().root}.", fix="`council status` lists the last runs")
+
+
+def _control(cli: CliState, body: dict[str, str | bool], timeout_s: float) -> Receipt:
+    """Drops a control command and stays for its receipt; without a daemon this process gives it, and runs nothing."""
+    from council.cli.submit import drop_and_wait
+
+    cli.flags = {"model": "offline"}  # of no use here: no run is executed
+    return drop_and_wait(cli, f"{body['type']}.json", json.dumps(body).encode(), timeout_s, quiet=True)
+
+
+def _goes_on(home: Home) -> str:
+    if FileLock.holder(home.lock_file) is not None:
+        return "goes on; see `council status`"
+    return "is queued; it goes on when a daemon runs (`council run`, or `council run --once` for what waits)"
+
+
+def _say(text: str, as_json: bool, receipt: Receipt) -> None:
+    import msgspec
+
+    typer.echo(readable_json(msgspec.to_builtins(receipt), indent=2) if as_json else text)
+
+
+def status_view(cli: CliState) -> dict[str, Any]:
+    """Everything `status` tells, as plain JSON values."""
+    from council.storage.drop import is_command_name, is_left_alone
+
+    home, ledger = cli.home(), cli.ledger()
+    holder = FileLock.holder(home.lock_file)
+    view: dict[str, Any] = {"home": str(home.root), "state": "STOPPED", "daemon": holder, "runs": []}
+    if holder is not None:
+        try:
+            current = json.loads(home.state_file.read_bytes())
+            view.update(state=current["state"], runs=current["runs"], model=current["model"])
+        except (OSError, ValueError, KeyError):
+            view["state"] = "STARTING"
+    else:
+        view["runs"], view["unfinished"] = unfinished(ledger)
+    bound = {run["file"] for run in view["runs"]}
+    names = []
+    with contextlib.suppress(FileNotFoundError):
+        names = sorted(entry.name for entry in os.scandir(home.commands) if entry.is_file(follow_symlinks=False))
+    meant = [name for name in names if not is_left_alone(name) and name not in bound]
+    view["not_commands"] = [name for name in meant if not is_command_name(name) or _is_note(home.commands / name)]
+    view["waiting_files"] = [name for name in meant if name not in view["not_commands"]]
+    view["recent"] = [
+        {
+            "run_id": entry.run_id,
+            "status": entry.status,
+            "title": entry.title,
+            "artifact": entry.artifact,
+            "finished": entry.finished,
+        }
+        for entry in ledger.newest(_RECENT, ended_only=True)
+    ]
+    return view
+
+
+def unfinished(ledger: Ledger) -> tuple[list[dict[str, Any]], int]:
+    """What the next start goes on with, from the journals: the first of them, and how many there are."""
+    names = ledger.unfinished()
+    return [_unfinished(ledger, name) for name in names[:_UNFINISHED]], len(names)
+
+
+def _unfinished(ledger: Ledger, run_id: str) -> dict[str, Any]:
+    journal = ledger.journal(run_id)
+    header = journal.header
+    run = {"run_id": run_id, "status": "queued", "title": header.title, "file": header.file.name, "lane": header.lane}
+    if not journal.waits:
+        return run
+    wait = journal.waits[-1]
+    until = timestamp(datetime.fromisoformat(wait.since) + timedelta(seconds=wait.seconds))
+    return {**run, "status": "waiting", "waiting_for": wait.reason, "until": until, "error": wait.error}
+
+
+def _is_note(file: Path) -> bool:
+    """True for Markdown that is no command: the inbox leaves it alone."""
+    if file.suffix.lower() != ".md":
+        return False
+    from council.commands.documents import NotACommand, read_document
+
+    try:
+        with file.open("rb") as stream:
+            read_document(file.name, stream.read(_NOTE_BYTES))
+    except NotACommand:
+        return True
+    except (CommandInvalid, OSError):
+        pass  # a command with a fault, or gone meanwhile: the daemon says what is wrong
+    return False
+
+
+def find_run(cli: CliState, given: str) -> str:
     """The one ended run that `given` means: an id, the beginning of one, or `last`. Raises RunNotFound."""
     if given == "last":
-        newest = _ledger_rows(home, lambda ledger: ledger.newest(_SEARCHED, ended_only=True))
+        newest = cli.ledger().newest(_SEARCHED, ended_only=True)
         matches = [entry.run_id for entry in newest if entry.artifact][:1]
     else:
-        found = _ledger_rows(home, lambda ledger: ledger.starting_with(given, _SEARCHED))
+        found = cli.ledger().starting_with(given, _SEARCHED)
         matches = [entry.run_id for entry in found if entry.ended_ns]
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
-        raise RunNotFound(f"{given!r} means {len(matches)} runs.", fix="give more of the id", matches=matches[:_RECENT])
-    if given == "last":
-        raise _nothing_yet(home, "no run has ended")
-    raise RunNotFound(
-        f"no ended run matches {given!r} in {home.root}.",
-        fix="`council status` lists the last runs and the active ones",
-    )
+    fix = "`council status` lists the last runs and the active ones"
+    return _only_match(cli, given, matches, nothing="no run has ended", none="no ended run matches", fix=fix)
 
 
-def _nothing_yet(home: Home, what: str) -> RunNotFound:
-    return RunNotFound(
-        f"{what} in {home.root} yet.", fix=f"{_FIRST} asks the council; `council submit FILE` drops a command"
-    )
-
-
-def find_any_run(home: Home, given: str) -> str:
+def find_any_run(cli: CliState, given: str) -> str:
     """As `find_run`, but also a run that has not ended; `last` is still the last that ended, if any has. Raises
     RunNotFound."""
     if given == "last":
-        newest = _ledger_rows(home, lambda ledger: ledger.newest(1))
-        ended = _ledger_rows(home, lambda ledger: ledger.newest(_SEARCHED, ended_only=True))
+        newest = cli.ledger().newest(1)
+        ended = cli.ledger().newest(_SEARCHED, ended_only=True)
         matches = [entry.run_id for entry in [*(entry for entry in ended if entry.artifact), *newest]][:1]
     else:
-        matches = [entry.run_id for entry in _ledger_rows(home, lambda ledger: ledger.starting_with(given, _SEARCHED))]
+        matches = [entry.run_id for entry in cli.ledger().starting_with(given, _SEARCHED)]
         matches = [given] if given in matches else matches
+    fix = "`council status` lists the last runs"
+    return _only_match(cli, given, matches, nothing="there is no run", none="no run matches", fix=fix)
+
+
+def _only_match(cli: CliState, given: str, matches: list[str], *, nothing: str, none: str, fix: str) -> str:
+    """Raises RunNotFound for more than one match; with `nothing` where the home has no run, with `none` for another id."""
     if len(matches) == 1:
         return matches[0]
     if matches:
         raise RunNotFound(f"{given!r} means {len(matches)} runs.", fix="give more of the id", matches=matches[:_RECENT])
+    root = cli.home().root
     if given == "last":
-        raise _nothing_yet(home, "there is no run")
-    raise RunNotFound(f"no run matches {given!r} in {home.root}.", fix="`council status` lists the last runs")
-
-
-def read_receipt(home: Home, run_id: str) -> Receipt:
-    from council.engine.receipts import Receipts
-
-    receipt = Receipts(home.receipts, home.runtime / "ids").read(run_id)
-    if receipt is None:
         raise RunNotFound(
-            f"run {run_id} has no receipt.",
-            fix="it has not ended yet (`council status`), or its receipt is damaged (`council repair`)",
+            f"{nothing} in {root} yet.", fix=f"{_FIRST} asks the council; `council submit FILE` drops a command"
         )
+    raise RunNotFound(f"{none} {given!r} in {root}.", fix=fix)
+
+
+def read_receipt(cli: CliState, run_id: str) -> Receipt:
+    receipt = cli.receipts().read(run_id)
+    if receipt is None:
+        raise RunNotFound(f"run {run_id} has no receipt.", fix="it has not ended yet: `council status` shows it")
     return receipt
 
 
-def print_answer(cli: CliState, receipt: Receipt, *, relative_to: Path) -> None:
+def print_answer(cli: CliState, receipt: Receipt) -> None:
     """The artifact's first screen: title, notes, answer; then where it is. Raises RunNotFound where neither the page nor
     the journal is left."""
     if receipt.artifact is None:
@@ -372,7 +308,7 @@ def print_answer(cli: CliState, receipt: Receipt, *, relative_to: Path) -> None:
         for note in receipt.notes:
             typer.echo(note)
     else:
-        path = Path(os.path.relpath(cli.home().root / receipt.artifact.path, relative_to))
+        path = Path(os.path.relpath(cli.home().root / receipt.artifact.path))
         page, record = _page_of(cli, receipt, path)
         body = _FRONT_MATTER.sub("", page)
         answer = _FOOTNOTE_MARK.sub("", body.split("\n## Task\n")[0].strip())

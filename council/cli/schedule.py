@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from council.cli.context import state
+from council.cli.context import CliState, state
 from council.errors import CommandInvalid
 from council.ids import SystemClock, readable_json, timestamp
 from council.storage.files import FileLock
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     import os
 
     from council.commands.recurring import RecurringCommand
-    from council.daemon.recurring import RecurringFolder, Sighting
-    from council.settings import Home
+    from council.daemon.recurring import RecurringFolder
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -38,9 +37,24 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Show each recurring command: its last and next time."""
     home = state(ctx).home()
     with _folder(ctx) as folder:
-        rows = _rows(home, folder, SystemClock().now())
-    typer.echo(readable_json(rows, indent=2) if as_json else _table(rows))
-    if not as_json and any(row["next"] for row in rows) and FileLock.holder(home.lock_file) is None:
+        rows = _rows(state(ctx), folder, SystemClock().now())
+    if as_json:
+        typer.echo(readable_json(rows, indent=2))
+        return
+    if not rows:
+        typer.echo("No recurring commands: put one into commands/recurring/ (docs/schedules.md shows how).")
+    cells = [("FILE", "SCHEDULE", "NEXT", "LAST")]
+    for row in (row for row in rows if row["error"] is None):
+        due = "paused" if row["paused"] else row["next"] or "never"
+        last = f"{row['last']} {row['last_status']}" if row["last"] else "-"
+        cells.append((row["file"], f"{row['cron']} {row['zone']}", due, last))
+    widths = [max(len(cell[column]) for cell in cells) for column in range(4)]
+    for line in cells if len(cells) > 1 else ():
+        typer.echo("  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip())
+    for row in rows:
+        if row["error"] is not None:
+            typer.echo(f"{row['file']}: {row['error']}")
+    if any(row["next"] for row in rows) and FileLock.holder(home.lock_file) is None:
         typer.echo("\nNo daemon is running in this home: nothing is dropped until `council run` is started.")
 
 
@@ -113,7 +127,7 @@ def _folder(ctx: typer.Context) -> Iterator[RecurringFolder]:
     cli = state(ctx)
     with ConfinedRoot(cli.home().root) as root:
         settings = cli.settings().settings
-        admits = partial(admission_of, cli.home(), settings)
+        admits = partial(admission_of, cli.home(), cli.store(), settings)
         yield RecurringFolder(cli.home(), root, max_bytes=settings.max_command_bytes, admits=admits)
 
 
@@ -131,62 +145,31 @@ def _read(folder: RecurringFolder, name: str, status: os.stat_result) -> Recurri
         raise CommandInvalid(f"{name} is gone.", fix="list the folder again") from None
 
 
-def _rows(home: Home, folder: RecurringFolder, now: datetime) -> list[dict[str, Any]]:
+def _rows(cli: CliState, folder: RecurringFolder, now: datetime) -> list[dict[str, Any]]:
     from council.daemon.recurring import load_sightings
 
-    sightings = load_sightings(home.sightings_file)
+    receipts, sightings = cli.receipts(), load_sightings(cli.store())
     rows = []
     for name, status in sorted(folder.list().files.items()):
         row: dict[str, Any] = {"file": name, "paused": folder.is_paused(name), "error": None}
         row |= dict.fromkeys(("cron", "zone", "next", "last", "last_status"))
+        rows.append(row)
         try:
             command = _read(folder, name, status)
         except CommandInvalid as error:
             problems = error.data.get("problems")
-            rows.append({**row, "error": str(problems[0]) if isinstance(problems, list) else error.message})
+            row["error"] = str(problems[0]) if isinstance(problems, list) else error.message
             continue
-        rows.append({**row, **_times(home, command, sightings.get(name), now, paused=row["paused"])})
+        row |= {"cron": command.schedule.cron, "zone": command.schedule.zone}
+        following = None if row["paused"] else next(command.schedule.after(now), None)
+        row["next"] = _local(command, following) if following else None
+        if (sighting := sightings.get(name)) is not None and sighting.last_fire:
+            bound = receipts.bound(command.id_at(sighting.last_fire))
+            receipt = receipts.read(bound.run_id) if bound is not None else None
+            row["last"] = _local(command, sighting.last_fire)
+            row["last_status"] = receipt.status if receipt is not None else "dropped"
     return rows
-
-
-def _times(
-    home: Home, command: RecurringCommand, sighting: Sighting | None, now: datetime, *, paused: bool
-) -> dict[str, Any]:
-    last = sighting.last_fire if sighting is not None else None
-    following = None if paused else next(command.schedule.after(now), None)
-    return {
-        "cron": command.schedule.cron,
-        "zone": command.schedule.zone,
-        "next": _local(command, following) if following else None,
-        "last": _local(command, last) if last else None,
-        "last_status": _status(home, command.id_at(last)) if last else None,
-    }
-
-
-def _status(home: Home, id_: str) -> str:
-    """What became of an occurrence, as far as its receipt tells."""
-    from council.engine.receipts import Receipts
-
-    receipts = Receipts(home.receipts, home.runtime / "ids")
-    bound = receipts.bound(id_)
-    receipt = receipts.read(bound.run_id) if bound is not None else None
-    return receipt.status if receipt is not None else "dropped"
 
 
 def _local(command: RecurringCommand, moment: datetime) -> str:
     return command.schedule.local(moment).isoformat(timespec="minutes")
-
-
-def _table(rows: list[dict[str, Any]]) -> str:
-    if not rows:
-        return "No recurring commands: put one into commands/recurring/ (docs/schedules.md shows how)."
-    cells = [("FILE", "SCHEDULE", "NEXT", "LAST")] + [_cells(row) for row in rows if row["error"] is None]
-    widths = [max(len(row[column]) for row in cells) for column in range(4)]
-    lines = ["  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
-    errors = [f"{row['file']}: {row['error']}" for row in rows if row["error"] is not None]
-    return "\n".join([*(lines if len(cells) > 1 else []), *errors])
-
-
-def _cells(row: dict[str, Any]) -> tuple[str, str, str, str]:
-    last = f"{row['last']} {row['last_status']}" if row["last"] else "-"
-    return row["file"], f"{row['cron']} {row['zone']}", "paused" if row["paused"] else row["next"] or "never", last

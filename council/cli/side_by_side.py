@@ -51,22 +51,16 @@ def difference(left: str, right: str) -> Iterator[Row]:
     head = _equal_at_start(olds, news)
     tail = _equal_at_start(olds[head:][::-1], news[head:][::-1])
     start = max(0, head - _CONTEXT_LINES)
-    olds, news = (_part(lines, start, tail) for lines in (olds, news))
-    for number, group in enumerate(
-        difflib.SequenceMatcher(None, olds, news, False).get_grouped_opcodes(_CONTEXT_LINES)
-    ):
+    equal_at_end = max(0, tail - _CONTEXT_LINES)
+    olds, news = (lines[start : len(lines) - equal_at_end][:_MAX_COMPARED_LINES] for lines in (olds, news))
+    compared = difflib.SequenceMatcher(None, olds, news, False)
+    for number, group in enumerate(compared.get_grouped_opcodes(_CONTEXT_LINES)):
         if number:
             yield _BREAK, "", ""
         for tag, old_from, old_to, new_from, new_to in group:
             mark = _SAME if tag == "equal" else _DIFFERENT
             for one, other in zip_longest(olds[old_from:old_to], news[new_from:new_to], fillvalue=""):
                 yield mark, *_shown(one, other)
-
-
-def _part(lines: list[str], start: int, tail: int) -> list[str]:
-    """What differs and the lines around it."""
-    end = len(lines) - tail + _CONTEXT_LINES if tail > _CONTEXT_LINES else len(lines)
-    return lines[start : min(end, start + _MAX_COMPARED_LINES)]
 
 
 def _equal_at_start(one: Sequence[str], other: Sequence[str]) -> int:

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from council.cli.context import CliState
-from council.errors import EXIT_OK, UsageError
+from council.errors import EXIT_FAILED, UsageError
 
 _DEMO = Path(__file__).parents[1] / "resources" / "demo"
 
@@ -55,44 +55,32 @@ def demo(
     from council.settings import Home, builtin_personas_dir, init_home
     from council.storage.drop import drop
 
-    _require_demo_place(directory)
-    begun = "Dropped" if (directory / "council.toml").exists() else f"Made a home in {directory}/ and dropped"
-    init_home(directory, personas_from=builtin_personas_dir())
-    shutil.copytree(_DEMO / "docs", directory / "docs", dirs_exist_ok=True)
-    home = Home(directory.resolve())
-    before = _receipts(home.receipts)
-    dropped = drop(home.commands, "command.json", (_DEMO / "command.json").read_bytes())
-    shown = os.path.relpath(dropped.path)
-    typer.echo(f"{begun} {shown}. Starting the daemon, offline:\n")
-    code = _run_daemon(home.root)
-    new = sorted(_receipts(home.receipts) - before)
-    if not new:
-        raise typer.Exit(code or 1)
-    from council.cli.runs import print_answer, read_receipt
-
-    typer.echo("")
-    receipt = read_receipt(home, new[-1].removesuffix(".json"))
-    print_answer(CliState(home_flag=home.root), receipt, relative_to=Path.cwd())
-    typer.echo(f"As a page with charts: council --home {shlex.quote(str(directory))} report --open")
-    raise typer.Exit(code)
-
-
-def _require_demo_place(directory: Path) -> None:
     if directory.exists() and not directory.is_dir():
         raise UsageError(f"{directory} is a file.", fix="name a folder: `council demo DIR`")
     if directory.is_dir() and any(directory.iterdir()) and not (directory / "commands").is_dir():
         raise UsageError(
             f"the folder {directory} is not empty and not a home.", fix="name another one: `council demo DIR`"
         )
-
-
-def _run_daemon(home: Path) -> int:
-    """The real daemon in a process of its own; its terminal is ours."""
-    command = [sys.executable, "-m", "council", "--home", str(home), "run", "--once"]
+    begun = "Dropped" if (directory / "council.toml").exists() else f"Made a home in {directory}/ and dropped"
+    init_home(directory, personas_from=builtin_personas_dir())
+    shutil.copytree(_DEMO / "docs", directory / "docs", dirs_exist_ok=True)
+    home = Home(directory.resolve())
+    cli = CliState(home_flag=home.root)
+    before = cli.ledger().count()
+    dropped = drop(home.commands, "command.json", (_DEMO / "command.json").read_bytes())
+    shown = os.path.relpath(dropped.path)
+    typer.echo(f"{begun} {shown}. Starting the daemon, offline:\n")
+    # The real daemon in a process of its own; its terminal is ours.
+    command = [sys.executable, "-m", "council", "--home", str(home.root), "run", "--once"]
     command += ["--model", "offline", "--log-format", "human", "--log-level", "warning"]
     sys.stdout.flush()
-    return subprocess.run(command, check=False).returncode or EXIT_OK
+    code = subprocess.run(command, check=False).returncode
+    newest = cli.ledger().newest(1, ended_only=True)
+    if cli.ledger().count() == before or not newest:
+        raise typer.Exit(code or EXIT_FAILED)
+    from council.cli.runs import print_answer, read_receipt
 
-
-def _receipts(folder: Path) -> set[str]:
-    return set(os.listdir(folder)) if folder.is_dir() else set()
+    typer.echo("")
+    print_answer(cli, read_receipt(cli, newest[0].run_id))
+    typer.echo(f"As a page with charts: council --home {shlex.quote(str(directory))} report --open")
+    raise typer.Exit(code)

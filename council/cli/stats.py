@@ -5,17 +5,13 @@ from __future__ import annotations
 import re
 import sys
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from council.cli.context import state
 from council.errors import UsageError
 from council.ids import escape_unseen, timestamp
-
-if TYPE_CHECKING:
-    from council.reports.stats import Stats
-    from council.settings import Home
 
 _AGO = re.compile(r"([0-9]{1,5})([hdw])")
 _HOURS = {"h": 1, "d": 24, "w": 168}
@@ -31,33 +27,21 @@ def stats(
     ] = False,
 ) -> None:
     """Sum up all runs: how they ended, tokens, cost, times, models, days, and the newest agent by agent."""
-    found = _stats(state(ctx).home(), moment(since, datetime.now(UTC)))
+    from council.reports.recent import recent
+    from council.reports.stats import stats as sum_up
+
+    ledger, first = state(ctx).ledger(), moment(since, datetime.now(UTC))
+    entries = ledger.since(first)
+    found = sum_up(entries, first, last_runs=recent(entries, ledger))
     if as_json:
         import msgspec
 
         typer.echo(escape_unseen(msgspec.json.encode(found).decode()))
         return
-    from council.cli.explain import coloured, columns
+    from council.cli.explain import columns
     from council.reports.stats_terminal import show
 
-    show(found, sys.stdout, columns=columns(), coloured=coloured(state(ctx)), plots=sys.stdout.isatty())
-
-
-def _stats(home: Home, since: str) -> Stats:
-    from council.engine.ledger import Ledger
-    from council.reports.recent import recent
-    from council.reports.stats import stats as sum_up
-
-    path = home.runtime / "ledger.sqlite"
-    if not path.exists():
-        return sum_up([], since)
-    ledger = Ledger(path, read_only=True)
-    try:
-        entries = list(ledger.since(since))
-        last_runs = recent(entries, home.runs)
-        return sum_up(entries, since, is_outdated=ledger.is_outdated, last_runs=last_runs)
-    finally:
-        ledger.close()
+    show(found, sys.stdout, columns=columns(), coloured=state(ctx).coloured, plots=sys.stdout.isatty())
 
 
 def moment(since: str, now: datetime) -> str:

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -37,8 +37,6 @@ from council.storage.drop import drop, lying_there, require_command_name
 from council.storage.files import FileLock
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
     from council.engine.receipts import Receipt
     from council.settings import Home
     from council.storage.drop import Dropped
@@ -94,14 +92,31 @@ def submit(
     name = name or own_name
     _require_command(cli, shown, name, data, as_json, readable=task is not None)
     there = lying_there(home.commands, Path(shown), data) if (task, name) == (None, own_name) else None
-    if not wait:
-        _report_drop(home, there or drop(home.commands, name, data), as_json, is_new=there is None)
+    holder = FileLock.holder(home.lock_file)
+    if wait:
+        if model is not None and holder is not None:
+            typer.echo("note: a daemon runs in this home, so its model answers, not --model.", err=True)
+        receipt = drop_and_wait(cli, name, data, timeout_s, quiet=as_json, there=there)
+        import msgspec
+
+        from council.cli.runs import print_answer
+
+        if as_json:
+            typer.echo(readable_json(msgspec.to_builtins(receipt)))
+        else:
+            typer.echo("", err=True)  # between how it went and the answer
+            print_answer(cli, receipt)
+        raise typer.Exit(exit_code_of(receipt))
+    dropped = there or drop(home.commands, name, data)
+    if as_json:
+        typer.echo(json.dumps({"file": str(dropped.path), "sha256": dropped.sha256, "daemon": holder}))
         return
-    if model is not None and FileLock.holder(home.lock_file) is not None:
-        typer.echo("note: a daemon runs in this home, so its model answers, not --model.", err=True)
-    receipt = drop_and_wait(cli, name, data, timeout_s, quiet=as_json, there=there)
-    _report_answer(cli, receipt, as_json)
-    raise typer.Exit(exit_code_of(receipt))
+    place = os.path.relpath(dropped.path)
+    typer.echo(f"Dropped {place}." if there is None else f"{place} lies in the inbox already.")
+    if holder is None:
+        typer.echo("No daemon is running in this home: it waits there until `council run` is started.")
+    else:
+        typer.echo(f"The daemon (pid {holder.get('pid', '?')}) takes it up; see `council status`.")
 
 
 def exit_code_of(receipt: Receipt) -> int:
@@ -118,9 +133,8 @@ def drop_and_wait(
 
     Raises CommandInvalid (set aside), WaitTimeout, or what building the council raises.
     """
-    waiting = _Waiting(cli, cli.home(), data)
-    dropped = there or drop(cli.home().commands, name, data)
-    return waiting.until_answered(dropped, timeout_s, quiet=quiet)
+    waiting = _Waiting(cli, data)
+    return waiting.until_answered(there or drop(cli.home().commands, name, data), timeout_s, quiet=quiet)
 
 
 def _read(files: list[str]) -> tuple[str, str, bytes]:
@@ -167,74 +181,54 @@ def _require_command(cli: CliState, shown: str, name: str, data: bytes, as_json:
         raise typer.Exit(EXIT_USAGE)
 
 
-def _report_drop(home: Home, dropped: Dropped, as_json: bool, *, is_new: bool) -> None:
-    holder = FileLock.holder(home.lock_file)
-    if as_json:
-        typer.echo(json.dumps({"file": str(dropped.path), "sha256": dropped.sha256, "daemon": holder}))
-        return
-    shown = os.path.relpath(dropped.path)
-    typer.echo(f"Dropped {shown}." if is_new else f"{shown} lies in the inbox already.")
-    if holder is None:
-        typer.echo("No daemon is running in this home: it waits there until `council run` is started.")
-    else:
-        typer.echo(f"The daemon (pid {holder.get('pid', '?')}) takes it up; see `council status`.")
-
-
-def _report_answer(cli: CliState, receipt: Receipt, as_json: bool) -> None:
-    import msgspec
-
-    from council.cli.runs import print_answer
-
-    if as_json:
-        typer.echo(readable_json(msgspec.to_builtins(receipt)))
-    else:
-        typer.echo("", err=True)  # between how it went and the answer
-        print_answer(cli, receipt, relative_to=Path.cwd())
-
-
 class _Waiting:
-    """Waits for the receipt of one dropped file, or for the note that it could not become a run."""
+    """Waits for the receipt of a dropped file, or for the note that it could not become a run. Made before the drop."""
 
-    def __init__(self, cli: CliState, home: Home, data: bytes) -> None:
+    def __init__(self, cli: CliState, data: bytes) -> None:
         self._cli = cli
-        self._home = home
-        self._before = _names(home.receipts)
-        self._failed_before = _names(home.failed)
-        self._id = _id_of(data)
+        self._home = cli.home()
+        self._data = data
+        self._ended_before_ns = max(
+            (entry.ended_ns or 0 for entry in cli.ledger().newest(1, ended_only=True)), default=0
+        )
+        self._failed_before = _names(self._home.failed)
 
     def until_answered(self, dropped: Dropped, timeout_s: float, *, quiet: bool) -> Receipt:
         """Raises CommandInvalid (set aside), WaitTimeout, or what building the council raises."""
+        lock_file, name = self._home.lock_file, dropped.path.name
         deadline = time.monotonic() + timeout_s
         drains = 0
         while time.monotonic() < deadline:
-            if FileLock.holder(self._home.lock_file) is None and dropped.path.exists():
+            if FileLock.holder(lock_file) is None and dropped.path.exists():
                 drains += 1
                 if drains > _MAX_DRAINS:
-                    raise UsageError(f"{dropped.path.name} was not taken up.", fix="`council validate` says why")
+                    raise UsageError(f"{name} was not taken up.", fix="`council validate` says why")
                 with contextlib.suppress(DaemonRunning):  # one started in this instant: it answers
                     self._drain(dropped, deadline - time.monotonic(), quiet)
             try:
-                receipt = self._watch(dropped, deadline, quiet)
+                with _progress(quiet) as show:
+                    served = True  # once the daemon that was to answer has gone, the outer loop drains
+                    while served and time.monotonic() < deadline:
+                        served = FileLock.holder(lock_file) is not None
+                        receipt = self._answer(dropped)
+                        if receipt is not None:
+                            return receipt
+                        if served:
+                            show(_active(self._home, dropped))
+                            time.sleep(_POLL_S)
             except KeyboardInterrupt:
-                typer.echo(_left_alone(self._home, dropped), err=True)
+                if FileLock.holder(lock_file) is None:
+                    typer.echo(f"{name} stays in commands/; it goes on when a daemon runs.", err=True)
+                    raise
+                run = _active(self._home, dropped)
+                ends = f"`council cancel {run['run_id']}` ends it" if run else "`council status` shows it"
+                later = "`council show` prints its answer when it is there"
+                typer.echo(f"The daemon goes on with {name}: {ends}, {later}.", err=True)
                 raise
-            if receipt is not None:
-                return receipt
         raise WaitTimeout(
-            f"no answer to {dropped.path.name} within {timeout_s:g} s; it goes on.",
+            f"no answer to {name} within {timeout_s:g} s; it goes on.",
             fix="`council status` shows it; `council show last` prints the answer when it is there",
         )
-
-    def _watch(self, dropped: Dropped, deadline: float, quiet: bool) -> Receipt | None:
-        """Until the answer is there, time is up, or the daemon that was to give it has gone."""
-        with _progress(quiet) as show:
-            while True:
-                served = FileLock.holder(self._home.lock_file) is not None
-                receipt = self._answer(dropped)
-                if receipt is not None or not served or time.monotonic() >= deadline:
-                    return receipt
-                show(_active(self._home, dropped))
-                time.sleep(_POLL_S)
 
     def _drain(self, dropped: Dropped, timeout_s: float, quiet: bool) -> None:
         from council.cli.daemon import serve
@@ -251,61 +245,44 @@ class _Waiting:
             raise
 
     def _answer(self, dropped: Dropped) -> Receipt | None:
-        from council.cli.runs import read_receipt
+        """The receipt of this drop, or the one that its id is bound to. Raises CommandInvalid for one that was set aside."""
         from council.engine.records import FORGOTTEN
 
-        for name in sorted(_names(self._home.receipts) - self._before):
-            receipt = read_receipt(self._home, name.removesuffix(".json"))
+        receipts, failed = self._cli.receipts(), self._home.failed
+        for receipt in receipts.ended_since(self._ended_before_ns, file=dropped.path.name):
             found = receipt.command_file
             same_drop = (found.inode, found.mtime_ns) == (dropped.inode, dropped.mtime_ns)
             if same_drop and found.sha256 in (dropped.sha256, FORGOTTEN):
                 return receipt
         if dropped.path.exists():
             return None
-        self._raise_if_set_aside(dropped)
-        return self._answered_before()
-
-    def _raise_if_set_aside(self, dropped: Dropped) -> None:
-        for name in sorted(_names(self._home.failed) - self._failed_before):
-            note = self._note_about(dropped, self._home.failed / name)
-            if note is not None and note.exists():
-                problem, fix = _first_problem(note)
-                raise CommandInvalid(problem, fix=f"{fix}; see {os.path.relpath(note)}".lstrip("; "))
-
-    def _note_about(self, dropped: Dropped, path: Path) -> Path | None:
-        """The note that belongs to `path`, if that is the dropped file; of a forget command the note alone is kept."""
-        if path.name.endswith(_NOTE_ENDING):
-            aside = path.with_name(path.name.removesuffix(_NOTE_ENDING))
-            return path if aside.name.startswith(dropped.path.stem) and not aside.exists() else None
-        with contextlib.suppress(FileNotFoundError):
-            if path.stat().st_ino == dropped.inode:
-                return path.with_name(f"{path.name}{_NOTE_ENDING}")
-        return None
-
-    def _answered_before(self) -> Receipt | None:
-        from council.engine.receipts import Receipts
-
-        receipts = Receipts(self._home.receipts, self._home.runtime / "ids")
-        bound = receipts.bound(self._id) if self._id is not None else None
+        for name in sorted(_names(failed) - self._failed_before):
+            if name.endswith(_NOTE_ENDING):  # of a forget command the note alone is kept
+                note, aside = failed / name, failed / name.removesuffix(_NOTE_ENDING)
+                is_ours = aside.name.startswith(dropped.path.stem) and not aside.exists()
+            else:
+                note, is_ours = failed / f"{name}{_NOTE_ENDING}", False
+                with contextlib.suppress(FileNotFoundError):
+                    is_ours = (failed / name).stat().st_ino == dropped.inode
+            if is_ours and note.exists():
+                raise _refusal(note)
+        value: Any = None
+        with contextlib.suppress(ValueError):
+            value = json.loads(self._data)
+        id_ = value.get("id") if isinstance(value, dict) else None
+        bound = receipts.bound(id_) if isinstance(id_, str) else None
         return receipts.read(bound.run_id) if bound is not None else None
 
 
-def _left_alone(home: Home, dropped: Dropped) -> str:
-    """What becomes of a command for whose answer nobody waits any more."""
-    if FileLock.holder(home.lock_file) is None:
-        return f"{dropped.path.name} stays in commands/; it goes on when a daemon runs."
-    run = _active(home, dropped)
-    ends = f"`council cancel {run['run_id']}` ends it" if run else "`council status` shows it"
-    return f"The daemon goes on with {dropped.path.name}: {ends}, `council show` prints its answer when it is there."
-
-
-def _id_of(data: bytes) -> str | None:
-    try:
-        value: Any = json.loads(data)
-    except ValueError:
-        return None
-    found = value.get("id") if isinstance(value, dict) else None
-    return found if isinstance(found, str) else None
+def _refusal(note: Path) -> CommandInvalid:
+    """The note's first problem, with its fix and where the note is."""
+    lines = note.read_text(encoding="utf-8").splitlines()
+    problem, fix = f"{note.name} says why it was refused", ""
+    at = next((number for number, line in enumerate(lines) if line.startswith("- **")), None)
+    if at is not None:
+        problem = lines[at].removeprefix("- **").removesuffix("**")
+        fix = lines[at + 1].strip().removeprefix("Fix: ").removesuffix(".") if at + 1 < len(lines) else ""
+    return CommandInvalid(problem, fix=f"{fix}; see {os.path.relpath(note)}".lstrip("; "))
 
 
 def _names(folder: Path) -> set[str]:
@@ -313,16 +290,6 @@ def _names(folder: Path) -> set[str]:
         return {name for name in os.listdir(folder) if not name.startswith(".")}
     except FileNotFoundError:
         return set()
-
-
-def _first_problem(note: Path) -> tuple[str, str]:
-    """What the note says first, and how it is mended."""
-    lines = note.read_text(encoding="utf-8").splitlines()
-    at = next((number for number, line in enumerate(lines) if line.startswith("- **")), None)
-    if at is None:
-        return f"{note.name} says why it was refused", ""
-    fix = lines[at + 1].strip().removeprefix("Fix: ").removesuffix(".") if at + 1 < len(lines) else ""
-    return lines[at].removeprefix("- **").removesuffix("**"), fix
 
 
 def _active(home: Home, dropped: Dropped) -> dict[str, Any] | None:
@@ -335,7 +302,8 @@ def _active(home: Home, dropped: Dropped) -> dict[str, Any] | None:
 
 
 @contextlib.contextmanager
-def _progress(quiet: bool) -> Iterator[Any]:
+def _progress(quiet: bool) -> Iterator[Callable[[dict[str, Any] | None], None]]:
+    """Shows a run's rounds while its answer is waited for; nothing where nobody looks."""
     if quiet or not sys.stderr.isatty():
         yield lambda run: None
         return
@@ -345,13 +313,13 @@ def _progress(quiet: bool) -> Iterator[Any]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("waiting for the daemon", total=None)
-        yield lambda run: _show(progress, task, run)
 
+        def show(run: dict[str, Any] | None) -> None:
+            if run is None:
+                return
+            round_no, max_rounds = run.get("round", 0), run.get("max_rounds")
+            speaker = f", {run['role']}" if run.get("role") else ""
+            text = f"{run['status']}: round {round_no} of {max_rounds}{speaker}" if max_rounds else run["status"]
+            progress.update(task, description=text, total=max_rounds, completed=max(0, round_no - 1))
 
-def _show(progress: Progress, task: TaskID, run: dict[str, Any] | None) -> None:
-    if run is None:
-        return
-    round_no, max_rounds = run.get("round", 0), run.get("max_rounds")
-    speaker = f", {run['role']}" if run.get("role") else ""
-    text = f"{run['status']}: round {round_no} of {max_rounds}{speaker}" if max_rounds else run["status"]
-    progress.update(task, description=text, total=max_rounds, completed=max(0, round_no - 1))
+        yield show

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -14,7 +15,8 @@ from council.errors import UsageError
 from council.ids import readable_json
 
 if TYPE_CHECKING:
-    from council.users.directory import User, Users
+    from council.users.directory import Users
+    from council.users.people import User
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -45,7 +47,8 @@ def add(
     """Add a user."""
     from council.commands.models import USER_PATTERN
 
-    _require_id(user_id, USER_PATTERN)
+    if not re.fullmatch(USER_PATTERN, user_id):
+        raise UsageError(f"{user_id[:80]!r} is no id of a user.", fix="letters, digits, . _ @ -, at most 64")
     if len(name) > 200 or not name.isprintable():
         raise UsageError("the name is not one line of at most 200 characters.", fix="shorten it")
     with _users(state(ctx)) as known:
@@ -84,22 +87,10 @@ def roles(
 
 @contextmanager
 def _users(cli: CliState) -> Iterator[Users]:
-    from council.app.safekeeping import build_trail, build_users
+    from council.app.safekeeping import build_users
 
-    home, settings = cli.home(), cli.settings().settings
-    home.ensure_runtime()
-    trail = build_trail(home, settings, cli.keys(), cli.environ, cli.keys().redactor)
-    try:
+    with cli.trail() as trail:
         yield build_users(trail)
-    finally:
-        trail.close()
-
-
-def _require_id(user_id: str, pattern: str) -> None:
-    import re
-
-    if not re.fullmatch(pattern, user_id):
-        raise UsageError(f"{user_id[:80]!r} is no id of a user.", fix="letters, digits, . _ @ -, at most 64")
 
 
 def _print(users: list[User], *, as_json: bool) -> None:

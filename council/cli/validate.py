@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -15,8 +16,8 @@ from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.commands.documents import Document, Problem
-    from council.commands.models import AnyCommand, ControlCommand, DeliberateCommand, RunCommand
-    from council.settings import Home, Settings
+    from council.commands.models import AnyCommand, DeliberateCommand
+    from council.settings import Home
 
 Result = TypeVar("Result")
 _DEFAULT_MAX_BYTES = 262_144  # where there is no home to ask
@@ -25,7 +26,7 @@ _RECURRING = "recurring"
 
 @dataclass
 class Verdict:
-    """What is wrong with a file (then it cannot become a run), and what is odd about it (then it can)."""
+    """`problems` keep a file from becoming a run; `warnings` do not."""
 
     problems: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
@@ -39,8 +40,35 @@ def validate(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Say what the daemon would say of a command file, without dropping it."""
-    verdict = _judge(state(ctx), file)
-    typer.echo(_json(file, verdict) if as_json else told(str(file), verdict))
+    from council.commands.documents import Problem
+
+    cli = state(ctx)
+    try:
+        home: Home | None = cli.home()
+    except HomeNotFound:
+        if cli.home_flag is not None or cli.environ.get("COUNCIL_HOME"):
+            raise
+        home = None
+    max_bytes = cli.settings().settings.max_command_bytes if home is not None else _DEFAULT_MAX_BYTES
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(max_bytes + 1)  # one byte more than a command may have is enough to know
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name a command file") from None
+    verdict = Verdict()
+    parsed = _parsed(file, data, max_bytes, verdict)
+    if parsed is not None:
+        verdict.type = parsed[1].type
+        if home is not None:
+            _admit(cli, *parsed, verdict)
+        else:
+            message = "there is no home here, so its paths are not checked"
+            verdict.warnings.append(Problem(message, "name one with --home"))
+    if as_json:
+        shown: dict[str, Any] = {"file": str(file), "valid": not verdict.problems, **asdict(verdict)}
+        typer.echo(readable_json(shown, indent=2))
+    else:
+        typer.echo(told(str(file), verdict))
     if verdict.problems:
         raise typer.Exit(EXIT_USAGE)
 
@@ -84,51 +112,22 @@ def write_schemas(home: Path) -> list[Path]:
 
 
 def judged(cli: CliState, name: str, data: bytes) -> Verdict:
-    """What is known of a deliberate command before it is dropped under `name`; what a control command may act on is
-    decided at its drop, so here only its form is judged."""
+    """The verdict on a deliberate command before it is dropped under `name`. Of a control command only the form is
+    judged: what it may act on is decided at its drop."""
     from council.commands.models import DeliberateCommand
 
     verdict = Verdict()
-    home, settings = cli.home(), cli.settings().settings
-    parsed = _parsed(Path(name), data, settings.max_command_bytes, verdict)
+    parsed = _parsed(Path(name), data, cli.settings().settings.max_command_bytes, verdict)
     if parsed is not None and isinstance(parsed[1], DeliberateCommand):
-        _admit(cli, home, settings, *parsed, verdict)
+        _admit(cli, *parsed, verdict)
     return verdict
-
-
-def _judge(cli: CliState, file: Path) -> Verdict:
-    verdict = Verdict()
-    try:
-        home: Home | None = cli.home()
-    except HomeNotFound:
-        if cli.home_flag is not None or cli.environ.get("COUNCIL_HOME"):
-            raise
-        home = None
-    settings = cli.settings().settings if home is not None else None
-    max_bytes = settings.max_command_bytes if settings else _DEFAULT_MAX_BYTES
-    parsed = _parsed(file, _read(file, max_bytes), max_bytes, verdict)
-    if parsed is None:
-        return verdict
-    document, command = parsed
-    verdict.type = command.type
-    if home is None or settings is None:
-        _warn(verdict, "there is no home here, so its paths are not checked", "name one with --home")
-    else:
-        _admit(cli, home, settings, document, command, verdict)
-    return verdict
-
-
-def _read(file: Path, max_bytes: int) -> bytes:
-    """One byte more than a command may have is enough to know. Raises UsageError."""
-    try:
-        with file.open("rb") as stream:
-            return stream.read(max_bytes + 1)
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name a command file") from None
 
 
 def _parsed(file: Path, data: bytes, max_bytes: int, verdict: Verdict) -> tuple[Document, AnyCommand] | None:
-    from council.commands.documents import Problem
+    """The document and its command. A recurring file is checked as such, and its command of this moment goes on."""
+    from council.commands.documents import NotACommand, Problem, read_document
+    from council.commands.parsing import validate
+    from council.commands.recurring import parse_recurring
     from council.storage.drop import is_command_name
 
     if not is_command_name(file.name):
@@ -137,17 +136,12 @@ def _parsed(file: Path, data: bytes, max_bytes: int, verdict: Verdict) -> tuple[
     if len(data) > max_bytes:
         fix = "put long text into an input artifact, or raise max_command_bytes"
         verdict.problems.append(Problem(f"the file is larger than {max_bytes} bytes", fix))
-    return _parse(file, data, verdict) if not verdict.problems else None
-
-
-def _parse(file: Path, data: bytes, verdict: Verdict) -> tuple[Document, AnyCommand] | None:
-    """The document and its command. A recurring file is checked as such, and its command of a sample moment goes on."""
-    from council.commands.documents import NotACommand, Problem, read_document
-    from council.commands.parsing import validate
-
+    if verdict.problems:
+        return None
     try:
         if file.resolve().parent.name == _RECURRING:
-            return _parse_recurring(file.name, data)
+            recurring = parse_recurring(file.name, data)
+            return recurring.document, recurring.command_at(datetime.now(UTC))
         document = read_document(file.name, data)
         return document, validate(document)
     except NotACommand:
@@ -156,15 +150,6 @@ def _parse(file: Path, data: bytes, verdict: Verdict) -> tuple[Document, AnyComm
     except CommandInvalid as error:
         verdict.problems += problems_of(error)
     return None
-
-
-def _parse_recurring(name: str, data: bytes) -> tuple[Document, AnyCommand]:
-    from datetime import UTC, datetime
-
-    from council.commands.recurring import parse_recurring
-
-    recurring = parse_recurring(name, data)
-    return recurring.document, recurring.command_at(datetime.now(UTC))
 
 
 def problems_of(error: CouncilError) -> list[Problem]:
@@ -178,26 +163,39 @@ def problems_of(error: CouncilError) -> list[Problem]:
     return [Problem(error.message, error.fix, "", *place)]
 
 
-def _admit(
-    cli: CliState, home: Home, settings: Settings, document: Document, command: AnyCommand, verdict: Verdict
-) -> None:
-    """The checks that only the home can answer, the same that admission makes."""
+def _admit(cli: CliState, document: Document, command: AnyCommand, verdict: Verdict) -> None:
+    """The checks that only the home can answer, the same that admission makes; of a control command, whether its run is
+    one that it can act on now."""
     from council.app.admission import admission_of
+    from council.app.safekeeping import require_authority
     from council.commands.models import CancelCommand, DeliberateCommand, ResumeCommand, RetryCommand
+    from council.engine.reopening import not_resumable, require_reopenable
 
-    if isinstance(command, (CancelCommand, ResumeCommand, RetryCommand)):
-        _admit_control(home, document, command, verdict)
+    store = cli.store()
+    if not isinstance(command, (CancelCommand, ResumeCommand, RetryCommand)):
+        _asked(verdict, document, lambda: require_authority(command, store))
+        admission = _asked(verdict, document, lambda: admission_of(cli.home(), store, cli.settings().settings, command))
+        verdict.output = admission.output_path if admission is not None else ""
+        if isinstance(command, DeliberateCommand):
+            _check_paths(cli, document, command, verdict)
         return
-    _asked(verdict, document, lambda: _require_authority(cli, home, settings, command))
-    admission = _asked(verdict, document, lambda: admission_of(home, settings, command))
-    verdict.output = admission.output_path if admission is not None else ""
-    if isinstance(command, DeliberateCommand):
-        _check_inputs(home, settings, document, command, verdict)
-        _check_output(home, document, verdict)
+
+    def require_its_run() -> None:
+        is_active = command.run in cli.ledger().unfinished()
+        if isinstance(command, CancelCommand):
+            if not is_active:
+                fix = "see `council status` for the runs that are"
+                raise CommandInvalid(f"{command.run!r} is not active", fix=fix, field="run")
+        elif not is_active:
+            require_reopenable(store, command)
+        elif not isinstance(command, ResumeCommand):
+            raise not_resumable(command.run, "has not ended", f"`council cancel {command.run}` ends it first")
+
+    _asked(verdict, document, require_its_run)
 
 
 def _asked(verdict: Verdict, document: Document, check: Callable[[], Result]) -> Result | None:
-    """What the check returns; where it refuses, None, and the reason is among the problems."""
+    """The result of the check; None where it refuses, and then the reason is among the problems."""
     from council.commands.documents import Problem
 
     try:
@@ -211,53 +209,17 @@ def _asked(verdict: Verdict, document: Document, check: Callable[[], Result]) ->
     return None
 
 
-def _require_authority(cli: CliState, home: Home, settings: Settings, command: RunCommand) -> None:
-    """Raises CommandInvalid for a `user` whom this home does not know."""
-    from council.app.safekeeping import build_trail, build_users, has_database, require_authority
-
-    if command.user is None:
-        return
-    keys = cli.keys()
-    trail = build_trail(home, settings, keys, cli.environ, keys.redactor)
-    try:
-        require_authority(command, lambda: build_users(trail) if has_database(home, settings) else None)
-    finally:
-        trail.close()
-
-
-def _admit_control(home: Home, document: Document, command: ControlCommand, verdict: Verdict) -> None:
-    """Whether the run is one that the command can act on, now."""
-    from council.app.safekeeping import build_receipts
-    from council.commands.documents import Problem
-    from council.commands.models import CancelCommand, ResumeCommand
-    from council.engine.receipts import not_resumable, require_reopenable
-
-    is_active = (home.runtime / "active" / command.run).exists()
-    try:
-        if isinstance(command, CancelCommand):
-            if not is_active:
-                fix = "see `council status` for the runs that are"
-                raise CommandInvalid(f"{command.run!r} is not active", fix=fix, field="run")
-        elif not is_active:
-            require_reopenable(build_receipts(home), home.runs / command.run, command)
-        elif not isinstance(command, ResumeCommand):
-            raise not_resumable(command.run, "has not ended", f"`council cancel {command.run}` ends it first")
-    except CommandInvalid as error:
-        verdict.problems.append(Problem(error.message, error.fix, error.field, *document.locate((error.field,))))
-    except CouncilError as error:
-        verdict.problems += problems_of(error)
-
-
-def _check_inputs(
-    home: Home, settings: Settings, document: Document, command: DeliberateCommand, verdict: Verdict
-) -> None:
+def _check_paths(cli: CliState, document: Document, command: DeliberateCommand, verdict: Verdict) -> None:
+    """Warns of inputs that cannot be read now, and of a file at the output that no run would replace."""
     from council.app.reading import build_library
+    from council.commands.documents import Problem
+    from council.engine.outputs import written_at
     from council.knowledge.library import split_range
     from council.knowledge.meant import better_fix
     from council.storage.paths import ConfinedRoot
 
-    with ConfinedRoot(home.root) as root:
-        library = build_library(root, settings)
+    with ConfinedRoot(cli.home().root) as root:
+        library = build_library(root, cli.settings().settings)
         unreadable = 0
         for index, wanted in enumerate(command.input_artifacts):
             path, first, last = split_range(wanted)
@@ -267,40 +229,23 @@ def _check_inputs(
                 unreadable += 1
                 place = document.locate(("input_artifacts", index))
                 fix = better_fix(library, path, error)
-                verdict.warnings.append(_problem(error.message, fix, f"input_artifacts.{index}", place))
-    if unreadable and unreadable == len(command.input_artifacts):
-        message = "no input can be read now, and then the run fails"
-        _warn(verdict, message, "create one of them, or correct the paths", "input_artifacts", document)
-
-
-def _check_output(home: Home, document: Document, verdict: Verdict) -> None:
-    """A file there that a person wrote or changed is never replaced: said before, it is no surprise."""
-    from council.engine.outputs import OutputLedger
-    from council.storage.paths import ConfinedRoot
-
-    if not verdict.output:
+                verdict.warnings.append(Problem(error.message, fix, f"input_artifacts.{index}", *place))
+        if unreadable and unreadable == len(command.input_artifacts):
+            message, place = "no input can be read now, and then the run fails", document.locate(("input_artifacts",))
+            fix = "create one of them, or correct the paths"
+            verdict.warnings.append(Problem(message, fix, "input_artifacts", *place))
+        try:
+            current = root.sha256(verdict.output) if verdict.output else None
+        except PathRefused:
+            return  # what is there is no file; admission has said what it has to say
+    if current is None:
         return
-    try:
-        with ConfinedRoot(home.root) as root:
-            current = root.sha256(verdict.output)
-    except PathRefused:
-        return  # what is there is no file; admission has said what it has to say
-    written = OutputLedger(home.runtime / "outputs").read(verdict.output)
-    if current is not None and (written is None or current not in written.sha256s):
+    written = written_at(cli.store(), verdict.output)
+    if written is None or current not in written.sha256s:
         message = f"{verdict.output} is there already, and not as a run left it"
         fix = "it stays as it is, and the decision goes beside it; name another path for one of its own"
-        _warn(verdict, message, fix, "output_artifact_path", document)
-
-
-def _warn(verdict: Verdict, message: str, fix: str, field: str = "", document: Document | None = None) -> None:
-    place = document.locate((field,)) if document is not None and field else (None, None)
-    verdict.warnings.append(_problem(message, fix, field, place))
-
-
-def _problem(message: str, fix: str, field: str, place: tuple[int | None, int | None]) -> Problem:
-    from council.commands.documents import Problem
-
-    return Problem(message, fix, field, *place)
+        place = document.locate(("output_artifact_path",))
+        verdict.warnings.append(Problem(message, fix, "output_artifact_path", *place))
 
 
 # ── how it is told ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -324,8 +269,3 @@ def findings(file: str, verdict: Verdict) -> str:
             name = f"`{problem.field}` " if problem.field else ""
             lines += [f"{place}: {kind}: {name}{problem.message}", f"    fix: {problem.fix}" if problem.fix else ""]
     return "\n".join(line for line in lines if line)
-
-
-def _json(file: Path, verdict: Verdict) -> str:
-    shown: dict[str, Any] = {"file": str(file), "valid": not verdict.problems, **asdict(verdict)}
-    return readable_json(shown, indent=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import sys
 from collections.abc import Iterator
@@ -49,7 +50,12 @@ def set_(
     from council.vault.sealing import place_of
 
     place, ends = place_of(user, role, key), _moment(expires)
-    value = Secret(_value())
+    try:
+        asked = sys.stdin.isatty()
+        given = getpass.getpass("value: ").strip() if asked else sys.stdin.buffer.read(_MAX_INPUT_BYTES).decode()
+    except UnicodeDecodeError:
+        raise UsageError("the value is not UTF-8.", fix="give bytes in Base64: `base64 -w0 file | council …`") from None
+    value = Secret(given.rstrip("\r\n"))
     if not value:
         raise UsageError("there is no value.", fix="give it on standard input: `council vault set NAME < file`")
     with _vault(state(ctx)) as built:
@@ -130,16 +136,10 @@ def import_(
 
 @contextmanager
 def _vault(cli: CliState) -> Iterator[Vault]:
-    from council.app.safekeeping import build_trail, build_vault
+    from council.app.safekeeping import build_vault
 
-    home, settings = cli.home(), cli.settings().settings
-    home.ensure_runtime()
-    redactor = cli.keys().redactor
-    trail = build_trail(home, settings, cli.keys(), cli.environ, redactor)
-    try:
-        yield build_vault(home, settings, cli.keys(), cli.environ, trail, redactor)
-    finally:
-        trail.close()
+    with cli.trail() as trail:
+        yield build_vault(cli.home(), cli.settings().settings, cli.keys(), cli.environ, trail, cli.keys().redactor)
 
 
 @contextmanager
@@ -168,17 +168,6 @@ def _moment(text: str) -> str:
     if moment <= datetime.now(UTC):
         raise UsageError(f"{text} is over.", fix="name a time to come")
     return timestamp(moment)
-
-
-def _value() -> str:
-    if sys.stdin.isatty():
-        import getpass
-
-        return getpass.getpass("value: ").strip()
-    try:
-        return sys.stdin.buffer.read(_MAX_INPUT_BYTES).decode().rstrip("\r\n")
-    except UnicodeDecodeError:
-        raise UsageError("the value is not UTF-8.", fix="give bytes in Base64: `base64 -w0 file | council …`") from None
 
 
 def _print(entries: Any, *, as_json: bool) -> None:

@@ -20,7 +20,7 @@ from council.errors import CommandInvalid
 
 Loc = tuple[int | str, ...]
 Place = tuple[int | None, int | None]
-Found = TypeVar("Found")
+Item = TypeVar("Item")
 MAX_PROBLEMS = 20  # told of one file; more than that nobody corrects before trying again
 
 _FENCE = re.compile(r"\A---[ \t]*\n")
@@ -63,8 +63,11 @@ class NotACommand(Exception):
 
 @dataclass(frozen=True)
 class Document:
-    """`locate(loc)`: line and column, from 1, of the value at `loc`, or of its nearest parent. `text_is_task`: Markdown
-    that may have its task below the front matter, and has nothing there."""
+    """Plain values and their places.
+
+    `locate(loc)`: line and column, from 1, of the value at `loc`, or of its nearest parent. `text_is_task`: Markdown
+    that may have its task below the front matter, and has nothing there.
+    """
 
     value: Any
     locate: Callable[[Loc], Place]
@@ -100,8 +103,8 @@ def decode(data: bytes) -> str:
         ) from None
 
 
-def first_problems(found: Sequence[Found], problem: Callable[[Found], Problem]) -> list[Problem]:
-    """What `problem` makes of the first MAX_PROBLEMS, and one that counts the others."""
+def first_problems(found: Sequence[Item], problem: Callable[[Item], Problem]) -> list[Problem]:
+    """The first MAX_PROBLEMS by `problem`, and one that counts the others."""
     told = [problem(each) for each in found[:MAX_PROBLEMS]]
     return [*told, _others(len(found) - len(told))] if len(found) > len(told) else told
 
@@ -112,16 +115,16 @@ def _others(count: int) -> Others:
 
 def invalid(problems: Sequence[Problem]) -> CommandInvalid:
     """All problems as one error, which tells the first MAX_PROBLEMS and counts the others."""
-    message, data = _said(problems)
+    message, data = _summary(problems)
     return CommandInvalid(message, **data)
 
 
 def unparsable(message: str, fix: str, line: int | None, column: int | None) -> Unparsable:
-    said, data = _said([Problem(message, fix, line=line, column=column)])
+    said, data = _summary([Problem(message, fix, line=line, column=column)])
     return Unparsable(said, **data)
 
 
-def _said(problems: Sequence[Problem]) -> tuple[str, dict[str, Any]]:
+def _summary(problems: Sequence[Problem]) -> tuple[str, dict[str, Any]]:
     told = [problem for problem in problems if not isinstance(problem, Others)][:MAX_PROBLEMS]
     left = sum(problem.count if isinstance(problem, Others) else 1 for problem in problems) - len(told)
     first = told[0]
@@ -137,7 +140,7 @@ def _said(problems: Sequence[Problem]) -> tuple[str, dict[str, Any]]:
 
 @dataclass
 class _Spot:
-    """Where a value begins, and the spots of what lies in it, by key or index."""
+    """The place where a value begins, and the spots of what lies in it, by key or index."""
 
     place: Place
     inside: dict[int | str, _Spot] = field(default_factory=dict)
@@ -168,8 +171,25 @@ _JSON_TOKEN = re.compile(rf"{_STRING}|[\n\[\]{{}},:]|[^\s\"\[\]{{}},:]++", re.DO
 
 
 def _read_json(text: str) -> Document:
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in result:
+                spelled = json.dumps(key)
+                starts = [found.start() for found in _JSON_STRING.finditer(text) if found[0] == spelled]
+                place = _place(text, starts[-1]) if starts else (None, None)
+                raise invalid([Problem("stands twice", "keep one of them", key, *place)])
+            result[key] = value
+        return result
+
+    def no_constant(name: str) -> Any:
+        start = next((found.start() for found in _NO_VALUE.finditer(text) if found[1]), None)
+        place = _place(text, start) if start is not None else (None, None)
+        fix = "use a number, text, true, false or null"
+        raise invalid([Problem(f"{name} is not a JSON value", fix, "", *place)])
+
     try:
-        value = json.loads(text, object_pairs_hook=partial(_unique, text), parse_constant=partial(_no_constant, text))
+        value = json.loads(text, object_pairs_hook=unique, parse_constant=no_constant)
     except RecursionError:
         raise invalid([Problem("is nested too deeply", "three levels are enough")]) from None
     except json.JSONDecodeError as error:
@@ -180,32 +200,13 @@ def _read_json(text: str) -> Document:
     return Document(value, _locator(partial(_json_spots, text)))
 
 
-def _unique(text: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in result:
-            spelled = json.dumps(key)
-            places = [found for found in _JSON_STRING.finditer(text) if found[0] == spelled]
-            place = _place(text, places[-1].start()) if places else (None, None)
-            raise invalid([Problem("stands twice", "keep one of them", key, *place)])
-        result[key] = value
-    return result
-
-
-def _no_constant(text: str, name: str) -> Any:
-    found = next((found for found in _NO_VALUE.finditer(text) if found[1]), None)
-    place = _place(text, found.start()) if found else (None, None)
-    fix = "use a number, text, true, false or null"
-    raise invalid([Problem(f"{name} is not a JSON value", fix, "", *place)])
-
-
 def _place(text: str, position: int) -> Place:
     before = text[:position]
     return before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1
 
 
 def _json_spots(text: str) -> _Spot:
-    """Of a text that is JSON."""
+    """The spots of a text that is JSON."""
     outermost = _Spot((1, 1))
     opened = [(outermost, False)]  # what is open, and whether it is an object
     key: str | None = None
@@ -338,22 +339,17 @@ def _read_markdown(data: bytes) -> Document:
     if not _TELLING_LINE.search(head):
         raise NotACommand
     document = _read_yaml(head, 1)
+    body, body_line = text[closing.end() :], text[: closing.end()].count("\n") + 2
     if not isinstance(document.value, dict):
         return document
-    return _with_body(document, text[closing.end() :], text[: closing.end()].count("\n") + 2)
-
-
-def _with_body(document: Document, body: str, body_line: int) -> Document:
-    """The body is the task: either there or in the front matter, not in both."""
     if not body.strip():
         return replace(document, text_is_task=True)
     if "task_description" in document.value:
         place = document.locate(("task_description",))
         fix = "keep it in one place: the body is the task"
         raise invalid([Problem("stands in the front matter and there is a body", fix, "task_description", *place)])
-    value = {**document.value, "task_description": body.strip()}
 
     def locate(loc: Loc) -> Place:
         return (body_line, 1) if loc[:1] == ("task_description",) else document.locate(loc)
 
-    return Document(value, locate)
+    return Document({**document.value, "task_description": body.strip()}, locate)

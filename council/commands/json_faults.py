@@ -1,5 +1,5 @@
-"""What a person is to change where a text is not JSON. By what stands there, and not by the parser's words, which differ
-between versions of Python."""
+"""Tells a person what to change where a text is not JSON. It goes by the text more than by the parser's words, which
+differ between versions of Python."""
 
 from __future__ import annotations
 
@@ -16,34 +16,28 @@ _SURPLUS_COMMA = "remove the comma before the closing bracket"
 
 
 def fix_of(text: str, error: json.JSONDecodeError) -> str:
-    """One sentence; of faults that it does not know, where to look."""
+    """The fix in one sentence; for a fault that is not known here, where to look."""
+    said = error.msg
     for beginning, fix in _INSIDE_A_TEXT.items():
-        if error.msg.startswith(beginning):
+        if said.startswith(beginning):
             return fix
     here, before = text[error.pos :].lstrip(), text[: error.pos].rstrip()
     if not here:
         return _ENDS_TOO_EARLY
+    is_extra = said.startswith("Extra data")
     if here[0] == "," and here[1:].lstrip()[:1] in ("}", "]"):
         return _SURPLUS_COMMA
     if here[0] in "}]":
-        return _before_a_closing(here[0], before, error)
-    return _before_an_entry(here, before, error)
-
-
-def _before_a_closing(bracket: str, before: str, error: json.JSONDecodeError) -> str:
-    if error.msg.startswith("Extra data"):
-        return f"remove this {bracket}: all that was opened is closed"
-    if before.endswith(","):
-        return _SURPLUS_COMMA
-    if before.endswith(":"):
-        return "write the value that is missing after the colon"
-    if before.endswith('"') and "':'" in error.msg:
-        return "write a colon and a value after this key"
-    return f"close what was opened last before this {bracket}"
-
-
-def _before_an_entry(here: str, before: str, error: json.JSONDecodeError) -> str:
-    if error.msg.startswith("Extra data"):
+        if is_extra:
+            return f"remove this {here[0]}: all that was opened is closed"
+        if before.endswith(","):
+            return _SURPLUS_COMMA
+        if before.endswith(":"):
+            return "write the value that is missing after the colon"
+        if before.endswith('"') and "':'" in said:
+            return "write a colon and a value after this key"
+        return f"close what was opened last before this {here[0]}"
+    if is_extra:
         return "one JSON object is one command: remove what follows it"
     if here.startswith(("//", "/*", "#")):
         return "JSON has no comments: remove it, or write the command as YAML"
@@ -53,11 +47,11 @@ def _before_an_entry(here: str, before: str, error: json.JSONDecodeError) -> str
         return "remove this comma"
     if here.startswith(_PYTHON_WORDS):
         return "JSON writes true, false and null"
-    if "delimiter" in error.msg and "':'" in error.msg:
+    if "delimiter" in said and "':'" in said:
         return "put a colon between the key and its value"
-    if "delimiter" in error.msg:
+    if "delimiter" in said:
         return "put a comma between two entries (the end of the line before may miss one)"
-    if before.endswith(("{", ",")) and error.msg.startswith("Expecting property name"):
+    if before.endswith(("{", ",")) and said.startswith("Expecting property name"):
         return 'keys stand in double quotes: "like_this"'
     if not before:
         return 'begin with a brace: {"task_description": "…", …}'

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Sequence
 from typing import Any, get_args
 
 from pydantic import ValidationError
@@ -35,7 +34,7 @@ def parse_command(name: str, data: bytes) -> AnyCommand:
 
 
 def seems_to_forget(name: str, data: bytes) -> bool:
-    """Whether this is a forget command, were it valid or only readable."""
+    """True for a forget command, were it valid or only readable."""
     try:
         value = read_document(name, data).value
     except (CommandInvalid, NotACommand):
@@ -79,38 +78,44 @@ _LIST_OF_AGENTS = 'a list: ["COORDINATOR", "AUDITOR"]'
 def _problem(document: Document, tag: str, detail: ErrorDetails) -> Problem:
     loc: Loc = tuple(detail["loc"][1:] if detail["loc"][:1] == (tag,) else detail["loc"])
     field = ".".join(str(part) for part in loc)
-    kind = detail["type"]
-    context = detail.get("ctx", {})
-    place = document.locate(loc[:-1] if kind == "missing" else loc)
-    given = detail.get("input")
-    if kind == "missing":
-        fix = "write the task below the front matter" if _lacks_its_text(document, loc) else f'add "{loc[-1]}"'
-        return Problem("is missing", fix, field, *place)
-    if kind == "extra_forbidden":
-        return Problem("is not a known key", _advice(str(loc[-1]), _keys_at(tag, loc[:-1])), field, *place)
-    if kind in _BOUNDS:
-        word, bound = _BOUNDS[kind]
-        return Problem(f"is {given}, must be {word} {context[bound]}", "choose a number in that range", field, *place)
-    if kind == "literal_error":
-        return Problem(*_not_among(detail, given), field, *place)
-    if kind in {"string_too_long", "too_long"}:
-        unit = "characters" if kind == "string_too_long" else "entries"
-        return Problem(f"must be at most {context['max_length']} {unit}", "shorten it", field, *place)
-    if kind == "string_too_short" and context["min_length"] > 1:
-        return Problem(f"must be at least {context['min_length']} characters", "lengthen it", field, *place)
-    if kind in {"string_too_short", "too_short"}:
-        fix = "write something into it" if kind == "string_too_short" else "name one, or leave the key out"
-        return Problem("is empty", fix, field, *place)
-    if kind == "string_pattern_mismatch":
-        fix = f'write "{slug}"' if field == "session" and (slug := _lane_like(given)) else "use only those characters"
-        return Problem(f"must match {context['pattern']}", fix, field, *place)
-    if kind in _EXPECTED:
-        expected = _LIST_OF_AGENTS if field == "config.agents" else _EXPECTED[kind]
-        return Problem(f"must be {expected}, is {_kind(given)}", _as_expected(kind, given), field, *place)
-    said = detail["msg"].removeprefix("Value error, ")
-    if field.endswith("model"):
-        return Problem(f"is {given!r}: {said}", "`council models list` shows what there is", field, *place)
-    return Problem(said, "correct the value", field, *place)
+    kind, given, context = detail["type"], detail.get("input"), detail.get("ctx", {})
+    message, fix = detail["msg"].removeprefix("Value error, "), "correct the value"
+    match kind:
+        case "missing":
+            lacks_its_text = document.text_is_task and loc == ("task_description",)
+            message = "is missing"
+            fix = "write the task below the front matter" if lacks_its_text else f'add "{loc[-1]}"'
+            loc = loc[:-1]
+        case "extra_forbidden":
+            message, fix = "is not a known key", _instead_of(str(loc[-1]), tag, loc[:-1])
+        case "greater_than_equal" | "greater_than" | "less_than_equal" | "less_than":
+            word, bound = _BOUNDS[kind]
+            message, fix = f"is {given}, must be {word} {context[bound]}", "choose a number in that range"
+        case "literal_error":
+            allowed = _QUOTED.findall(str(context.get("expected", "")))
+            near = difflib.get_close_matches(given.lower(), allowed, n=1) if isinstance(given, str) else []
+            message = f"is {_kind(given)}; known: {', '.join(allowed)}"
+            fix = f'did you mean "{near[0]}"?' if near else "use one of them"
+        case "string_too_long":
+            message, fix = f"must be at most {context['max_length']} characters", "shorten it"
+        case "too_long":
+            message, fix = f"must be at most {context['max_length']} entries", "shorten it"
+        case "string_too_short" if context["min_length"] > 1:
+            message, fix = f"must be at least {context['min_length']} characters", "lengthen it"
+        case "string_too_short":
+            message, fix = "is empty", "write something into it"
+        case "too_short":
+            message, fix = "is empty", "name one, or leave the key out"
+        case "string_pattern_mismatch":
+            lane = re.sub(r"[^a-z0-9_]+", "-", str(given).lower()).strip("-_")[:63]
+            message = f"must match {context['pattern']}"
+            fix = f'write "{lane}"' if field == "session" and lane else "use only those characters"
+        case _ if kind in _EXPECTED:
+            expected = _LIST_OF_AGENTS if field == "config.agents" else _EXPECTED[kind]
+            message, fix = f"must be {expected}, is {_kind(given)}", _as_expected(kind, given)
+        case _ if field.endswith("model"):
+            message, fix = f"is {given!r}: {message}", "`council models list` shows what there is"
+    return Problem(message, fix, field, *document.locate(loc))
 
 
 _BOUNDS = {
@@ -124,16 +129,8 @@ _NUMBER = re.compile(r"\s*(-?\d{1,12}(?:\.\d{1,12})?)\s*")
 _MAX_ECHOED_CHARS = 80
 
 
-def _not_among(detail: ErrorDetails, given: object) -> tuple[str, str]:
-    """What is wrong with a value that is none of a few words, and how it is mended."""
-    allowed = _QUOTED.findall(str(detail.get("ctx", {}).get("expected", "")))
-    near = difflib.get_close_matches(given.lower(), allowed, n=1) if isinstance(given, str) else []
-    fix = f'did you mean "{near[0]}"?' if near else "use one of them"
-    return f"is {_kind(given)}; known: {', '.join(allowed)}", fix
-
-
 def _as_expected(kind: str, given: object) -> str:
-    """How a value of the wrong kind is written rightly, where that can be told."""
+    """The fix for a value of the wrong kind: how it is written rightly, where that can be told."""
     if isinstance(given, str) and len(given) <= _MAX_ECHOED_CHARS:
         if kind == "tuple_type" and given.strip():
             return f"put it into brackets: {json.dumps([given], ensure_ascii=False)}"
@@ -144,23 +141,21 @@ def _as_expected(kind: str, given: object) -> str:
     return "correct the value"
 
 
-def _lane_like(given: object) -> str:
-    """The lane's name that was meant, or nothing."""
-    return re.sub(r"[^a-z0-9_]+", "-", str(given).lower()).strip("-_")[:63]
-
-
-def _lacks_its_text(document: Document, loc: Loc) -> bool:
-    return document.text_is_task and loc == ("task_description",)
-
-
-def _keys_at(tag: str, loc: Loc) -> Sequence[str]:
-    """The keys that the object at `loc` may have; none where it is no object of ours."""
+def _instead_of(word: str, tag: str, loc: Loc) -> str:
+    """The fix for an unknown key: the known one of the object at `loc` that was meant, or all of them."""
+    if word == "schedule":
+        return "move the file into commands/recurring/, where the daemon looks at schedules, or remove the key"
     model: Any = MODELS[tag]
     for part in loc:
         if isinstance(part, str):
             field = getattr(model, "model_fields", {}).get(part)
             model = _object_in(field.annotation) if field is not None else None
-    return [field.alias or name for name, field in getattr(model, "model_fields", {}).items()]
+    known = [field.alias or name for name, field in getattr(model, "model_fields", {}).items()]
+    stem = word.lower().rstrip("s")
+    near = difflib.get_close_matches(word, known, n=1) or [key for key in known if stem in key.split("_")]
+    if len(near) == 1:
+        return f'did you mean "{near[0]}"? Else remove it'
+    return f"remove it; known keys: {', '.join(known)}" if known else "remove it"
 
 
 def _object_in(annotation: Any) -> Any:
@@ -168,16 +163,6 @@ def _object_in(annotation: Any) -> Any:
     if hasattr(annotation, "model_fields"):
         return annotation
     return next((found for part in get_args(annotation) if (found := _object_in(part)) is not None), None)
-
-
-def _advice(word: str, known: Sequence[str]) -> str:
-    if word == "schedule":
-        return "move the file into commands/recurring/, where the daemon looks at schedules, or remove the key"
-    part = word.lower().rstrip("s")
-    near = difflib.get_close_matches(word, known, n=1) or [key for key in known if part in key.split("_")]
-    if len(near) == 1:
-        return f'did you mean "{near[0]}"? Else remove it'
-    return f"remove it; known keys: {', '.join(known)}" if known else "remove it"
 
 
 def _kind(value: object) -> str:

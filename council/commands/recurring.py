@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, cast
 from zoneinfo import ZoneInfo, available_timezones
 
 from cronsim import CronSim, CronSimError
@@ -39,6 +39,7 @@ _MAX_CRON_CHARS = 200  # a list of every minute has 169
 _MAX_NAME_CHARS = 180  # the command's id is the name and 17 characters, and has at most 200
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+ -]*")
 _MAX_LANE_CHARS = 64
+_PATH_KEYS = ("output_artifact_path", "input_artifacts")
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _SCHEDULE_LINE = re.compile(rb"^schedule[ \t]*:", re.MULTILINE)
 _SAMPLE = datetime(2026, 11, 20, 7, tzinfo=UTC)  # any moment will do: what is checked does not depend on it
@@ -98,7 +99,14 @@ class RecurringCommand:
         return (json.dumps(self._filled(moment).value, indent=2, ensure_ascii=False) + "\n").encode()
 
     def _filled(self, moment: datetime) -> Document:
-        return _filled(self.document, self.file, self.schedule, moment)
+        """The command of one moment: placeholders replaced, `id` made, and a lane of its own unless one is given."""
+        local = self.schedule.local(moment)
+        words = {"date": f"{local:%Y-%m-%d}", "time": f"{local:%H%M}", "id": _stamp(moment)}
+        keys = self.document.value.items()
+        value = {key: _replaced(part, words) if key in _PATH_KEYS else part for key, part in keys}
+        if command_type(value) == DEFAULT_TYPE:
+            value.setdefault("session", default_lane(self.file))
+        return Document({**value, "id": self.id_at(moment)}, self.document.locate)
 
 
 def occurrence_pattern(file: str) -> re.Pattern[str]:
@@ -111,37 +119,33 @@ def parse_recurring(name: str, data: bytes) -> RecurringCommand:
 
     Raises Unparsable, CommandInvalid with the first problems and the number of the others, or NotACommand.
     """
-    document = _read(name, data)
-    if not isinstance(document.value, dict):
-        validate(document)  # raises: it says what a command looks like
-    command = {key: value for key, value in document.value.items() if key not in (_KEY, "$schema")}
-    schedule, problems = _schedule(document)
-    unfit_name = _name_problems(name)
-    problems += [*unfit_name, *_id_problems(document), *_placeholder_problems(document)]
-    recurring = RecurringCommand(name, schedule, Document(command, document.locate))
     try:
-        (replace(recurring, file="file.json") if unfit_name else recurring).command_at(_SAMPLE)
-    except CommandInvalid as error:
-        problems += _problems_of(error)
-    if problems:
-        raise invalid(problems)
-    return recurring
-
-
-def _read(name: str, data: bytes) -> Document:
-    try:
-        return read_document(name, data)
+        document = read_document(name, data)
     except NotACommand:
         front_matter = data.partition(b"\n---")[0]
         if front_matter.startswith(b"---") and _SCHEDULE_LINE.search(front_matter):
             raise invalid([Problem("is missing", 'add "output_artifact_path"', "output_artifact_path", 1, 1)]) from None
         raise
-
-
-def _problems_of(error: CommandInvalid) -> list[Problem]:
-    problems = error.data["problems"]
-    assert isinstance(problems, list)
-    return problems
+    if not isinstance(document.value, dict):
+        validate(document)  # raises: it says what a command looks like
+    command = {key: value for key, value in document.value.items() if key not in (_KEY, "$schema")}
+    schedule, problems = _schedule(document)
+    fits_an_id = len(name) <= _MAX_NAME_CHARS and _NAME.fullmatch(name)
+    if not fits_an_id:
+        allowed = f"at most {_MAX_NAME_CHARS} of A-Z a-z 0-9 . _ : + - space"
+        problems.append(Problem(f"the file's name becomes part of the command's id: {allowed}", "rename the file"))
+    if "id" in document.value:
+        fix = "remove it; to have it in a path, write {id} there"
+        problems.append(Problem("is made anew for every occurrence", fix, "id", *document.locate(("id",))))
+    problems += _placeholder_problems(document)
+    recurring = RecurringCommand(name, schedule, Document(command, document.locate))
+    try:
+        (recurring if fits_an_id else replace(recurring, file="file.json")).command_at(_SAMPLE)
+    except CommandInvalid as error:
+        problems += cast("list[Problem]", error.data["problems"])
+    if problems:
+        raise invalid(problems)
+    return recurring
 
 
 # ── the schedule ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -149,8 +153,7 @@ def _problems_of(error: CommandInvalid) -> list[Problem]:
 
 def _schedule(document: Document) -> tuple[Schedule, list[Problem]]:
     """The schedule (a stand-in when there are problems) and what is wrong with it."""
-    stand_in = Schedule(_EXAMPLE)
-    place = document.locate((_KEY,))
+    stand_in, place = Schedule(_EXAMPLE), document.locate((_KEY,))
     if _KEY not in document.value:
         return stand_in, [Problem("is missing", f'add "{_KEY}": "{_EXAMPLE}"', _KEY, *document.locate(()))]
     given = document.value[_KEY]
@@ -160,24 +163,29 @@ def _schedule(document: Document) -> tuple[Schedule, list[Problem]]:
     if not isinstance(given, dict):
         message = "must be a cron expression in quotes, or an object with cron and zone"
         return stand_in, [Problem(message, _CRON_FIX, _KEY, *place)]
-    return _schedule_object(document, given, stand_in)
-
-
-def _schedule_object(document: Document, given: dict[str, Any], stand_in: Schedule) -> tuple[Schedule, list[Problem]]:
-    def at(key: str) -> tuple[int | None, int | None]:
-        return document.locate((_KEY, key))
 
     def unknown(key: str) -> Problem:
         fix = f'did you mean "{_nearest(str(key), ("cron", "zone"))}"?'
-        return Problem("is not a known key", fix, f"{_KEY}.{key}", *at(key))
+        return Problem("is not a known key", fix, f"{_KEY}.{key}", *document.locate((_KEY, key)))
 
     problems = first_problems([key for key in given if key not in ("cron", "zone")], unknown)
     if "cron" not in given:
-        problems.append(Problem("is missing", f'add "cron": "{_EXAMPLE}"', f"{_KEY}.cron", *document.locate((_KEY,))))
+        problems.append(Problem("is missing", f'add "cron": "{_EXAMPLE}"', f"{_KEY}.cron", *place))
     else:
-        problems += _cron_problems(given["cron"], f"{_KEY}.cron", at("cron"))
-    zone = given.get("zone", DEFAULT_ZONE)
-    problems += _zone_problems(zone, at("zone"))
+        problems += _cron_problems(given["cron"], f"{_KEY}.cron", document.locate((_KEY, "cron")))
+    zone, zone_place = given.get("zone", DEFAULT_ZONE), document.locate((_KEY, "zone"))
+    if not isinstance(zone, str):
+        fix = 'name a zone, as in "Europe/Berlin"'
+        return stand_in, [*problems, Problem("must be text in quotes", fix, f"{_KEY}.zone", *zone_place)]
+    try:
+        ZoneInfo(zone)
+    except (KeyError, ValueError, OSError):  # not there; not a name; a folder of zones
+        known = {name.lower(): name for name in sorted(available_timezones())}
+        wanted = zone.lower().strip().replace(" ", "_")
+        cities = [name for lower, name in known.items() if lower.rpartition("/")[2] == wanted]
+        meant = cities[0] if cities else known[_nearest(wanted, list(known))]
+        message = f"is {zone[:100]!r}, which is not a time zone"
+        problems.append(Problem(message, f'use "{meant}"', f"{_KEY}.zone", *zone_place))
     return (stand_in if problems else Schedule(_normal(given["cron"]), zone)), problems
 
 
@@ -201,42 +209,11 @@ def _cron_problems(cron: object, field: str, place: tuple[int | None, int | None
     return []
 
 
-def _zone_problems(zone: object, place: tuple[int | None, int | None]) -> list[Problem]:
-    field = f"{_KEY}.zone"
-    if not isinstance(zone, str):
-        return [Problem("must be text in quotes", 'name a zone, as in "Europe/Berlin"', field, *place)]
-    try:
-        ZoneInfo(zone)
-    except (KeyError, ValueError, OSError):  # not there; not a name; a folder of zones
-        return [Problem(f"is {zone[:100]!r}, which is not a time zone", f'use "{_nearest_zone(zone)}"', field, *place)]
-    return []
-
-
-def _nearest_zone(zone: str) -> str:
-    known = {name.lower(): name for name in sorted(available_timezones())}
-    wanted = zone.lower().strip().replace(" ", "_")
-    cities = [name for lower, name in known.items() if lower.rpartition("/")[2] == wanted]
-    return cities[0] if cities else known[_nearest(wanted, list(known))]
-
-
 def _nearest(word: str, known: Sequence[str]) -> str:
     return difflib.get_close_matches(word[:100], known, n=1, cutoff=0.0)[0]
 
 
 # ── what is filled in ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _filled(document: Document, file: str, schedule: Schedule, moment: datetime) -> Document:
-    """The command of one moment: placeholders replaced, `id` made, and a lane of its own unless one is given."""
-    local = schedule.local(moment)
-    words = {"date": f"{local:%Y-%m-%d}", "time": f"{local:%H%M}", "id": _stamp(moment)}
-    value = {key: _replaced(part, words) if key in _PATH_KEYS else part for key, part in document.value.items()}
-    if command_type(value) == DEFAULT_TYPE:
-        value.setdefault("session", default_lane(file))
-    return Document({**value, "id": f"{file}@{words['id']}"}, document.locate)
-
-
-_PATH_KEYS = ("output_artifact_path", "input_artifacts")
 
 
 def _replaced(part: Any, words: dict[str, str]) -> Any:
@@ -255,22 +232,6 @@ def default_lane(file: str) -> str:
     if lane in ("", DEFAULT_LANE, "archive") or lane.startswith("ask-"):
         lane = f"recurring-{lane}"
     return lane[:_MAX_LANE_CHARS].strip("-")
-
-
-def _name_problems(name: str) -> list[Problem]:
-    if len(name) <= _MAX_NAME_CHARS and _NAME.fullmatch(name):
-        return []
-    message = (
-        f"the file's name becomes part of the command's id: at most {_MAX_NAME_CHARS} of A-Z a-z 0-9 . _ : + - space"
-    )
-    return [Problem(message, "rename the file")]
-
-
-def _id_problems(document: Document) -> list[Problem]:
-    if "id" not in document.value:
-        return []
-    fix = "remove it; to have it in a path, write {id} there"
-    return [Problem("is made anew for every occurrence", fix, "id", *document.locate(("id",)))]
 
 
 def _placeholder_problems(document: Document) -> list[Problem]:

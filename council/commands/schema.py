@@ -67,28 +67,23 @@ def as_text(schema: dict[str, Any]) -> str:
 def _schema(title: str, description: str, definitions: dict[str, Any]) -> dict[str, Any]:
     branches = _branches()
     schema: dict[str, Any] = {"$ref": f"{_ROOT}/{branches[DEFAULT_TYPE]}"}
-    for type_ in reversed([name for name in COMMAND_TYPES if name != DEFAULT_TYPE]):
-        asked = {"properties": {"type": {"const": type_}}, "required": ["type"]}
-        schema = {"if": asked, "then": {"$ref": f"{_ROOT}/{branches[type_]}"}, "else": schema}
+    for name in reversed([name for name in COMMAND_TYPES if name != DEFAULT_TYPE]):
+        asked = {"properties": {"type": {"const": name}}, "required": ["type"]}
+        schema = {"if": asked, "then": {"$ref": f"{_ROOT}/{branches[name]}"}, "else": schema}
+    type_ = {  # the branches themselves do not list its values: that would hide the others
+        "description": "What kind of command this is.",
+        "default": DEFAULT_TYPE,
+        "enum": list(COMMAND_TYPES),
+        "enumDescriptions": [definitions[branches[name]]["description"] for name in COMMAND_TYPES],
+    }
     return {
         "$schema": DRAFT,
         "title": title,
         "description": description,
         "type": "object",
-        "properties": {"type": _type_property(definitions)},
+        "properties": {"type": type_},
         **schema,
         "definitions": definitions,
-    }
-
-
-def _type_property(definitions: dict[str, Any]) -> dict[str, Any]:
-    """Every type with what it is for. The branches themselves do not list the key's values: that would hide the others."""
-    meanings = [definitions[_branches()[type_]]["description"] for type_ in COMMAND_TYPES]
-    return {
-        "description": "What kind of command this is.",
-        "default": DEFAULT_TYPE,
-        "enum": list(COMMAND_TYPES),
-        "enumDescriptions": meanings,
     }
 
 

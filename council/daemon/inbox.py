@@ -12,7 +12,7 @@ import logging
 import os
 import stat
 from dataclasses import dataclass
-from typing import assert_never, get_args
+from typing import Any, assert_never, get_args
 
 from council.audit.trail import Trail
 from council.commands.documents import read_document
@@ -33,9 +33,7 @@ log = logging.getLogger(__name__)
 
 _ADMISSIONS_PER_BREATH = 20  # then the loop runs: a crowd must not hold up the runs under way
 _SCAN_S = 1.0  # then the directory is listed anew: what came meanwhile may be urgent
-_LISTING_SHARE = (
-    4.0  # but a scan takes at least so many times what its listing took, so that a crowd is not only listed
-)
+_LISTING_SHARE = 4.0  # but a scan takes at least so many times what its listing took: it must do more than list
 _CROWD = 100  # files that wait for their admission; among more of them control commands are looked for first
 _LOOK_AHEAD_S = 0.25  # of each scan
 _AUDITED_CHARS = 600
@@ -45,7 +43,7 @@ _CONTROL_WORDS = tuple(
 
 
 @dataclass
-class _Seen:
+class _Arrival:
     """A file that is not a run yet: when it last changed (monotonic seconds), and whether it is no command at all."""
 
     mark: tuple[int, int, int]
@@ -73,7 +71,7 @@ class ScanResult:
 
 
 @dataclass
-class _Bound:
+class _RunFile:
     """A file that is a run's: the run, the file as it is known, how long it has been missing, in how many scans."""
 
     run: Run
@@ -111,8 +109,8 @@ class Inbox:
         self._clock = clock
         self._audit = audit
         self._taking = Taking(home, root, events, max_bytes=settings.max_command_bytes, redact=engine.redact)
-        self._seen: dict[str, _Seen] = {}
-        self._bound: dict[str, _Bound] = {}
+        self._seen: dict[str, _Arrival] = {}
+        self._bound: dict[str, _RunFile] = {}
         self._only: str | None = None
         self._listed: set[str] = set()
         self._looked_at: set[tuple[str, tuple[int, int, int]]] = set()  # while the process is about to stop
@@ -153,7 +151,7 @@ class Inbox:
             if run.id not in taken and not run.journal.reopened:
                 # The file of a run that has ended may have been taken already: then only the very same one is still its.
                 found = None if run.journal.ended else self._file_of(run)
-                self._bound[run.header.file.name] = _Bound(run, found or run.header.file)
+                self._bound[run.header.file.name] = _RunFile(run, found or run.header.file)
 
     def _file_of(self, run: Run) -> FileIdentity | None:
         """The file with the run's name, if it holds the run's bytes: that run's file, whatever inode it has now."""
@@ -167,7 +165,7 @@ class Inbox:
 
     async def scan(self) -> ScanResult:
         """Looks at the directory: admits what is ready, sets aside what never will be, notes what is gone. A crowd takes
-        several scans, the oldest files first."""
+        several scans, the oldest files first; the time that runs get in between does not count."""
         result = ScanResult()
         began_s = self._clock.monotonic_s()
         try:
@@ -176,23 +174,23 @@ class Inbox:
             log.error("commands/ cannot be read (%s); it is looked at again", error.strerror)
             self._wait(result, self._settings.scan_interval_s)
             return result
-        self._forget_absent(present)
+        by_name: tuple[dict[str, Any], ...] = (self._seen, self._closed, self._waits)
+        for known in by_name:
+            for name in known.keys() - present.keys():
+                del known[name]
         listed_s = self._clock.monotonic_s() - began_s
-        self._obey_arrivals(present, result)
-        await self._consider_all(present, result, max(_SCAN_S, _LISTING_SHARE * listed_s))
-        self._look_for_missing(present, result)
-        return result
-
-    async def _consider_all(self, present: dict[str, os.stat_result], result: ScanResult, max_s: float) -> None:
-        """Oldest first, for `max_s` at most; the time that runs get in between does not count."""
-        until_s = self._clock.monotonic_s() + max_s
+        await self._obey_arrivals(present, result)
+        until_s = self._clock.monotonic_s() + max(_SCAN_S, _LISTING_SHARE * listed_s)
         considered = 0
         for name, status in sorted(present.items(), key=lambda item: (item[1].st_mtime_ns, item[0])):
-            bound = self._bound.get(name)
-            if bound is not None:
-                self._note_present(bound)
+            if (bound := self._bound.get(name)) is not None:
+                if (
+                    bound.missing_since_s is not None
+                ):  # back with the same bytes it is the same file, whatever its inode
+                    bound.identity = self._file_of(bound.run) or bound.identity
+                bound.missing_since_s, bound.missing_scans = None, 0
                 continue
-            self._consider(name, status, result)
+            await self._consider(name, status, result)
             considered += 1
             if considered % _ADMISSIONS_PER_BREATH:
                 continue
@@ -200,11 +198,13 @@ class Inbox:
             if breath_s > until_s:
                 result.cut_short = True
                 self._wait(result, 0)
-                return
+                break
             await asyncio.sleep(0)
             until_s += self._clock.monotonic_s() - breath_s
+        await self._look_for_missing(present, result)
+        return result
 
-    def _obey_arrivals(self, present: dict[str, os.stat_result], result: ScanResult) -> None:
+    async def _obey_arrivals(self, present: dict[str, os.stat_result], result: ScanResult) -> None:
         """A cancel does not stand in line behind a crowd: what came last is looked at first, and if it is a control
         command it is admitted before everything else."""
         arrived, self._listed = present.keys() - self._listed, set(present)
@@ -216,9 +216,9 @@ class Inbox:
         while self._unread and self._clock.monotonic_s() < until_s:
             name = self._unread.pop()
             if name in present and name not in self._bound and self._is_control(name):
-                self._consider(name, present.pop(name), result)
+                await self._consider(name, present.pop(name), result)
 
-    def obey(self) -> None:
+    async def obey(self) -> None:
         """Looks for control commands alone, the newest first, once at each file: the process is about to stop, and all else
         waits for the next."""
         try:
@@ -234,7 +234,7 @@ class Inbox:
                 return
             self._looked_at.add((name, mark))
             if self._is_control(name):
-                self._consider(name, present[name], ScanResult())
+                await self._consider(name, present[name], ScanResult())
 
     def _is_control(self, name: str) -> bool:
         found = self._read(name)
@@ -255,61 +255,50 @@ class Inbox:
                         present[entry.name] = status
         return present
 
-    def _forget_absent(self, present: dict[str, os.stat_result]) -> None:
-        for name in [name for name in self._seen if name not in present]:
-            del self._seen[name]
-        for name in self._closed.keys() - present.keys():
-            del self._closed[name]
-        for name in self._waits.keys() - present.keys():
-            del self._waits[name]
-
-    def _consider(self, name: str, status: os.stat_result, result: ScanResult) -> None:
+    async def _consider(self, name: str, status: os.stat_result, result: ScanResult) -> None:
         now = self._clock.monotonic_s()
         mark = _mark(status)
-        if self._still_waits(name, mark):
+        wait = self._waits.get(name)
+        if wait is not None and wait.mark == mark and wait.run_id in self._engine.active:
             result.pending += 1  # looked at again when a run ends
             return
+        self._waits.pop(name, None)
         seen = self._seen.get(name)
         if seen is None or seen.mark != mark:
-            seen = self._seen[name] = _Seen(mark, now - self._age_s(status))
+            age_s = max(0.0, self._clock.now().timestamp() - status.st_mtime_ns / 1e9)  # its time may lie in the future
+            seen = self._seen[name] = _Arrival(mark, now - age_s)
         if seen.ignored:
             return
         unchanged_s = now - seen.since_s
-        if not self._is_whole(name, mark, unchanged_s):
+        # Half a JSON file does not parse; half a YAML or Markdown file may, so these wait for the close or for quiet.
+        may_grow = not name.lower().endswith(".json") and self._closed.get(name) != mark
+        if may_grow and unchanged_s < self._settings.quiet_s:
             self._wait(result, self._settings.quiet_s - unchanged_s)
             return
         try:
-            self._admit(name, status, result)
+            await self._admit(name, status, result)
         except NotACommand:
             seen.ignored = True
         except Unparsable as error:
             if unchanged_s >= self._settings.settle_s:
-                self._set_aside(name, error, result)
+                await self._set_aside(name, error, result)
             else:
                 self._wait(result, self._settings.settle_s - unchanged_s)
         except CommandInvalid as error:
-            self._set_aside(name, error, result)
+            await self._set_aside(name, error, result)
         except StorageFailed as error:
             log.error("%s stays in the inbox: %s", name, error)
             self._wait(result, self._settings.scan_interval_s)
         except Exception as error:  # a defect of ours: one file must not end the daemon, and its text may hold anything
             log.exception("%s met a defect", printable(name))
             problem = f"an internal error met this file ({type(error).__name__})"
-            self._set_aside(name, CommandInvalid(problem, fix="report it, with the file and the log"), result)
-
-    def _is_whole(self, name: str, mark: tuple[int, int, int], unchanged_s: float) -> bool:
-        """Half a JSON file does not parse; half a YAML or Markdown file may, so these wait for the close or for quiet."""
-        return name.lower().endswith(".json") or self._closed.get(name) == mark or unchanged_s >= self._settings.quiet_s
-
-    def _age_s(self, status: os.stat_result) -> float:
-        """How long a file seen for the first time has been unchanged; zero when its time lies in the future."""
-        return max(0.0, self._clock.now().timestamp() - status.st_mtime_ns / 1e9)
+            await self._set_aside(name, CommandInvalid(problem, fix="report it, with the file and the log"), result)
 
     def _wait(self, result: ScanResult, seconds: float) -> None:
         result.pending += 1
         result.look_within(seconds)
 
-    def _admit(self, name: str, status: os.stat_result, result: ScanResult) -> None:
+    async def _admit(self, name: str, status: os.stat_result, result: ScanResult) -> None:
         if not name.isprintable() or printable(name) != name:
             raise CommandInvalid(
                 "the file's name is not plain UTF-8 text", fix="give it a plain name and drop it again"
@@ -322,24 +311,40 @@ class Inbox:
         require_owner(self._home, name, status)
         command = parse_command(name, found.data)
         identity = FileIdentity(name, found.inode, found.mtime_ns, sha256_hex(found.data))
-        if isinstance(command, ControlCommand):
-            self._control(name, command, identity, result)
-        else:
-            self._submit(name, command, identity, _mark(status), result)
+        if not isinstance(command, ControlCommand):
+            await self._submit(command, identity, found, _mark(status), result)
+            return
+        try:
+            match command:
+                case CancelCommand():
+                    if not await self._engine.cancel(command.run, f"by {name}"):
+                        message, fix = "is not active", "see `council status` for the runs that are"
+                        if command.run in self._engine.active:
+                            message = "has done its work, and is ending"
+                            fix = "`council status` says what it waits for, if it does"
+                        raise CommandInvalid(f"the run {command.run!r} {message}.", fix=fix, field="run")
+                case ResumeCommand():
+                    await self._engine.resume(command, identity)
+                case RetryCommand():
+                    await self._engine.retry(command, identity)
+                case _:
+                    assert_never(command)
+        except JournalDamaged as error:
+            raise CommandInvalid(error.message, fix=error.fix, field="run") from error
+        receipt = await self._engine.answer_control(command, identity)
+        self._events.publish("control", command.run, file=name, type=command.type)
+        result.admitted += 1
+        self._taking.take(name, identity, receipt.run_id, "succeeded")
 
-    def _still_waits(self, name: str, mark: tuple[int, int, int]) -> bool:
-        """True when this very file was read before, and the run that has its command's id still goes on."""
-        wait = self._waits.get(name)
-        if wait is None:
-            return False
-        if wait.mark == mark and wait.run_id in self._engine.active:
-            return True
-        del self._waits[name]
-        return False
-
-    def _submit(
-        self, name: str, command: RunCommand, identity: FileIdentity, mark: tuple[int, int, int], result: ScanResult
+    async def _submit(
+        self,
+        command: RunCommand,
+        identity: FileIdentity,
+        found: FileBytes,
+        mark: tuple[int, int, int],
+        result: ScanResult,
     ) -> None:
+        name = identity.name
         answering = self._engine.run_in_progress(command)
         if answering is not None:
             self._engine.ask_for(answering)
@@ -348,56 +353,21 @@ class Inbox:
             result.pending += 1
             return
         try:
-            admitted = self._engine.admit(command, identity)
+            admitted = await self._engine.admit(command, identity)
         except PathRefused as error:
             raise CommandInvalid(error.message, fix=error.fix) from error
         except CommandInvalid as error:
-            self._place(name, error)
+            if error.field and error.line is None:  # where in the file the field stands that admission refused
+                error.line, error.column = read_document(name, found.data).locate(tuple(error.field.split(".")))
             raise
         self._seen.pop(name, None)
         self._closed.pop(name, None)
         result.admitted += 1
         if isinstance(admitted, Run):
-            self._bound[name] = _Bound(admitted, identity)
+            self._bound[name] = _RunFile(admitted, identity)
         else:
             self._events.publish("command_answered", admitted.run_id, file=name, id=command.id)
             self._taking.take(name, identity, admitted.run_id, "succeeded")
-
-    def _place(self, name: str, error: CommandInvalid) -> None:
-        """Where in the file the field stands that admission refused."""
-        found = self._read(name)
-        if error.field and error.line is None and isinstance(found, FileBytes):
-            with contextlib.suppress(NotACommand, CommandInvalid):
-                error.line, error.column = read_document(name, found.data).locate(tuple(error.field.split(".")))
-
-    def _control(self, name: str, command: ControlCommand, identity: FileIdentity, result: ScanResult) -> None:
-        try:
-            self._act_on_run(name, command, identity)
-        except JournalDamaged as error:
-            raise CommandInvalid(error.message, fix=error.fix, field="run") from error
-        receipt = self._engine.answer_control(command, identity)
-        self._events.publish("control", command.run, file=name, type=command.type)
-        result.admitted += 1
-        self._taking.take(name, identity, receipt.run_id, "succeeded")
-
-    def _act_on_run(self, name: str, command: ControlCommand, identity: FileIdentity) -> None:
-        match command:
-            case CancelCommand():
-                if not self._engine.cancel(command.run, f"by {name}"):
-                    raise self._cannot_be_cancelled(command.run)
-            case ResumeCommand():
-                self._engine.resume(command, identity)
-            case RetryCommand():
-                self._engine.retry(command, identity)
-            case _:
-                assert_never(command)
-
-    def _cannot_be_cancelled(self, run_id: str) -> CommandInvalid:
-        if run_id in self._engine.active:
-            message, fix = "has done its work, and is ending", "`council status` says what it waits for, if it does"
-        else:
-            message, fix = "is not active", "see `council status` for the runs that are"
-        return CommandInvalid(f"the run {run_id!r} {message}.", fix=fix, field="run")
 
     def _read(self, name: str) -> FileBytes | CommandInvalid | None:
         """The file's bytes, the reason they are refused, or None when it is gone."""
@@ -416,15 +386,9 @@ class Inbox:
                 )
             return CommandInvalid(error.message, fix="drop a regular file with a plain name")
 
-    def _note_present(self, bound: _Bound) -> None:
-        """A file that came back with the same bytes is the same file, whatever inode it has now."""
-        if bound.missing_since_s is not None:
-            bound.identity = self._file_of(bound.run) or bound.identity
-        bound.missing_since_s, bound.missing_scans = None, 0
-
     # ── what is gone ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _look_for_missing(self, present: dict[str, os.stat_result], result: ScanResult) -> None:
+    async def _look_for_missing(self, present: dict[str, os.stat_result], result: ScanResult) -> None:
         now = self._clock.monotonic_s()
         for name, bound in list(self._bound.items()):
             if name in present or (self._only is not None and name != self._only):
@@ -436,7 +400,7 @@ class Inbox:
             if bound.missing_scans >= 2 and missing_s >= self._settings.settle_s:
                 bound.missing_since_s = None
                 try:
-                    self._engine.cancel(bound.run.id, "its command file was removed")
+                    await self._engine.cancel(bound.run.id, "its command file was removed")
                 except StorageFailed as error:
                     log.error("run %s: %s", bound.run.id, error)
             else:
@@ -455,18 +419,16 @@ class Inbox:
         else:  # what stands there belongs to another run; only a taking that was begun before is completed
             self._taking.complete(run.header.file, run.id, status)
 
-    def _audit_refusal(self, name: str, error: CommandInvalid) -> None:
-        """Once for each file. Raises StorageFailed: then the file stays."""
+    async def _set_aside(self, name: str, error: CommandInvalid, result: ScanResult) -> None:
+        # A refusal by a rule of who may ask for what is audited, once for each file; what cannot be read is none.
+        is_refusal = bool(error.data.get("refused")) or isinstance(error.__cause__, PathRefused)
         seen = self._seen.get(name)
-        if seen is None or seen.audited or not _is_refusal(error):
-            return
-        detail = {"file": printable(name), "code": error.code, "reason": printable(error.message)[:_AUDITED_CHARS]}
-        self._audit.refuse("command_refused", STEWARD.id, detail)
-        seen.audited = True
-
-    def _set_aside(self, name: str, error: CommandInvalid, result: ScanResult) -> None:
         try:
-            self._audit_refusal(name, error)
+            if is_refusal and seen is not None and not seen.audited:
+                reason = printable(error.message)[:_AUDITED_CHARS]
+                detail = {"file": printable(name), "code": error.code, "reason": reason}
+                self._audit.refuse("command_refused", STEWARD.id, detail)
+                seen.audited = True
             moved_to = self._taking.set_aside(name, error)
         except FileNotFoundError:
             return
@@ -485,11 +447,6 @@ class Inbox:
             fix=printable(error.fix),
             moved_to=printable(moved_to),
         )
-
-
-def _is_refusal(error: CommandInvalid) -> bool:
-    """By a rule of who may ask for what, and not because it cannot be read."""
-    return bool(error.data.get("refused")) or isinstance(error.__cause__, PathRefused)
 
 
 def _mark(status: os.stat_result) -> tuple[int, int, int]:

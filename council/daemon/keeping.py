@@ -1,4 +1,5 @@
-"""The daemon's part in retention: soon after the start and then each hour it lets go of what is too much.
+"""The daemon's part in upkeep: soon after the start and then each hour it lets go of what is too much, and once a day it
+copies the database.
 
 It works in slices of a few milliseconds with pauses between them, longer ones while runs are at work, so that neither a
 run nor a dropped command waits for it.
@@ -10,9 +11,11 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from contextvars import Context
+from datetime import date
 
 from council.app import App
 from council.errors import StorageFailed
+from council.upkeep.copies import copy_daily
 from council.upkeep.retention import Due, Retention, bounds_of
 
 log = logging.getLogger(__name__)
@@ -32,8 +35,11 @@ class Keeping:
         self._gone: list[Due] = []
         self._pass = self._begun()
         self._timer: asyncio.TimerHandle | None = None
+        self._copied: date | None = None
 
-    def start(self) -> None:
+    def start(self, *, copies: bool) -> None:
+        """`copies`: also the daily one of the database, for who stays longer than that takes."""
+        self._copied = None if copies else date.max
         self._again(_PAUSE_S)
 
     def stop(self) -> None:
@@ -53,17 +59,14 @@ class Keeping:
 
     def _begun(self) -> Iterator[None]:
         app = self._app
-        retention = Retention(app.home, app.ledger, app.receipts, bounds_of(app.settings), app.clock)
+        retention = Retention(app.store, bounds_of(app.settings), app.clock)
         for one in retention.prune(retention.due(_MOST)):
-            self._gone += [one] if one is not None else []
+            self._gone.append(one)
             yield
         for _ in retention.tidy():
             yield
-
-    def _slice(self) -> None:
-        more = self._work(_SLICE_S)
-        pause_s = _PAUSE_AT_WORK_S if self._app.engine.running else _PAUSE_S
-        self._again(pause_s if more else _EVERY_S)
+        while app.store.give_back():
+            yield
 
     def _work(self, max_s: float) -> bool:
         """False when nothing is left to do for now."""
@@ -77,13 +80,28 @@ class Keeping:
             log.error("retention: %s", error)
         gone, self._gone, self._pass = self._gone, [], self._begun()
         if gone:
-            self._tell(gone)
+            settings = sorted({one.by for one in gone})
+            freed = sum(one.bytes for one in gone)
+            self._app.events.publish("runs_pruned", runs=[one.run_id for one in gone], bytes=freed, settings=settings)
         return len(gone) >= _MOST
-
-    def _tell(self, gone: list[Due]) -> None:
-        settings = sorted({one.by for one in gone})
-        freed = sum(one.bytes for one in gone)
-        self._app.events.publish("runs_pruned", runs=[one.run_id for one in gone], bytes=freed, settings=settings)
 
     def _again(self, seconds: float) -> None:
         self._timer = asyncio.get_running_loop().call_later(seconds, self._slice, context=Context())
+
+    def _slice(self) -> None:
+        app = self._app
+        today = app.clock.now()
+
+        def copy() -> None:
+            try:
+                copy_daily(app.home, app.store, today)
+            except StorageFailed as error:
+                log.error("the daily copy of the database is not made: %s", error)
+
+        if self._copied is None or today.date() > self._copied:
+            self._copied = today.date()
+            # In a thread of its own: a large database takes seconds, and nobody waits.
+            asyncio.get_running_loop().run_in_executor(None, copy)
+        more = self._work(_SLICE_S)
+        pause_s = _PAUSE_AT_WORK_S if app.engine.running else _PAUSE_S
+        self._again(pause_s if more else _EVERY_S)

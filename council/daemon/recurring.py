@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from council.commands.models import AnyCommand, RunCommand
+from council.commands.models import RunCommand
 from council.commands.recurring import RecurringCommand, parse_recurring
 from council.daemon.inbox import require_owner
 from council.daemon.taking import error_page
@@ -26,11 +26,15 @@ from council.ids import sha256_hex
 from council.settings import Home
 from council.storage.drop import is_command_name
 from council.storage.files import as_storage_failed, write_atomic
+from council.storage.marks import mark, set_mark
 from council.storage.paths import ConfinedRoot
+from council.storage.reader import Looking
+from council.storage.store import Store
 
 log = logging.getLogger(__name__)
 
 _PAGE_ENDING = ".error.md"
+_MARK = "schedules"
 _MEND = "Correct it where it stands: it is never moved, and counts again as soon as it can be read."
 
 
@@ -97,12 +101,8 @@ class RecurringFolder:
                 raise FileNotFoundError(name) from None
             raise CommandInvalid(error.message, fix=error.fix or "put a regular file there") from error
         require_owner(self._home, relative, status)
-        command = parse_recurring(name, found.data)
-        self._require_admission(command.command_at(datetime.now(UTC)))
-        identity = FileIdentity(relative, found.inode, found.mtime_ns, sha256_hex(found.data))
-        return RecurringFile(command, identity)
-
-    def _require_admission(self, command: AnyCommand) -> None:
+        recurring = parse_recurring(name, found.data)
+        command = recurring.command_at(datetime.now(UTC))
         if not isinstance(command, RunCommand):
             raise CommandInvalid(
                 f"a recurring command cannot be of type {command.type!r}.", fix="make it a deliberation", field="type"
@@ -111,6 +111,8 @@ class RecurringFolder:
             self._admits(command)
         except PathRefused as error:
             raise CommandInvalid(error.message, fix=error.fix) from error
+        identity = FileIdentity(relative, found.inode, found.mtime_ns, sha256_hex(found.data))
+        return RecurringFile(recurring, identity)
 
     # ── notes beside bad files ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -198,17 +200,11 @@ class Sighting(msgspec.Struct, frozen=True, omit_defaults=True):
         return max(self.first_seen, self.last_fire or self.first_seen)
 
 
-def load_sightings(path: Path) -> dict[str, Sighting]:
-    """By file name. What cannot be read is forgotten, and said: every file is then seen for the first time."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, Sighting])
-    except FileNotFoundError:
-        return {}
-    except (OSError, msgspec.DecodeError) as error:
-        log.warning("%s cannot be read (%s); schedules are counted from now", path, error)
-        return {}
+def load_sightings(store: Looking) -> dict[str, Sighting]:
+    """By file name. Raises StorageFailed."""
+    return msgspec.json.decode(mark(store, _MARK) or "{}", type=dict[str, Sighting])
 
 
-def save_sightings(path: Path, sightings: dict[str, Sighting]) -> None:
+def save_sightings(store: Store, sightings: dict[str, Sighting]) -> None:
     """Raises StorageFailed."""
-    write_atomic(path, msgspec.json.format(msgspec.json.encode(sightings), indent=2) + b"\n")
+    set_mark(store, _MARK, msgspec.json.encode(sightings).decode())

@@ -18,13 +18,14 @@ import msgspec
 from council.commands.models import canonical_hash
 from council.commands.parsing import NotACommand
 from council.commands.recurring import RecurringCommand, occurrence_pattern
-from council.daemon.recurring import Listing, RecurringFile, RecurringFolder, Sighting, load_sightings, save_sightings
+from council.daemon.recurring import RecurringFile, RecurringFolder, Sighting, load_sightings, save_sightings
 from council.engine.receipts import IdBinding, Receipt, Receipts
 from council.errors import CommandInvalid, StorageFailed
 from council.events import Events
 from council.ids import Clock, new_run_id, timestamp
 from council.settings import Home
 from council.storage.drop import drop
+from council.storage.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ _STORAGE_RETRY_S = 30.0  # a full disk is looked at again this often
 
 
 @dataclass
-class _Known:
+class _Reading:
     """A file as it was read last; `file` is None when it is no command, or a bad one. `due` was found for `counted_from`."""
 
     mark: tuple[int, int, int]
@@ -49,7 +50,7 @@ class Scheduler:
         self,
         home: Home,
         folder: RecurringFolder,
-        receipts: Receipts,
+        store: Store,
         active_ids: Callable[[], Mapping[str, str]],
         events: Events,
         clock: Clock,
@@ -60,13 +61,14 @@ class Scheduler:
         recently may still be written to; nothing is dropped from it, and nothing said against it."""
         self._home = home
         self._folder = folder
-        self._receipts = receipts
+        self._store = store
+        self._receipts = Receipts(store)
         self._active_ids = active_ids
         self._events = events
         self._clock = clock
         self._quiet_s = quiet_s
-        self._known: dict[str, _Known] = {}
-        self._sightings = load_sightings(home.sightings_file)
+        self._known: dict[str, _Reading] = {}
+        self._sightings = load_sightings(store)
         self._unsaved = False
 
     def tick(self) -> float | None:
@@ -74,51 +76,53 @@ class Scheduler:
         now = self._clock.now()
         try:
             listing = self._folder.list()
-            self._forget_absent(listing)
+            self._folder.remove_orphans(listing)
+            for name in self._known.keys() - listing.files.keys():
+                del self._known[name]
+            for name in self._sightings.keys() - listing.files.keys():
+                del self._sightings[name]
+                self._unsaved = True
             looks = [self._look_at(name, status, now) for name, status in sorted(listing.files.items())]
-            self._save()
+            if self._unsaved:
+                save_sightings(self._store, self._sightings)
+                self._unsaved = False
         except StorageFailed as error:
             log.error("schedules: %s", error)
             return _STORAGE_RETRY_S
         return min((seconds for seconds in looks if seconds is not None), default=None)
 
-    def _forget_absent(self, listing: Listing) -> None:
-        self._folder.remove_orphans(listing)
-        for name in self._known.keys() - listing.files.keys():
-            del self._known[name]
-        for name in self._sightings.keys() - listing.files.keys():
-            del self._sightings[name]
-            self._unsaved = True
-
-    def _save(self) -> None:
-        if self._unsaved:
-            save_sightings(self._home.sightings_file, self._sightings)
-            self._unsaved = False
-
     # ── one file ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _look_at(self, name: str, status: os.stat_result, now: datetime) -> float | None:
-        """Seconds until this file is to be looked at again."""
+        """Drops the file's occurrence that is due; seconds until it is to be looked at again."""
+        is_fresh = 0 <= now.timestamp() - status.st_mtime < self._quiet_s
         try:
-            known = self._read(name, status, now)
+            known = self._read(name, status, is_fresh=is_fresh)
             if known is None:
                 return self._quiet_s
             if known.file is None or self._folder.is_paused(name):
                 return None
-            return self._serve(known, known.file, self._may_grow(name, status, now), now)
+            schedule = known.file.command.schedule
+            sighting = self._sight(known.file.command, now)
+            if known.counted_from != sighting.counted_from:
+                known.counted_from = sighting.counted_from
+                known.due = next(schedule.after(sighting.counted_from), None)
+            if known.due is None:
+                return None
+            if known.due > now:
+                return (known.due - now).total_seconds()
+            if is_fresh and not name.lower().endswith(".json"):
+                return self._quiet_s  # half a JSON file does not parse; half a YAML or Markdown file may
+            fired = self._fire(known.file, sighting, known.due, now)
+            self._remember(name, msgspec.structs.replace(sighting, last_fire=fired))
+            following = next(schedule.after(now), None)
+            return (following - now).total_seconds() if following else None
         except StorageFailed as error:
             log.error("commands/recurring/%s: %s", name, error)
             return _STORAGE_RETRY_S
 
-    def _may_grow(self, name: str, status: os.stat_result, now: datetime) -> bool:
-        """Half a JSON file does not parse; half a YAML or Markdown file may."""
-        return not name.lower().endswith(".json") and self._is_fresh(status, now)
-
-    def _is_fresh(self, status: os.stat_result, now: datetime) -> bool:
-        return 0 <= now.timestamp() - status.st_mtime < self._quiet_s
-
-    def _read(self, name: str, status: os.stat_result, now: datetime) -> _Known | None:
-        """What the file holds, parsed again only when it changed; None when it is not yet to be judged."""
+    def _read(self, name: str, status: os.stat_result, *, is_fresh: bool) -> _Reading | None:
+        """The file's content, parsed again only when it changed; None when it is not yet to be judged."""
         mark = (status.st_ino, status.st_size, status.st_mtime_ns)
         known = self._known.get(name)
         if known is not None and known.mark == mark:
@@ -126,42 +130,20 @@ class Scheduler:
         file = None
         try:
             file = self._folder.read(name, status)
+            self._folder.remove_page(name)
         except FileNotFoundError:
             return None
         except NotACommand:
-            pass
+            self._folder.remove_page(name)
         except CommandInvalid as error:
-            if self._is_fresh(status, now):
+            if is_fresh:
                 return None
-            self._refuse(name, error)
-            self._known[name] = _Known(mark, None)
-            return self._known[name]
-        self._folder.remove_page(name)
-        self._known[name] = _Known(mark, file)
+            page = self._folder.write_page(name, error)
+            self._events.publish(
+                "schedule_refused", file=name, code=error.code, error=error.message, fix=error.fix, note=page
+            )
+        self._known[name] = _Reading(mark, file)
         return self._known[name]
-
-    def _refuse(self, name: str, error: CommandInvalid) -> None:
-        page = self._folder.write_page(name, error)
-        self._events.publish(
-            "schedule_refused", file=name, code=error.code, error=error.message, fix=error.fix, note=page
-        )
-
-    def _serve(self, known: _Known, file: RecurringFile, may_grow: bool, now: datetime) -> float | None:
-        schedule = file.command.schedule
-        sighting = self._sight(file.command, now)
-        if known.counted_from != sighting.counted_from:
-            known.counted_from = sighting.counted_from
-            known.due = next(schedule.after(sighting.counted_from), None)
-        if known.due is None:
-            return None
-        if known.due > now:
-            return (known.due - now).total_seconds()
-        if may_grow:
-            return self._quiet_s
-        fired = self._fire(file, sighting, known.due, now)
-        self._remember(file.command.file, msgspec.structs.replace(sighting, last_fire=fired))
-        following = next(schedule.after(now), None)
-        return (following - now).total_seconds() if following else None
 
     def _sight(self, command: RecurringCommand, now: datetime) -> Sighting:
         """What is remembered of the file, made or mended: a new file, a new schedule, and a clock that was set back
@@ -188,28 +170,16 @@ class Scheduler:
 
     def _fire(self, file: RecurringFile, sighting: Sighting, due: datetime, now: datetime) -> datetime:
         """Settles everything that is due: the latest occurrence is dropped or skipped, older ones are told of."""
-        command = file.command
+        command, commands = file.command, self._home.commands
         latest = command.schedule.latest(due, now) or due
-        if self._is_settled(command.id_at(latest)):
-            return latest
-        self._tell_missed(command, sighting.counted_from, latest)
-        obstacle = self._still_going(command.file)
-        if obstacle:
-            self._skip(file, latest, obstacle, now)
-        else:
-            self._drop(command, latest)
-        return latest
-
-    def _is_settled(self, id_: str) -> bool:
-        """True when this occurrence was dropped or skipped before: the memory of it was lost, or the clock set back."""
+        id_ = command.id_at(latest)
+        # It may have been dropped or skipped before: the memory of it was lost, or the clock set back.
         bound = self._receipts.bound(id_)
         if bound is not None and (id_ in self._active_ids() or self._receipts.read(bound.run_id) is not None):
-            return True
-        name = f"{id_}.json"
-        return (self._home.commands / name).exists() or (self._home.failed / name).exists()
-
-    def _tell_missed(self, command: RecurringCommand, after: datetime, latest: datetime) -> None:
-        older = takewhile(lambda moment: moment < latest, command.schedule.after(after))
+            return latest
+        if (commands / f"{id_}.json").exists() or (self._home.failed / f"{id_}.json").exists():
+            return latest
+        older = takewhile(lambda moment: moment < latest, command.schedule.after(sighting.counted_from))
         missed = [timestamp(moment) for moment in islice(older, MAX_COUNTED)]
         if missed:
             self._events.publish(
@@ -220,22 +190,18 @@ class Scheduler:
                 capped=len(missed) == MAX_COUNTED,
                 latest=timestamp(latest),
             )
-
-    def _still_going(self, file: str) -> str:
-        """What an earlier occurrence still does, in words; empty when none is under way."""
-        pattern = occurrence_pattern(file)
-        for id_, run_id in self._active_ids().items():
-            if pattern.fullmatch(id_):
-                return f"run {run_id} of an earlier occurrence has not ended"
-        for name in sorted(os.listdir(self._home.commands)):
-            if pattern.match(name) and name.endswith(".json"):
-                return f"commands/{name} of an earlier occurrence is still waiting"
-        return ""
-
-    def _drop(self, command: RecurringCommand, moment: datetime) -> None:
-        id_ = command.id_at(moment)
-        dropped = drop(self._home.commands, f"{id_}.json", command.bytes_at(moment))
-        self._events.publish("schedule_due", file=command.file, id=id_, dropped=f"commands/{dropped.path.name}")
+        pattern = occurrence_pattern(command.file)
+        running = next((run_id for id_, run_id in self._active_ids().items() if pattern.fullmatch(id_)), None)
+        if running is not None:
+            self._skip(file, latest, f"run {running} of an earlier occurrence has not ended", now)
+            return latest
+        waiting = [name for name in sorted(os.listdir(commands)) if pattern.match(name) and name.endswith(".json")]
+        if waiting:
+            self._skip(file, latest, f"commands/{waiting[0]} of an earlier occurrence is still waiting", now)
+        else:
+            dropped = drop(commands, f"{id_}.json", command.bytes_at(latest))
+            self._events.publish("schedule_due", file=command.file, id=id_, dropped=f"commands/{dropped.path.name}")
+        return latest
 
     def _skip(self, file: RecurringFile, moment: datetime, reason: str, now: datetime) -> None:
         """The receipt is all that a skipped occurrence leaves; its id is bound, so that it never runs later."""
@@ -243,9 +209,7 @@ class Scheduler:
         id_ = file.command.id_at(moment)
         run_id = new_run_id(now)
         command_hash = canonical_hash(command)
-        # NOTE: bound first. A kill in between leaves an id that nothing answers, and the occurrence is looked at anew.
-        self._receipts.bind(IdBinding(id_, command_hash, run_id))
-        self._receipts.write(
+        self._receipts.answer(
             Receipt(
                 run_id=run_id,
                 status="skipped",
@@ -258,6 +222,8 @@ class Scheduler:
                 finished=timestamp(now),
                 title=id_,
                 notes=(f"Skipped: {reason}.",),
-            )
+            ),
+            ended_ns=int(now.timestamp() * 1e9),
+            binding=IdBinding(id_, command_hash, run_id),
         )
         self._events.publish("schedule_skipped", file=file.command.file, id=id_, reason=reason, receipt=run_id)

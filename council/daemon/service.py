@@ -8,13 +8,13 @@ import gc
 import logging
 import os
 import signal
-from collections.abc import Iterator
+from dataclasses import asdict
 from functools import partial
 
 from council import __version__
 from council.app import App
 from council.app.admission import admission_of
-from council.daemon.inbox import Inbox, ScanResult
+from council.daemon.inbox import Inbox
 from council.daemon.keeping import Keeping
 from council.daemon.recurring import RecurringFolder
 from council.daemon.schedule import Scheduler
@@ -35,8 +35,10 @@ from council.errors import (
 from council.events import Event
 from council.ids import timestamp
 from council.storage.files import FileLock
+from council.storage.reader import is_older
 from council.upkeep.forget import install
 from council.upkeep.leftovers import sweep
+from council.upkeep.older_home import bring_over
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +48,7 @@ _RUN_EXIT: dict[RunStatus, int] = {
     "degraded": EXIT_DEGRADED,
     "succeeded": EXIT_OK,
 }
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _WORST_FIRST = (EXIT_FAILED, EXIT_REFUSED, EXIT_USAGE, EXIT_CANCELLED, EXIT_DEGRADED, EXIT_OK)
 _REST_FACTOR = 3.0  # after a scan rest three times as long as it took: a burst of events costs a quarter of one core
 _MIN_REST_S = 0.002
@@ -80,11 +83,18 @@ class Service:
 
     async def run(self) -> int:
         """Serves until told to stop (or drained); the exit code. Raises DaemonRunning when the home is held."""
-        app = self._app
+        app, loop = self._app, asyncio.get_running_loop()
         self._lock.acquire({"started": timestamp(app.clock.now())})
         try:
-            with self._signals(), self._listening():
+            for number in _STOP_SIGNALS:
+                loop.add_signal_handler(number, self._on_signal, number)
+            unsubscribe = app.events.subscribe(self._on_event)
+            try:
                 return await self._serve()
+            finally:
+                unsubscribe()
+                for number in _STOP_SIGNALS:
+                    loop.remove_signal_handler(number)
         finally:
             await app.aclose()
             self._lock.release()
@@ -95,22 +105,34 @@ class Service:
             self._on_signal(signal.SIGTERM)
 
     async def _serve(self) -> int:
-        app = self._app
+        app, loop = self._app, asyncio.get_running_loop()
         state = StateFile(app.home, app.engine, app.events, app.clock, model=app.model.name)
         app.events.publish("daemon_started", version=__version__, model=app.model.name, pid=os.getpid())
-        loop = asyncio.get_running_loop()
+
+        def time_out() -> None:
+            self._timed_out = True
+            self._wake.set()
+
+        def on_file_event(closed_name: str) -> None:
+            if closed_name:
+                self._inbox.file_closed(closed_name)
+            self._wake.set()
+
         if self._timeout_s is not None:
-            loop.call_later(self._timeout_s, self._on_timeout)
+            loop.call_later(self._timeout_s, time_out)
         stop_watching = None
         if app.settings.watch == "auto":
-            stop_watching = watch(app.home.commands, lambda name: loop.call_soon_threadsafe(self._on_file_event, name))
+            stop_watching = watch(app.home.commands, lambda name: loop.call_soon_threadsafe(on_file_event, name))
         try:
+            if is_older(app.home.runtime):
+                brought = await asyncio.to_thread(bring_over, app.home, app.store)
+                app.events.publish("home_brought_over", **asdict(brought))
             unfinished = app.engine.recover(hold=self._only is not None)
             sweep(app.home, [run.journal for run in unfinished])
             self._inbox.adopt(unfinished)
             state.write()
             if self._only is None:
-                self._keeping.start()
+                self._keeping.start(copies=not self._once)
             if not self._once:  # else the end comes before garbage matters
                 gc.collect()
             gc.freeze()  # what was built at the start stays: no later collection looks through it again
@@ -119,106 +141,62 @@ class Service:
             if stop_watching is not None:
                 stop_watching()
             self._keeping.stop()
-            await self._stop()
+            stopping = asyncio.ensure_future(app.engine.stop())
+            try:  # the calls under way end, or somebody ends their runs: a cancel is still obeyed
+                while not (await asyncio.wait({stopping}, timeout=_OBEY_S))[0]:
+                    await self._inbox.obey()
+            finally:
+                await stopping
             state.stop()
 
-    async def _stop(self) -> None:
-        """The calls under way end, or somebody ends their runs: a cancel is still obeyed."""
-        stopping = asyncio.ensure_future(self._app.engine.stop())
-        try:
-            while not (await asyncio.wait({stopping}, timeout=_OBEY_S))[0]:
-                self._inbox.obey()
-        finally:
-            await stopping
-
     async def _loop(self) -> int:
+        app, engine = self._app, self._app.engine
         idle = False
         while not (self._signalled or self._timed_out):
             self._wake.clear()
-            began_s = self._app.clock.monotonic_s()
+            began_s = app.clock.monotonic_s()
             if self._once and self._scheduler is not None:
                 self._scheduler.tick()
                 self._scheduler = None  # what is due at the start is drained, and nothing after it
             result = await self._inbox.scan()
             if self._scheduler is not None:  # after the scan: somebody waits for that
                 result.look_within(self._scheduler.tick())
-            took_s = self._app.clock.monotonic_s() - began_s
-            if self._once and self._drained(result):
+            took_s = app.clock.monotonic_s() - began_s
+            if self._once and result.pending == 0 and (not engine.at_work or engine.only_waiting):
                 if self._only is None:
                     self._keeping.complete(_KEEPING_S)
-                return EXIT_WAITING if self._app.engine.at_work else self._worst()
-            was_idle, idle = idle, not self._app.engine.active and not result.cut_short
+                if engine.at_work:
+                    return EXIT_WAITING
+                exits = self._exits | ({EXIT_USAGE} if self._inbox.refused_count else set())
+                return next((code for code in _WORST_FIRST if code in exits), EXIT_OK)
+            was_idle, idle = idle, not engine.active and not result.cut_short
             if idle and not was_idle and not self._once:
-                self._app.events.publish("idle", folder=f"{self._app.home.commands}/")
+                app.events.publish("idle", folder=f"{app.home.commands}/")
             may_rest = not idle and not result.cut_short
             await asyncio.sleep(min(max(_MIN_REST_S, _REST_FACTOR * took_s), _MAX_REST_S) if may_rest else _MIN_REST_S)
-            await self._rest(result)
+            result.look_within(app.settings.scan_interval_s)
+            with contextlib.suppress(TimeoutError):
+                # not wait_for, which makes a task: one more turn of the loop between a drop and its scan
+                async with asyncio.timeout(result.next_look_s):
+                    await self._wake.wait()
         if self._timed_out:
             return EXIT_WAITING
         return EXIT_OK if self._signalled == signal.SIGTERM else EXIT_INTERRUPTED
 
-    async def _rest(self, result: ScanResult) -> None:
-        timeout_s = self._app.settings.scan_interval_s
-        if result.next_look_s is not None:
-            timeout_s = min(timeout_s, result.next_look_s)
-        with contextlib.suppress(TimeoutError):
-            # not wait_for, which makes a task: one more turn of the loop between a drop and its scan
-            async with asyncio.timeout(timeout_s):
-                await self._wake.wait()
-
-    def _drained(self, result: ScanResult) -> bool:
-        nothing_left = not self._app.engine.at_work or self._app.engine.only_waiting
-        return nothing_left and result.pending == 0
-
-    def _worst(self) -> int:
-        exits = self._exits | ({EXIT_USAGE} if self._inbox.refused_count else set())
-        return next((code for code in _WORST_FIRST if code in exits), EXIT_OK)
-
     # ── what wakes and stops it ──────────────────────────────────────────────────────────────────────────────────────
-
-    @contextlib.contextmanager
-    def _listening(self) -> Iterator[None]:
-        unsubscribe = self._app.events.subscribe(self._on_event)
-        try:
-            yield
-        finally:
-            unsubscribe()
-
-    def _on_file_event(self, closed_name: str) -> None:
-        if closed_name:
-            self._inbox.file_closed(closed_name)
-        self._wake.set()
 
     def _on_event(self, event: Event) -> None:
         """Looks at the inbox again when the queue has drained, or when a file may have waited for this."""
         if event.kind == "run_ended":
             refused = (event.data["error"] or {}).get("code") == GuardrailBlocked.code
             self._exits.add(EXIT_REFUSED if refused else _RUN_EXIT[event.data["status"]])
-        if event.kind in ("command_changed", "schedule_due") or (  # a file of ours that no event may tell of
-            event.kind in ("run_ended", "run_waiting") and self._may_be_due
-        ):
-            asyncio.get_running_loop().call_soon(self._wake.set)
-
-    @property
-    def _may_be_due(self) -> bool:
         engine = self._app.engine
-        return not engine.running or not engine.active or self._inbox.waits_for_a_run
-
-    @contextlib.contextmanager
-    def _signals(self) -> Iterator[None]:
-        loop = asyncio.get_running_loop()
-        handled = (signal.SIGTERM, signal.SIGINT)
-        for number in handled:
-            loop.add_signal_handler(number, self._on_signal, number)
-        try:
-            yield
-        finally:
-            for number in handled:
-                loop.remove_signal_handler(number)
-
-    def _on_timeout(self) -> None:
-        self._timed_out = True
-        self._wake.set()
+        if event.kind in ("run_ended", "run_waiting"):
+            looks = not engine.running or not engine.active or self._inbox.waits_for_a_run
+        else:  # a file of ours that no event of the file system may tell of
+            looks = event.kind in ("command_changed", "schedule_due")
+        if looks:
+            asyncio.get_running_loop().call_soon(self._wake.set)
 
     def _on_signal(self, number: int) -> None:
         if self._signalled:
@@ -229,7 +207,7 @@ class Service:
 
 
 def _scheduler(app: App) -> Scheduler:
-    admits = partial(admission_of, app.home, app.settings)
+    admits = partial(admission_of, app.home, app.store, app.settings)
     max_bytes = app.settings.max_command_bytes
     folder = RecurringFolder(app.home, app.root, max_bytes=max_bytes, admits=admits, redact=app.redactor.redact)
 
@@ -237,4 +215,4 @@ def _scheduler(app: App) -> Scheduler:
         commands = {run.id: run.header.command.get("id") for run in app.engine.active.values()}
         return {id_: run_id for run_id, id_ in commands.items() if id_ is not None}
 
-    return Scheduler(app.home, folder, app.receipts, active_ids, app.events, app.clock, quiet_s=app.settings.quiet_s)
+    return Scheduler(app.home, folder, app.store, active_ids, app.events, app.clock, quiet_s=app.settings.quiet_s)

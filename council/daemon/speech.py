@@ -22,24 +22,18 @@ class Speech:
         self._redacted = ""
 
     def hear(self, piece: str) -> str:
-        """What of the text, with `piece` at its end, was not shown before."""
+        """The part of the text, with `piece` at its end, that was not shown before."""
         self._heard += piece
         redacted = self._redactor.redact(self._heard)
-        new = redacted[_equal_chars(self._redacted, redacted) :]
+        if redacted.startswith(self._redacted):
+            equal_chars = len(self._redacted)
+        else:
+            pairs = enumerate(zip(self._redacted, redacted, strict=False))
+            shorter = min(len(self._redacted), len(redacted))
+            equal_chars = next((at for at, (before, now) in pairs if before != now), shorter)
         self._redacted = redacted
-        self._forget()
-        return new
-
-    def _forget(self) -> None:
-        ends_in_secret = self._redacted.rstrip().endswith(MASK)
+        ends_in_secret = redacted.rstrip().endswith(MASK)
         if len(self._heard) > (_MAX_SECRET_CHARS if ends_in_secret else _MAX_CONTEXT_CHARS):
             self._heard = self._heard[-_MIN_CONTEXT_CHARS:]
             self._redacted = self._redactor.redact(self._heard)
-
-
-def _equal_chars(one: str, other: str) -> int:
-    """How many characters two texts have in common at their beginning."""
-    if other.startswith(one):
-        return len(one)
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
+        return redacted[equal_chars:]

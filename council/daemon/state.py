@@ -50,19 +50,6 @@ class StateFile:
     def write(self) -> None:
         """Writes the file now. A disk that is full does not stop the daemon: the file is only a view."""
         self._timer = None
-        try:
-            write_atomic(self._home.state_file, msgspec.json.encode(self._view()), sync=False, mode=0o644)
-        except StorageFailed as error:
-            log.warning("state.json is not current: %s", error)
-
-    def stop(self) -> None:
-        self._unsubscribe()
-        if self._timer is not None:
-            self._timer.cancel()
-        self._stopped = True
-        self.write()
-
-    def _view(self) -> dict[str, Any]:
         runs = [
             {
                 "run_id": run.id,
@@ -79,16 +66,25 @@ class StateFile:
             }
             for run in self._engine.active.values()
         ]
-        busy = any(run["status"] in ("running", "waiting") for run in runs)
-        states = [run["state"] for run in runs if run["status"] == "running"]
-        state = (
-            "STOPPED" if self._stopped else states[0] if states else ("EXECUTING_TASK" if busy or runs else AWAITING)
+        state = next(
+            (run["state"] for run in runs if run["status"] == "running"), "EXECUTING_TASK" if runs else AWAITING
         )
-        return {
-            "state": state,
+        view = {
+            "state": "STOPPED" if self._stopped else state,
             "pid": os.getpid(),
             "started": self._started,
             "updated": timestamp(self._clock.now()),
             "model": self._model,
             "runs": runs,
         }
+        try:
+            write_atomic(self._home.state_file, msgspec.json.encode(view), sync=False, mode=0o644)
+        except StorageFailed as error:
+            log.warning("state.json is not current: %s", error)
+
+    def stop(self) -> None:
+        self._unsubscribe()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._stopped = True
+        self.write()

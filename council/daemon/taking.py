@@ -92,26 +92,28 @@ class Taking:
         place = self._home.failed / _fitting(name, "", len(_NOTE_ENDING) + _ROOM_FOR_NUMBER)
         aside = self._move(self._home.commands / name, place)
         note = aside.with_name(f"{aside.name}{_NOTE_ENDING}")
-        forgets = self._forgets(aside)
+        try:
+            data = self._root.read(f"commands/failed/{aside.name}", max_bytes=self._max_bytes).data
+            forgets = seems_to_forget(aside.name, data)
+        except PathRefused:  # what cannot be read whole is kept: nobody knows what it is
+            forgets = False
         text = self._redact(error_page(printable(name), error, mend=_NOT_KEPT if forgets else ""))
         write_atomic(note, text.encode("utf-8", "backslashreplace"), mode=0o644)
         if forgets:
             _unlink(aside)
         return f"commands/failed/{note.name if forgets else aside.name}"
 
-    def _forgets(self, aside: Path) -> bool:
-        """A file that cannot be read whole is kept: nobody knows what it is."""
-        try:
-            data = self._root.read(f"commands/failed/{aside.name}", max_bytes=self._max_bytes).data
-        except PathRefused:
-            return False
-        return seems_to_forget(aside.name, data)
-
     def _place(self, run_id: str) -> Path:
         return self._home.commands / f".{run_id}.taken"
 
     def _settle(self, taken: Path, admitted: FileIdentity, run_id: str, status: RunStatus) -> None:
-        if not self._is_same(taken, admitted):
+        try:
+            found = self._root.read(f"commands/{taken.name}", max_bytes=self._max_bytes)
+            same_drop = (found.inode, found.mtime_ns) == (admitted.inode, admitted.mtime_ns)
+            is_same = same_drop and is_admitted(found, admitted)
+        except PathRefused:
+            is_same = False
+        if not is_same:
             self._put_back(taken, admitted.name)
         elif status == "failed":
             try:
@@ -120,14 +122,6 @@ class Taking:
                 log.error("%s stays as %s: %s", admitted.name, taken.name, error)
         else:
             _unlink(taken)
-
-    def _is_same(self, taken: Path, admitted: FileIdentity) -> bool:
-        try:
-            found = self._root.read(f"commands/{taken.name}", max_bytes=self._max_bytes)
-        except PathRefused:
-            return False
-        same_drop = (found.inode, found.mtime_ns) == (admitted.inode, admitted.mtime_ns)
-        return same_drop and is_admitted(found, admitted)
 
     def _put_back(self, taken: Path, name: str) -> None:
         back = self._home.commands / name

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from typing import Any, TextIO
 
 from council.daemon.speech import Speech
@@ -64,15 +63,13 @@ class HumanLines(_Terminal):
         self._column = 0
 
     def __call__(self, event: Event) -> None:
-        if event.kind == "text":
-            self._hear((event.run_id, event.data["role"]), event.data["text"])
+        if event.kind != "text":
+            line = event_line(event.kind, event.data, event.run_id)
+            if line:
+                self._break_off()
+                self._show(self._redactor.redact(line))
             return
-        line = event_line(event.kind, event.data, event.run_id)
-        if line:
-            self._break_off()
-            self._show(self._redactor.redact(line))
-
-    def _hear(self, speaker: tuple[str, str], piece: str | None) -> None:
+        speaker, piece = (event.run_id, event.data["role"]), event.data["text"]
         if not self._shows_speech or self._speaker not in (None, speaker):
             return
         if piece is None:
@@ -80,18 +77,13 @@ class HumanLines(_Terminal):
             self._show("  ~  The reply broke off; it begins again.")
             return
         self._speaker = speaker
-        text = self._speech.hear(clean(piece))
-        for word in re.findall(r"\n|[^\s]+[^\S\n]*|[^\S\n]+", text):
-            self._say(word)
-
-    def _say(self, word: str) -> None:
-        if word == "\n" or self._column + len(word.rstrip()) > _SPEECH_COLUMNS:
-            self._show("")
-            self._column = 0
-        if word == "\n":
-            return
-        self._show(word if self._column else f"  |  {word}", end="")
-        self._column += len(word)
+        for word in re.findall(r"\n|[^\s]+[^\S\n]*|[^\S\n]+", self._speech.hear(clean(piece))):
+            if word == "\n" or self._column + len(word.rstrip()) > _SPEECH_COLUMNS:
+                self._show("")
+                self._column = 0
+            if word != "\n":
+                self._show(word if self._column else f"  |  {word}", end="")
+                self._column += len(word)
 
     def _break_off(self) -> None:
         if self._column:
@@ -101,41 +93,87 @@ class HumanLines(_Terminal):
 
 
 def event_line(kind: str, data: dict[str, Any], run_id: str) -> str:
-    """What a person is told of an event; empty for those that only programs follow."""
-    return _LINES.get(kind, _silent)(data, run_id)
+    """The line that tells a person of an event; empty for those that only programs follow."""
+
+    def shown(key: str) -> str:
+        return _shown(data[key])
+
+    match kind:
+        case "daemon_started":
+            return f"Council {data['version']}, model {shown('model')}, pid {data['pid']}."
+        case "idle":
+            return f"--- Orchestrator idle. Monitoring for commands in {shown('folder')} ---"
+        case "stopping":
+            return "\n--- Stopping: the turns in flight end first; again to stop at once. ---"
+        case "command_refused":
+            moved = f"Moved to {shown('moved_to')}, with a note beside it."
+            return f"[ERROR] {shown('file')} could not become a run: {shown('error')}\n    Fix: {shown('fix')}\n    {moved}"
+        case "command_answered":
+            return f"[=] {shown('file')} has the id of run {run_id}, which already answered it."
+        case "command_waits_for_id":
+            return f"[=] {shown('file')} has the id of run {run_id}, which goes on: it waits for that answer."
+        case "command_changed":
+            return f"[!] commands/{shown('file')} changed meanwhile; it is a new command."
+        case "control":
+            return f"[!] {shown('type')}: run {run_id}."
+        case "run_queued":
+            return f"[!] Command file detected: commands/{shown('file')} is run {run_id}."
+        case "run_recovered":
+            return f"[+] Run {run_id} is taken up again; {data['steps']} steps are already done: {shown('title')}"
+        case "run_damaged":
+            return f"[ERROR] {shown('error')}\n    Fix: {shown('fix')}"
+        case "run_started":
+            again = f" (attempt {data['attempt']})" if data.get("attempt", 1) > 1 else ""
+            return f"\n▶  Executing task: {shown('title')}{again}"
+        case "round":
+            return f"\n--- ROUND {data['round']} of {data['max_rounds']} ---"
+        case "turn_started":
+            return f"  -> Orchestrator to {data['role']}..."
+        case "turn_ended" if data["failure"]:
+            return f"  x  {data['role']} did not answer: {shown('failure')}"
+        case "turn_ended":
+            return f"  <- {data['role']} to Orchestrator."
+        case "request":
+            outcome = shown("title") if data["ok"] else f"refused, {shown('error')}"
+            return f"[ORCHESTRATOR] {data['role']} asked {shown('request')}: {outcome}"
+        case "rounds_end":
+            return f"\n--- ROUNDS END: {shown('reason')} ---"
+        case "synthesis":
+            return f"\n--- CLOSING: {data['role']} ---"
+        case "model_retry":
+            return f"  ~  {shown('error')} Trying again in {data['wait_s']:.0f} s (attempt {data['attempt']})."
+        case "run_waiting":
+            return f"[WAITING] Run {run_id} waits {data['seconds']:.0f} s for {shown('reason')}: {shown('error')}"
+        case "run_handed_back":
+            return f"[!] Run {run_id} is handed back; it goes on at the next start."
+        case "run_ended":
+            return _ended(data)
+        case "runs_pruned":
+            count = len(data["runs"])
+            by = ", ".join(_shown(setting) for setting in data["settings"])
+            return f"[!] Pruned {count} ended run{'s' if count != 1 else ''} ({data['bytes']:,} bytes) by {by}."
+        case "home_brought_over":
+            unread = f"; not readable: {', '.join(data['unread'])}" if data["unread"] else ""
+            runs = f"runs {data['runs']}, unfinished {data['unfinished']}"
+            return f"--- Brought over from an older version: {runs}{unread} ---"
+        case "schedule_seen":
+            return f"[!] recurring/{shown('file')} is scheduled: {shown('schedule')}."
+        case "schedule_due":
+            return f"[!] recurring/{shown('file')} is due: dropped {shown('dropped')}."
+        case "schedule_missed":
+            times = f"{data['count']}{' or more' if data['capped'] else ''} times since {data['first']}"
+            counts = f"only the latest occurrence, {data['latest']}, counts"
+            return f"[!] recurring/{shown('file')} was missed {times}; {counts}."
+        case "schedule_skipped":
+            return f"[!] Skipped {shown('id')}: {shown('reason')}."
+        case "schedule_refused":
+            refused = f"[ERROR] recurring/{shown('file')} is not scheduled: {shown('error')}"
+            return f"{refused}\n    Fix: {shown('fix')}\n    A note is in {shown('note')}"
+        case _:
+            return ""
 
 
-def _silent(data: dict[str, Any], run_id: str) -> str:
-    return ""
-
-
-def _shown(value: object) -> str:
-    return plain_line(str(value), _MAX_SHOWN_CHARS)
-
-
-def _queued(data: dict[str, Any], run_id: str) -> str:
-    return f"[!] Command file detected: commands/{_shown(data['file'])} is run {run_id}."
-
-
-def _started(data: dict[str, Any], run_id: str) -> str:
-    again = f" (attempt {data['attempt']})" if data.get("attempt", 1) > 1 else ""
-    return f"\n▶  Executing task: {_shown(data['title'])}{again}"
-
-
-def _turn_ended(data: dict[str, Any], run_id: str) -> str:
-    if data["failure"]:
-        return f"  x  {data['role']} did not answer: {_shown(data['failure'])}"
-    return f"  <- {data['role']} to Orchestrator."
-
-
-def _request(data: dict[str, Any], run_id: str) -> str:
-    if data["ok"]:
-        return f"[ORCHESTRATOR] {data['role']} asked {_shown(data['request'])}: {_shown(data['title'])}"
-    return f"[ORCHESTRATOR] {data['role']} asked {_shown(data['request'])}: refused, {_shown(data['error'])}"
-
-
-def _ended(data: dict[str, Any], run_id: str) -> str:
-    notes = "".join(f"\n    {_shown(note)}" for note in data["notes"])
+def _ended(data: dict[str, Any]) -> str:
     if data["status"] in ("failed", "cancelled"):
         error = data["error"] or {"message": "cancelled", "fix": ""}
         fix = f"\n    Fix: {_shown(error['fix'])}" if error["fix"] else ""
@@ -143,74 +181,8 @@ def _ended(data: dict[str, Any], run_id: str) -> str:
         return f"[{data['status'].upper()}] {_shown(error['message'])}{fix}{where}"
     word = "SUCCESS" if data["status"] == "succeeded" else data["status"].upper()
     left = f"Artifact saved to {_shown(data['artifact'])}" if data["artifact"] else _shown(data["title"])
-    return f"[{word}] {left}{notes}"
+    return "\n    ".join([f"[{word}] {left}", *map(_shown, data["notes"])])
 
 
-def _missed(data: dict[str, Any], run_id: str) -> str:
-    more = " or more" if data["capped"] else ""
-    return (
-        f"[!] recurring/{_shown(data['file'])} was missed {data['count']}{more} times since {data['first']}; "
-        f"only the latest occurrence, {data['latest']}, counts."
-    )
-
-
-def _pruned(data: dict[str, Any], run_id: str) -> str:
-    count = len(data["runs"])
-    settings = ", ".join(_shown(setting) for setting in data["settings"])
-    return f"[!] Pruned {count} ended run{'s' if count != 1 else ''} ({data['bytes']:,} bytes) by {settings}."
-
-
-_LINES: dict[str, Callable[[dict[str, Any], str], str]] = {
-    "daemon_started": lambda data, run_id: (
-        f"Council {data['version']}, model {_shown(data['model'])}, pid {data['pid']}."
-    ),
-    "idle": lambda data, run_id: f"--- Orchestrator idle. Monitoring for commands in {_shown(data['folder'])} ---",
-    "command_refused": lambda data, run_id: (
-        f"[ERROR] {_shown(data['file'])} could not become a run: {_shown(data['error'])}\n"
-        f"    Fix: {_shown(data['fix'])}\n    Moved to {_shown(data['moved_to'])}, with a note beside it."
-    ),
-    "command_answered": lambda data, run_id: (
-        f"[=] {_shown(data['file'])} has the id of run {run_id}, which already answered it."
-    ),
-    "command_waits_for_id": lambda data, run_id: (
-        f"[=] {_shown(data['file'])} has the id of run {run_id}, which goes on: it waits for that answer."
-    ),
-    "command_changed": lambda data, run_id: (
-        f"[!] commands/{_shown(data['file'])} changed meanwhile; it is a new command."
-    ),
-    "control": lambda data, run_id: f"[!] {_shown(data['type'])}: run {run_id}.",
-    "run_queued": _queued,
-    "run_recovered": lambda data, run_id: (
-        f"[+] Run {run_id} is taken up again; {data['steps']} steps are already done: {_shown(data['title'])}"
-    ),
-    "run_damaged": lambda data, run_id: f"[ERROR] {_shown(data['error'])}\n    Fix: {_shown(data['fix'])}",
-    "run_started": _started,
-    "round": lambda data, run_id: f"\n--- ROUND {data['round']} of {data['max_rounds']} ---",
-    "turn_started": lambda data, run_id: f"  -> Orchestrator to {data['role']}...",
-    "turn_ended": _turn_ended,
-    "request": _request,
-    "rounds_end": lambda data, run_id: f"\n--- ROUNDS END: {_shown(data['reason'])} ---",
-    "synthesis": lambda data, run_id: f"\n--- CLOSING: {data['role']} ---",
-    "model_retry": lambda data, run_id: (
-        f"  ~  {_shown(data['error'])} Trying again in {data['wait_s']:.0f} s (attempt {data['attempt']})."
-    ),
-    "run_waiting": lambda data, run_id: (
-        f"[WAITING] Run {run_id} waits {data['seconds']:.0f} s for {data['reason']}: {_shown(data['error'])}"
-    ),
-    "run_handed_back": lambda data, run_id: f"[!] Run {run_id} is handed back; it goes on at the next start.",
-    "run_ended": _ended,
-    "runs_pruned": _pruned,
-    "schedule_seen": lambda data, run_id: (
-        f"[!] recurring/{_shown(data['file'])} is scheduled: {_shown(data['schedule'])}."
-    ),
-    "schedule_due": lambda data, run_id: (
-        f"[!] recurring/{_shown(data['file'])} is due: dropped {_shown(data['dropped'])}."
-    ),
-    "schedule_missed": _missed,
-    "schedule_skipped": lambda data, run_id: f"[!] Skipped {_shown(data['id'])}: {_shown(data['reason'])}.",
-    "schedule_refused": lambda data, run_id: (
-        f"[ERROR] recurring/{_shown(data['file'])} is not scheduled: {_shown(data['error'])}\n"
-        f"    Fix: {_shown(data['fix'])}\n    A note is in {_shown(data['note'])}"
-    ),
-    "stopping": lambda data, run_id: "\n--- Stopping: the turns in flight end first; again to stop at once. ---",
-}
+def _shown(value: object) -> str:
+    return plain_line(str(value), _MAX_SHOWN_CHARS)

@@ -46,24 +46,7 @@ class _Waker(FileSystemEventHandler):
             self._wake(whole)
 
 
-def _observer(waker: _Waker) -> BaseObserver:
-    """On Linux one that also tells of files moved in from elsewhere as moved, not as created."""
-    if not sys.platform.startswith("linux"):
-        return Observer()
-    from watchdog.observers.inotify import InotifyObserver
-
-    class DirectObserver(InotifyObserver):
-        """Hands each event to the waker in the thread that read it, not in a third one."""
-
-        @property
-        def event_queue(self) -> EventQueue:
-            return queue
-
-    queue = _HandedOn(waker)
-    return DirectObserver(generate_full_events=True)
-
-
-class _HandedOn(EventQueue):
+class _Relay(EventQueue):
     """A queue that keeps only what ends its reader."""
 
     def __init__(self, waker: _Waker) -> None:
@@ -78,11 +61,28 @@ class _HandedOn(EventQueue):
 
 
 def watch(folder: Path, wake: Callable[[str], object]) -> Callable[[], None]:
-    """Calls `wake` (from another thread) after changes in `folder`, with the name of a file that was closed after writing
-    or moved there, else with an empty one; what is returned ends it. When the system cannot watch (no inotify left),
-    that is said, and the timed scan remains."""
+    """Calls `wake` (from another thread) after changes in `folder`; the returned function ends it.
+
+    `wake` gets the name of a file that was closed after writing or moved there, else an empty one. When the system cannot
+    watch (no inotify left), that is logged, and the timed scan remains.
+    """
     waker = _Waker(wake)
-    observer = _observer(waker)
+    if sys.platform.startswith("linux"):
+        from watchdog.observers.inotify import InotifyObserver
+
+        queue = _Relay(waker)
+
+        class DirectObserver(InotifyObserver):
+            """Hands each event to the waker in the thread that read it, not in a third one."""
+
+            @property
+            def event_queue(self) -> EventQueue:
+                return queue
+
+        # Full events tell of files moved in from elsewhere as moved, not as created.
+        observer: BaseObserver = DirectObserver(generate_full_events=True)
+    else:
+        observer = Observer()
     try:
         observer.schedule(waker, str(folder), recursive=False, event_filter=_KINDS)
         observer.start()
@@ -91,9 +91,8 @@ def watch(folder: Path, wake: Callable[[str], object]) -> Callable[[], None]:
         return lambda: None
 
     def stop() -> None:
-        logging.getLogger("watchdog").setLevel(
-            logging.CRITICAL
-        )  # its threads complain of events that come while they end
+        # its threads complain of events that come while they end
+        logging.getLogger("watchdog").setLevel(logging.CRITICAL)
         observer.stop()
         observer.join(_STOP_TIMEOUT_S)
 

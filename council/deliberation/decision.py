@@ -22,7 +22,7 @@ from council.deliberation.quotations.lookup import NO_SUCH_EVIDENCE, NO_SUCH_PLA
 from council.deliberation.quotations.sources import passages_of
 from council.deliberation.record import DecisionRecord, Settled, read
 from council.deliberation.transcript import Transcript, Turn
-from council.llm.structured import without_thoughts
+from council.llm.thoughts import without_thoughts
 
 _SHOWN_CHARS = 120
 _MAX_SHOWN = 20

@@ -162,7 +162,7 @@ class Deliberation:
         async def measure() -> int:
             return self._equipment.window_chars()
 
-        window_chars = await self._run.step(_WINDOW, measure, type=int)
+        window_chars = await self._run.step(_WINDOW, measure, type=int, durable=False)
         if window_chars:
             before = max(len(member.system) + len(self._context(member).text) for member in self._start.members)
             self._said.limit(int(window_chars * CONTEXT_SHARE) - before - INSTRUCTION_CHARS)
@@ -310,24 +310,24 @@ class Deliberation:
         refused = last_refused(self._run.journal, name)
         self.refused += [refused] if refused else []
         try:
-            return await self._run.step(name, call, type=TurnResult, request=asked, fn_secures=True)
+            return await self._run.step(name, call, type=TurnResult, request=asked)
         except ReplayMiss:
             raise  # nobody was asked
         except ModelError as error:
-            self._note_refused(name, member, info, Failure(error.kind, error.message, error.fix))
+            await self._note_refused(name, member, info, Failure(error.kind, error.message, error.fix))
             raise
         except asyncio.CancelledError as cancelled:
             if self._run.cancel_reason and CALL_CUT_OFF in getattr(cancelled, "__notes__", ()):
                 words = f"{member.model} was asked, and had not answered when the run was cancelled."
-                self._note_refused(name, member, info, Failure(CANCELLED, words))
+                await self._note_refused(name, member, info, Failure(CANCELLED, words))
             raise
         except ProviderBusy as busy:
             raise Parked(PROVIDER, busy.seconds, busy.error) from busy
         except BudgetSpent as spent:
-            return self._out_of_budget(name, member, info, spent)
+            return await self._out_of_budget(name, member, info, spent)
 
-    def _note_refused(self, name: str, member: Member, info: TurnInfo, failure: Failure) -> None:
-        self.refused.append(note_refused(self._run.journal, name, member.model, info, failure))
+    async def _note_refused(self, name: str, member: Member, info: TurnInfo, failure: Failure) -> None:
+        self.refused.append(await note_refused(self._run.journal, name, member.model, info, failure))
 
     def _hearing(self, member: Member, info: TurnInfo) -> Hearing | None:
         """For whoever watches; repairs are not worth it."""
@@ -370,20 +370,20 @@ class Deliberation:
         taken at the same time and was not."""
         journal = self._run.journal
         if info.purpose == "turn" and journal.recorded(_STOPPED):
-            stopped = journal.put(_STOPPED, Stopped("", ""), type=Stopped)
+            stopped = journal.result(_STOPPED, Stopped)
             if stopped.before == name or not journal.recorded(name):
                 self.stopped = stopped
                 raise _RoundsEnd
 
-    def _out_of_budget(self, name: str, member: Member, info: TurnInfo, spent: BudgetSpent) -> TurnResult:
+    async def _out_of_budget(self, name: str, member: Member, info: TurnInfo, spent: BudgetSpent) -> TurnResult:
         """A spent day parks the run, if another day is of any use; a spent command ends the rounds, and the closing call is
         what was set aside for."""
         if spent.tomorrow:
             raise Parked("budget", self._equipment.seconds_to_midnight(), spent) from spent
         if info.purpose != "turn":
             failure = Failure(NO_BUDGET, spent.message, spent.fix)
-            return self._run.journal.put(name, TurnResult("", member.model, failure=failure), type=TurnResult)
-        self.stopped = self._run.journal.put(_STOPPED, Stopped(name, _as_said(spent)), type=Stopped)
+            return await self._run.journal.put(name, TurnResult("", member.model, failure=failure), type=TurnResult)
+        self.stopped = await self._run.journal.put(_STOPPED, Stopped(name, _as_said(spent)), type=Stopped)
         raise _RoundsEnd from spent
 
     def _count_failures(self, turns: Sequence[Turn]) -> None:

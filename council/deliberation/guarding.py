@@ -11,11 +11,10 @@ from typing import Literal
 
 import msgspec
 
-from council.agents.turn import Failure, ProviderBusy, TurnResult, take_turn
-from council.budgets.budget import BudgetSpent
+from council.agents.turn import Failure, TurnResult, attempt_turn
 from council.deliberation.transcript import Aside
 from council.engine.runs import Run
-from council.errors import GuardrailBlocked, ModelError, ReplayMiss
+from council.errors import GuardrailBlocked
 from council.ids import sha256_hex
 from council.llm.base import GUARDIAN, Model, TurnInfo, request_hash
 from council.safety.guardrails import POSTURES, check
@@ -116,7 +115,7 @@ class Guarding:
         """Notes which of `texts` are not to be remembered."""
         journal = self._run.journal
         if journal.recorded(MEMORY_STEP):
-            self.memory = journal.put(MEMORY_STEP, WithheldMemory(), type=WithheldMemory)
+            self.memory = journal.result(MEMORY_STEP, WithheldMemory)
             return
         found = {sha256_hex(text): self._guard.check("memory", text) for text in texts}
         bad = WithheldMemory({digest: verdict for digest, verdict in found.items() if not verdict.allows})
@@ -125,7 +124,7 @@ class Guarding:
             return bad
 
         if bad.verdicts and not journal.closed:
-            self.memory = await self._run.step(MEMORY_STEP, keep, type=WithheldMemory)
+            self.memory = await self._run.step(MEMORY_STEP, keep, type=WithheldMemory, durable=False)
 
     def remembered(self, text: str) -> str:
         """`text` as it may be remembered."""
@@ -139,14 +138,14 @@ class Guarding:
     async def _recorded(self, step: str, found: Verdict) -> Verdict:
         journal = self._run.journal
         if journal.recorded(step):
-            return journal.put(step, ALLOWED, type=Verdict)
+            return journal.result(step, Verdict)
         if found.allows or journal.closed:
             return ALLOWED
 
         async def keep() -> Verdict:
             return found
 
-        return await self._run.step(step, keep, type=Verdict)
+        return await self._run.step(step, keep, type=Verdict, durable=False)
 
     async def _second(self, step: str, stage: Stage, text: str) -> Verdict:
         """The second opinion, recorded; ALLOWED where none is asked for."""
@@ -158,23 +157,13 @@ class Guarding:
         return self._guard.applied(opinion.verdict())
 
     async def _ask(self, stage: Stage, text: str) -> Opinion:
-        """Whatever goes wrong is an outcome: the rules have judged, and no run is lost for want of an opinion. Raises
-        ReplayMiss: a recorded one that is not there is no outcome of anything."""
+        """Whatever goes wrong is an outcome: the rules have judged, and no run is lost for want of an opinion."""
         assert self._model is not None
         messages = question(stage, text, self._run.secret)
         name = self._model_name
         asked = request_hash(name, SYSTEM, messages)
         info = TurnInfo(GUARDIAN, "other", task=self._task)
-        try:
-            said = await take_turn(self._model(), system=SYSTEM, messages=messages, info=info, schema=SCHEMA)
-        except ProviderBusy as busy:
-            return Opinion(name, asked, failure=busy.error.kind)
-        except ReplayMiss:
-            raise
-        except ModelError as error:
-            return Opinion(name, asked, failure=error.kind)
-        except BudgetSpent:
-            return Opinion(name, asked, failure="budget")
+        said = await attempt_turn(self._model(), system=SYSTEM, messages=messages, info=info, schema=SCHEMA)
         if said.failure is not None:
             return Opinion(name, asked, failure=said.failure.kind, usage=said.usage)
         complete = said.finish == "stop"

@@ -10,16 +10,13 @@ import re
 from collections.abc import Callable
 
 from council.llm.base import Restartable
-from council.llm.thoughts import ThoughtFilter
+from council.llm.thoughts import CLOSING, LONE_CLOSING, OPENING
 
 _BLOCK = re.compile("(?:```|~~~)council")  # from here on it is not for watching
 _JSON = ("{", "```json", "~~~json")  # nor is a reply that begins like this
+_THOUGHTS = ("<think>", "<thinking>", "<reasoning>")
 _MAX_UNBROKEN = 400  # characters: beyond, a script without spaces is passed on, too
 _MAX_MARK_CHARS = len("</reasoning>")
-_TAG = "(?:think|thinking|reasoning)>"
-_OPENING = re.compile(rf"^[ \t]*<{_TAG}", re.IGNORECASE | re.MULTILINE)
-_CLOSING = re.compile(rf"</{_TAG}", re.IGNORECASE)
-_LONE_CLOSING = re.compile(rf"(?<![`\"'“‘])</{_TAG}[ \t]*\r?\n\s*", re.IGNORECASE)
 
 
 class Hearing(Restartable):
@@ -34,7 +31,6 @@ class Hearing(Restartable):
 
     def _begin(self) -> None:
         self._heard = self._hidden = self._speaking = self._thinking = self._trims = False
-        self._thoughts = ThoughtFilter()
         self._line_begins = True  # where the tail begins
         self._tail = ""  # what is not passed on yet
         self._passed: list[str] = []
@@ -43,15 +39,16 @@ class Hearing(Restartable):
         self._heard = self._heard or bool(piece)
         if self._hidden:
             return
-        self._tail += self._thoughts.feed(piece)
+        self._tail += piece
         while self._step():
             pass
-        self._pass_on(self._end())
+        if not self._thinking:
+            self._pass_on(self._end())
 
     def _step(self) -> bool:
         """One thought that begins on a line of its own, or ends there, taken out; False when there is none, or not yet."""
         if self._thinking:
-            closing = _CLOSING.search(self._tail)
+            closing = CLOSING.search(self._tail)
             self._thinking, self._trims = closing is None, True
             self._tail = self._tail[closing.end() :] if closing else self._tail[-_MAX_MARK_CHARS:]
             return closing is not None
@@ -60,12 +57,12 @@ class Hearing(Restartable):
             self._trims = not self._tail
         if "<" not in self._tail:
             return False
-        opening = _OPENING.search(self._tail, 0 if self._line_begins else max(0, self._tail.find("\n")))
-        lone = _LONE_CLOSING.search(self._tail, 0, opening.start() if opening else len(self._tail))
-        if lone is not None:  # all before it was a thought whose opening tag never came
-            rest = self._tail[lone.end() :]
+        opening = OPENING.search(self._tail, 0 if self._line_begins else max(0, self._tail.find("\n")))
+        lone = LONE_CLOSING.search(self._tail)
+        if lone is not None and lone.end() < (opening.start() if opening else len(self._tail)):
+            rest = self._tail[lone.end() :]  # all before it was a thought whose opening tag never came
             self.restart()
-            self._tail, self._heard = rest, True
+            self._tail, self._heard, self._trims = rest, True, True
             return True
         block = _BLOCK.search(self._tail)
         if opening is None or (block and block.start() < opening.start()):
@@ -75,7 +72,7 @@ class Hearing(Restartable):
         return True
 
     def _pass_on(self, end: int) -> None:
-        if end > 0 and not self._thinking:
+        if end > 0:
             told, self._tail = self._tail[:end], self._tail[end:]
             self._line_begins = told.endswith("\n")
             self._passed.append(told)
@@ -89,8 +86,8 @@ class Hearing(Restartable):
 
     def end(self) -> None:
         """The reply is whole: its last word is told, too."""
-        self(self._thoughts.end())
-        if self._speaking and not self._hidden:
+        self("")
+        if self._speaking and not self._hidden and not self._thinking:
             self._pass_on(len(self._tail.rstrip()))
 
     @property
@@ -103,7 +100,7 @@ class Hearing(Restartable):
         """How much of the tail may be passed on: up to the last white space, and nothing of what is hidden."""
         if not self._speaking:
             first = self._tail.lstrip()
-            if not first or any(start.startswith(first) for start in _JSON):
+            if not first or any(start.startswith(first.lower()) for start in (*_JSON, *_THOUGHTS)):
                 return 0  # it cannot be told yet
             self._speaking, self._hidden = True, first.startswith(_JSON)
         block = _BLOCK.search(self._tail) if "council" in self._tail else None

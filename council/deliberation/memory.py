@@ -97,7 +97,7 @@ class MemoryChange:
         before = self._memory.load(self._command.role, self._command.session).session
         after = Session(before.role, before.lane, self._tasks(before, finish))
         outputs = self._memory.replaced(before, after, self._run.id, self._home)
-        return Outcome("succeeded", None, tuple(outputs), notes=notes)
+        return Outcome("succeeded", None, tuple(outputs), self._memory.copies(outputs), notes=notes)
 
     def _tasks(self, before: Session, finish: Finish) -> tuple[RememberedTask, ...]:
         known = {task.run_id: task for task in before.tasks}

@@ -19,7 +19,8 @@ from council.deliberation.holders import Holders
 from council.deliberation.quotations.citations import Cited, places_in
 from council.deliberation.quotations.lookup import Quotations
 from council.llm.base import Message
-from council.llm.structured import Check, Problem, Repair, Said, parse, repair_turns, without_thoughts
+from council.llm.structured import Check, Problem, Repair, Said, parse, repair_turns
+from council.llm.thoughts import without_thoughts
 
 _MAX_ENTRIES = 40
 # With its place, as in a citation, where the writer knows it.

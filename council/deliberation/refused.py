@@ -9,7 +9,7 @@ from itertools import count, takewhile
 import msgspec
 
 from council.agents.turn import Failure, TurnResult
-from council.engine.journal import FileJournal
+from council.engine.journal import Journal
 from council.llm.base import TurnInfo
 
 CANCELLED = "cancelled"
@@ -38,21 +38,20 @@ class Refused(msgspec.Struct, frozen=True):
         return "/repair/" in self.step
 
 
-def note(journal: FileJournal, step: str, model: str, info: TurnInfo, failure: Failure) -> Refused:
+async def note(journal: Journal, step: str, model: str, info: TurnInfo, failure: Failure) -> Refused:
     """Records it. Raises StorageFailed."""
     round_no = 0 if step.startswith("synthesis") else info.round
     refused = Refused(step, info.role, round_no, TurnResult("", model, failure=failure))
     free = next(name for name in _names(step) if not journal.recorded(name))
-    return journal.put(free, refused, type=Refused)
+    return await journal.put(free, refused, type=Refused)
 
 
-def last(journal: FileJournal, step: str) -> Refused | None:
+def last(journal: Journal, step: str) -> Refused | None:
     """The last try of a step that a run ended without; None where it has an answer, or was not asked."""
     if not journal.closed or journal.recorded(step):
         return None
     tries = list(takewhile(journal.recorded, _names(step)))
-    never = Refused(step, "", 0, TurnResult("", ""))
-    return journal.put(tries[-1], never, type=Refused) if tries else None
+    return journal.result(tries[-1], Refused) if tries else None
 
 
 def _names(step: str) -> map[str]:

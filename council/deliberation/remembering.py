@@ -11,14 +11,13 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from council.agents.memory import SUMMARY_TOKENS, Session, Summary, short_summary, tasks_to_summarise
-from council.agents.turn import NO_BUDGET, Failure, ProviderBusy, TurnResult, take_turn
-from council.budgets.budget import BudgetSpent
+from council.agents.turn import Failure, TurnResult, attempt_turn
 from council.deliberation.guarding import Guard
 from council.engine.runs import Run
-from council.errors import ModelError
+from council.errors import ReplayMiss
 from council.ids import canonical_json, sha256_hex
 from council.llm.base import Message, Model, TurnInfo, request_hash
-from council.llm.structured import without_thoughts
+from council.llm.thoughts import without_thoughts
 from council.safety.untrusted import fence
 from council.safety.verdict import ALLOWED, Verdict
 
@@ -76,7 +75,7 @@ async def summarise(
     its own when the others need none.
     """
     if run.journal.recorded(STEP):
-        return run.journal.put(STEP, Summarised((), "", "", TurnResult("", "")), type=Summarised)
+        return run.journal.result(STEP, Summarised)
     waiting = [session for session in sessions if tasks_to_summarise(session)]
     if not waiting:
         return None
@@ -87,22 +86,14 @@ async def summarise(
     messages = (_material(first, run.secret), Message("user", _INSTRUCTION))
 
     async def call() -> Summarised:
-        result = await _ask(model(), messages, first.role, task)
+        info = TurnInfo(first.role, "other", task=task)
+        try:
+            result = await attempt_turn(model(), system=_SYSTEM, messages=messages, info=info)
+        except ReplayMiss as miss:  # the decision is there, and no memory is worth losing it
+            result = TurnResult("", asked_model, failure=Failure(miss.kind, miss.message, miss.fix))
         return Summarised(roles, material, through, result, guard.check("memory", result.text))
 
     return await run.step(STEP, call, type=Summarised, request=request_hash(asked_model, _SYSTEM, messages))
-
-
-async def _ask(model: Model, messages: Sequence[Message], role: str, task: str) -> TurnResult:
-    """Whatever goes wrong is a result: the decision is there, and no memory is worth losing it."""
-    try:
-        return await take_turn(model, system=_SYSTEM, messages=messages, info=TurnInfo(role, "other", task=task))
-    except ProviderBusy as busy:
-        return TurnResult("", model.name, failure=Failure(busy.error.kind, busy.error.message, busy.error.fix))
-    except ModelError as error:
-        return TurnResult("", model.name, failure=Failure(error.kind, error.message, error.fix))
-    except BudgetSpent as spent:
-        return TurnResult("", model.name, failure=Failure(NO_BUDGET, spent.message, spent.fix))
 
 
 def applied(session: Session, before: Session, tried: Summarised | None) -> Session:

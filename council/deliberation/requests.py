@@ -45,7 +45,7 @@ class Requests:
 
     async def read_input(self, number: int, path: str) -> Evidence:
         """A file that the command names, read by the rules that agents read by. Raises what a step raises."""
-        item = await self._run.step(f"input/{number}", partial(self._read_input, path), type=Evidence)
+        item = await self._run.step(f"input/{number}", partial(self._read_input, path), type=Evidence, durable=False)
         self._outside.add(item.text)
         return item
 
@@ -80,7 +80,7 @@ class Requests:
         """What more is recorded for this turn than it asks for: `forget` took the words, not what they brought."""
         journal = self._run.journal
         while journal.recorded(name := f"round/{turn.round}/{member.role}/request/{known + 1}"):
-            self._heard(journal.put(name, Evidence(member.role, turn.round, ""), type=Evidence))
+            self._heard(journal.result(name, Evidence))
             known += 1
 
     def _heard(self, item: Evidence) -> None:

@@ -95,7 +95,7 @@ class Task:
         )
 
     async def _work(self) -> None:
-        self._start = await self._run.step("start", self._read_start, type=StartView)
+        self._start = await self._run.step("start", self._read_start, type=StartView, durable=False)
         if not self._run.journal.closed:
             self._require_models()
         for note in self._start.notes:
@@ -124,7 +124,7 @@ class Task:
         )
         self._grow()
         await self._deliberation.deliberate(self._command.input_artifacts)
-        self._sources = await self._run.step("sources", self._look_again, type=SourcesNow)
+        self._sources = await self._run.step("sources", self._look_again, type=SourcesNow, durable=False)
         await self._judge_outcome(self._guarding)
         if not is_extract(self._start.model):
             sessions = [
@@ -191,10 +191,12 @@ class Task:
         status = status_of(state)
         artifact = self._rendered(state).encode()
         calls, tokens = tokens_of(state)
+        outputs = tuple(self._memory_outputs(state) if status in ("succeeded", "degraded") else ())
         return Outcome(
             status=status,
             artifact=artifact,
-            outputs=tuple(self._memory_outputs(state) if status in ("succeeded", "degraded") else ()),
+            outputs=outputs,
+            kept=self._setup.memory.copies(outputs),
             error=finish.error,
             notes=tuple(notes_of(state)),
             rounds=len({turn.round for turn in state.transcript.turns()}),
@@ -306,7 +308,6 @@ class Task:
         self._growing = None
         began_s = self._setup.clock.monotonic_s()
         try:
-            self._run.journal.secure()
             self._run.output.grow(self._rendered(self._state(None)).encode())
         except (StorageFailed, PathRefused) as error:
             log.warning("the growing artifact of run %s is not shown: %s", self._run.id, error)

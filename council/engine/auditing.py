@@ -1,56 +1,89 @@
-"""What the engine asks of the audit: the seam, for the engine knows neither keys nor databases."""
+"""What a run tells the audit: what was refused to it, what it changed, what was approved for it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from council.audit.trail import Trail, record_refusals
 from council.engine.records import Committed, RunHeader
 from council.ids import STEWARD, sha256_hex
+from council.storage.store import Store, Tx
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from council.audit.log import Transaction
 
 AUDIT_HEAD = "audit_head"  # the step that records the end of the chain as it was before the commit
 MAX_FILES = 64  # of one commit in a record; the journal holds them all
 _ACTIONS = {"memory": "memory_changed", "forget": "text_forgotten"}
 
 
-class Audit(Protocol):
-    """Each may be asked again for the same run, and then records nothing twice. Each raises StorageFailed."""
+class RunAudit:
+    """The audit of runs. Without a trail nothing is recorded: for runs that change nothing of anybody's. Everything may be
+    asked again for the same run, and then records nothing twice; everything raises StorageFailed."""
 
-    async def record_refusals(self, run_id: str, actor: str, refusals: Sequence[Mapping[str, Any]]) -> str:
-        """Records what was refused to a run so far; the end of the chain then."""
+    def __init__(self, store: Store, trail: Trail | None) -> None:
+        self._store = store
+        self._trail = trail
 
-    async def after_commit(self, run_id: str, step: str, action: str, actor: str, detail: Mapping[str, Any]) -> None:
-        """Records what a run's commit changed."""
+    def head(self) -> str:
+        """The end of the chain now."""
+        return self._trail.head() if self._trail is not None else ""
 
-    async def approved(self, run_id: str, step: str, action: str, actor: str, detail: Mapping[str, Any]) -> None:
-        """Records what a person approved for a run."""
+    async def refused(self, header: RunHeader, refusals: Sequence[Mapping[str, str]]) -> None:
+        """Records what was refused to a run so far: its end may be long in coming."""
+        if refusals:
+            await self._write(lambda done: record_refusals(done, header.run_id, actor_of(header), refusals))
 
+    async def approved(self, run_id: str, action: str) -> None:
+        """Records what the steward approved for a run."""
+        detail = {"run": run_id}
+        await self._write(lambda done: done.record("approval", action, STEWARD.id, detail, run_id=run_id, step=action))
 
-class Unaudited:
-    """Nothing is recorded: for runs that change nothing of anybody's."""
+    def end(
+        self, tx: Tx, header: RunHeader, committed: Committed, refusals: Sequence[Mapping[str, str]]
+    ) -> tuple[str, Transaction | None]:
+        """Records within a run's commit what it changes: the end of the chain then, and what `settle` wants afterwards. A
+        commit is known by its own bytes: a run that goes on and ends again has another one."""
+        if self._trail is None:
+            return "", None
+        transaction = self._trail.join(tx)
+        record_refusals(transaction, header.run_id, actor_of(header), refusals)
+        files = [{"path": file.final, "sha256": file.sha256} for file in committed.files[:MAX_FILES]]
+        detail = {"type": header.type, "lane": header.lane, "status": committed.status, "files": files}
+        step = f"commit-{sha256_hex(msgspec.json.encode(committed))[:16]}"
+        action = _ACTIONS.get(header.type, "run_ended")
+        transaction.record("effect", action, actor_of(header), detail, run_id=header.run_id, step=step)
+        return str(transaction.head), transaction
 
-    async def record_refusals(self, run_id: str, actor: str, refusals: Sequence[Mapping[str, Any]]) -> str:
-        return ""
+    async def displaced(self, header: RunHeader, wanted: str, final: str, sha256: str) -> None:
+        """Records where a file of a commit went that a person's edit kept from its place."""
+        detail = {"files": [{"path": final, "sha256": sha256}], "wanted": wanted}
+        actor, run_id, step = actor_of(header), header.run_id, f"displaced-{sha256[:16]}"
+        await self._write(lambda done: done.record("effect", "file_displaced", actor, detail, run_id=run_id, step=step))
 
-    async def after_commit(self, run_id: str, step: str, action: str, actor: str, detail: Mapping[str, Any]) -> None:
-        return None
+    def settle(self, done: Transaction | None) -> None:
+        """After the commit."""
+        if self._trail is not None and done is not None:
+            self._trail.settle(done)
 
-    async def approved(self, run_id: str, step: str, action: str, actor: str, detail: Mapping[str, Any]) -> None:
-        return None
+    async def _write(self, record: Callable[[Transaction], object]) -> None:
+        if self._trail is None:
+            return
+        trail = self._trail
+
+        def write(tx: Tx) -> Transaction:
+            done = trail.join(tx)
+            record(done)
+            return done
+
+        trail.settle(await self._store.write(write))
 
 
 def actor_of(header: RunHeader) -> str:
     """On whose behalf a run acts."""
     user = header.command.get("user")
     return str(user) if user else STEWARD.id
-
-
-async def record_commit(audit: Audit, header: RunHeader, committed: Committed, finals: Sequence[str]) -> None:
-    """A commit is known by its own bytes: a run that goes on and ends again has another one."""
-    files = [{"path": path, "sha256": file.sha256} for path, file in zip(finals, committed.files, strict=True)]
-    detail = {"type": header.type, "lane": header.lane, "status": committed.status, "files": files[:MAX_FILES]}
-    step = f"commit-{sha256_hex(msgspec.json.encode(committed))[:16]}"
-    action = _ACTIONS.get(header.type, "run_ended")
-    await audit.after_commit(header.run_id, step, action, actor_of(header), detail)

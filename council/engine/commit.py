@@ -25,6 +25,15 @@ class Output:
     otherwise: str = ""
 
 
+@dataclass(frozen=True)
+class Kept:
+    """Bytes that are kept in the store, and never seen in a folder."""
+
+    owner: str
+    name: str
+    data: bytes
+
+
 def stage(root: ConfinedRoot, outputs: list[Output], run_id: str) -> tuple[CommitFile, ...]:
     """Writes and syncs every output beside its final place. Raises StorageFailed; what was staged is then removed."""
     staged: list[CommitFile] = []

@@ -1,22 +1,31 @@
 """Where runs put their files, and which bytes there are ours.
 
-A ledger remembers, per path, the SHA-256 of what we last wrote (and, while a write is under way, of what we are about
-to write). A file whose bytes it does not know belongs to a person: it is left, and the run's file goes beside it.
+The table `written` remembers, per path, the SHA-256 of what we last wrote (and, while a write is under way, of what we are
+about to write). A file whose bytes it does not know belongs to a person: it is left, and the run's file goes beside it.
 """
 
 from __future__ import annotations
 
-import contextlib
-from pathlib import Path, PurePosixPath
+import asyncio
+import logging
+from dataclasses import dataclass
+from functools import partial
+from pathlib import PurePosixPath
 
 import msgspec
 
-from council.errors import PathRefused
+from council.engine import statements as sql
+from council.engine.commit import Output
+from council.errors import PathRefused, StorageFailed
 from council.ids import sha256_hex
-from council.storage.files import read_limited, write_atomic
 from council.storage.paths import ConfinedRoot
+from council.storage.reader import Looking
+from council.storage.store import Store, Tx
+
+log = logging.getLogger(__name__)
 
 _MAX_KEPT_BYTES = 64 << 20
+_ARTIFACT = "artifact.md"  # a run's page, kept when another one takes its place
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -27,54 +36,56 @@ class Written(msgspec.Struct, frozen=True):
     sha256s: tuple[str, ...]
 
 
-class OutputLedger:
-    """One small file per output path."""
+def written_at(store: Looking, path: str) -> Written | None:
+    """Raises StorageFailed."""
+    row = store.read(lambda tx: tx.execute(sql.WRITTEN, (path,)).fetchone())
+    return None if row is None else _written(row)
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
 
-    def read(self, path: str) -> Written | None:
-        try:
-            return msgspec.json.decode(self._file(path).read_bytes(), type=Written)
-        except FileNotFoundError:
-            return None
-        except msgspec.MsgspecError:
-            return None  # a damaged entry claims nothing: the file is then treated as a person's, and kept
+def all_written(store: Looking) -> list[Written]:
+    """Raises StorageFailed."""
+    return [_written(row) for row in store.read(lambda tx: tx.execute(sql.ALL_WRITTEN).fetchall())]
 
-    def note(self, path: str, run_id: str, sha256: str, *, current: str | None, sync: bool) -> None:
-        """To be called before the bytes with `sha256` take the place of ours with the hash `current` (None: of nothing).
-        Whichever of the two a crash leaves there, it is known as ours."""
-        entry = Written(path, run_id, tuple(dict.fromkeys(known for known in (sha256, current) if known)))
-        self._folder.mkdir(parents=True, exist_ok=True)
-        write_atomic(self._file(path), msgspec.json.encode(entry), sync=sync)
 
-    def entries(self) -> list[Written]:
-        """All that is known; an entry that is damaged or changes just now is left out."""
-        found = []
-        for file in sorted(self._folder.glob("*.json")):
-            with contextlib.suppress(FileNotFoundError, msgspec.MsgspecError):
-                found.append(msgspec.json.decode(file.read_bytes(), type=Written))
-        return found
+def note_written(tx: Tx, written: Written) -> None:
+    """To be committed before the bytes take their place: whichever a crash leaves there, they are known as ours."""
+    tx.execute(sql.NOTE_WRITTEN, (written.path, written.run_id, msgspec.json.encode(written.sha256s).decode()))
 
-    def drop(self, path: str) -> None:
-        """Nothing at `path` is ours any more."""
-        self._file(path).unlink(missing_ok=True)
 
-    def _file(self, path: str) -> Path:
-        return self._folder / f"{sha256_hex(path)}.json"
+def kept_data(store: Looking, owner: str, name: str) -> bytes | None:
+    """Raises StorageFailed."""
+    row = store.read(lambda tx: tx.execute(sql.KEPT_DATA, (owner, name)).fetchone())
+    return None if row is None else bytes(row[0])
+
+
+def kept_names(store: Looking, owner: str) -> list[str]:
+    """What is kept of a run, or of whatever else. Raises StorageFailed."""
+    return [row[0] for row in store.read(lambda tx: tx.execute(sql.KEPT_NAMES, (owner,)).fetchall())]
+
+
+def _written(row: tuple[str, str, str]) -> Written:
+    return Written(row[0], row[1], msgspec.json.decode(row[2], type=tuple[str, ...]))
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A file to commit, and what is then known of its path."""
+
+    output: Output
+    written: Written
 
 
 class OutputFile:
     """One run's artifact: where it goes, and the care taken with what stands there."""
 
-    def __init__(self, root: ConfinedRoot, ledger: OutputLedger, runs: Path, path: str, run_id: str) -> None:
+    def __init__(self, root: ConfinedRoot, store: Store, path: str, run_id: str) -> None:
         self._root = root
-        self._ledger = ledger
-        self._runs = runs
+        self._store = store
         self._run_id = run_id
         self.wanted = path
         self.path = path
         self.displaced = ""  # why the file does not go to the wanted path, a sentence about it
+        self._coming: list[str] = []  # the SHA-256 of pages that are handed over, and may not stand there yet
 
     @property
     def beside(self) -> str:
@@ -88,30 +99,40 @@ class OutputFile:
         self.displaced = reason
 
     def grow(self, data: bytes) -> None:
-        """Puts `data` there now, without a sync: the next version or the commit replaces it."""
-        current = self.settle()
-        self._ledger.note(self.path, self._run_id, sha256_hex(data), current=current, sync=False)
-        self._root.write_atomic(self.path, data, sync=False)
+        """Puts `data` there as soon as it is known as ours, without a sync: the next version or the commit replaces it.
+        Raises StorageFailed."""
+        note = partial(note_written, written=self._next(data))
+        noted = self._store.write(note, durable=False, then=lambda _: self._show(data))
+        self._coming.append(sha256_hex(data))
+        noted.add_done_callback(self._tell)
 
-    def claim(self, data: bytes) -> tuple[str, tuple[str, ...], str]:
-        """Before a commit of `data`: (final path, hashes it may replace, path beside it)."""
-        current = self.settle()
-        self._ledger.note(self.path, self._run_id, sha256_hex(data), current=current, sync=True)
-        entry = self._ledger.read(self.path)
-        return self.path, entry.sha256s if entry else (), self.beside
+    def _tell(self, noted: asyncio.Future[None]) -> None:
+        del self._coming[0]
+        if not noted.cancelled() and noted.exception() is not None:
+            log.warning("the growing artifact of run %s is not shown: %s", self._run_id, noted.exception())
 
-    def keep(self) -> None:
-        """What stands there of this run, as `artifact-<n>.md` in its folder. Raises StorageFailed."""
-        for path in (self.wanted, self.beside) if self.wanted else ():
-            entry, here = self._ledger.read(path), self._hash(path)
-            if here and entry is not None and entry.run_id == self._run_id and here in entry.sha256s:
-                keep_artifact(self._root, self._runs / self._run_id, path, here)
+    def _show(self, data: bytes) -> None:
+        """NOTE: before the commit, which stands behind it in the store's queue."""
+        try:
+            self._root.write_atomic(self.path, data, sync=False)
+        except (StorageFailed, PathRefused) as error:
+            log.warning("the growing artifact of run %s is not shown: %s", self._run_id, error)
+
+    def claim(self, data: bytes) -> Claim:
+        """Before a commit of `data`, which is to note what is `written`. Raises StorageFailed."""
+        written = self._next(data)
+        return Claim(Output(self.path, data, written.sha256s, self.beside), written)
+
+    def _next(self, data: bytes) -> Written:
+        known = dict.fromkeys(sha256 for sha256 in (sha256_hex(data), self.settle(), *self._coming) if sha256)
+        return Written(self.path, self._run_id, tuple(known))
 
     def settle(self) -> str | None:
-        """Chooses the path by what stands at the wanted one now; the SHA-256 of ours that is to be replaced, if any."""
+        """Chooses the path by what stands at the wanted one now; the SHA-256 of ours that is to be replaced, if any. Raises
+        StorageFailed."""
         if not self.displaced:
             current = self._hash(self.path)
-            entry = self._ledger.read(self.path)
+            entry = written_at(self._store, self.path)
             if current == "" or (current is not None and (entry is None or current not in entry.sha256s)):
                 self.step_aside("was edited since Council wrote it (or is not ours), and was left as it is")
             else:
@@ -128,36 +149,35 @@ class OutputFile:
             return ""
 
     def _keep_old(self, owner: str) -> None:
-        kept = self._runs / owner / "artifact.md"
-        if not kept.parent.is_dir():  # pruned: its folder must not come back
-            kept = self._runs / self._run_id / f"artifact-of-{owner}.md"
         data = self._root.read(self.path, max_bytes=_MAX_KEPT_BYTES).data
-        if not kept.exists():
-            write_atomic(kept, data)
-        elif sha256_hex(read_limited(kept, _MAX_KEPT_BYTES)) != sha256_hex(
-            data
-        ):  # its run was done again since, and that page's place is taken, too
-            write_atomic(_free(kept), data)
+        run_id = self._run_id
+
+        def keep(tx: Tx) -> None:
+            is_there = tx.execute(sql.HEADER, (owner,)).fetchone() is not None
+            keep_page(tx, *((owner, _ARTIFACT) if is_there else (run_id, f"artifact-of-{owner}.md")), data)
+
+        self._store.write_now(keep)
 
 
-def keep_artifact(root: ConfinedRoot, folder: Path, path: str, sha256: str) -> None:
-    """Before a run goes on: its artifact, if it still stands there unchanged, as `artifact-<n>.md` in the run's folder.
-    Raises StorageFailed."""
+def keep_page(tx: Tx, owner: str, name: str, data: bytes) -> None:
+    """Under `name`, or with the next number that is free where that is another page's."""
+    pure, number, place = PurePosixPath(name), 0, name
+    while (row := tx.execute(sql.KEPT_DATA, (owner, place)).fetchone()) is not None:
+        if bytes(row[0]) == data:
+            return
+        number += 1
+        place = f"{pure.stem}-{number}{pure.suffix}"
+    tx.execute(sql.KEEP, (owner, place, data))
+
+
+def keep_artifact(root: ConfinedRoot, store: Store, run_id: str, path: str, sha256: str) -> None:
+    """Before a run goes on: its artifact, if it still stands there unchanged. Raises StorageFailed."""
     try:
         data = root.read(path, max_bytes=_MAX_KEPT_BYTES).data
     except PathRefused:
         return  # gone, or no file any more: then a person has seen to it
-    if sha256_hex(data) != sha256:
-        return
-    write_atomic(_free(folder / "artifact.md"), data)
-
-
-def _free(path: Path) -> Path:
-    """The first of `<stem>-1<ext>`, `<stem>-2<ext>`, … that is not there."""
-    number = 1
-    while (free := path.with_stem(f"{path.stem}-{number}")).exists():
-        number += 1
-    return free
+    if sha256_hex(data) == sha256:
+        store.write_now(lambda tx: keep_page(tx, run_id, "artifact-1.md", data))
 
 
 class PlacedOutput(OutputFile):

@@ -1,26 +1,21 @@
-"""Receipts: the durable answer to a command, one JSON file per ended run, and the binding of command ids to runs."""
+"""Receipts: the durable answer to a command, one for each ended run, and the binding of command ids to runs."""
 
 from __future__ import annotations
 
-import difflib
-import json
-import logging
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import msgspec
 
-from council.commands.models import ResumeCommand, RetryCommand
-from council.engine.journal import JOURNAL, FileJournal
+from council.engine import statements as sql
 from council.engine.records import FORGOTTEN, FileIdentity, RunStatus
-from council.errors import CommandInvalid, Drift, IdConflict
+from council.errors import IdConflict
 from council.ids import sha256_hex
-from council.storage.files import as_storage_failed, write_atomic
+from council.storage.reader import Looking
+from council.storage.store import Store, Tx
 
-log = logging.getLogger(__name__)
-
-MAX_RECEIPT_BYTES = 1 << 20
-_SHOWN_STEPS = 40
+_PAGE = 1_000
+_NEWEST = 1_000  # looked through for one file: more do not end between two looks
 
 
 class ArtifactRef(msgspec.Struct, frozen=True):
@@ -46,7 +41,7 @@ class TokenCount(msgspec.Struct, frozen=True):
 
 
 class Pruned(msgspec.Struct, frozen=True):
-    """When the run's folder was let go of, and which setting asked for it (keep_days, keep_runs or keep_bytes)."""
+    """When the run's journal was let go of, and which setting asked for it (keep_days, keep_runs or keep_bytes)."""
 
     at: str
     by: str
@@ -91,106 +86,86 @@ class IdBinding(msgspec.Struct, frozen=True):
 
 
 class Receipts:
-    """The receipts of a home, read and written by run id."""
+    """The receipts of a home, by run id. A receipt answers once the files of its run are in place."""
 
-    def __init__(
-        self, receipts: Path, ids: Path, written: Callable[[Receipt, int], None] = lambda receipt, ended_ns: None
-    ) -> None:
-        """`written` is told of each new receipt and when it was written, in nanoseconds since the epoch."""
-        self._receipts = receipts
-        self._ids = ids
-        self._written = written
-
-    def write(self, receipt: Receipt) -> None:
-        """Atomic and synced. Raises StorageFailed."""
-        write_atomic(self._receipts / f"{receipt.run_id}.json", _encoded(receipt))
-        self._written(receipt, self.written_ns(receipt.run_id))
-
-    def rewrite(self, receipt: Receipt, ended_ns: int | None = None) -> None:
-        """As `write`, of a run that ended before: `ended_ns` (nanoseconds since the epoch; that of the receipt that is
-        there, if not given) keeps its place in the order."""
-        ended_ns = self.written_ns(receipt.run_id) if ended_ns is None else ended_ns
-        write_atomic(self._receipts / f"{receipt.run_id}.json", _encoded(receipt), mtime_ns=ended_ns)
-        self._written(receipt, ended_ns)
-
-    def mark_pruned(self, run_id: str, pruned: Pruned) -> None:
-        """Notes in the receipt that the run's folder is gone; without a (whole) receipt nothing. Raises StorageFailed."""
-        receipt = self.read(run_id)
-        if receipt is not None and receipt.pruned is None:
-            self.rewrite(msgspec.structs.replace(receipt, pruned=pruned), self.written_ns(run_id))
-
-    def remove(self, run_id: str) -> None:
-        """Only for a receipt that answers for no id and whose run has no folder. Raises StorageFailed."""
-        with as_storage_failed(f"Cannot remove the receipt of run {run_id}"):
-            (self._receipts / f"{run_id}.json").unlink(missing_ok=True)
+    def __init__(self, store: Looking) -> None:
+        """What changes something needs a `Store`."""
+        self._store = store
 
     def read(self, run_id: str) -> Receipt | None:
-        """None when the run has not ended (or is not known here)."""
-        try:
-            with (self._receipts / f"{run_id}.json").open("rb") as stream:
-                return msgspec.json.decode(stream.read(MAX_RECEIPT_BYTES), type=Receipt)
-        except FileNotFoundError:
-            return None
-        except msgspec.MsgspecError:
-            log.error("the receipt of run %s is damaged; it counts as none", run_id)
-            return None
+        """None when the run has not ended (or is not known here). Raises StorageFailed."""
+        row = self._store.read(lambda tx: tx.execute(sql.RECEIPT, (run_id,)).fetchone())
+        return None if row is None else msgspec.json.decode(row[0], type=Receipt)
 
-    def withdraw(self, run_id: str, into: Path) -> None:
-        """Keeps the receipt of a run that goes on after all in its folder, numbered: it no longer answers. Raises
-        StorageFailed."""
-        number = 1
-        while (kept := into / f"receipt-{number}.json").exists():
-            number += 1
-        with as_storage_failed(f"Cannot keep the receipt of run {run_id}"):
-            (self._receipts / f"{run_id}.json").rename(kept)
+    def all(self) -> Iterator[Receipt]:
+        """In the order of the run ids. Raises StorageFailed."""
+        last = ""
+        while rows := self._store.read(partial(_page, last=last)):
+            yield from (msgspec.json.decode(row[1], type=Receipt) for row in rows)
+            last = rows[-1][0]
 
-    def written_ns(self, run_id: str) -> int:
-        """When the receipt was written, in nanoseconds since the epoch; 0 when there is none."""
-        try:
-            return (self._receipts / f"{run_id}.json").stat().st_mtime_ns
-        except FileNotFoundError:
-            return 0
+    def ended_since(self, ended_ns: int, *, file: str) -> list[Receipt]:
+        """Receipts of the last few runs that ended later than that and came from a file of this name. Raises StorageFailed."""
+        values = (ended_ns, _NEWEST, file)
+        rows = self._store.read(lambda tx: tx.execute(sql.RECEIPTS_SINCE, values).fetchall())
+        return [msgspec.json.decode(row[0], type=Receipt) for row in rows]
 
-    def run_ids(self) -> list[str]:
-        """All ended runs, oldest first."""
-        try:
-            return sorted(path.stem for path in self._receipts.iterdir() if path.suffix == ".json")
-        except FileNotFoundError:
-            return []
+    def answer(self, receipt: Receipt, ended_ns: int, binding: IdBinding | None = None) -> None:
+        """The receipt of what never was a run: a control command, an occurrence that was skipped. Raises StorageFailed."""
 
-    def bind(self, binding: IdBinding) -> None:
-        self._ids.mkdir(parents=True, exist_ok=True)
-        write_atomic(self._id_path(binding.id), msgspec.json.encode(binding))
+        def write(tx: Tx) -> None:
+            if binding is not None:
+                bind(tx, binding)
+            answer(tx, receipt, ended_ns)
+
+        self._open_store().write_now(write)
+
+    def prune(self, run_id: str, pruned: Pruned | None) -> bool:
+        """Lets go of an ended run's journal and of what was kept of it; its receipt says so (None: says nothing, for it was
+        forgotten). False when it has not ended. Raises StorageFailed."""
+
+        def write(tx: Tx) -> bool:
+            row = tx.execute(sql.RECEIPT, (run_id,)).fetchone()
+            if row is None:
+                return False
+            receipt = msgspec.structs.replace(msgspec.json.decode(row[0], type=Receipt), pruned=pruned)
+            tx.execute(sql.DROP_STEPS, (run_id,))
+            tx.execute(sql.DROP_KEPT, (run_id,))
+            encoded = msgspec.json.encode(receipt).decode()
+            tx.execute(sql.PRUNE, (msgspec.json.encode(pruned).decode(), encoded, run_id))
+            return True
+
+        return self._open_store().write_now(write, durable=False)
+
+    def rewrite(self, receipt: Receipt) -> None:
+        """Of a run that ended before. Raises StorageFailed."""
+        self._open_store().write_now(lambda tx: rewrite_receipt(tx, receipt))
 
     def forget_command(self, id_: str, run_id: str, shown_id: str) -> None:
-        """The id still answers for the run: `shown_id` is what its binding says of it, and the command's hash goes. Raises
+        """The id still answers for the run: `shown_id` is what is told of it, and the command's hash goes. Raises
         StorageFailed."""
-        bound = self.bound(id_)
-        if bound is not None and bound.run_id == run_id:
-            write_atomic(self._id_path(id_), msgspec.json.encode(IdBinding(shown_id, FORGOTTEN, run_id)))
+        values = (shown_id, FORGOTTEN, sha256_hex(id_), run_id)
+        self._open_store().write_now(lambda tx: tx.execute(sql.FORGET_COMMAND, values))
+
+    def remove(self, run_id: str) -> None:
+        """Only for a receipt that answers for no id and whose run has no journal. Raises StorageFailed."""
+        self._open_store().write_now(lambda tx: tx.execute(sql.REMOVE, (run_id,)), durable=False)
 
     def bound(self, id_: str) -> IdBinding | None:
-        try:
-            return msgspec.json.decode(self._id_path(id_).read_bytes(), type=IdBinding)
-        except FileNotFoundError:
-            return None
-        except msgspec.MsgspecError:
-            log.error("the binding of the id %r is damaged; it counts as none", id_)
-            return None
+        """Which run a command's id belongs to. Raises StorageFailed."""
+        row = self._store.read(lambda tx: tx.execute(sql.BOUND, (sha256_hex(id_),)).fetchone())
+        return None if row is None else IdBinding(*row)
 
     def answering(self, id_: str, command_hash: str, is_active: Callable[[str], bool]) -> Receipt | None:
-        """The receipt that already answers a command of this id; None when it is to run. Raises IdConflict, and
-        CommandInvalid when what says so is damaged: it may have run."""
+        """The receipt that already answers a command of this id; None when it is to run. Raises IdConflict."""
         bound = self.bound(id_)
         if bound is None:
-            _require_absent(self._id_path(id_), id_)
             return None
         receipt = self.read(bound.run_id)
         if receipt is not None and receipt.status in ("failed", "cancelled"):
             return None
         if receipt is None and not is_active(bound.run_id):
-            _require_absent(self._receipts / f"{bound.run_id}.json", id_)
-            return None  # bound, but the process died before there was a run
+            return None
         if bound.command_hash not in (command_hash, FORGOTTEN):
             raise IdConflict(
                 f"the id {id_!r} belongs to run {bound.run_id}, which was asked something else.",
@@ -199,68 +174,33 @@ class Receipts:
             )
         return receipt
 
-    def _id_path(self, id_: str) -> Path:
-        return self._ids / f"{sha256_hex(id_)}.json"
+    def _open_store(self) -> Store:
+        assert isinstance(self._store, Store), "opened to be read"
+        return self._store
 
 
-def _require_absent(damaged: Path, id_: str) -> None:
-    if damaged.exists():
-        raise CommandInvalid(
-            f"whether a command with the id {id_!r} has run cannot be told: {damaged.parent.name}/{damaged.name} is damaged.",
-            fix="stop the daemon, and `council repair` makes it again; then move this file back",
-            field="id",
-        )
+def _page(tx: Tx, last: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = tx.execute(sql.RECEIPTS, (last, _PAGE)).fetchall()
+    return found
 
 
-def _encoded(receipt: Receipt) -> bytes:
-    return (json.dumps(msgspec.to_builtins(receipt), indent=2, ensure_ascii=False) + "\n").encode()
+def rewrite_receipt(tx: Tx, receipt: Receipt) -> None:
+    """With the columns that show it in lists."""
+    artifact = receipt.artifact.path if receipt.artifact else ""
+    encoded = msgspec.json.encode(receipt).decode()
+    values = (receipt.title, receipt.command_file.name, receipt.id or "", artifact, encoded, receipt.run_id)
+    tx.execute(sql.REWRITE_RUN, values)
 
 
-def require_reopenable(receipts: Receipts, folder: Path, command: ResumeCommand | RetryCommand) -> Receipt:
-    """The receipt of the ended run whose folder this is, if the run can go on as `command` asks. Raises CommandInvalid
-    with the reason when it cannot, JournalDamaged or StorageFailed when its journal cannot be read."""
-    run_id = folder.name
-    receipt = receipts.read(run_id)
-    if receipt is None:
-        raise not_resumable(run_id, "is not known here", "`council status` lists the last runs")
-    if not (folder / JOURNAL).exists():
-        fix = "drop its command again to run it anew" if receipt.lane else "`council status` lists the last runs"
-        raise not_resumable(run_id, why_no_journal(receipt), fix)
-    if isinstance(command, ResumeCommand):
-        _require_resumable(receipt, accept_drift=command.accept_drift)
-    elif command.from_:
-        _require_step(FileJournal.read(folder / JOURNAL), command.from_)
-    return receipt
+def answer(tx: Tx, receipt: Receipt, ended_ns: int) -> None:
+    """The receipt of what never was a run."""
+    row = (
+        receipt.run_id, receipt.status, receipt.type, receipt.title, receipt.created, receipt.finished,
+        receipt.command_file.name, receipt.id or "", msgspec.json.encode(receipt).decode(), ended_ns,
+    )  # fmt: skip
+    tx.execute(sql.ANSWER, row)
 
 
-def _require_step(journal: FileJournal, name: str) -> None:
-    if journal.recorded(name):
-        return
-    names = [step.name for step in journal.steps()]
-    near = difflib.get_close_matches(name, names, n=1)
-    known = f"its steps: {', '.join(names[:_SHOWN_STEPS])}{', …' if len(names) > _SHOWN_STEPS else ''}"
-    fix = f"did you mean {near[0]!r}? {known}" if near else known
-    raise CommandInvalid(f"the run {journal.header.run_id!r} recorded no step {name!r}.", fix=fix, field="from")
-
-
-def _require_resumable(receipt: Receipt, *, accept_drift: bool) -> None:
-    run_id = receipt.run_id
-    if receipt.status not in ("failed", "cancelled"):
-        raise not_resumable(run_id, f"ended {receipt.status}", f"`council retry {run_id}` does its work again")
-    if receipt.error is not None and receipt.error.code == Drift.code and not accept_drift:
-        raise not_resumable(run_id, "was ended by drift", "say accept_drift: true (--accept-drift) to go on")
-
-
-def why_no_journal(receipt: Receipt) -> str:
-    """For "the run …": what became of a journal that is not there."""
-    if receipt.pruned is not None:
-        return f"was pruned on {receipt.pruned.at} by {receipt.pruned.by}: its journal is gone"
-    if receipt.command_sha256 == FORGOTTEN:
-        return "has no journal any more: it was forgotten"
-    if not receipt.lane:
-        return f"is no run: it is the receipt of a {receipt.type} command"
-    return "has lost its journal: nothing pruned it, so it was moved or removed by hand"
-
-
-def not_resumable(run_id: str, reason: str, fix: str) -> CommandInvalid:
-    return CommandInvalid(f"the run {run_id!r} {reason}.", fix=fix, field="run")
+def bind(tx: Tx, binding: IdBinding) -> None:
+    """From now on that run answers for the id."""
+    tx.execute(sql.BIND, (sha256_hex(binding.id), binding.id, binding.command_hash, binding.run_id))

@@ -1,7 +1,7 @@
-"""What a run's journal holds: typed records, one per line.
+"""What a run's journal holds: typed records, one per row.
 
 Record 0 (`RunHeader`) says what was asked; every `StepDone` is the result of one unit of work; `Committed` is the point
-of no return; `Ended` closes the run. Times are RFC 3339 in UTC.
+of no return. Times are RFC 3339 in UTC.
 """
 
 from __future__ import annotations
@@ -68,13 +68,11 @@ class StepBegun(msgspec.Struct, frozen=True, tag="begin", tag_field="t", omit_de
 
 
 class StepDone(msgspec.Struct, frozen=True, tag="done", tag_field="t", omit_defaults=True):
-    """`request` is the hash of what was asked, empty when there was nothing to hash (or it was forgotten). A result too
-    large for a line lies in `blobs/<blob>` beside the journal, named by its SHA-256; `out` is then null."""
+    """`request` is the hash of what was asked, empty when there was nothing to hash (or it was forgotten)."""
 
     name: str
     request: str
     out: msgspec.Raw
-    blob: str = ""
     at: int = 0
 
 
@@ -131,8 +129,4 @@ class Reopened(msgspec.Struct, frozen=True, tag="reopen", tag_field="t"):
     by: str = ""
 
 
-class Ended(msgspec.Struct, frozen=True, tag="end", tag_field="t"):
-    status: RunStatus
-
-
-Record = RunHeader | StepBegun | StepDone | Retried | Waiting | Committed | Ended | Reopened
+Record = RunHeader | StepBegun | StepDone | Retried | Waiting | Committed | Reopened

@@ -6,14 +6,13 @@ other words are still there: from it a short missing text could be guessed. Iden
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from council.engine.journal import decode_line, encode_line, read_blob, read_records, store_blob
+from council.engine import statements as sql
+from council.engine.journal import row_of
 from council.engine.receipts import ArtifactRef, Receipt
 from council.engine.records import (
     FORGOTTEN,
@@ -27,7 +26,7 @@ from council.engine.records import (
     Waiting,
 )
 from council.ids import sha256_hex
-from council.storage.files import rewrite
+from council.storage.store import Tx
 
 Change = Callable[[str], str]
 # Under these keys stands no text of anybody: hashes, identifiers, kinds, times, prices.
@@ -37,7 +36,6 @@ _KEPT = frozenset({
     "code", "error_code", "kind", "event", "level", "logger", "action", "before", "price", "t",
     "outcome", "posture", "mode",
 })  # fmt: skip
-_SHA256 = re.compile(rb"\b[0-9a-f]{64}\b")
 _PATHS = frozenset({"output_artifact_path", "output_path", "output"})
 
 
@@ -91,41 +89,12 @@ def changed_receipt(receipt: Receipt, change: Change, *, command_held: bool) -> 
     return msgspec.structs.replace(after, command_file=file, command_sha256=FORGOTTEN, command_hash=FORGOTTEN)
 
 
-def read_whole(path: Path) -> list[Record]:
-    """All records of an ended run. Raises JournalDamaged or OSError."""
-    return read_records(path, path.read_bytes())[0]
-
-
-def changed_records(path: Path, records: Sequence[Record], change: Change) -> list[Record]:
-    """The records of an ended run's journal, changed; new blobs are stored. What the run committed has no hash until
-    `with_artifact`. Raises JournalDamaged for a blob that is gone, StorageFailed."""
+def changed_records(records: Sequence[Record], change: Change) -> list[Record]:
+    """Record 0 and all others of an ended run, changed. What the run committed has no hash until `with_artifact`."""
     header = records[0]
     assert isinstance(header, RunHeader)
     held = command_held(header, change)
-    return [_changed_record(path, record, change, held) for record in records]
-
-
-def changed_readable(lines: Sequence[bytes], change: Change, otherwise: Callable[[bytes], bytes]) -> list[bytes]:
-    """Lines of a file that may be a journal, also of one that is damaged: those that verify as records, changed as in a
-    whole one; all others by `otherwise`, in a journal without hashes. Blobs are files of their own here, and stay."""
-    records = [decode_line(line) for line in lines]
-    if not any(records):
-        return [otherwise(line) for line in lines]
-    headers = [record for record in records if isinstance(record, RunHeader)]
-    held = any(command_held(header, change) for header in headers) or not headers  # then nobody knows what it was
-    return [
-        _SHA256.sub(FORGOTTEN.encode(), otherwise(line)) if record is None else _readable(record, change, held)
-        for line, record in zip(lines, records, strict=True)
-    ]
-
-
-def _readable(record: Record, change: Change, held: bool) -> bytes:
-    if isinstance(record, StepDone):
-        out = msgspec.json.encode(changed(msgspec.json.decode(record.out), change))
-        after: Record = msgspec.structs.replace(record, request="", out=msgspec.Raw(out))
-    else:
-        after = _changed_record(Path(), record, change, held)
-    return encode_line(after).removesuffix(b"\n")
+    return [_changed_record(record, change, held) for record in records]
 
 
 def command_held(header: RunHeader, change: Change) -> bool:
@@ -133,12 +102,13 @@ def command_held(header: RunHeader, change: Change) -> bool:
     return changed(header.command, change) != header.command or change(header.file.name) != header.file.name
 
 
-def _changed_record(path: Path, record: Record, change: Change, held: bool) -> Record:
+def _changed_record(record: Record, change: Change, held: bool) -> Record:
     replace = msgspec.structs.replace
     if isinstance(record, RunHeader):
         return _changed_header(record, change, held)
     if isinstance(record, StepDone):
-        return _changed_step(path, record, change)
+        out = msgspec.json.encode(changed(msgspec.json.decode(record.out), change))
+        return replace(record, request="", out=msgspec.Raw(out))
     if isinstance(record, Waiting | Retried):
         return replace(record, error=change(record.error))
     if isinstance(record, Committed):
@@ -159,14 +129,6 @@ def _changed_header(header: RunHeader, change: Change, held: bool) -> RunHeader:
         output_path=moved(header.output_path, change),
         title=change(header.title),
     )
-
-
-def _changed_step(path: Path, record: StepDone, change: Change) -> StepDone:
-    encoded = read_blob(path, record.blob) if record.blob else bytes(record.out)
-    after = msgspec.json.encode(changed(msgspec.json.decode(encoded), change))
-    if record.blob:
-        return msgspec.structs.replace(record, request="", blob=store_blob(path, after))
-    return msgspec.structs.replace(record, request="", out=msgspec.Raw(after))
 
 
 def _changed_commit(record: Committed, change: Change, held: bool) -> Committed:
@@ -206,16 +168,8 @@ def with_artifact(records: Sequence[Record], sha256: str) -> list[Record]:
     return [*records[:last], after, *records[last + 1 :]]
 
 
-def write_records(path: Path, records: Sequence[Record]) -> bool:
-    """Puts these records in the place of the journal, whole or not at all, and then removes the blobs that none of them
-    names; False when nothing was changed. Raises StorageFailed or OSError."""
-    data = b"".join(encode_line(record) for record in records)
-    is_new = path.read_bytes() != data
-    if is_new:
-        rewrite(path, data)
-    named = {record.blob for record in records if isinstance(record, StepDone)}
-    folder = path.parent / "blobs"
-    stale = [blob for blob in folder.iterdir() if blob.name not in named] if folder.is_dir() else []
-    for blob in stale:
-        blob.unlink()
-    return is_new or bool(stale)
+def write_records(tx: Tx, run: int, seqs: Sequence[int], records: Sequence[Record]) -> None:
+    """Puts all records but the first, record 0, in the place of those with these numbers."""
+    for seq, record in zip(seqs, records[1:], strict=True):
+        row = row_of(record)
+        tx.execute(sql.REWRITE_STEP, (row.request, row.out, run, seq))

@@ -12,13 +12,14 @@ import msgspec
 
 from council.commands.models import RunCommand
 from council.engine.auditing import AUDIT_HEAD
-from council.engine.commit import Output
-from council.engine.journal import FileJournal
+from council.engine.commit import Kept, Output
+from council.engine.journal import Journal
 from council.engine.outputs import OutputFile
 from council.engine.receipts import ErrorRef, TokenCount
 from council.engine.records import RunHeader, RunStatus
 from council.errors import CouncilError
 from council.events import Events
+from council.storage.store import Tx
 
 T = TypeVar("T")
 
@@ -60,11 +61,13 @@ class Admission:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run leaves: `artifact` (None: a receipt alone) and further `outputs` are committed with `status`."""
+    """What a run leaves: `artifact` (None: a receipt alone) and further `outputs` are committed with `status`, and so is what
+    is `kept` in the store."""
 
     status: RunStatus
     artifact: bytes | None
     outputs: tuple[Output, ...] = ()
+    kept: tuple[Kept, ...] = ()
     error: ErrorRef | None = None
     notes: tuple[str, ...] = ()
     rounds: int = 0
@@ -77,7 +80,7 @@ class Outcome:
 class Run:
     """A run in memory. `state` is the Protocol 95 word, `status` the ledger's."""
 
-    def __init__(self, journal: FileJournal, events: Events, output: OutputFile | None) -> None:
+    def __init__(self, journal: Journal, events: Events, output: OutputFile | None) -> None:
         self.journal = journal
         self.header: RunHeader = journal.header
         self.id = journal.header.run_id
@@ -88,7 +91,6 @@ class Run:
         self.cancel_reason = ""
         self.task: asyncio.Task[None] | None = None
         self.waiting_for = ""
-        self.marked = False  # True: a restart finds it
         self.refusals: tuple[Mapping[str, str], ...] = ()  # what agents asked for and did not get, for the audit
         self._events = events
 
@@ -123,13 +125,17 @@ class Run:
         *,
         type: type[T],
         request: str = "",
-        fn_secures: bool = False,
+        durable: bool = True,
     ) -> T:
-        """See `FileJournal.step`: a recorded step is never run again."""
-        return await self.journal.step(name, fn, type=type, request=request, fn_secures=fn_secures)
+        """See `Journal.step`: a recorded step is never run again."""
+        return await self.journal.step(name, fn, type=type, request=request, durable=durable)
+
+    async def effect(self, name: str, fn: Callable[[Tx], T], *, type: type[T], request: str = "") -> T:
+        """See `Journal.effect`: a change and its record, once."""
+        return await self.journal.effect(name, fn, type=type, request=request)
 
     async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T]) -> T:
-        """See `FileJournal.ephemeral`: of such a step only its outcome is kept."""
+        """See `Journal.ephemeral`: of such a step only its outcome is kept."""
         return await self.journal.ephemeral(name, fn, type=type)
 
     def choice(self, purpose: str) -> random.Random:

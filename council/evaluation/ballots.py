@@ -5,7 +5,7 @@ All read what the council's members read first, byte for byte, and none hears an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from typing import Annotated
 
 import msgspec
@@ -15,7 +15,7 @@ from council.errors import ModelError
 from council.evaluation.meter import BALLOT, Spent
 from council.evaluation.questions import Question
 from council.llm.base import Message, Model, TurnInfo
-from council.llm.structured import Check, Problem, ask_structured
+from council.llm.structured import Check, Problem, Structured, ask_structured
 
 MAX_BALLOTS = 100  # of one question: a council that costs more than a hundred answers is not compared
 SAID_CHARS = 400
@@ -71,15 +71,21 @@ async def cast(model: Model, question: Question, material: Message, number: int)
     """Ballot `number`, from 1. Raises ModelError for what is no fault of the question."""
     info = TurnInfo(BALLOT, "other", number, number, question.task)
     messages = (material, Message("user", _INSTRUCTION))
+    asking = ask_structured(model, messages, Answer, check=fits(question), system=SYSTEM, info=info)
+    return await read_ballot(question, asking)
+
+
+async def read_ballot(question: Question, asking: Awaitable[Structured[Answer]], said: str = "") -> Ballot:
+    """The ballot that an asking comes to; `said` is kept where it brings none. Raises ModelError as `cast` does."""
     try:
-        settled = await ask_structured(model, messages, Answer, check=fits(question), system=SYSTEM, info=info)
+        settled = await asking
     except ModelError as error:
         if error.kind not in NO_ANSWER:
             raise
-        return Ballot(fault=f"{error.kind}: {error.message}")
+        return Ballot(said=said, fault=f"{error.kind}: {error.message}")
     repairs = len(settled.attempts) - 1
     if settled.value is None:
-        return Ballot(fault="; ".join(map(str, settled.problems)), repairs=repairs)
+        return Ballot(said=said, fault="; ".join(map(str, settled.problems)), repairs=repairs)
     return ballot_of(question, settled.value, repairs)
 
 

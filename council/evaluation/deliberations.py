@@ -20,12 +20,12 @@ from council.deliberation.deliberate import CouncilSilent, Deliberation
 from council.deliberation.prompts import Fencer, context_message
 from council.deliberation.task import Task
 from council.deliberation.transcript import Turn
-from council.engine.journal import JOURNAL, Exhausted, FileJournal
+from council.engine.journal import Exhausted
 from council.engine.outputs import PlacedOutput
 from council.engine.receipts import Receipt
 from council.engine.runs import Run
-from council.errors import CouncilError, ModelError
-from council.evaluation.ballots import NO_ANSWER, SAID_CHARS, SYSTEM, Answer, Ballot, ballot_of, fits
+from council.errors import CouncilError
+from council.evaluation.ballots import NO_ANSWER, SAID_CHARS, SYSTEM, Answer, Ballot, fits, read_ballot
 from council.evaluation.meter import READER
 from council.evaluation.questions import Question
 from council.events import Event, Events
@@ -162,7 +162,7 @@ class Deliberations:
 
     async def _told(self, receipt: Receipt) -> _Told:
         """The deliberation of an ended run, read again from its journal; no model is asked."""
-        journal = FileJournal.read(self._app.home.runs / receipt.run_id / JOURNAL)
+        journal = self._app.ledger.journal(receipt.run_id)
         journal.closed = True
         header = journal.header
         run = Run(journal, Events(), PlacedOutput(header.output_path, header.output_path, ""))
@@ -203,15 +203,8 @@ class Deliberations:
             return Said(reply.text, reply.finish == "stop")
 
         first: Parsed[Answer] = Parsed(None, "none", (_NO_FORM,))
-        try:
-            settled = await repair_turns(first, Said(closing, True), messages, Answer, ask, check=check)
-        except ModelError as error:
-            if error.kind not in NO_ANSWER:
-                raise
-            return Ballot(said=closing[:SAID_CHARS], fault=f"{error.kind}: {error.message}")
-        if settled.value is None:
-            return Ballot(said=closing[:SAID_CHARS], fault="; ".join(map(str, settled.problems)))
-        return ballot_of(question, settled.value, len(settled.attempts) - 1)
+        asking = repair_turns(first, Said(closing, True), messages, Answer, ask, check=check)
+        return await read_ballot(question, asking, closing[:SAID_CHARS])
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from typing import Unpack
 import msgspec
 
 from council.app import App, handlers_asking
-from council.engine.journal import JOURNAL, FileJournal
 from council.errors import ModelError, UsageError
 from council.evaluation.ballots import NO_ANSWER
 from council.evaluation.meter import BALLOT
@@ -123,7 +122,7 @@ async def cassette_of(results: Results, app: App, questions: Iterable[Question],
         receipt = app.receipts.read(bound.run_id) if bound is not None else None
         if receipt is None:
             raise UsageError(f"{question.id}: the receipt of its run is gone.", fix=_ANEW)
-        journal = FileJournal.read(app.home.runs / receipt.run_id / JOURNAL)
+        journal = app.ledger.journal(receipt.run_id)
         asked = await requests_of(journal, lambda model: handlers_asking(app, model))
         tape = record(journal, asked, receipt.status, redactor)
         runs.append((decode(tape.data, receipt.run_id), question.task))

@@ -1,9 +1,8 @@
 """Where an evaluation lives: `FOLDER/results/<id>/`, with a home of its own for its runs.
 
-    journal.jsonl    what was answered: the evaluation's own journal (its record 0 holds the setup)
+    council.db       what was answered: a store of the evaluation's own (record 0 of its run holds the setup)
     calls.jsonl      what every call cost
     traffic.jsonl    what the calls that are no part of a run asked, and what was answered
-    spend.jsonl      what was reserved and settled, for the evaluation's limits
     home/            a home: personas as they were, the documents, the real runs; `council --home … explain` looks inside
 
 Labels lie nowhere in it: the models of an evaluation could read them there.
@@ -16,18 +15,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from council.engine.journal import FileJournal
+from council.engine.journal import Journal, admit, load_journal
 from council.engine.records import EPOCH, FileIdentity, RunHeader
 from council.errors import CouncilError, DaemonRunning, UsageError
 from council.evaluation.deliberations import DOCUMENTS
 from council.evaluation.questions import Question
 from council.ids import Clock, canonical_json, new_run_id, sha256_hex, timestamp
 from council.settings.home import Home, init_home
-from council.storage.files import FileLock, as_storage_failed, fsync_dir, write_atomic
+from council.storage.files import FileLock, as_storage_failed, write_atomic
 from council.storage.paths import ConfinedRoot
+from council.storage.store import Store
+from council.storage.versions import DATABASE_FILE
 
 RESULTS = "results"
-_JOURNAL = "journal.jsonl"
 _TYPE = "evaluation"
 
 
@@ -43,7 +43,8 @@ class Results:
     """One evaluation on the disk."""
 
     folder: Path
-    journal: FileJournal
+    store: Store
+    journal: Journal
 
     @property
     def id(self) -> str:
@@ -60,14 +61,6 @@ class Results:
     @property
     def traffic(self) -> Path:
         return self.folder / "traffic.jsonl"
-
-    @property
-    def spend(self) -> Path:
-        return self.folder / "spend.jsonl"
-
-    @property
-    def calibration(self) -> Path:
-        return self.folder / "calibration.json"
 
 
 def begin(folder: Path, setup: Mapping[str, Any], personas: Path, clock: Clock) -> Results:
@@ -94,15 +87,15 @@ def begin(folder: Path, setup: Mapping[str, Any], personas: Path, clock: Clock) 
         secret="",
         title=f"Evaluation of {folder.name}",
     )
-    journal = FileJournal.create(place / _JOURNAL, header)
-    fsync_dir(place)
-    return Results(place, journal)
+    store = Store.open(place)
+    run = store.write_now(lambda tx: admit(tx, header))
+    return Results(place, store, Journal(header, (), run, store))
 
 
 def resume(folder: Path, setup: Mapping[str, Any]) -> Results:
     """The last evaluation of `folder`; what is recorded of it is on the disk. Raises UsageError when there is none,
     NotTheSame when it had another setup, DaemonRunning when it is under way, JournalDamaged, StorageFailed."""
-    found = sorted((folder / RESULTS).glob(f"*/{_JOURNAL}"))
+    found = sorted((folder / RESULTS).glob(f"*/{DATABASE_FILE}"))
     if not found:
         raise UsageError(f"{folder} has no evaluation to go on with.", fix="leave --resume out")
     place = found[-1].parent
@@ -112,7 +105,8 @@ def resume(folder: Path, setup: Mapping[str, Any]) -> Results:
         raise DaemonRunning(
             f"the evaluation {place.name} is under way (process {holder.get('pid', '?')}).", fix="wait for its end"
         )
-    results = Results(place, FileJournal.load(found[-1]))
+    store = Store.open(place)
+    results = Results(place, store, store.read(lambda tx: load_journal(tx, place.name, store)))
     before = results.journal.header.command
     changed = [key for key in sorted({*before, *setup}) if before.get(key) != setup.get(key)]
     if changed:
@@ -120,7 +114,6 @@ def resume(folder: Path, setup: Mapping[str, Any]) -> Results:
         raise NotTheSame(
             f"the evaluation {results.id} cannot go on: {told}.", fix="put it back, or begin anew without --resume"
         )
-    results.journal.secure()
     return results
 
 

@@ -16,11 +16,12 @@ from typing import Any
 from council import __version__
 from council.app import App, build_app
 from council.app.reading import build_library, seeds_folder
+from council.app.safekeeping import open_store
 from council.budgets.budget import Budget
 from council.budgets.budget import Limits as Budgeted
 from council.budgets.calibration import Calibration
 from council.budgets.prices import Price, Prices
-from council.budgets.spend_log import DayLogs, SpendLog
+from council.budgets.spend import Spend
 from council.commands.models import ProtocolName
 from council.errors import UsageError
 from council.evaluation import results
@@ -40,6 +41,7 @@ from council.llm.fallback import FallbackModel
 from council.llm.retry import RetryingModel
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.paths import ConfinedRoot
+from council.storage.store import Store
 
 _READ_FROM_FILES = ("scripted", "cassette")  # providers whose model is a file, relative to the home
 
@@ -62,7 +64,8 @@ class Wanted:
 
 @dataclass
 class Session:
-    """`questions` are those to answer, in their order."""
+    """`questions` are those to answer, in their order. `steward` is the store of the steward's home: its day pays for this,
+    too."""
 
     wanted: Wanted
     home: Home
@@ -72,6 +75,7 @@ class Session:
     file_order: Mapping[str, int]
     app: App
     meter: Meter
+    steward: Store
     model: Model
     deliberations: Deliberations
     answered: dict[str, Answered] = field(default_factory=dict)
@@ -92,7 +96,6 @@ class Session:
 
     def report(self, stopped: Stopped) -> Report:
         """Of what is answered. Raises StorageFailed."""
-        self.results.journal.secure()  # figures rest on it
         answered = sorted(self.answered.values(), key=lambda each: self.file_order[each.question.id])
         rows = [row_of(each) for each in answered]
         found = figures(rows, resamples=self.wanted.resamples, seed=self.wanted.seed)
@@ -121,7 +124,6 @@ class Session:
     async def cassette(self, keys: ProviderKeys, environ: Mapping[str, str]) -> bytes:
         """All that was asked and answered so far, as a file that answers in the model's place. After the app is closed.
         Raises StorageFailed, and as `cassette_of`."""
-        self.results.journal.secure()
         offline = _own_settings(self.home, self.settings).model_copy(update={"model": "offline"})
         app = build_app(self.results.home, offline, keys, environ=environ)
         try:
@@ -131,7 +133,8 @@ class Session:
 
     def close(self) -> None:
         """After the app, which the daemon closes, and after the report."""
-        self.results.journal.close()
+        self.results.store.close()
+        self.steward.close()
 
 
 def open_session(
@@ -159,7 +162,7 @@ def open_session(
             results.bring_documents(found, root, questions, max_bytes=settings.max_file_bytes)
             return _opened(home, settings, keys, environ, wanted, found, loaded, questions)
         except BaseException:
-            found.journal.close()
+            found.store.close()
             if not wanted.resume:  # nothing was asked: nothing stays
                 shutil.rmtree(found.folder)
             raise
@@ -178,29 +181,27 @@ def _opened(
     """`loaded` are all questions of the folder, in its order; `questions` those to answer."""
     clock = SystemClock()
     meter = Meter(found.calls, {each.task: each.ref for each in questions})
+    steward = open_store(home, settings)
     budget = Budget(
-        run_id=found.id,
         command=Budgeted(None, wanted.max_tokens, wanted.max_usd),
         day=Budgeted(settings.day_max_calls, settings.day_max_tokens, settings.day_max_usd),
-        command_log=SpendLog(found.spend),
-        day_log=DayLogs(home.runtime / "spend", clock).today,  # of the steward's home: its day pays for this, too
+        spend=Spend(steward, found.id, 0, clock),
         price_of=_price_of(settings),
         chair="",
         clock=clock,
     )
-    calibration = Calibration(found.calibration)
+    calibration = Calibration(found.store)
 
     def around(model: Model) -> Model:
         budget.require_price(model.name)
         return MeteredModel(model, budget, calibration, meter, max_output_tokens=settings.max_output_tokens)
 
-    home.ensure_runtime()
     share_keys(home.root, found.home.root)
     app = build_app(found.home, _own_settings(home, settings), keys, environ=environ, around=around)
     order = {each.id: at for at, each in enumerate(loaded)}
     model = RecordingModel(_ballot_model(app, settings), Traffic(found.traffic), app.redactor)
     deliberations = Deliberations(app, wanted.protocol, wanted.max_rounds, model)
-    return Session(wanted, home, settings, found, questions, order, app, meter, model, deliberations)
+    return Session(wanted, home, settings, found, questions, order, app, meter, steward, model, deliberations)
 
 
 def _ballot_model(app: App, settings: Settings) -> Model:

@@ -111,7 +111,7 @@ def query_cortex(search: Search) -> Tool:
 async def _asked(search: Search, question: str, scope: Scope, context: ToolContext) -> ToolResult:
     embedder = None if context.embedder is None else CountedEmbedder(context.embedder)
     recall = context.recall
-    recorded = recall(context.role, context.round, scope, question) if recall is not None else None
+    recorded = await recall(context.role, context.round, scope, question) if recall is not None else None
     try:
         found = await search.query(
             question,

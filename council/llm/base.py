@@ -89,7 +89,7 @@ class Reply(msgspec.Struct, frozen=True):
     replaced: tuple[Replaced, ...] = ()
 
 
-OnText = Callable[[str], None]
+OnText = Callable[[str], None]  # gets a reply as it comes, thoughts aloud included
 
 
 class Restartable(ABC):

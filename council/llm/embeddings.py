@@ -60,7 +60,7 @@ class RecordedSearch(Nearness, frozen=True, omit_defaults=True):
 class Recall(Protocol):
     """What a recorded run's embedding model made of a question; None where it was not asked that."""
 
-    def __call__(self, role: str, round_no: int, scope: str, question: str) -> RecordedSearch | None: ...
+    async def __call__(self, role: str, round_no: int, scope: str, question: str) -> RecordedSearch | None: ...
 
 
 class Embedder(Protocol):

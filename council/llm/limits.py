@@ -10,7 +10,6 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Unpack
 
 import msgspec
@@ -18,11 +17,13 @@ import msgspec
 from council.errors import ModelError, StorageFailed
 from council.ids import Clock
 from council.llm.base import Asked, Message, Model, ModelAround, Reply
-from council.storage.files import write_atomic
+from council.storage.marks import drop_marks, mark, set_mark
+from council.storage.store import Store
 
 log = logging.getLogger(__name__)
 
 _MINUTE_S = 60.0
+_PAUSES = "pause/"  # and the provider: names of marks
 Sleep = Callable[[float], Awaitable[None]]
 
 
@@ -32,42 +33,32 @@ class _Pause(msgspec.Struct, frozen=True):
 
 
 class KeptPauses:
-    """The long pauses that providers asked for, one small file each: a restart does not ask again before the time."""
+    """The long pauses that providers asked for: a restart does not ask again before the time."""
 
-    def __init__(self, folder: Path, clock: Clock) -> None:
-        self._folder = folder
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
         self._clock = clock
 
     def left_s(self, provider: str) -> float:
-        """Never more than the provider asked for, whatever became of the clock; 0 when there is nothing to wait for."""
-        try:
-            pause = msgspec.json.decode((self._folder / provider).read_bytes(), type=_Pause)
-            left_s = (pause.until - self._clock.now()).total_seconds()
-        except FileNotFoundError:
+        """Never more than the provider asked for, whatever became of the clock; 0 when there is nothing to wait for. Raises
+        StorageFailed."""
+        noted = mark(self._store, _PAUSES + provider)
+        if noted is None:
             return 0.0
-        except (OSError, msgspec.MsgspecError, TypeError) as error:  # then the provider says it again
-            log.warning("the pause that %s asked for cannot be read (%s)", provider, type(error).__name__)
-            return 0.0
-        return max(0.0, min(left_s, pause.seconds))
+        pause = msgspec.json.decode(noted, type=_Pause)
+        return max(0.0, min((pause.until - self._clock.now()).total_seconds(), pause.seconds))
 
     def note(self, provider: str, seconds: float) -> None:
         """Where that cannot be written, only a restart would ask too soon."""
         try:
-            self._folder.mkdir(exist_ok=True)
             pause = _Pause(self._clock.now() + timedelta(seconds=seconds), seconds)
-            write_atomic(self._folder / provider, msgspec.json.encode(pause), sync=False)
-        except (OSError, OverflowError, StorageFailed) as error:
+            set_mark(self._store, _PAUSES + provider, msgspec.json.encode(pause).decode())
+        except (OverflowError, StorageFailed) as error:
             log.warning("the pause that %s asked for is not kept: %s", provider, error)
 
     def lift(self) -> None:
-        """All of them. Raises StorageFailed."""
-        try:
-            for path in sorted(self._folder.glob("*")):
-                path.unlink(missing_ok=True)
-        except OSError as error:
-            raise StorageFailed(
-                f"cannot remove a pause ({error.strerror}).", fix="give this user access to .council/pauses"
-            ) from error
+        """All of them: who asks for that may know none of the providers. Raises StorageFailed."""
+        drop_marks(self._store, _PAUSES)
 
 
 class Bucket:

@@ -1,7 +1,7 @@
 """An OpenAI-compatible answer as it comes in: whole, or in the chunks of a stream, fragments of function calls included.
 
 Only what was said is kept: the reasoning beside it (`reasoning_content`, `reasoning`) is noticed and dropped, as are
-thoughts within the text. Pure.
+thoughts within the text. A stream gives them on as they come; whoever listens leaves them out. Pure.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from council.llm.base import ToolCall, Usage
-from council.llm.thoughts import ThoughtFilter, behind_a_lone_closing, filtered
+from council.llm.thoughts import without_thoughts
+from council.markup import BLANK
 
 _MAX_TOKENS_COUNTED = 2**53
 
@@ -27,11 +28,9 @@ class _ToolCallParts:
 class Answer:
     """What has come so far: one whole answer, or the chunks of a stream.
 
-    `live`: pieces are given on as they come, without thoughts; else everything is looked at when it is whole. `told`
-    that a listener has heard some, `opened_elsewhere` that a thought ended which had begun in the prompt.
+    `told`: a listener has heard some. `thought`: the model thought before it spoke.
     """
 
-    live: bool = False
     finish: str = ""
     refused: str = ""
     usage: Usage | None = None
@@ -39,9 +38,7 @@ class Answer:
     done: bool = False
     told: bool = False
     thought: bool = False
-    opened_elsewhere: bool = False
     _pieces: list[str] = field(default_factory=list)
-    _thoughts: ThoughtFilter = field(default_factory=ThoughtFilter)
     _calls: list[_ToolCallParts] = field(default_factory=list)
     _call_at: dict[int, int] = field(default_factory=dict)
 
@@ -68,23 +65,17 @@ class Answer:
         for at, part in enumerate(said.get("tool_calls") or []):
             self._take_call(part, at)
         piece = _text_of(said.get("content"))
-        shown = self._thoughts.feed(piece) if self.live else piece
-        self._pieces.append(shown)
-        return shown if self.live else ""
+        self._pieces.append(piece)
+        return piece
 
-    def close(self) -> tuple[str, str]:
-        """The whole text, and what of it was not given back by `take`."""
-        if not self.live:
-            whole = "".join(self._pieces)
-            text = filtered(whole)
-            self.thought = self.thought or text != whole
-            return text, text
-        untold = self._thoughts.end()
-        whole = "".join([*self._pieces, untold])
-        text = behind_a_lone_closing(whole)
-        self.opened_elsewhere = text != whole
-        self.thought = self.thought or self._thoughts.thought or self.opened_elsewhere
-        return text, "" if self.opened_elsewhere else untold
+    def text(self) -> str:
+        """The whole text without thoughts; one that holds none as it came."""
+        whole = "".join(self._pieces)
+        said = without_thoughts(whole)
+        if said == whole.strip(BLANK):
+            return whole
+        self.thought = True
+        return said
 
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """Raises ValueError for a call without a name or with arguments that are no JSON object."""

@@ -202,7 +202,7 @@ class OpenAICompatibleModel:
         async with self._response("POST", self._endpoint, data) as response:
             await self._require_success(response)
             if _is_event_stream(response, asked.on_text is not None):
-                answer = Answer(live=asked.on_text is not None and not dialect.opens_thoughts)
+                answer = Answer()
                 await self._read_stream(response, answer, asked.on_text)
             else:
                 answer = Answer()
@@ -319,10 +319,8 @@ class OpenAICompatibleModel:
     # --- the answer --------------------------------------------------------------------------------------------------
 
     def _reply(self, answer: Answer, on_text: OnText | None) -> Reply:
-        """What an answer that has ended amounts to; a listener gets what was not told yet."""
-        text, untold = answer.close()
-        if answer.opened_elsewhere:
-            self._dialect = replace(self._dialect, opens_thoughts=True)
+        """What an answer that has ended amounts to; a listener gets one that did not come as a stream."""
+        text = answer.text()
         finish = answer.finish
         if not answer.seen_choice:
             raise self._error("empty", f"{self.name} answered with no choice.", reason="no choice")
@@ -338,8 +336,8 @@ class OpenAICompatibleModel:
         calls = self._tool_calls(answer)
         if not text.strip() and not calls:
             raise self._no_words(answer)
-        if on_text is not None and untold:
-            on_text(untold)
+        if on_text is not None and text and not answer.told:
+            on_text(text)
         how: Finish = "length" if finish in _CUT_SHORT else "tool_calls" if calls else "stop"
         return Reply(text, how, self.name, answer.usage, calls)
 

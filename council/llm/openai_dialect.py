@@ -51,14 +51,13 @@ class Server:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How this server wants to be spoken to, as far as is known. `opens_thoughts`: it begins a thought in the prompt."""
+    """How this server wants to be spoken to, as far as is known."""
 
     token_limit_field: TokenLimitField
     json_mode: JsonMode
     stream_usage: bool = True
     tools: bool = True
     system_role: bool = True
-    opens_thoughts: bool = False
 
 
 @dataclass(frozen=True)

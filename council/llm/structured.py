@@ -1,8 +1,8 @@
 """A model's reply → a validated object of a pydantic type, or what is wrong with it, in words a model can act on.
 
-The order is fixed: thoughts and fences off (`extraction`) → strict validation → repair of the spelling (`respelling`, `doubled`),
-only where the reply ended by itself → at most two more turns that carry the problems and the schema. A reply that was cut
-off is never completed. How an object was come by is part of the result.
+The order is fixed: thoughts and fences off (`extraction`) → strict validation → repair of the spelling (`_respelled`), only
+where the reply ended by itself → at most two more turns that carry the problems and the schema. A reply that was cut off
+is never completed. The result says how an object was come by.
 
 Pure, but for `ask_structured` and `repair_turns`. For steps of a journal use the pieces: record the reply, then `parse`
 (or `parse_block`) it, and let `repair_turns` ask through a function that is a step.
@@ -20,6 +20,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, Unpack
@@ -29,30 +30,15 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from council.llm.base import Asked, Message, Model
-from council.llm.doubled import lists_hold_lists, without_doubled
-from council.llm.extraction import BLANK, Extract, extract, extract_block, without_thoughts
-from council.llm.respelling import MAX_DEPTH, respelled
-
-__all__ = [
-    "Attempt",
-    "Parsed",
-    "Problem",
-    "Said",
-    "Structured",
-    "ask_structured",
-    "extract",
-    "extract_block",
-    "parse",
-    "parse_block",
-    "repair_messages",
-    "repair_prompt",
-    "repair_turns",
-    "required_keys",
-    "validate",
-    "without_thoughts",
-]
+from council.llm.extraction import Extract, extract, extract_block
+from council.llm.thoughts import without_thoughts
+from council.markup import BLANK
 
 MAX_REPLY_CHARS = 1024 * 1024  # of the text of one object
+MAX_DEPTH = 64  # of lists and objects in one another
+MAX_RESPELLED_CHARS = (
+    4096  # json-repair takes half a second over a hostile text of this size, and four times that over two
+)
 MAX_REPAIRS = 2  # what a second turn does not mend, a third one does not either
 _MAX_INT = 2**63 - 1  # what a database and a journal can hold
 _MAX_PROBLEMS = 12  # told at once; the schema says the rest
@@ -162,25 +148,12 @@ def _read(found: Extract, type: type[T], complete: bool, check: Check[T] | None)
 
 
 def _read_respelled(found: Extract, problem: Problem, type: type[T], check: Check[T] | None) -> Parsed[T]:
-    value = respelled(found.text)
-    if value is None:
-        value = _undoubled(found, type)
+    value = _respelled(found.text)
     if value is None:
         return Parsed(None, found.wrapping, (problem,), found.before, found.after)
     unsound = _unsound(value)
     result, problems = validate(value, type, check) if unsound is None else (None, (unsound,))
     return Parsed(result, "json_repair", problems, found.before, found.after)
-
-
-def _undoubled(found: Extract, type: type[T]) -> Any | None:
-    """The value of a text but for a bracket that stands twice, None where there is none or it can be read in two ways."""
-    if found.before.endswith((":", ",", "[", "{")):  # the object may be the end of a larger one
-        return None
-    read = [_load(text) for text in without_doubled(found.text)]
-    values = [value for value, problem in read if problem is None]
-    if not values or any(value != values[0] for value in values):
-        return None
-    return None if lists_hold_lists(type.model_json_schema()) else values[0]
 
 
 _NO_OBJECT = Problem("none", "there is no JSON object in the reply")
@@ -276,6 +249,34 @@ def _syntax(text: str, error: json.JSONDecodeError) -> Problem:
     near = _quoted(text[max(0, error.pos - 20) : error.pos + 20])
     what = f"{error.msg[:1].lower()}{error.msg[1:]}"
     return Problem("syntax", f"not JSON at line {error.lineno}, column {error.colno}: {what}, near {near}")
+
+
+def _respelled(text: str) -> Any | None:
+    """The value that a text spells, or None where more than its spelling is wrong.
+
+    json-repair guesses: it completes what was cut off, drops an empty text, splits one at a quotation mark. Its guess
+    counts only if it says, written as JSON, what stands in the reply (`_said`).
+    """
+    from json_repair import loads  # 50 ms, and most replies need none
+
+    if len(text) > MAX_RESPELLED_CHARS:
+        return None
+    try:
+        guess = loads(text, skip_json_loads=True, strict=True)
+    except ValueError:
+        return None
+    said = (_said(text), _said(text.replace("'", '"')))
+    same = any(_said(json.dumps(guess, ensure_ascii=escaped)) in said for escaped in (False, True))
+    return guess if same else None
+
+
+def _said(text: str) -> str:
+    """A text of JSON without what is mere spelling: white space, a last comma, keys without quotation marks, capital letters
+    of a literal."""
+    bare = re.sub(r"\s+|\\[nrt]", "", text)
+    bare = re.sub(r",(?=[}\]])", "", bare)
+    bare = re.sub(r"(?<=[{,])(\w+)(?=:)", r'"\1"', bare)
+    return re.sub("True|False|None", lambda found: {"None": "null"}.get(found[0], found[0].lower()), bare)
 
 
 # ── validation ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,78 +1,43 @@
-"""What a model thought aloud is taken out of what it says, also while the text is still arriving. Pure.
+"""What a model thought aloud is taken out of what it says. Pure.
 
-Reasoning models write `<think>…</think>` before their answer where the server does not part the two. Some servers open
-the element in the prompt, so that the reply holds the closing tag alone: that shows only once it has come.
+Reasoning models write `<think>…</think>` before their answer or between its paragraphs, where the server does not part the
+two. Some servers open the element in the prompt, so that the reply holds the closing tag alone.
 """
 
 from __future__ import annotations
 
 import re
 
-from council.llm.extraction import BLANK, without_thoughts
+from council.markup import BLANK, fences
 
-_TAGS = ("<think>", "<thinking>", "<reasoning>")
-_CLOSING = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
-_CLOSING_CHARS = len("</reasoning>")
-
-
-class ThoughtFilter:
-    """Takes the pieces of one reply and gives back, piece by piece, what is no thought.
-
-    `end` gives what was held back because it could have become a tag. A thought that never ended is dropped with all
-    that follows it.
-    """
-
-    def __init__(self) -> None:
-        self._held = ""
-        self._inside = False
-        self._passing = False
-        self.thought = False
-
-    def feed(self, piece: str) -> str:
-        """What may be shown now."""
-        if self._passing:
-            return piece
-        self._held += piece
-        while self._step():
-            pass
-        return self._release() if self._passing else ""
-
-    def end(self) -> str:
-        """What is left when no more comes."""
-        return "" if self._inside else self._release()
-
-    def _step(self) -> bool:
-        """One tag taken off the front of what is held; False when there is none, or not yet."""
-        if self._inside:
-            closing = _CLOSING.search(self._held)
-            if closing is None:
-                self._held = self._held[-_CLOSING_CHARS:]  # a closing tag may be cut in two
-                return False
-            self._held, self._inside = self._held[closing.end() :], False
-        if self.thought:
-            self._held = self._held.lstrip(BLANK)
-        text = self._held.lstrip(BLANK)
-        head = text[:_CLOSING_CHARS].lower()
-        tag = next((tag for tag in _TAGS if head.startswith(tag)), None)
-        if tag is not None:
-            self._held = text[len(tag) :]
-            self._inside = self.thought = True
-            return True
-        self._passing = not any(candidate.startswith(head) for candidate in _TAGS)
-        return False
-
-    def _release(self) -> str:
-        released, self._held = self._held, ""
-        return released
+_TAG = "(?:think|thinking|reasoning)>"
+OPENING = re.compile(rf"^[ \t]*<{_TAG}", re.IGNORECASE | re.MULTILINE)
+CLOSING = re.compile(f"</{_TAG}", re.IGNORECASE)
+# A closing tag inside a text of JSON is followed by more of that text on its line; one that is quoted is spoken of.
+LONE_CLOSING = re.compile(rf"(?<![`\"'“‘])</{_TAG}[ \t]*(?=\r?\n|[{{`]|\Z)", re.IGNORECASE)
+_LEADING = re.compile(rf"[{BLANK}]*<{_TAG}", re.IGNORECASE)
+_BETWEEN = re.compile(
+    rf"^[ \t]*<(think|thinking|reasoning)>.*?</\1>[{BLANK}]*", re.IGNORECASE | re.DOTALL | re.MULTILINE
+)
 
 
-def filtered(reply: str) -> str:
-    """A whole reply without its thoughts; one without any is left as it is."""
-    thoughts = ThoughtFilter()
-    return behind_a_lone_closing(thoughts.feed(reply) + thoughts.end())
+def without_thoughts(reply: str) -> str:
+    """What a reply says once the model has thought: no `<think>` element that begins it or a line of its prose, and nothing
+    before a `</think>` that was never opened. A reply that never stopped thinking says nothing."""
+    at = 0
+    while opening := _LEADING.match(reply, at):
+        closing = CLOSING.search(reply, opening.end())
+        if closing is None:
+            return ""
+        at = closing.end()
+    body = reply[at:].strip(BLANK)
+    if "</" not in body or body.startswith("{"):
+        return body
+    fenced = [(fence.start, fence.end) for fence in fences(body)]  # what stands there is shown, not thought
 
+    def keep(found: re.Match[str]) -> str:
+        return found[0] if any(start < found.start() < end for start, end in fenced) else ""
 
-def behind_a_lone_closing(text: str) -> str:
-    """`text` from behind the end of a thought whose opening tag never came; all of it where there is none."""
-    answer = without_thoughts(text)
-    return text if answer == text.strip(BLANK) else answer
+    said = _BETWEEN.sub(keep, body).strip(BLANK)
+    closings = list(LONE_CLOSING.finditer(said))
+    return said[closings[-1].end() :].strip(BLANK) if closings else said

@@ -7,16 +7,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from council.engine.engine import MAX_WAIT
-from council.engine.journal import ATTEMPT, FINISH, HANDBACK, look_at
-from council.engine.records import Committed, Record, Reopened, Retried, RunHeader, StepBegun, StepDone, Waiting
+from council.engine.journal import ATTEMPT, FINISH, HANDBACK
+from council.engine.queue import MAX_WAIT
+from council.engine.records import Committed, Record, Reopened, Retried, StepBegun, StepDone, Waiting
 from council.engine.runs import Finish
-from council.errors import JournalDamaged
 
 Outcome = Literal["done", "parked", "refused", "cut off", "under way", "not recorded"]
 _REFUSED = re.compile(r"(.+)/refused/[0-9]+")  # what is recorded of a call that ended the run
@@ -84,23 +82,6 @@ class AttemptMade(msgspec.Struct, frozen=True):
     retry_from: str = ""
 
 
-@dataclass(frozen=True)
-class Damage:
-    """The first record that does not verify; `lost_records` is how many lines stand from there to the end."""
-
-    record: int
-    byte: int
-    lost_records: int
-
-    @property
-    def sentence(self) -> str:
-        rest = f"{self.lost_records} line{'s' if self.lost_records != 1 else ''}"
-        return (
-            f"The journal is damaged: record {self.record} (byte {self.byte}) does not verify. What stands here is from the "
-            f"{self.record} records before it; {rest} from there on are not used."
-        )
-
-
 @dataclass
 class Chronicle:
     steps: list[StepTaken] = field(default_factory=list)
@@ -115,18 +96,6 @@ class Chronicle:
     def refused(self, name: str) -> StepTaken | None:
         """The last time that this step ended the run."""
         return next((step for step in reversed(self.steps) if step.name == name and step.outcome == "refused"), None)
-
-
-def read_what_verifies(path: Path) -> tuple[list[Record], Damage | None]:
-    """The records up to the first that does not verify. A torn last line is no damage: its record was never made. Raises
-    JournalDamaged when not even record 0 verifies, OSError."""
-    found = look_at(path)
-    if not found.records or not isinstance(found.records[0], RunHeader):
-        raise JournalDamaged(
-            f"{path}: record 0 does not verify.", fix="`council repair --set-aside` moves the run away"
-        )
-    damage = Damage(len(found.records), found.size, found.lost_lines) if found.lost_lines else None
-    return found.records, damage
 
 
 def chronicle_of(records: Sequence[Record], unfinished: Outcome) -> Chronicle:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from council.engine.auditing import AUDIT_HEAD
-from council.engine.journal import FileJournal, RecordedStep
+from council.engine.journal import Journal, RecordedStep
 from council.ids import readable_json
 from council.llm.replay import prompt_text
 from council.reports.requests import AskedCall
@@ -88,7 +88,7 @@ def by_step(asked: Sequence[AskedCall]) -> dict[str, AskedCall]:
     return {call.step: call for call in asked}
 
 
-def diff(first: FileJournal, second: FileJournal, alike: Alike = lambda step: False) -> Divergence:
+def diff(first: Journal, second: Journal, alike: Alike = lambda step: False) -> Divergence:
     """The first divergence of two runs' steps. Steps that were under way at once may stand in either order. `alike` is
     asked of a step whose recorded hashes differ."""
     left = {step.name: step for step in _steps(first)}
@@ -109,7 +109,7 @@ def diff(first: FileJournal, second: FileJournal, alike: Alike = lambda step: Fa
     return Divergence("same", same)
 
 
-def _steps(journal: FileJournal) -> list[RecordedStep]:
+def _steps(journal: Journal) -> list[RecordedStep]:
     return [step for step in journal.steps() if step.name not in _NOT_COMPARED]
 
 

@@ -1,28 +1,29 @@
 """`council explain`: one value that says how a run came about, from its journal, its spend logs and its receipt.
 
 The work is read again as for a replay (no model, no tool), so what is said here is what the page was made of. A run that
-goes on, that failed or whose journal is damaged is explained as far as it was recorded, and `missing` says what is not.
+goes on or failed is explained as far as it was recorded, and `missing` says what is not.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import msgspec
 
 from council.artifacts.account import Account, Call, Mended, MindChanged, Read, StanceTaken
 from council.artifacts.page import Page
-from council.budgets.spend_log import SpendLog, Totals
-from council.engine.journal import FINISH, Exhausted, FileJournal
+from council.budgets.spend import spent_by
+from council.engine.journal import FINISH, Exhausted, Journal
+from council.engine.ledger import Ledger
 from council.engine.outputs import PlacedOutput
 from council.engine.receipts import Receipt
-from council.engine.records import RunStatus
-from council.engine.runs import Execution, Finish, Handler, Run
-from council.errors import CouncilError, JournalDamaged
+from council.engine.records import RunHeader, RunStatus
+from council.engine.runs import Finish, Handler, Run
+from council.errors import CouncilError
 from council.events import Events
 from council.ids import timestamp
 from council.reports.chronicle import (
@@ -32,8 +33,8 @@ from council.reports.chronicle import (
     StepTaken,
     WaitMade,
     chronicle_of,
-    read_what_verifies,
 )
+from council.storage.reader import Looking
 
 FORMAT = 1  # raised when a key of the JSON changes its meaning or goes
 
@@ -184,74 +185,58 @@ class Explained(msgspec.Struct, frozen=True):
     page: Page | None
 
 
-async def explain(path: Path, receipt: Receipt | None, live: Live, handlers: Mapping[str, Handler]) -> Explained:
-    """Explains the run whose journal is at `path`. `receipt` None: it has not ended, and `live` says how it stands. Raises
-    JournalDamaged when not even record 0 verifies, OSError."""
-    records, damage = read_what_verifies(path)
-    journal = FileJournal(path, records, None)
+async def explain(
+    store: Looking, run_id: str, receipt: Receipt | None, live: Live, handlers: Mapping[str, Handler]
+) -> Explained:
+    """Explains the run. `receipt` None: it has not ended, and `live` says how it stands. Raises RunNotFound, JournalDamaged,
+    StorageFailed."""
+    header, *records = Ledger(store).records(run_id)
+    assert isinstance(header, RunHeader)
+    journal = Journal(header, enumerate(records))
     chronicle = chronicle_of(records, "not recorded" if receipt else "under way" if live.status else "cut off")
-    missing = [damage.sentence] if damage else []
     finish = _finish(journal, receipt)
-    account, flaw = await _account(journal, finish, handlers)
-    missing += [flaw] if flaw else []
-    missing += _gaps(chronicle, account, receipt, is_damaged=damage is not None or bool(flaw))
-    charged = _charged(path.parent)
+    account = await _account(journal, finish, handlers)
+    missing = _gaps(chronicle, account, receipt)
+    totals = spent_by(store, run_id)
+    charged = Charged(totals.calls, totals.tokens, totals.usd)
     told = _Teller(journal, chronicle, account, receipt, finish)
     return Explained(told.explanation(live, tuple(missing), charged), account.page if account else None)
 
 
-def _finish(journal: FileJournal, receipt: Receipt | None) -> Finish | None:
-    """How the work ended, by the journal or, where that is damaged, by the receipt."""
+def _finish(journal: Journal, receipt: Receipt | None) -> Finish | None:
+    """How the work ended, by the journal or by the receipt."""
     if journal.recorded(FINISH):
-        return journal.put(FINISH, Finish(""), type=Finish)
+        return journal.result(FINISH, Finish)
     if receipt is None:
         return None
     return Finish(receipt.finished, receipt.error, receipt.status == "cancelled")
 
 
-async def _account(
-    journal: FileJournal, finish: Finish | None, handlers: Mapping[str, Handler]
-) -> tuple[Account | None, str]:
-    """The account as far as the journal goes, and what is wrong with it."""
+async def _account(journal: Journal, finish: Finish | None, handlers: Mapping[str, Handler]) -> Account | None:
+    """The account as far as the journal goes."""
     handler = handlers.get(journal.header.type)
     if handler is None:
-        return None, ""
+        return None
     journal.closed = True
     displaced = journal.committed.displaced if journal.committed else ""
     output = PlacedOutput(journal.header.output_path, journal.header.output_path, displaced)
     execution = handler.begin(Run(journal, Events(), output))
     if not isinstance(execution, Accountable):
-        return None, ""
-    flaw = await _work(execution)
-    return execution.account(finish), flaw
-
-
-async def _work(execution: Execution) -> str:
-    try:
+        return None
+    # Exhausted: the rest was not recorded. CouncilError: as the run itself ended; its error is in `finish`.
+    with contextlib.suppress(Exhausted, CouncilError):
         await execution.work()
-    except Exhausted:
-        return ""  # the rest was not recorded
-    except JournalDamaged as error:
-        return f"A large result is missing: {error.message} What follows it is not explained."
-    except CouncilError:
-        return ""  # as the run itself ended; its error is in `finish`
-    return ""
+    return execution.account(finish)
 
 
-def _gaps(chronicle: Chronicle, account: Account | None, receipt: Receipt | None, *, is_damaged: bool) -> Iterable[str]:
+def _gaps(chronicle: Chronicle, account: Account | None, receipt: Receipt | None) -> Iterable[str]:
     if any(step.ended_ms is None and step.outcome == "done" for step in chronicle.steps):
         yield "Steps that an older version recorded have no times."
     if receipt is None or account is None:
         return
     calls = len(account.calls)
     if calls != receipt.calls:
-        reason = "the journal is damaged" if is_damaged else "the journal and the receipt differ"
-        yield f"The receipt counts {receipt.calls} calls, {calls} of them can be explained: {reason}."
-
-
-def _charged(folder: Path) -> Charged:
-    totals = sum((SpendLog(log).totals() for log in sorted(folder.glob("spend*.jsonl"))), Totals())
-    return Charged(totals.calls, totals.tokens, totals.usd)
+        yield f"The receipt counts {receipt.calls} calls, {calls} of them can be explained: journal and receipt differ."
 
 
 class _Teller:
@@ -259,7 +244,7 @@ class _Teller:
 
     def __init__(
         self,
-        journal: FileJournal,
+        journal: Journal,
         chronicle: Chronicle,
         account: Account | None,
         receipt: Receipt | None,

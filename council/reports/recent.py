@@ -10,16 +10,16 @@ import contextlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from council.engine.journal import JOURNAL, FileJournal
-from council.engine.ledger import Entry
-from council.errors import CouncilError
+from council.engine.journal import Journal
+from council.engine.ledger import Entry, Ledger
+from council.engine.records import RunHeader
+from council.errors import JournalDamaged, RunNotFound
 from council.llm.base import Usage
-from council.reports.chronicle import chronicle_of, read_what_verifies
+from council.reports.chronicle import chronicle_of
 
 MAX_RUNS = 40  # as many as fit beside one another in a terminal
 MAX_JOURNAL_BYTES = 16 << 20  # a longer one is left out: this is a glance
@@ -80,15 +80,14 @@ class _Start(msgspec.Struct):
     members: tuple[_Member, ...]
 
 
-def recent(entries: Sequence[Entry], runs: Path) -> Recent:
+def recent(entries: Sequence[Entry], ledger: Ledger) -> Recent:
     """Of the newest runs among `entries` (rows in the order of their admission) that called a model."""
-    newest = [entry.run_id for entry in entries if entry.lane and entry.finished and entry.calls][-MAX_RUNS:]
+    newest = [entry for entry in entries if entry.lane and entry.finished and entry.calls][-MAX_RUNS:]
     found: dict[str, list[Call]] = {}
-    for run_id in newest:
-        try:
-            found[run_id] = list(calls_of(runs / run_id / JOURNAL))
-        except (CouncilError, OSError, msgspec.MsgspecError):
-            continue
+    for entry in newest:
+        if entry.text_bytes <= MAX_JOURNAL_BYTES:
+            with contextlib.suppress(RunNotFound, JournalDamaged, msgspec.MsgspecError):
+                found[entry.run_id] = list(calls_of(ledger, entry.run_id))
     return Recent(
         tuple(found),
         tuple(_shares(found, "role")),
@@ -97,12 +96,12 @@ def recent(entries: Sequence[Entry], runs: Path) -> Recent:
     )
 
 
-def calls_of(path: Path) -> Iterator[Call]:
-    """The answered calls of a run. Raises CouncilError and OSError for a journal that cannot be read."""
-    if path.stat().st_size > MAX_JOURNAL_BYTES:
-        raise OSError("too long")
-    chronicle = chronicle_of(read_what_verifies(path)[0], "not recorded")
-    steps = {step.name: step for step in FileJournal.read(path).steps()}
+def calls_of(ledger: Ledger, run_id: str) -> Iterator[Call]:
+    """The answered calls of a run. Raises RunNotFound, JournalDamaged, StorageFailed."""
+    header, *records = ledger.records(run_id)
+    assert isinstance(header, RunHeader)
+    chronicle = chronicle_of([header, *records], "not recorded")
+    steps = {step.name: step for step in Journal(header, enumerate(records)).steps()}
     chair = ""
     if "start" in steps:
         members = msgspec.json.decode(steps["start"].answer, type=_Start).members

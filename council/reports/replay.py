@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from council.engine.journal import Exhausted, FileJournal
+from council.engine.journal import Exhausted, Journal
 from council.engine.outputs import PlacedOutput
 from council.engine.records import Committed
 from council.engine.runs import Finish, Handler, Run
@@ -12,11 +12,11 @@ from council.errors import CouncilError, RunNotFound
 from council.events import Events
 
 
-def _placed(journal: FileJournal, committed: Committed) -> PlacedOutput:
+def _placed(journal: Journal, committed: Committed) -> PlacedOutput:
     return PlacedOutput(journal.header.output_path, committed.files[0].final, committed.displaced)
 
 
-async def replay(journal: FileJournal, handlers: Mapping[str, Handler]) -> bytes:
+async def replay(journal: Journal, handlers: Mapping[str, Handler]) -> bytes:
     """Raises RunNotFound for a run that has not ended or left no artifact; JournalDamaged for a blob that is gone."""
     committed = journal.committed
     run_id = journal.header.run_id
@@ -27,7 +27,7 @@ async def replay(journal: FileJournal, handlers: Mapping[str, Handler]) -> bytes
     journal.closed = True
     run = Run(journal, Events(), _placed(journal, committed))
     execution = handlers[journal.header.type].begin(run)
-    finish = journal.put("finish", Finish(""), type=Finish)
+    finish = journal.result("finish", Finish)
     try:
         await execution.work()
     except Exhausted:

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeVar, Unpack
 
 import msgspec
 
-from council.engine.journal import Exhausted, FileJournal
+from council.engine.journal import Exhausted, Journal
 from council.engine.outputs import OutputFile, PlacedOutput
 from council.engine.records import EPOCH, FORGOTTEN
 from council.engine.runs import Finish, Handler, Run
@@ -44,7 +44,7 @@ class AskedCall:
     is_checked: bool
 
 
-async def requests_of(journal: FileJournal, handlers: Callable[[Model], Mapping[str, Handler]]) -> list[AskedCall]:
+async def requests_of(journal: Journal, handlers: Callable[[Model], Mapping[str, Handler]]) -> list[AskedCall]:
     """All requests of a run, in the order of its work. `handlers` are those that ask a given model.
 
     Raises CannotRender when another version of Council asked in other words, JournalDamaged for a blob that is gone.
@@ -63,7 +63,7 @@ async def requests_of(journal: FileJournal, handlers: Callable[[Model], Mapping[
     if handler is None:  # of a type that upkeep does, which asks no model
         return []
     execution = handler.begin(run)
-    finish = journal.put("finish", Finish(""), type=Finish) if journal.recorded("finish") else Finish("")
+    finish = journal.result("finish", Finish) if journal.recorded("finish") else Finish("")
     try:
         await execution.work()
     except Exhausted:
@@ -107,7 +107,7 @@ class _NotingModel:
 class _NotingRun(Run):
     """A run of recorded steps that notes what each one asked."""
 
-    def __init__(self, journal: FileJournal, model: _NotingModel) -> None:
+    def __init__(self, journal: Journal, model: _NotingModel) -> None:
         path = journal.header.output_path
         committed = journal.committed
         output: OutputFile | None = None
@@ -125,11 +125,11 @@ class _NotingRun(Run):
         *,
         type: type[T],
         request: str = "",
-        fn_secures: bool = False,
+        durable: bool = False,
     ) -> T:
         if request:
             await self._note(name, fn, request)
-        return await super().step(name, fn, type=type, request=request, fn_secures=fn_secures)
+        return await super().step(name, fn, type=type, request=request, durable=durable)
 
     async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T]) -> T:
         if name in self._recorded:

@@ -13,7 +13,6 @@ from council.reports.recent import Recent
 
 FORMAT = 1  # raised when a key of the JSON changes its meaning or goes
 _MOST = 5
-_OUTDATED = "The ledger was written by an older version: models and cached tokens come with the next `council run`."
 
 
 class Spent(msgspec.Struct, frozen=True):
@@ -82,11 +81,10 @@ class Stats(msgspec.Struct, frozen=True):
     recent: Recent = Recent()
 
 
-def stats(entries: Iterable[Entry], since: str, *, is_outdated: bool = False, last_runs: Recent | None = None) -> Stats:
+def stats(entries: Iterable[Entry], since: str, *, last_runs: Recent | None = None) -> Stats:
     """`entries`: rows in the order of their admission. Control commands (`cancel`, `resume`, …) are no runs and not counted.
-    `is_outdated`: the rows lack what this version would have noted. `last_runs`: what is known of the newest, call by call."""
+    `last_runs`: what is known of the newest, call by call."""
     runs = [entry for entry in entries if entry.lane]
-    notes = (_OUTDATED,) if is_outdated else ()
     return Stats(
         format=FORMAT,
         since=since,
@@ -103,7 +101,7 @@ def stats(entries: Iterable[Entry], since: str, *, is_outdated: bool = False, la
             command_files=_most(entry.file for entry in runs),
             errors=_most(entry.error for entry in runs),
         ),
-        notes=notes,
+        notes=(),
         recent=last_runs or Recent(),
     )
 

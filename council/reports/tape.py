@@ -9,7 +9,7 @@ from typing import get_args
 import msgspec
 
 from council import __version__
-from council.engine.journal import FINISH, FileJournal, RecordedStep
+from council.engine.journal import FINISH, Journal, RecordedStep
 from council.engine.runs import Finish
 from council.errors import FATAL, ModelErrorKind, RunNotFound
 from council.ids import canonical_json
@@ -90,7 +90,7 @@ class Tape:
     redacted: int
 
 
-def record(journal: FileJournal, asked: Iterable[AskedCall], status: str, redactor: Redactor) -> Tape:
+def record(journal: Journal, asked: Iterable[AskedCall], status: str, redactor: Redactor) -> Tape:
     """Raises RunNotFound for a run in which no model was asked, JournalDamaged for a blob that is gone."""
     steps = {step.name: step for step in journal.steps()}
     known = {call.step: call for call in asked}

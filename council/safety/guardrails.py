@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from council.safety.authority import overrides
-from council.safety.boundaries import BOUNDARIES, DECLINED, crossed
+from council.safety.boundaries import BOUNDARIES, DECLINED, VENTING, crossed, is_venting
 from council.safety.hidden import hides_text
 from council.safety.prose import sentences
 from council.safety.scope import ScopeGuard
@@ -51,7 +51,8 @@ def lawful_check(text: str) -> Verdict:
 
 
 def _task(text: str) -> Iterator[Verdict]:
-    yield crossed(text, BOUNDARIES)
+    found = crossed(text, BOUNDARIES)
+    yield VENTING if found.allows and is_venting(text) else found
     if hides_text(text):
         yield _hidden("warn")
 

@@ -11,18 +11,16 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from council.markup import Fence, fences
 from council.safety.untrusted import clean
 
-_FENCE = re.compile(r"(?P<run>`{3,}(?=[^`]*$)|~{3,})(?P<info>.*)$")
 _LIST_MARKER = re.compile(r"(?:[-+*]|\d{1,9}[.)])(?=[ \t]|$)")
-_QUOTE_PREFIX = re.compile(r"[ \t]*(?:>[ \t]*)*")
 _HEADING = re.compile(r"#{1,6}(?=[ \t]|$)")
 _UNDERLINE = re.compile(r"(?:-+|=+)[ \t]*$")
 _BREAK = re.compile(r"([ \t>]*)(?:-[ \t]*){3,}$")
 _TABLE_RULE = re.compile(r"(?=.*-)(?=.*[|:+])[\s|:>*+\d.)=-]+$")
-_INFO = re.compile(r"[A-Za-z0-9_+#.-]{1,32}")
+_INFO = re.compile(r"[A-Za-z][A-Za-z0-9_+#.-]{0,31}")
 # Languages that some viewer executes or draws instead of showing (GitHub, GitLab, Obsidian, VS Code extensions).
 _LIVE_LANGUAGES = re.compile(
     "mermaid|geojson|topojson|stl|math|latex|tex|katex|asciimath|plantuml|puml|uml|dot|graphviz|viz|d2|kroki|svgbob"
@@ -49,61 +47,42 @@ def for_markdown(text: str) -> str:
     headings above level 4, no front matter, no footnotes, no link definitions, no drawn code fences, links only to
     http, https, mailto and relative targets. Code fences and inline code keep their content. No newline at the end.
     """
-    return "\n".join(_Writer(clean(text).split("\n")).write()).strip("\n")
-
-
-@dataclass
-class _OpenFence:
-    char: str
-    length: int
-    indent: int
-    quotes: int
-
-    @property
-    def prefix(self) -> str:
-        return "> " * self.quotes
-
-    def closed_by(self, content: str) -> bool:
-        bare = content.rstrip(" \t")
-        run = bare.lstrip(" ")
-        return len(bare) - len(run) <= 3 and len(run) >= self.length and not run.strip(self.char)
+    return "\n".join(_Writer(clean(text)).write()).strip("\n")
 
 
 class _Writer:
-    def __init__(self, lines: list[str]) -> None:
-        self._lines = lines
+    def __init__(self, text: str) -> None:
+        self._lines = text.split("\n")
+        self._fences = {fence.first: fence for fence in fences(text)}
         self._out: list[str] = []
-        self._fence: _OpenFence | None = None
         self._in_table = False
 
     def write(self) -> list[str]:
-        for index, line in enumerate(self._lines):
-            if self._fence is None or not self._continue_fence(self._fence, line):
+        index = 0
+        while index < len(self._lines):
+            if fence := self._fences.get(index):
+                self._code(fence)
+                index = fence.last + 1
+            else:
                 following = self._lines[index + 1] if index + 1 < len(self._lines) else ""
-                self._text_line(line, following)
-        self._close_fence()
+                self._text_line(self._lines[index], following)
+                index += 1
         return self._out
 
-    def _continue_fence(self, fence: _OpenFence, line: str) -> bool:
-        """Write `line` as code; False, with the fence closed, when the quotation that holds the fence has ended."""
-        content = line
-        for _ in range(fence.quotes):
-            bare = content.lstrip(" ")
-            if not bare.startswith(">"):
-                self._close_fence()
-                return False
-            content = bare[1:].removeprefix(" ")
-        content = _dedent(content, fence.indent)
-        if fence.closed_by(content):
-            self._close_fence()
-        else:
-            self._out.append((fence.prefix + content).rstrip(" ") if not content else fence.prefix + content)
-        return True
-
-    def _close_fence(self) -> None:
-        if self._fence is not None:
-            self._out.append(self._fence.prefix + self._fence.char * self._fence.length)
-            self._fence = None
+    def _code(self, fence: Fence) -> None:
+        """A fenced block at the margin, or behind plain `> ` marks."""
+        self._in_table = False
+        prefix = "> " * fence.quotes
+        marker = fence.prefix.rpartition(">")[2].strip().replace("-", "*")  # below a paragraph "-" would make a heading
+        if marker:
+            self._out.append(prefix + marker)
+        info = _INFO.match(fence.info.strip())
+        language = info.group() if info else ""
+        if fence.info.strip() and (not language or _LIVE_LANGUAGES.fullmatch(language)):
+            language = "text"
+        self._out.append(prefix + fence.run + language)
+        self._out += [prefix + line if line else prefix.rstrip(" ") for line in fence.lines]
+        self._out.append(prefix + fence.run)
 
     def _text_line(self, line: str, following: str) -> None:
         if not line.strip():
@@ -117,9 +96,6 @@ class _Writer:
             return
         start = _content_start(line)
         prefix, rest = line[:start], line[start:]
-        opening = _FENCE.match(rest)
-        if opening and self._open_fence(prefix, opening):
-            return
         if _UNDERLINE.match(rest):
             bare = rest.rstrip()
             self._out.append(prefix + ("* * *" if bare.startswith("---") else "\\" + bare))
@@ -129,29 +105,6 @@ class _Writer:
             level = min(6, heading.end() + 3)
             prefix, rest = prefix + "#" * level, rest[heading.end() :]
         self._out.append(prefix + _inline(rest, self._in_table))
-
-    def _open_fence(self, prefix: str, opening: re.Match[str]) -> bool:
-        """Start a fence at the margin, or behind plain `> ` marks; False where a quotation stands in a list item."""
-        quote = _QUOTE_PREFIX.match(prefix)
-        assert quote is not None  # the pattern matches the empty string
-        inner = prefix[quote.end() :]
-        if ">" in inner:
-            return False
-        run = opening["run"]
-        indent_text = quote.group().rpartition(">")[2]
-        quotes = quote.group().count(">")
-        indent = _columns(indent_text + inner) - (1 if quotes and indent_text.startswith(" ") else 0)
-        self._in_table = False
-        self._fence = _OpenFence(run[0], len(run), max(0, indent), quotes)
-        marker = inner.strip().replace("-", "*")  # a lone "-" below a paragraph would make a heading of it
-        if marker:
-            self._out.append(self._fence.prefix + marker)
-        info = _INFO.match(opening["info"].strip())
-        language = info.group() if info else ""
-        if opening["info"].strip() and (not language or _LIVE_LANGUAGES.fullmatch(language)):
-            language = "text"
-        self._out.append(self._fence.prefix + run + language)
-        return True
 
 
 def _content_start(line: str) -> int:
@@ -167,19 +120,6 @@ def _content_start(line: str) -> int:
         if marker is None or _UNDERLINE.match(line, position):
             return position
         position = marker.end()
-
-
-def _columns(prefix: str) -> int:
-    return len(prefix.expandtabs(4))
-
-
-def _dedent(line: str, columns: int) -> str:
-    """Without up to `columns` columns of indentation."""
-    if columns == 0 or not line[:1].isspace():
-        return line
-    bare = line.lstrip(" \t")
-    width = _columns(line[: len(line) - len(bare)])
-    return line[columns:] if line.startswith(" " * columns) else " " * max(0, width - columns) + bare
 
 
 def _inline(text: str, in_table: bool) -> str:

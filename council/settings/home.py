@@ -6,6 +6,7 @@ the code is installed; only the personas that ship with the package are.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ _FOLDERS = ("commands", "artifacts", "personas", "session_states")
 _MARKS = ("commands", "personas")  # the two folders that make a folder a home
 _GITIGNORE_LINES = (".council/", "session_states/*.json", ".env")
 _PACKAGE = Path(council.__file__).parent
+_SERVER = re.compile(rb"^\s*(export\s+)?(COUNCIL_)?database_url\s*=", re.MULTILINE | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -56,25 +58,12 @@ class Home:
         return self.root / ".council"
 
     @property
-    def runs(self) -> Path:
-        return self.runtime / "runs"
-
-    @property
-    def receipts(self) -> Path:
-        return self.runtime / "receipts"
-
-    @property
     def lock_file(self) -> Path:
         return self.runtime / "lock"
 
     @property
     def state_file(self) -> Path:
         return self.runtime / "state.json"
-
-    @property
-    def sightings_file(self) -> Path:
-        """What the scheduler remembers of each recurring file."""
-        return self.runtime / "schedules.json"
 
     @property
     def schedule_marks(self) -> Path:
@@ -85,15 +74,14 @@ class Home:
         return self.runtime / "logs" / "council.jsonl"
 
     def ensure_runtime(self) -> None:
-        """Make `.council/` and its folders, readable by their owner only: journals hold whole prompts.
+        """Make `.council/`, readable by their owner only: journals hold whole prompts.
 
         Raises StorageFailed.
         """
         try:
-            for folder in (self.runtime, self.runs, self.receipts):
-                folder.mkdir(mode=0o700, exist_ok=True)
-                if folder.stat().st_mode & 0o077:
-                    folder.chmod(0o700)
+            self.runtime.mkdir(mode=0o700, exist_ok=True)
+            if self.runtime.stat().st_mode & 0o077:
+                self.runtime.chmod(0o700)
         except OSError as error:
             raise StorageFailed(
                 f"cannot make {self.runtime}: {error.strerror}.", fix="make the home writable for this user."
@@ -133,6 +121,20 @@ def _missing_marks(folder: Path) -> list[str]:
     return [name for name in _MARKS if not (folder / name).is_dir()]
 
 
+def names_a_server(home: Home, environ: Mapping[str, str]) -> bool:
+    """True when `database_url` may be set. Else the database is the home's own, and who only looks need not wait for all
+    settings, nor for those that are wrong to be mended."""
+    if environ.get("COUNCIL_DATABASE_URL"):
+        return True
+    for name in ("council.toml", ".env"):
+        try:
+            if _SERVER.search((home.root / name).read_bytes()):
+                return True
+        except OSError:
+            continue
+    return False
+
+
 def builtin_personas_dir() -> Path:
     """The personas that ship with the package: inside a wheel, else beside the package (editable install)."""
     packaged = _PACKAGE / "resources" / "personas"
@@ -158,7 +160,14 @@ def init_home(directory: Path, *, personas_from: Path) -> list[Path]:
             if persona.is_file() and persona.name != README_NAME and not persona.name.startswith("."):
                 _write_new(directory / "personas" / persona.name, persona.read_bytes(), created)
         _write_new(directory / "council.toml", council_toml_template().encode(), created)
-        _extend_gitignore(directory / ".gitignore", created)
+        ignored = directory / ".gitignore"
+        present = ignored.read_bytes() if ignored.exists() else b""
+        missing = [line for line in _GITIGNORE_LINES if line.encode() not in present.splitlines()]
+        if missing:
+            joint = [""] if present and not present.endswith(b"\n") else []
+            with ignored.open("ab") as file:
+                file.write("\n".join([*joint, *missing, ""]).encode())
+            created.append(ignored)
     except OSError as error:
         raise ConfigError(
             f"cannot make a home in {directory}: {error.strerror or error} ({error.filename}).",
@@ -178,16 +187,4 @@ def _write_new(path: Path, content: bytes, created: list[Path]) -> None:
             file.write(content)
     except FileExistsError:
         return
-    created.append(path)
-
-
-def _extend_gitignore(path: Path, created: list[Path]) -> None:
-    present = path.read_bytes() if path.exists() else b""
-    lines = present.splitlines()
-    missing = [line.encode() for line in _GITIGNORE_LINES if line.encode() not in lines]
-    if not missing:
-        return
-    joint = b"\n" if present and not present.endswith(b"\n") else b""
-    with path.open("ab") as file:
-        file.write(joint + b"".join(line + b"\n" for line in missing))
     created.append(path)

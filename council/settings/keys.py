@@ -34,15 +34,14 @@ class ProviderKeys:
         """The value of one name, None when it is absent or empty. From then on it is one of `secrets`."""
         if name not in self._values:
             found = self._find(name)
-            value = Secret(found[0]) if found else self._beyond(name)
+            value = Secret(found[0]) if found else None
+            if value is None and name != BASE_URL_NAME:
+                value = self.beyond(name)
             if value is not None:
                 self._values[name] = value
                 if name != BASE_URL_NAME:
                     self.redactor.register(value)
         return self._values.get(name)
-
-    def _beyond(self, name: str) -> Secret | None:
-        return None if name == BASE_URL_NAME else self.beyond(name)
 
     def beyond_them(self, beyond: Callable[[str], Secret | None]) -> ProviderKeys:
         """The same keys, which ask `beyond` for what is set nowhere."""
@@ -54,7 +53,7 @@ class ProviderKeys:
         return found[0] if found else None
 
     def source(self, name: str) -> str | None:
-        """Where a name is set, None when it is not."""
+        """The place where a name is set, None when it is not."""
         found = self._find(name)
         return found[1] if found else None
 

@@ -58,12 +58,24 @@ class LoadedSettings:
 
 def load_settings(home: Home, *, flags: Mapping[str, object], environ: Mapping[str, str]) -> LoadedSettings:
     """Merge the layers and validate. A flag that is None was not given. Raises ConfigError."""
-    dotenv, warnings = _dotenv_layer(home.root / ".env")
+    dotenv, warnings = read_dotenv(home.root / ".env")
+    for name in dotenv:
+        if _is_setting_name(name) and name not in _VARIABLES:
+            warnings.append(f"skipped: {_unknown(f'{name} in .env', _key(name), spelled=_variable)}")
+    toml = _toml_layer(home.root / "council.toml")
+    variables = {name: value for name, value in environ.items() if _is_setting_name(name)}
+    for name in variables:
+        if name not in _VARIABLES:
+            raise _unknown(f"{name} (environment)", _key(name), spelled=_variable)
+    given = {key: value for key, value in flags.items() if value is not None}
+    for key in given:
+        if key not in Settings.model_fields:
+            raise _unknown(_flag(key), key, spelled=_flag)
     layers = (
-        (TOML, _toml_layer(home.root / "council.toml")),
-        (DOTENV, dotenv),
-        (ENVIRONMENT, _environment_layer(environ)),
-        (FLAG, _flag_layer(flags)),
+        (TOML, toml),
+        (DOTENV, MappingEnvSource({name: value for name, value in dotenv.items() if name in _VARIABLES})()),
+        (ENVIRONMENT, MappingEnvSource(variables)()),
+        (FLAG, InitSettingsSource(Settings, init_kwargs=given)()),
     )
     merged: Layer = {}
     sources = dict.fromkeys(Settings.model_fields, DEFAULT)
@@ -90,7 +102,7 @@ class MappingEnvSource(EnvSettingsSource):
         return {name.lower(): value for name, value in self._variables.items() if value}
 
 
-class _Told(logging.Handler):
+class _DotenvWarnings(logging.Handler):
     """Collects what python-dotenv says of lines that it cannot read."""
 
     def __init__(self) -> None:
@@ -109,7 +121,7 @@ def read_dotenv(path: Path) -> tuple[dict[str, str], list[str]]:
         if not path.is_file():
             return {}, []
         _require_small(path, "keep the lines NAME=value that Council needs")
-        told = _Told()
+        told = _DotenvWarnings()
         parser_log = logging.getLogger("dotenv.main")
         parser_log.addHandler(told)
         parser_log.propagate = False  # what it says goes into our own warnings, with the name of the file
@@ -128,30 +140,6 @@ def _require_small(path: Path, fix: str) -> None:
         raise ConfigError(f"{path} has {size:,} bytes, and at most {MAX_FILE_BYTES:,} are read.", fix=fix)
 
 
-def _flag_layer(flags: Mapping[str, object]) -> Layer:
-    given = {key: value for key, value in flags.items() if value is not None}
-    for key in given:
-        if key not in Settings.model_fields:
-            raise _unknown(_flag(key), key, spelled=_flag)
-    return InitSettingsSource(Settings, init_kwargs=given)()
-
-
-def _environment_layer(environ: Mapping[str, str]) -> Layer:
-    variables = {name: value for name, value in environ.items() if _is_setting_name(name)}
-    for name in variables:
-        if name not in _VARIABLES:
-            raise _unknown(f"{name} (environment)", _key(name), spelled=_variable)
-    return MappingEnvSource(variables)()
-
-
-def _dotenv_layer(path: Path) -> tuple[Layer, list[str]]:
-    values, warnings = read_dotenv(path)
-    for name in values:
-        if _is_setting_name(name) and name not in _VARIABLES:
-            warnings.append(f"skipped: {_unknown(f'{name} in .env', _key(name), spelled=_variable)}")
-    return MappingEnvSource({name: value for name, value in values.items() if name in _VARIABLES})(), warnings
-
-
 def _toml_layer(path: Path) -> Layer:
     if path.exists() and not path.is_file():
         raise ConfigError(f"{path} is not a file.", fix="move it away, or make it a file of settings")
@@ -160,7 +148,16 @@ def _toml_layer(path: Path) -> Layer:
             _require_small(path, "keep the settings, and move the rest elsewhere")
         source = TomlConfigSettingsSource(Settings, toml_file=path)
     except tomllib.TOMLDecodeError as error:
-        raise _toml_syntax(path, str(error)) from None
+        at = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+        lines = path.read_text("utf-8").split("\n")  # else "(at end of document)"
+        line, column = (int(at[1]), int(at[2])) if at else (len(lines), len(lines[-1]) + 1)
+        said = str(error).partition(" (at ")[0]
+        raise ConfigError(
+            f"{path} is not valid TOML: {said} at line {line}, column {column}.",
+            fix="mend that line; text values need quotation marks.",
+            line=line,
+            column=column,
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
             f"{path} cannot be read ({type(error).__name__}).", fix="make it readable UTF-8 text, or remove it."
@@ -169,22 +166,6 @@ def _toml_layer(path: Path) -> Layer:
         if key not in Settings.model_fields:
             raise _unknown(f"`{key}` in council.toml", key, spelled=str)
     return source()
-
-
-def _toml_syntax(path: Path, reason: str) -> ConfigError:
-    at = re.search(r"\(at line (\d+), column (\d+)\)", reason)
-    if at:
-        line, column = int(at[1]), int(at[2])
-    else:  # "(at end of document)"
-        lines = path.read_text("utf-8").split("\n")
-        line, column = len(lines), len(lines[-1]) + 1
-    said = reason.partition(" (at ")[0]
-    return ConfigError(
-        f"{path} is not valid TOML: {said} at line {line}, column {column}.",
-        fix="mend that line; text values need quotation marks.",
-        line=line,
-        column=column,
-    )
 
 
 def _unknown(what: str, key: str, *, spelled: Any) -> ConfigError:
@@ -203,9 +184,7 @@ def _wrong_value(key: str, value: object, place: str, error: ValidationError) ->
         value = value.get(part) if isinstance(value, dict) else None
     reason = fault["msg"].removeprefix("Value error, ")
     fix = f"{key} takes {allowed_values(key)}."
-    if isinstance(value, dict) or (
-        len(path) > 1 and value is None
-    ):  # a table is named, not repeated: it may hold a key
+    if isinstance(value, dict) or (len(path) > 1 and value is None):  # a table is not repeated: it may hold a key
         return ConfigError(f"{'.'.join(path)} does not fit, as {place} says: {reason}.", fix=fix, key=key)
     shown = MASK if _SECRET_LIKE.search(str(value)) else repr(value)
     return ConfigError(f"{'.'.join(path)} cannot be {shown}, as {place} says: {reason}.", fix=fix, key=key)

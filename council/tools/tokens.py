@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from council.markup import fences
 from council.safety.echoes import OutsideTexts
 from council.safety.markdown import code_spans
 
@@ -80,7 +81,6 @@ class _Line(NamedTuple):
 _RUNS_ON = "it runs on from a block quotation, leave an empty line between"
 _MARKERS = re.compile(r"(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*")
 _BLOCK_START = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]|#{1,6}[ \t]|(?:[-*_][ \t]*){3,}$")
-_CODE_FENCE = re.compile(r"(`{3,})[^`]*$|(~{3,})")
 _NUMBERED = re.compile(r"\s*\d+\| ")  # a line copied out of a data fence
 _CODE_COLUMNS = 4  # of indentation behind the margin of a list item, from which on a line is code
 _DEEP_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?: {5}|[ ]*\t)")  # code inside a list item
@@ -89,26 +89,28 @@ _DEEP_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?: {5}|[ ]*\t)")  # code inside 
 def _blocks(reply: str) -> Iterator[list[_Raw]]:
     """Groups of lines that share their inline markup: paragraphs and list items; every other line stands alone."""
     block: list[_Raw] = []
-    fence: tuple[str, int] | None = None  # (run, columns)
     quoting = False  # the line before was a block quotation, which runs on until an empty line
+    blocks = [fence for fence in fences(reply) if not fence.quotes]
+    openings = {fence.first + 1 for fence in blocks}
+    fenced = {number for fence in blocks for number in range(fence.first + 2, fence.last + 2)}
     margin = 0  # column at which the text of the list item begins that a line may belong to
     for number, text in enumerate(reply.split("\n"), 1):
-        if fence is None and (text[:1].isalpha() or text[:1] == "["):  # most lines by far: plain prose, or a request
+        if number not in fenced and (
+            text[:1].isalpha() or text[:1] == "["
+        ):  # most lines by far: plain prose, or a request
             block.append((number, text, _RUNS_ON if quoting else ""))
             margin = 0
             continue
         bare = text.strip()
         columns = _indentation(text)
-        if fence is not None:
+        if number in fenced:
             yield [(number, text, "it stands inside a code fence")]
-            if _closes(fence, bare, columns):
-                fence = None
             continue
         marker = _marker_end(bare)
         if bare and columns < margin + _CODE_COLUMNS:
             margin = columns + marker if marker else min(margin, columns)
         content = bare[marker:]
-        opening = _CODE_FENCE.match(content)
+        opening = number in openings
         starts = not bare or opening or content.startswith(">") or _BLOCK_START.match(bare)
         if starts and block:
             yield block
@@ -118,7 +120,6 @@ def _blocks(reply: str) -> Iterator[list[_Raw]]:
         if not bare:
             yield [(number, "", "")]
         elif opening:
-            fence = (opening[1] or opening[2], columns)
             yield [(number, text, "it stands inside a code fence")]
         elif content.startswith(">"):
             quoting = True
@@ -146,11 +147,6 @@ def _indentation(text: str) -> int:
 def _marker_end(bare: str) -> int:
     match = _MARKERS.match(bare)
     return match.end() if match else 0
-
-
-def _closes(fence: tuple[str, int], bare: str, columns: int) -> bool:
-    run, opened_at = fence
-    return columns <= max(3, opened_at) and len(bare) >= len(run) and not bare.strip(run[0])
 
 
 # --- Tokens in a block ----------------------------------------------------------------------------------------------

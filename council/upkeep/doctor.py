@@ -6,10 +6,10 @@ What is not there yet is not mentioned.
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Literal
 
 from council.agents.manifest import load_personas, require_roles
-from council.agents.memory import decode_session, session_bytes
+from council.agents.memory import Memory, decode_session, session_bytes
 from council.app.models import build_model, provider_of
 from council.app.reading import seeds_folder
-from council.app.safekeeping import build_key_source
+from council.app.safekeeping import build_key_source, look_at
 from council.audit.head_file import HEAD_FILE
 from council.commands.documents import NotACommand
 from council.commands.recurring import parse_recurring
@@ -34,9 +34,14 @@ from council.ids import Clock, timestamp
 from council.keys.sources import require_keys
 from council.llm.base import Message
 from council.settings import Home, LoadedSettings, ProviderKeys, Settings, load_settings
+from council.storage.drivers import flaw_in
 from council.storage.drop import is_command_name
 from council.storage.files import FileLock, read_limited
-from council.upkeep.journals import look_at_journals
+from council.storage.mounts import network_file_system
+from council.storage.reader import Looking
+from council.storage.store import Store
+from council.storage.versions import DATABASE_FILE
+from council.upkeep.copies import copies_of
 from council.upkeep.leftovers import strays
 
 MIN_PYTHON = (3, 11)
@@ -48,7 +53,6 @@ _MIN_WATCHES = 1024
 _PING_TOKENS = 256  # a thinking model needs some before its first word
 _SHOWN = 3
 _MAX_RECURRING_BYTES = 1 << 20  # no home can be set to take a larger command
-_MAX_JOURNAL_BYTES = 1 << 30  # some seconds
 
 Status = Literal["ok", "warn", "fail"]
 
@@ -74,15 +78,21 @@ def examine(
         checks += [check_model(home, loaded.settings, keys), check_personas(home, loaded.settings)]
         checks += [check_keys(home, loaded.settings, keys, environ), check_watching(loaded.settings)]
     checks += [
-        *check_memory(home),
-        *check_ledger(home),
-        *check_journals(home),
         *check_schedules(home),
-        *check_leftovers(home),
-        check_clock(home, clock),
         check_disk(home),
     ]
+    if loaded is not None:
+        checks += check_kept(home, loaded.settings, clock)
     return checks
+
+
+def check_kept(home: Home, settings: Settings, clock: Clock) -> list[Check]:
+    """What only the database tells, once it can be read."""
+    checks = [*check_database(home, settings)]
+    if any(check.status == "fail" for check in checks):
+        return checks
+    store = look_at(home, settings)
+    return [*checks, *check_memory(home, store), *check_leftovers(home, store), check_clock(store, clock)]
 
 
 async def ping(home: Home, settings: Settings, keys: ProviderKeys) -> Check:
@@ -126,26 +136,17 @@ def check_disk(home: Home) -> Check:
     return Check("disk", "ok", shown)
 
 
-def check_clock(home: Home, clock: Clock) -> Check:
+def check_clock(store: Looking, clock: Clock) -> Check:
     """A clock that was put back would sort new runs before old ones."""
     now, first = clock.now(), clock.monotonic_s()
-    newest = _newest_receipt(home)
+    finished = Ledger(store).newest_finish()
+    newest = datetime.fromisoformat(finished) if finished else None
     fix = "set the clock: timedatectl set-ntp true"
     if clock.monotonic_s() < first:
         return Check("clock", "fail", "the monotonic clock runs backwards", "restart the machine")
     if newest is not None and newest > now + _CLOCK_TOLERANCE:
         return Check("clock", "fail", f"it is {timestamp(now)}, before the newest receipt ({timestamp(newest)})", fix)
     return Check("clock", "ok", timestamp(now))
-
-
-def _newest_receipt(home: Home) -> datetime | None:
-    found = []
-    for path in sorted(home.receipts.glob("*.json"))[-_SHOWN:]:
-        try:
-            found.append(datetime.fromisoformat(json.loads(path.read_bytes())["finished"]))
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-    return max(found, default=None)
 
 
 def check_watching(settings: Settings, proc: Path = Path("/proc")) -> Check:
@@ -284,10 +285,10 @@ def check_personas(home: Home, settings: Settings) -> Check:
     return Check("personas", "ok", ", ".join(sorted(personas)))
 
 
-def check_memory(home: Home) -> Iterator[Check]:
+def check_memory(home: Home, store: Looking) -> Iterator[Check]:
     """Checksums of all session files. A damaged one is a warning: its last good copy takes its place when it is read."""
     count = len(_sessions(home))
-    damaged = damaged_sessions(home)
+    damaged = damaged_sessions(home, store)
     for session in damaged:
         shown = session.path.relative_to(home.root)
         fix = (
@@ -315,7 +316,7 @@ class DamagedSession:
         return f"council memory reset {self.role} --lane {self.lane}"
 
 
-def damaged_sessions(home: Home) -> list[DamagedSession]:
+def damaged_sessions(home: Home, store: Looking) -> list[DamagedSession]:
     """The session files that do not verify."""
     found = []
     for path in _sessions(home):
@@ -323,8 +324,9 @@ def damaged_sessions(home: Home) -> list[DamagedSession]:
         role = path.name.removesuffix("_session.json").upper()
         reason = _damage(path, role, lane)
         if reason:
-            copy = home.runtime / "memory" / path.relative_to(home.session_states)
-            found.append(DamagedSession(path, role, lane, reason, _damage(copy, role, lane) == ""))
+            copy = Memory(home.session_states, store).copy(role, lane)
+            is_whole = copy is not None and decode_session(copy, role, lane)[0] is not None
+            found.append(DamagedSession(path, role, lane, reason, is_whole))
     return found
 
 
@@ -341,37 +343,38 @@ def _damage(path: Path, role: str, lane: str) -> str:
         return error.strerror or "cannot be read"
 
 
-def check_ledger(home: Home) -> Iterator[Check]:
-    """The file behind `status`, `show` and `stats`, read through. It can be lost: receipts and journals say the same."""
-    path = home.runtime / "ledger.sqlite"
-    if not path.exists():
+def check_database(home: Home, settings: Settings) -> Iterator[Check]:
+    """The database, read through, and its daily copies; nothing where there is none yet."""
+    name = "database"
+    path = home.runtime / DATABASE_FILE
+    if settings.database_url is not None:
+        try:
+            with closing(Store.open(home.runtime, settings.database_url)) as store:
+                yield Check(name, "ok", f"PostgreSQL at {store.where}; its copies are the server's matter")
+        except CouncilError as error:
+            yield Check(name, "fail", error.message, error.fix)
         return
+    network = network_file_system(home.runtime) if path.exists() else ""
+    if network:
+        yield Check(name, "fail", f"the home lies on a network drive ({network})", "move it to a local disk")
+    copies = copies_of(home)
+    newest = f"; daily copies: {', '.join(copy.name for copy in copies)}" if copies else "; no daily copy yet"
     try:
-        with closing(Ledger(path, read_only=True)) as ledger:
-            flaw, count = ledger.flaw(), ledger.count()
-    except StorageFailed as error:
-        yield Check("run ledger", "warn", error.message, error.fix)
+        flaw = flaw_in(path) if path.exists() else ""
+        count = 0 if flaw else Ledger(look_at(home, settings)).count()
+    except CouncilError as error:
+        yield Check(name, "fail", f"{error.message}{newest}", error.fix)
         return
     if flaw:
-        yield Check(
-            "run ledger", "warn", f"{path.name} is damaged ({flaw})", "council repair (the next start does it, too)"
+        fix = (
+            "council restore (takes the newest copy back)" if copies else f"restore .council/{path.name} from a backup"
         )
-    else:
-        yield Check("run ledger", "ok", f"{count} run{'s' if count != 1 else ''}")
-
-
-def check_journals(home: Home) -> Iterator[Check]:
-    """Checksums of the newest runs' journals; nothing in a home without runs."""
-    looked = look_at_journals(home, max_bytes=_MAX_JOURNAL_BYTES)
-    for run_id, flaw in list(looked.damaged.items())[:_SHOWN]:
-        fix = f"council repair --dry-run (says what becomes of it); else restore .council/runs/{run_id} from a backup"
-        yield Check("journals", "warn", flaw, fix)
-    if len(looked.damaged) > _SHOWN:
-        more = f"and {len(looked.damaged) - _SHOWN} more journals do not verify"
-        yield Check("journals", "warn", more, "council repair --dry-run (names them all)")
-    if looked.runs and not looked.damaged:
-        older = f"; {looked.skipped} older ones were not looked at: council repair --dry-run" if looked.skipped else ""
-        yield Check("journals", "ok", f"{looked.runs} run{'s' if looked.runs != 1 else ''}, all whole{older}")
+        yield Check(name, "fail", f"{path.name} is damaged ({flaw}){newest}", fix)
+        return
+    if not path.exists():
+        return
+    runs = f"{count} run{'s' if count != 1 else ''}, SQLite {sqlite3.sqlite_version}{newest}"
+    yield Check(name, "ok", runs)
 
 
 def check_schedules(home: Home) -> Iterator[Check]:
@@ -393,14 +396,14 @@ def check_schedules(home: Home) -> Iterator[Check]:
         yield Check("schedules", "ok", f"{len(names)} recurring command{'s' if len(names) != 1 else ''}")
 
 
-def check_leftovers(home: Home) -> Iterator[Check]:
+def check_leftovers(home: Home, store: Looking) -> Iterator[Check]:
     """Who holds the home; and, when nobody does, what an end without warning left behind."""
     holder = FileLock.holder(home.lock_file)
     if holder is not None:
         yield Check("daemon", "ok", f"running, pid {holder.get('pid', '?')} on {holder.get('host', '?')}")
         return
     yield Check("daemon", "ok", "not running")
-    unfinished = _names(home.runtime / "active", "*")
+    unfinished = Ledger(store).unfinished()
     if unfinished:
         yield Check(
             "unfinished runs", "warn", f"{_listed(unfinished)}: they go on at the next start", "council run --once"
@@ -408,7 +411,7 @@ def check_leftovers(home: Home) -> Iterator[Check]:
     taken = _names(home.commands, ".*.taken")
     if taken:
         yield Check("taken files", "warn", f"{_listed(taken)}: the next start completes them", "council run --once")
-    staged = list(strays(home, unfinished))
+    staged = list(strays(home, store, unfinished))
     if staged:
         shown = [str(path.relative_to(home.root)) for path in staged]
         yield Check("temporary files", "warn", f"{_listed(shown)}: left by a process that was killed", "council repair")

@@ -78,7 +78,7 @@ class ForgetHandler:
 
     def admit(self, command: RunCommand) -> Admission:
         assert isinstance(command, ForgetCommand)
-        return admit_forget(command, self._app.home, self._app.receipts)
+        return admit_forget(command, self._app.store)
 
     def begin(self, run: Run) -> Forgetting:
         return Forgetting(run, self._app)
@@ -160,14 +160,16 @@ class Forgetting:
         """Again until nothing is found: while the indexes are built the other runs go on, and a search that was under way
         may bring the text back."""
         for _ in range(_MAX_PASSES):
-            job.traces.require_no_unfinished_run()
-            changed = await job.traces.remove()
-            changed = (job.whole is not None and job.whole.remove()) or changed
+            async with self._app.engine.stillness():
+                job.traces.require_no_unfinished_run()
+                changed = await job.traces.remove()
+                changed = (job.whole is not None and job.whole.remove()) or changed
             try:
                 await asyncio.to_thread(job.traces.rebuild_indexes)
             except DaemonRunning as error:
                 raise Parked("index", _INDEX_WAIT_S, error) from error
             if not changed:
+                await asyncio.to_thread(job.traces.sweep)
                 return
         raise CannotForget("something keeps writing what is to be forgotten.", fix="let the other runs end first")
 

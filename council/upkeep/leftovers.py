@@ -4,8 +4,6 @@ Every write goes through a temporary neighbour (`.<name>.<12 hex>.tmp`), every c
 (`.<name>.<run id>.staged`). With the home's lock held and no run begun, those of our own folders are nobody's; a fresh
 neighbour in `commands/` may be a drop that another process is making right now. In `.council/` the audit's head may be:
 whoever writes there without the home's lock holds that of the folder meanwhile.
-
-A run whose process died before it was marked as active never began: its command file is there and runs anew.
 """
 
 from __future__ import annotations
@@ -13,20 +11,17 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
-import msgspec
-
-from council.engine.folders import never_began
-from council.engine.journal import JOURNAL, FileJournal
-from council.engine.outputs import OutputLedger, Written
-from council.errors import JournalDamaged, PathRefused, StorageFailed
+from council.engine.journal import Journal
+from council.engine.outputs import all_written
+from council.errors import PathRefused, StorageFailed
 from council.settings import Home
 from council.storage.files import is_temporary, locked
 from council.storage.paths import check_relative
+from council.storage.reader import Looking
 
 log = logging.getLogger(__name__)
 
@@ -35,20 +30,21 @@ _LOCK_PATIENCE_S = 10.0  # for who writes and syncs a small file
 _DROP_PATIENCE_S = 3_600.0  # no drop takes longer than this between its temporary file and its name
 
 
-def sweep(home: Home, unfinished: Sequence[FileJournal]) -> None:
+def sweep(home: Home, unfinished: Sequence[Journal]) -> None:
     """At start: removes what lies where the unfinished runs were writing. What cannot be looked at or removed is left, and
     said."""
     uncommitted = {journal.header.run_id for journal in unfinished if journal.committed is None}
     for path in _strays(home, _folders(home, unfinished), lambda run_id: run_id in uncommitted):
-        _remove(path, Path.unlink)
-    for folder in _never_begun(home):
-        _remove(folder, shutil.rmtree)
+        try:
+            path.unlink()
+        except OSError as error:
+            log.warning("%s is left over from a killed process and cannot be removed: %s", path, error.strerror)
 
 
-def strays(home: Home, unfinished: Collection[str]) -> Iterator[Path]:
+def strays(home: Home, store: Looking, unfinished: Collection[str]) -> Iterator[Path]:
     """Leftovers in every folder that Council writes to. `unfinished`: the runs that go on, whose staged files they may
-    still want."""
-    yield from _strays(home, _all_folders(home), lambda run_id: run_id not in unfinished)
+    still want. Raises StorageFailed."""
+    yield from _strays(home, _all_folders(home, store), lambda run_id: run_id not in unfinished)
     for path in _strays(home, {home.commands}, lambda run_id: False):
         if time.time() - path.stat().st_mtime > _DROP_PATIENCE_S:
             yield path
@@ -63,57 +59,35 @@ def _strays(home: Home, folders: Collection[Path], is_nobodys: Callable[[str], b
                 yield folder / name
 
 
-def _folders(home: Home, unfinished: Sequence[FileJournal]) -> set[Path]:
-    """Where a daemon may have been writing. The folder of a run that has ended is whole, unless its artifact was just being
-    kept there before another took its place."""
-    written = OutputLedger(home.runtime / "outputs")
+def _folders(home: Home, unfinished: Sequence[Journal]) -> set[Path]:
+    """Where a daemon may have been writing."""
     folders = _own_folders(home)
     for journal in unfinished:
         header = journal.header
-        folders |= _all_folders(home) if header.type == "forget" else set()  # it may have been writing anywhere
-        folders |= {home.runs / header.run_id, home.runs / header.run_id / "blobs"}
-        folders |= {home.session_states / header.lane, home.runtime / "memory" / header.lane}
+        if header.type == "forget":  # it may have been writing anywhere
+            folders |= _memory_folders(home)
+        folders.add(home.session_states / header.lane)
         folders |= set((home.session_states / "archive" / header.lane).glob("*"))
         folders |= {(home.root / header.output_path).parent} if header.output_path else set()
-        former = written.read(header.output_path)
-        folders |= {home.runs / former.run_id} if former is not None else set()
     return folders
 
 
 def _own_folders(home: Home) -> set[Path]:
-    folders = {home.runtime, home.receipts, home.schedule_marks, home.failed, home.artifacts}
-    return folders | {home.runtime / "ids", home.runtime / "outputs", home.session_states, home.runtime / "memory"}
+    return {home.runtime, home.schedule_marks, home.failed, home.artifacts, home.session_states}
 
 
-def _all_folders(home: Home) -> set[Path]:
-    folders = _own_folders(home)
-    for name in _names(home.runs):
-        folders |= {home.runs / name, home.runs / name / "blobs"}
-    for top in (home.session_states, home.runtime / "memory"):
-        folders |= {path for path in top.rglob("*") if path.is_dir() and not path.is_symlink()}
-    for name in _names(home.runtime / "outputs"):
+def _memory_folders(home: Home) -> set[Path]:
+    return {path for path in home.session_states.rglob("*") if path.is_dir() and not path.is_symlink()}
+
+
+def _all_folders(home: Home, store: Looking) -> set[Path]:
+    folders = _own_folders(home) | _memory_folders(home)
+    for written in all_written(store):
         try:
-            written = msgspec.json.decode((home.runtime / "outputs" / name).read_bytes(), type=Written)
             folders.add(home.root.joinpath(*check_relative(written.path)).parent)
-        except (OSError, msgspec.MsgspecError, PathRefused):
-            continue  # of another kind, or damaged: `council repair` says so
+        except PathRefused:
+            continue  # rules have changed since
     return folders
-
-
-def _never_begun(home: Home) -> Iterator[Path]:
-    known = {name.removesuffix(".json") for name in _names(home.receipts)} | set(_names(home.runtime / "active"))
-    for name in _names(home.runs):
-        if name not in known and not name.startswith(".") and _holds_no_work(home.runs / name):
-            yield home.runs / name
-
-
-def _holds_no_work(folder: Path) -> bool:
-    if not _names(folder):  # a removal was cut off
-        return folder.is_dir()
-    try:
-        return never_began(FileJournal.read(folder / JOURNAL))
-    except (JournalDamaged, StorageFailed):
-        return False
 
 
 def _unwritten_names(folder: Path) -> list[str]:
@@ -139,10 +113,3 @@ def _names(folder: Path) -> list[str]:
     except OSError as error:
         log.warning("%s cannot be searched for leftovers: %s", folder, error.strerror)
         return []
-
-
-def _remove(path: Path, remove: Callable[[Path], object]) -> None:
-    try:
-        remove(path)
-    except OSError as error:
-        log.warning("%s is left over from a killed process and cannot be removed: %s", path, error.strerror)

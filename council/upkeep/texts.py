@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from council.engine.records import FORGOTTEN
-from council.engine.rewriting import Change, changed, changed_readable
+from council.engine.rewriting import Change, changed
 from council.storage.files import rewrite
 
 _COMMAND_HASH = re.compile(rb"\A(---\n(?:(?!---\n).*\n)*?command_sha256: )[^\n]*")
@@ -20,7 +20,7 @@ _COMMAND_HASH = re.compile(rb"\A(---\n(?:(?!---\n).*\n)*?command_sha256: )[^\n]*
 def changed_file(name: str, data: bytes, change: Change) -> bytes:
     """Any file of ours: `change` applied to the texts in JSON, in lines of JSON, or to plain text."""
     if ".jsonl" in name:
-        return b"\n".join(changed_readable(data.split(b"\n"), change, lambda line: _changed_line(line, change)))
+        return b"\n".join(_changed_line(line, change) for line in data.split(b"\n"))
     if name.endswith(".json"):
         with contextlib.suppress(ValueError):
             indent = 2 if b"\n" in data.strip() else None
@@ -52,7 +52,7 @@ def without_command_hash(page: bytes) -> bytes:
 def owner_of(session_file: Path) -> tuple[str, str]:
     """Role and lane of a session file or of its copy."""
     parent = session_file.parent.name
-    lane = "main" if parent in ("session_states", "memory") else parent
+    lane = "main" if parent == "session_states" else parent
     return session_file.name.removesuffix("_session.json").upper(), lane
 
 

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from council.agents.memory import decode_session, encode_session
+from council.agents.memory import COPIES, decode_session, encode_session
 from council.app import App
-from council.app.safekeeping import has_database
 from council.commands.documents import NotACommand, read_document
-from council.engine.journal import JOURNAL, FileJournal
-from council.engine.outputs import OutputLedger, Written
-from council.engine.receipts import ArtifactRef, Receipt
+from council.engine import statements as sql
+from council.engine.journal import Journal, header_of, record_of, rows_of
+from council.engine.outputs import Written, all_written, kept_data, kept_names, note_written
+from council.engine.receipts import ArtifactRef, Receipt, rewrite_receipt
 from council.engine.records import FORGOTTEN, Committed, Record, RunHeader
 from council.engine.rewriting import (
     changed,
@@ -29,16 +30,16 @@ from council.engine.rewriting import (
     changed_records,
     command_held,
     moved,
-    read_whole,
     with_artifact,
     write_records,
 )
-from council.errors import CommandInvalid, CouncilError, JournalDamaged, PathRefused
+from council.errors import CommandInvalid, CouncilError, PathRefused
 from council.ids import sha256_hex
 from council.knowledge.cortex.cortex import SCOPES
 from council.reports.replay import replay
-from council.storage.files import rewrite
-from council.upkeep.retention import PRUNED
+from council.storage.store import Tx
+from council.upkeep.copies import COPIES as COPIES_FOLDER
+from council.upkeep.copies import copies_of, renew_copies
 from council.upkeep.span import Span
 from council.upkeep.texts import (
     changed_file,
@@ -63,13 +64,21 @@ _MAX_FOREIGN_FILES = 200_000
 _INDEX_PATIENCE_S = 10.0
 _NOTE_ENDING = ".error.md"  # our notes beside files that could not become runs
 # Below `.council/`: what is looked at in its own way, or is no text.
-_NOT_THE_REST = frozenset({
-    "runs", "receipts", "memory", "logs", "cortex", "outputs", "active", "lock", "forgotten",
-    "ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-shm",
-    "council.db", "council.db-wal", "council.db-shm",
-})  # fmt: skip
+_NOT_THE_REST = frozenset({"logs", "cortex", "lock", "forgotten", "copies"})
+_DATABASE = "council.db"  # it, and what SQLite lays beside it
+_PAGE = 200  # runs at a time
 Counts = dict[str, int]
 _Stamp = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """An ended run, and whether what is recorded of it, or a page that was kept of it, holds a text."""
+
+    run: int
+    run_id: str
+    receipt: str
+    held: bool
 
 
 class CannotForget(CouncilError):
@@ -93,49 +102,59 @@ class Traces:
         """`run_id` is the forgetting run, whose own files hold none of it."""
         self._app = app
         self._home = app.home
+        self._store = app.store
         self._run_id = run_id
         self._spans = tuple(spans)
-        self._ours = OutputLedger(app.home.runtime / "outputs")
         self._free: dict[Path, _Stamp] = {}  # files without the texts, as they looked when they were read
 
     def require_no_unfinished_run(self) -> None:
         """Raises CannotForget: its journal is being written, and its agents have read the text."""
-        unfinished = {marker.name for marker in entries_of(self._home.runtime / "active")} | set(
-            self._app.engine.active
-        )
-        for run_id in sorted(unfinished - {self._run_id}):
-            if any(self._is_in(path) for path in files_below(self._home.runs / run_id)):
+        for run_id, run in sorted(self._app.engine.active.items()):
+            header, number = msgspec.json.encode(run.header).decode(), run.journal.run
+            if run_id == self._run_id:
+                continue
+            if self._holds(header) or self._store.read(partial(self._held, run=number)):
                 raise CannotForget(
                     f"the unfinished run {run_id} holds what is to be forgotten.",
                     fix=f"wait for its end or `council cancel {run_id}`, then forget again",
                 )
 
     def look(self) -> Counts:
-        """In how many files of each kind the texts are; of a run everything counts as one."""
-        entries = self._ours.entries()
+        """In how many files and rows of each kind the texts are; of a run everything counts as one."""
+        runs = list(self._runs())
         return {
-            "runs": sum(any(self._is_in(path) for path in files_below(folder)) for folder in self._run_folders()),
-            "artifacts": sum(self._artifact_holds(entry) for entry in entries),
-            "receipts": sum(self._is_in(path) for path in self._receipts()),
-            "memory": sum(self._is_in(path) for path in self._memories()),
+            "runs": sum(one.held for one in runs),
+            "artifacts": sum(self._artifact_holds(entry) for entry in all_written(self._store)),
+            "receipts": sum(self._holds(one.receipt) for one in runs),
+            "memory": sum(self._is_in(path) for path in self._memories()) + len(self._held_copies()),
             "logs": sum(self._is_in(path) for path in files_below(self._home.log_file.parent)),
             "other": sum(self._is_in(path) for path in self._rest()),
-            "audit": len(self._audit.holding(self._holds, self._held_runs())) if self._audit is not None else 0,
+            "audit": len(self._audit.holding(self._holds, {one.run_id for one in runs if one.held})),
         }
 
     async def remove(self) -> bool:
         """Whether anything was changed. Raises CannotForget, StorageFailed."""
-        for hidden in self._home.runs.glob(f"{PRUNED}*"):
-            shutil.rmtree(hidden)
-        done = [await asyncio.to_thread(self._in_audit)]  # first: it needs to know which runs held a text
-        done += [await self._in_run(folder) for folder in self._run_folders()]
-        done += [self._in_receipt(path) for path in self._receipts()]
-        done += [self._in_artifact(entry) for entry in self._ours.entries()]
+        found = [one for one in self._runs() if one.held or self._holds(one.receipt)]
+        audit = self._audit
+        run_ids = {one.run_id for one in found}
+        done = [await asyncio.to_thread(audit.forget, self._holds, self._run_id, run_ids) > 0]
+        done += [await self._in_run(one) for one in found]
+        done += [self._in_artifact(entry) for entry in all_written(self._store)]
         done += [self._in_memory(path) for path in self._memories()]
+        done += [self._in_copy(name) for name in self._held_copies()]
         done += [self._in_file(path) for path in files_below(self._home.log_file.parent)]
         done += [self._in_rest(path) for path in self._rest()]
-        self._app.ledger.change_texts(self.change, lambda path: moved(path, self.change))
         return any(done)
+
+    def sweep(self) -> None:
+        """What the rows said stands in no file of the database, nor in its daily copies; one that a restore set aside goes.
+        Raises StorageFailed."""
+        self._store.sweep()
+        beside = (f"{_DATABASE}.before-restore*", f".{_DATABASE}.restored*", f"{COPIES_FOLDER}/.*.partial*")
+        for path in [found for pattern in beside for found in self._home.runtime.glob(pattern)]:
+            path.unlink()
+        if copies_of(self._home):
+            renew_copies(self._home, self._store)
 
     def left(self) -> Left:
         """A person's files of the home that hold a text. Names hold none of it: they are going into a receipt."""
@@ -170,43 +189,55 @@ class Traces:
     # ── the audit ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
-    def _audit(self) -> AuditLog | None:
-        """None where nothing was ever recorded."""
-        return self._app.audit.log() if has_database(self._home, self._app.settings) else None
-
-    def _in_audit(self) -> bool:
-        """Its words, and the hashes of what runs left that held a text: the text could be guessed from them."""
-        audit = self._audit
-        return audit is not None and audit.forget(self._holds, self._run_id, self._held_runs()) > 0
-
-    def _held_runs(self) -> set[str]:
-        folders = (folder for folder in self._run_folders() if any(self._is_in(path) for path in files_below(folder)))
-        receipts = (path for path in self._receipts() if self._is_in(path))
-        return {folder.name for folder in folders} | {path.stem for path in receipts}
+    def _audit(self) -> AuditLog:
+        return self._app.audit.log()
 
     def _holds(self, text: str) -> bool:
         return any(span.is_in(text) for span in self._spans)
 
     # ── where ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _run_folders(self) -> Iterator[Path]:
-        """Of all ended runs: unfinished ones hold none of it."""
-        for folder in entries_of(self._home.runs):
-            if not folder.name.startswith(".") and folder.name not in self._app.engine.active:
-                yield folder
+    def _runs(self) -> Iterator[_Found]:
+        """All ended runs: unfinished ones hold none of it."""
+        last = 0
+        while rows := self._store.read(partial(self._page_of, last=last)):
+            yield from rows
+            last = rows[-1].run
 
-    def _receipts(self) -> Iterator[Path]:
-        return files_below(self._home.receipts)
+    def _page_of(self, tx: Tx, last: int) -> list[_Found]:
+        found = []
+        for run, run_id, header, receipt in tx.execute(sql.ENDED_RUNS, (last, _PAGE)).fetchall():
+            held = header is not None and (self._holds(header) or self._held(tx, run))
+            kept = any(self._holds(text_of(bytes(row[0]))) for row in tx.execute(sql.KEPT_BYTES, (run_id,)).fetchall())
+            found.append(_Found(run, run_id, receipt or "", held or kept))
+        return found
+
+    def _held(self, tx: Tx, run: int) -> bool:
+        return any(self._holds(row.out) or self._holds(row.name) for _, row in rows_of(tx, run))
 
     def _memories(self) -> Iterator[Path]:
-        for folder in (self._home.session_states, self._home.runtime / "memory"):
-            yield from (path for path in files_below(folder) if path.name != "README.md")
+        yield from (path for path in files_below(self._home.session_states) if path.name != "README.md")
+
+    def _held_copies(self) -> list[str]:
+        """Of the last good copies of session files."""
+        names = kept_names(self._store, COPIES)
+        return [name for name in names if self._holds(text_of(kept_data(self._store, COPIES, name) or b""))]
+
+    def _in_copy(self, name: str) -> bool:
+        before = kept_data(self._store, COPIES, name) or b""
+        lane, _, file = name.rpartition("/")
+        session, _ = decode_session(before, file.removesuffix("_session.json").upper(), lane or "main")
+        after = changed_text(before, self.change)
+        if session is not None:
+            after = encode_session(msgspec.convert(changed(msgspec.to_builtins(session), self.change), type(session)))
+        self._store.write_now(lambda tx: tx.execute(sql.KEEP, (COPIES, name, after)))
+        return after != before
 
     def _rest(self) -> Iterator[Path]:
-        """What else is ours: markers, bindings, views, runs set aside; in `commands/` notes, and forget commands that
+        """What else is ours: marks, views; in `commands/` notes, and forget commands that
         could not become runs."""
         for entry in entries_of(self._home.runtime):
-            if entry.name not in _NOT_THE_REST:
+            if entry.name not in _NOT_THE_REST and not entry.name.startswith(_DATABASE):
                 yield from files_below(entry) if entry.is_dir() else [entry]
         for path in files_below(self._home.commands):
             if path.name.endswith(_NOTE_ENDING) or (path.parent == self._home.failed and _is_forget_command(path)):
@@ -214,64 +245,79 @@ class Traces:
 
     # ── runs and what they left ──────────────────────────────────────────────────────────────────────────────────────
 
-    async def _in_run(self, folder: Path) -> bool:
-        """The journal and the page that it makes, then whatever lies beside it: earlier attempts, damaged journals."""
-        held = [path for path in files_below(folder) if self._is_in(path)]
-        journal = folder / JOURNAL
-        recorded = [path for path in held if path == journal or path.parent.name == "blobs"]
-        done = [bool(recorded) and await self._in_journal(journal)]
-        beside = [path for path in held if path not in recorded]
-        done += [self._in_page(path) if _is_kept_page(path, folder) else self._in_file(path) for path in beside]
-        return any(done)
-
-    async def _in_journal(self, path: Path) -> bool:
-        run_id = path.parent.name
-        try:
-            before = read_whole(path)
-            after = changed_records(path, before, self.change)
-        except JournalDamaged:  # then it stays damaged, without the text
-            return sum(self._in_file(found) for found in files_below(path.parent)) > 0
+    async def _in_run(self, found: _Found) -> bool:
+        """The page first, then journal and receipt in one transaction: what is cut off is found again. False where only the
+        name of a lane holds it."""
+        numbered = self._store.read(lambda tx: self._records(tx, found))
+        receipt = before_receipt = self._app.receipts.read(found.run_id)
+        if numbered is None:
+            return self._in_receipt(receipt)
+        seqs, before = numbered
         header = before[0]
         assert isinstance(header, RunHeader)
-        receipt = self._app.receipts.read(run_id)
+        after = changed_records(before, self.change)
+        held = command_held(header, self.change)
         commits = [record for record in before if isinstance(record, Committed)]
-        if receipt is None and commits:
-            raise CannotForget(f"run {run_id} has no receipt.", fix="stop the daemon, `council repair`, start it again")
-        if receipt is not None:
-            held = command_held(header, self.change)
-            if receipt.artifact is not None and commits:
-                known = {commits[-1].files[0].sha256, receipt.artifact.sha256}
-                page = await self._page(path, after, receipt.artifact.path, known)
-                self._replace_artifact(run_id, receipt.artifact.path, known, page)
-                sha256 = FORGOTTEN if page is None else sha256_hex(page)
-                after = with_artifact(after, sha256)
-                receipt = msgspec.structs.replace(receipt, artifact=ArtifactRef(receipt.artifact.path, sha256))
-            self._write_receipt(receipt, held)
-            self._unbind(header, held)
-        return write_records(path, after)
+        known: set[str] = set()
+        page = None
+        if receipt is not None and receipt.artifact is not None and commits:
+            known = {commits[-1].files[0].sha256, receipt.artifact.sha256}
+            page = await self._page(found.run_id, after, receipt.artifact.path, known)
+            self._replace_artifact(found.run_id, receipt.artifact.path, known, page)
+            sha256 = FORGOTTEN if page is None else sha256_hex(page)
+            after = with_artifact(after, sha256)
+            receipt = msgspec.structs.replace(receipt, artifact=ArtifactRef(receipt.artifact.path, sha256))
 
-    async def _page(self, path: Path, records: list[Record], artifact: str, known: set[str]) -> bytes | None:
+        new_receipt = changed_receipt(receipt, self.change, command_held=held) if receipt is not None else None
+
+        def write(tx: Tx) -> bool:
+            """Whether a page that was kept has changed."""
+            write_records(tx, found.run, seqs, after)
+            tx.execute(sql.REWRITE_HEADER, (msgspec.json.encode(after[0]).decode(), found.run_id))
+            if new_receipt is not None:
+                rewrite_receipt(tx, new_receipt)
+            changed_pages = False
+            for name, data in tx.execute(sql.KEPT_OF, (found.run_id,)).fetchall():
+                same = page is not None and sha256_hex(bytes(data)) in known
+                kept = page if same else without_command_hash(self._without(bytes(data)))
+                changed_pages = changed_pages or kept != bytes(data)
+                tx.execute(sql.KEEP, (found.run_id, name, kept))
+            return changed_pages
+
+        changed_pages = self._store.write_now(write)
+        id_ = header.command.get("id")
+        if held and isinstance(id_, str):
+            self._app.receipts.forget_command(id_, found.run_id, self.change(id_))
+        return (
+            changed_pages or new_receipt != before_receipt or msgspec.json.encode(after) != msgspec.json.encode(before)
+        )
+
+    def _records(self, tx: Tx, found: _Found) -> tuple[list[int], list[Record]] | None:
+        row = tx.execute(sql.HEADER, (found.run_id,)).fetchone()
+        if row is None:
+            return None
+        rows = rows_of(tx, found.run)
+        return [seq for seq, _ in rows], [header_of(row[1], found.run_id), *(record_of(row) for _, row in rows)]
+
+    async def _page(self, run_id: str, records: list[Record], artifact: str, known: set[str]) -> bytes | None:
         """The page as the changed journal renders it; where it cannot be rendered any more (another version wrote it), the
         page that stands there, the texts replaced in it; None when that is not the run's own either."""
+        header = records[0]
+        assert isinstance(header, RunHeader)
         try:
-            return await replay(FileJournal(path, records, None), self._app.handlers)
+            return await replay(Journal(header, enumerate(records[1:])), self._app.handlers)
         except Exception as error:  # noqa: BLE001  whatever stands in the way of rendering, the text has to go
             kind = type(error).__name__
-            log.warning("run %s cannot be rendered again (%s): its page is changed as it is", path.parent.name, kind)
+            log.warning("run %s cannot be rendered again (%s): its page is changed as it is", run_id, kind)
         if self._hash(artifact) not in known:
             return None
         return without_command_hash(self._without(self._app.root.read(artifact, max_bytes=_MAX_ARTIFACT_BYTES).data))
 
     def _replace_artifact(self, run_id: str, path: str, known: set[str], page: bytes | None) -> None:
-        """Only where the run's own page stands unchanged, and where it was kept before another run's took its place."""
-        if page is None:
-            return
+        """Only where the run's own page stands unchanged."""
         here = self._hash(path)
-        if here is not None and here in known:
+        if page is not None and here is not None and here in known:
             self._place(run_id, path, here, page)
-        for kept in sorted((self._home.runs / run_id).glob("artifact*.md")):
-            if sha256_hex(kept.read_bytes()) in known:
-                rewrite(kept, page)
 
     def _place(self, run_id: str, path: str, current: str, page: bytes) -> None:
         """The page, at its path without the texts, known as ours whatever dies when. Raises CannotForget."""
@@ -279,12 +325,17 @@ class Traces:
         if target != path and self._hash(target) not in (None, sha256):
             raise CannotForget(f"{path} cannot become {target}: that is there.", fix=f"move {target} away")
         if target != path or current != sha256:
-            self._ours.note(target, run_id, sha256, current=current if target == path else None, sync=True)
+            both = (sha256, current) if target == path else (sha256,)
+            self._store.write_now(lambda tx: note_written(tx, Written(target, run_id, both)))
             self._app.root.write_atomic(target, page)
-        self._ours.note(target, run_id, sha256, current=None, sync=True)  # the hash of what stood there goes, too
+        # The hash of what stood there goes, too.
+        self._store.write_now(lambda tx: note_written(tx, Written(target, run_id, (sha256,))))
         if target != path:
             self._app.root.unlink(path)
-            self._ours.drop(path)
+            self._drop_written(path)
+
+    def _drop_written(self, path: str) -> None:
+        self._store.write_now(lambda tx: tx.execute(sql.DROP_WRITTEN, (path,)))
 
     def _hash(self, path: str) -> str | None:
         """None when nothing is there, empty when what is there is no file."""
@@ -307,45 +358,26 @@ class Traces:
         except PathRefused:
             before = b""
         if sha256_hex(before) not in entry.sha256s:  # gone, or a person's by now: only its name was held
-            self._ours.drop(entry.path)
+            self._drop_written(entry.path)
             return True
         page = without_command_hash(self._without(before))
         self._place(entry.run_id, entry.path, sha256_hex(before), page)
         receipt = self._app.receipts.read(entry.run_id)
         if receipt is not None and receipt.artifact == ArtifactRef(entry.path, sha256_hex(before)):
             reference = ArtifactRef(entry.path, sha256_hex(page))
-            self._write_receipt(msgspec.structs.replace(receipt, artifact=reference), held=False)
+            receipt = msgspec.structs.replace(receipt, artifact=reference)
+            self._app.receipts.rewrite(changed_receipt(receipt, self.change, command_held=False))
         return True
 
-    def _in_page(self, path: Path) -> bool:
-        """A page that was kept before another one took its place."""
-        before = path.read_bytes()
-        return self._is_in(path) and rewritten(path, before, without_command_hash(self._without(before)))
-
-    # ── receipts and ids ─────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _in_receipt(self, path: Path) -> bool:
-        """Of a run whose journal was pruned nobody knows what its command held: then its hashes go."""
-        if not self._is_in(path):
-            return False
-        receipt = self._app.receipts.read(path.stem) if path.suffix == ".json" else None
+    def _in_receipt(self, receipt: Receipt | None) -> bool:
+        """Of a run whose journal is gone nobody knows what its command held: then its hashes go."""
         if receipt is None:
-            return self._in_file(path)
+            return False
         if receipt.id is not None:
             self._app.receipts.forget_command(receipt.id, receipt.run_id, self.change(receipt.id))
-        return self._write_receipt(receipt, held=True)
-
-    def _write_receipt(self, receipt: Receipt, held: bool) -> bool:
-        after = changed_receipt(receipt, self.change, command_held=held)
-        if after == self._app.receipts.read(receipt.run_id):
-            return False
+        after = changed_receipt(receipt, self.change, command_held=True)
         self._app.receipts.rewrite(after)
-        return True
-
-    def _unbind(self, header: RunHeader, held: bool) -> None:
-        id_ = header.command.get("id")
-        if held and isinstance(id_, str):
-            self._app.receipts.forget_command(id_, header.run_id, self.change(id_))
+        return after != receipt
 
     # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -363,9 +395,6 @@ class Traces:
         if not self._is_in(path):
             return False
         if path.parent == self._home.failed and not path.name.endswith(_NOTE_ENDING):
-            path.unlink()
-            return True
-        if path.name.startswith("ledger.sqlite"):  # a damaged one that was moved aside; its rows are in the receipts
             path.unlink()
             return True
         return self._in_file(path)
@@ -411,10 +440,6 @@ def _is_session(name: str) -> bool:
 
 def _forgets(header: RunHeader) -> bool:
     return header.type == "forget"
-
-
-def _is_kept_page(path: Path, folder: Path) -> bool:
-    return path.parent == folder and path.name.startswith("artifact") and path.suffix == ".md"
 
 
 def _is_forget_command(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Everything of one run: its folder, its page, its receipt's words, its log lines, what the agents remember of it.
+"""Everything of one run: its journal, its page, its receipt's words, its log lines, what the agents remember of it.
 
 What stays says only that there was a run: its receipt without words, its id, its row in the ledger. What other runs read
 of it or said about it is theirs, and goes by its text; only the digests of memory that they were given lose it here.
@@ -7,27 +7,35 @@ of it or said about it is theirs, and goes by its text; only the digests of memo
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from council.agents.memory import RememberedTask, Session, Summary, decode_session, digest, encode_session, excerpt
+from council.agents.memory import (
+    COPIES,
+    RememberedTask,
+    Session,
+    Summary,
+    decode_session,
+    digest,
+    encode_session,
+    excerpt,
+)
 from council.agents.turn import TurnResult
 from council.app import App
-from council.app.safekeeping import has_database
 from council.deliberation.record import read
 from council.deliberation.remembering import STEP as SUMMARY_STEP
 from council.deliberation.remembering import Summarised
-from council.engine.journal import JOURNAL, FileJournal, RecordedStep
-from council.engine.outputs import OutputLedger
+from council.engine import statements as sql
+from council.engine.journal import Journal, RecordedStep
+from council.engine.ledger import Ledger
+from council.engine.outputs import kept_data, kept_names, written_at
 from council.engine.receipts import ErrorRef, Receipt
 from council.engine.records import FORGOTTEN, FileIdentity
-from council.errors import JournalDamaged, PathRefused, StorageFailed
+from council.errors import JournalDamaged, PathRefused, RunNotFound
 from council.storage.files import rewrite
-from council.upkeep.retention import PRUNED
 from council.upkeep.span import Span
 from council.upkeep.texts import files_below, owner_of
 from council.upkeep.traces import CannotForget
@@ -44,12 +52,13 @@ class WholeRun:
         self._home = app.home
         self._run_id = run_id
         self._mark = mark
-        self._ours = OutputLedger(app.home.runtime / "outputs")
+        self._store = app.store
+        self._ledger = Ledger(app.store)
         self.unread: set[str] = set()  # runs whose journals `spans` could not read
 
     def require_ended(self) -> None:
         """Raises CannotForget."""
-        if self._run_id in self._app.engine.active or (self._home.runtime / "active" / self._run_id).exists():
+        if self._run_id in self._app.engine.active:
             raise CannotForget(
                 f"run {self._run_id} has not ended.",
                 fix=f"wait for its end or `council cancel {self._run_id}`, then forget it again",
@@ -57,7 +66,7 @@ class WholeRun:
 
     def spans(self) -> list[Span]:
         """What the digests and summaries of memory in other runs' journals say of it."""
-        tasks = {task for path in self._sessions() for task in _session(path).tasks if task.run_id == self._run_id}
+        tasks = {task for session in self._all_sessions() for task in session.tasks if task.run_id == self._run_id}
         tasks |= set(self._as_remembered())
         entries = {digest(Session("", tasks=(task,))).strip() for task in tasks}
         summaries = {text.strip() for text in self._summaries()}
@@ -69,7 +78,7 @@ class WholeRun:
     def _as_remembered(self) -> Iterator[RememberedTask]:
         """As the agents were given it while their sessions held it; the archive may have it by now."""
         receipt = self._app.receipts.read(self._run_id)
-        journal, steps = self._recorded(self._folder / JOURNAL)
+        journal, steps = self._recorded(self._run_id)
         for step in steps:
             if step.name.startswith(_SYNTHESIS) and journal is not None and receipt is not None:
                 reply = msgspec.json.decode(step.answer, type=TurnResult)
@@ -80,31 +89,30 @@ class WholeRun:
     def _summaries(self) -> Iterator[str]:
         """The texts of all summaries of older tasks that may hold this one, of whatever lane: in the memory now, and in
         the journals of later runs."""
-        for path in self._sessions():
-            summary = _session(path).summary
-            if self._may_be_in(summary):
-                yield summary.text
-        for folder in sorted(self._home.runs.glob("[!.]*")):
-            if not _is_earlier(folder.name, self._run_id):
-                yield from self._summaries_made_by(folder / JOURNAL)
+        for session in self._all_sessions():
+            if self._may_be_in(session.summary):
+                yield session.summary.text
+        for entry in self._ledger.ended():
+            if not _is_earlier(entry.run_id, self._run_id):
+                yield from self._summaries_made_by(entry.run_id)
 
-    def _summaries_made_by(self, path: Path) -> Iterator[str]:
-        for step in self._recorded(path)[1]:
+    def _summaries_made_by(self, run_id: str) -> Iterator[str]:
+        for step in self._recorded(run_id)[1]:
             if step.name == SUMMARY_STEP:
                 tried = msgspec.json.decode(step.answer, type=Summarised)
                 yield from (
                     text for text in (tried.text, tried.result.text) if not _is_earlier(tried.through, self._run_id)
                 )
 
-    def _recorded(self, path: Path) -> tuple[FileJournal | None, list[RecordedStep]]:
+    def _recorded(self, run_id: str) -> tuple[Journal | None, list[RecordedStep]]:
         """A journal and its steps; none of them where there is no journal, or none that can be read."""
-        if not path.exists():
-            return None, []
         try:
-            journal = FileJournal.read(path)
+            journal = self._ledger.journal(run_id)
             return journal, journal.steps()
-        except (JournalDamaged, StorageFailed):
-            self.unread.add(path.parent.name)
+        except RunNotFound:
+            return None, []
+        except JournalDamaged:
+            self.unread.add(run_id)
             return None, []
 
     def _may_be_in(self, summary: Summary) -> bool:
@@ -115,10 +123,10 @@ class WholeRun:
         sessions = [path for path in self._sessions() if self._is_remembered(path)]
         logs = [path for path in files_below(self._home.log_file.parent) if self._run_id.encode() in path.read_bytes()]
         return {
-            "runs": int(self._folder.is_dir()),
+            "runs": int(self._ledger.has_journal(self._run_id)),
             "artifacts": int(self._own_artifact() is not None),
             "receipts": int(self._app.receipts.read(self._run_id) is not None),
-            "memory": len(sessions) + len(list(self._archived())),
+            "memory": len(sessions) + len(list(self._archived())) + len(self._remembering_copies()),
             "logs": len(logs),
         }
 
@@ -128,15 +136,16 @@ class WholeRun:
         paths = [path.relative_to(self._home.root).as_posix() for path in failed if self._run_id in path.name]
         receipt = self._app.receipts.read(self._run_id)
         if receipt is not None and receipt.artifact is not None and self._own_artifact() is None:
-            entry = self._ours.read(receipt.artifact.path)
+            entry = written_at(self._store, receipt.artifact.path)
             edited = entry is not None and entry.run_id == self._run_id
             paths += [receipt.artifact.path] if edited and (self._home.root / receipt.artifact.path).exists() else []
         return tuple(paths)
 
     def remove(self) -> bool:
-        """Whether anything was changed. Its `spans` are removed before; the folder goes last, so that what was cut off is
+        """Whether anything was changed. Its `spans` are removed before; the journal goes last, so that what was cut off is
         found again. Raises StorageFailed."""
         done = [self._forget_task(path) for path in self._sessions()]
+        done += [self._forget_task_in_copy(name) for name in self._remembering_copies()]
         done += [self._drop_lines(path) for path in files_below(self._home.log_file.parent)]
         for path in list(self._archived()):
             path.unlink()
@@ -144,34 +153,54 @@ class WholeRun:
         artifact = self._own_artifact()
         if artifact is not None:
             self._app.root.unlink(artifact)
-            self._ours.drop(artifact)
+            self._store.write_now(lambda tx: tx.execute(sql.DROP_WRITTEN, (artifact,)))
         done.append(self._forget_records())
-        done += [artifact is not None, self._strip_receipt(), self._remove_folder()]
+        done += [artifact is not None, self._strip_receipt(), self._drop_journal()]
         return any(done)
 
     def _forget_records(self) -> bool:
         """What the audit says of it: which paths it wrote, what it asked for."""
-        app = self._app
-        if not has_database(self._home, app.settings):
-            return False
-        return app.audit.log().forget(lambda text: self._run_id in text, self._run_id, {self._run_id}) > 0
+        return self._app.audit.log().forget(lambda text: self._run_id in text, self._run_id, {self._run_id}) > 0
 
     # ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _sessions(self) -> list[Path]:
-        """Session files, their last good copies, and damaged ones that were set aside."""
-        folders = (self._home.session_states, self._home.runtime / "memory")
-        return [path for folder in folders for path in files_below(folder) if "_session.json" in path.name]
+        """Session files, and damaged ones that were set aside."""
+        return [path for path in files_below(self._home.session_states) if "_session.json" in path.name]
+
+    def _all_sessions(self) -> Iterator[Session]:
+        """Those of files and of last good copies."""
+        yield from (_session(path) for path in self._sessions())
+        for name in kept_names(self._store, COPIES):
+            yield self._copied(name)
+
+    def _copied(self, name: str) -> Session:
+        lane, _, file = name.rpartition("/")
+        role = file.removesuffix("_session.json").upper()
+        return decode_session(kept_data(self._store, COPIES, name) or b"", role, lane or "main")[0] or Session(role)
+
+    def _remembering_copies(self) -> list[str]:
+        names = kept_names(self._store, COPIES)
+        return [name for name in names if self._run_id.encode() in (kept_data(self._store, COPIES, name) or b"")]
+
+    def _forget_task_in_copy(self, name: str) -> bool:
+        after = encode_session(self._without(self._copied(name)))
+        self._store.write_now(lambda tx: tx.execute(sql.KEEP, (COPIES, name, after)))
+        return True
+
+    def _without(self, session: Session) -> Session:
+        kept = tuple(task for task in session.tasks if task.run_id != self._run_id)
+        summary = Summary(tried=session.summary.tried) if self._may_be_in(session.summary) else session.summary
+        return msgspec.structs.replace(session, tasks=kept, summary=summary)
 
     def _is_remembered(self, path: Path) -> bool:
         return self._run_id.encode() in path.read_bytes()
 
     def _forget_task(self, path: Path) -> bool:
         session = _session(path)
-        kept = tuple(task for task in session.tasks if task.run_id != self._run_id)
-        summary = Summary(tried=session.summary.tried) if self._may_be_in(session.summary) else session.summary
-        if len(kept) < len(session.tasks) or summary != session.summary:
-            rewrite(path, encode_session(msgspec.structs.replace(session, tasks=kept, summary=summary)))
+        without = self._without(session)
+        if without != session:
+            rewrite(path, encode_session(without))
             return True
         if not self._is_remembered(path):
             return False
@@ -245,22 +274,10 @@ class WholeRun:
             command_hash=FORGOTTEN,
         )
 
-    @property
-    def _folder(self) -> Path:
-        return self._home.runs / self._run_id
-
-    def _remove_folder(self) -> bool:
-        """Renamed first: what is left of a removal that was cut off is no run."""
-        hidden = self._home.runs / f"{PRUNED}{self._run_id}"
-        if hidden.is_dir():
-            shutil.rmtree(hidden)
-        if self._folder.is_dir():
-            self._folder.rename(hidden)
-        found = [folder for folder in (hidden, self._home.runtime / "damaged" / self._run_id) if folder.is_dir()]
-        for folder in found:
-            shutil.rmtree(folder)
-        self._app.ledger.mark_pruned(self._run_id)
-        return bool(found)
+    def _drop_journal(self) -> bool:
+        if not self._ledger.has_journal(self._run_id):
+            return False
+        return self._app.receipts.prune(self._run_id, None)
 
 
 def _is_earlier(run_id: str, other: str) -> bool:

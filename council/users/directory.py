@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import delete, insert, select
 
 from council.audit.log import AuditLog
 from council.errors import UsageError
-from council.ids import STEWARD, Clock, Principal, timestamp
+from council.ids import STEWARD, Clock, timestamp
+from council.users.people import User, user_in, user_of
 from council.users.tables import roles, users
-
-
-@dataclass(frozen=True)
-class User:
-    """`roles`: what the steward granted; nobody has more authority than the steward."""
-
-    user_id: str
-    name: str
-    created: str
-    roles: tuple[str, ...]
-
-    @property
-    def principal(self) -> Principal:
-        return Principal(self.user_id, "administrator" if "administrator" in self.roles else "user")
 
 
 class Users:
@@ -40,8 +26,8 @@ class Users:
             raise UsageError(f"{user_id} is the steward's own name.", fix="choose another id")
         user = User(user_id, name, timestamp(self._clock.now()), tuple(sorted(set(granted))))
         with self._audit.transaction() as transaction:
-            connection = transaction.connection
-            if _found(connection, user_id) is not None:
+            tx, connection = transaction.tx, transaction.tx.core
+            if user_in(tx, user_id) is not None:
                 raise UsageError(f"there is a user {user_id} already.", fix="`council users list` shows them")
             connection.execute(insert(users).values(user_id=user_id, name=name, created=user.created))
             for role in user.roles:
@@ -51,19 +37,18 @@ class Users:
 
     def list(self) -> list[User]:
         """By their ids. Raises StorageFailed."""
-        with self._audit.database.reading() as connection:
-            ids = connection.execute(select(users.c.user_id).order_by(users.c.user_id)).scalars().all()
-            return [user for user_id in ids if (user := _found(connection, user_id)) is not None]
+        with self._audit.store.reading() as tx:
+            ids = tx.core.execute(select(users.c.user_id).order_by(users.c.user_id)).scalars().all()
+            return [user for user_id in ids if (user := user_in(tx, user_id)) is not None]
 
     def get(self, user_id: str) -> User | None:
-        with self._audit.database.reading() as connection:
-            return _found(connection, user_id)
+        return user_of(self._audit.store, user_id)
 
     def change_roles(self, user_id: str, grant: Sequence[str], revoke: Sequence[str]) -> User:
         """Raises UsageError for a user who is not there, StorageFailed."""
         with self._audit.transaction() as transaction:
-            connection = transaction.connection
-            before = _found(connection, user_id)
+            tx, connection = transaction.tx, transaction.tx.core
+            before = user_in(tx, user_id)
             if before is None:
                 raise unknown_user(user_id)
             for role in set(grant) - set(before.roles):
@@ -72,18 +57,10 @@ class Users:
             for role in set(revoke) & set(before.roles):
                 connection.execute(delete(roles).where(roles.c.user_id == user_id, roles.c.role == role))
                 transaction.record("effect", "role_revoked", STEWARD.id, {"user": user_id, "role": role})
-            after = _found(connection, user_id)
+            after = user_in(tx, user_id)
         assert after is not None
         return after
 
 
 def unknown_user(user_id: str) -> UsageError:
     return UsageError(f"there is no user {user_id}.", fix=f"`council users add {user_id}` makes one")
-
-
-def _found(connection: Connection, user_id: str) -> User | None:
-    row = connection.execute(select(users).where(users.c.user_id == user_id)).first()
-    if row is None:
-        return None
-    held = connection.execute(select(roles.c.role).where(roles.c.user_id == user_id).order_by(roles.c.role))
-    return User(row.user_id, row.name, row.created, tuple(held.scalars()))

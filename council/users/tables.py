@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, ForeignKey, String, Table
 
-from council.storage.database import metadata
+from council.storage.tables import metadata
 
 users = Table(
     "users",

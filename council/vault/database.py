@@ -75,11 +75,11 @@ class DatabaseVault:
             return [self._set(transaction, one, key, actor) for one in given]
 
     def _set(self, transaction: Transaction, given: Given, key: Key, actor: str) -> Entry:
-        before = _row(transaction.connection, given.place)
+        before = _row(transaction.tx.core, given.place)
         version = before.version + 1 if before is not None else 1
         entry = Entry(given.place, version, self._now(), given.expires_at, key.kid)
         sealed = seal(given.value, entry.place, version, entry.expires_at, key)
-        _put(transaction.connection, entry, sealed, before.id if before is not None else None)
+        _put(transaction.tx.core, entry, sealed, before.id if before is not None else None)
         transaction.record("effect", CREDENTIAL_SET, actor, told_of(entry) | {"key": key.kid})
         return entry
 
@@ -88,7 +88,8 @@ class DatabaseVault:
         with self._audit.transaction() as transaction:
             detail = {"credential": str(place), "purpose": purpose}
             transaction.record("secret_read", "credential_read", actor, detail)
-        with self._audit.database.reading() as connection:
+        with self._audit.store.reading() as tx:
+            connection = tx.core
             row = _row(connection, place)
         if row is None:
             raise absent(place)
@@ -113,13 +114,14 @@ class DatabaseVault:
     def list(self) -> Sequence[Entry]:
         """See `Vault.list`."""
         order = (credentials.c.user_id, credentials.c.specialist_role, credentials.c.credential_key)
-        with self._audit.database.reading() as connection:
+        with self._audit.store.reading() as tx:
+            connection = tx.core
             return [_entry(row) for row in connection.execute(select(credentials).order_by(*order))]
 
     def remove(self, place: Place, *, actor: str = STEWARD.id) -> None:
         """See `Vault.remove`."""
         with self._audit.transaction() as transaction:
-            if transaction.connection.execute(delete(credentials).where(_at(place))).rowcount == 0:
+            if transaction.tx.core.execute(delete(credentials).where(_at(place))).rowcount == 0:
                 raise absent(place)
             transaction.record("effect", CREDENTIAL_REMOVED, actor, {"credential": str(place)})
         self._sweep()
@@ -131,7 +133,8 @@ class DatabaseVault:
             transaction.record("secret_read", "vault_verified", STEWARD.id, {})
         keys, told = self._keys(), _told(self._audit)
         failed = []
-        with self._audit.database.reading() as connection:
+        with self._audit.store.reading() as tx:
+            connection = tx.core
             for row in connection.execute(select(credentials)):
                 entry = _entry(row)
                 problem = told.problem_of(entry) or self._problem_of(row, keys)
@@ -154,12 +157,12 @@ class DatabaseVault:
         ):  # NOTE: keys change under its lock alone: none is ever overwritten
             keys = self._keys()
             newer = keys.grown() if self._source.writable and not keys.superseded else keys
-            rows = transaction.connection.execute(select(credentials)).all()
+            rows = transaction.tx.core.execute(select(credentials)).all()
             opened = [(row, self._opened(row, keys)) for row in rows if row.encryption_key_id != newer.primary.kid]
             if newer is not keys:
                 self._source.save(newer)
             for row, value in opened:
-                _reseal(transaction.connection, row, value, newer.primary)
+                _reseal(transaction.tx.core, row, value, newer.primary)
             old = [key.kid for key in newer.superseded] if self._source.writable else []
             detail = {"key": newer.primary.kid, "resealed": len(opened), "retired": old}
             transaction.record("effect", "keys_rotated", STEWARD.id, detail)
@@ -171,13 +174,13 @@ class DatabaseVault:
     def _retire(self) -> None:
         """What nothing is sealed with any more opens nothing any more."""
         with self._audit.transaction() as transaction:
-            used = transaction.connection.execute(select(credentials.c.encryption_key_id).distinct()).scalars()
+            used = transaction.tx.core.execute(select(credentials.c.encryption_key_id).distinct()).scalars()
             self._source.save(self._keys().settled(set(used)))
 
     def _sweep(self) -> None:
         """After a commit: what was to be done is done, also where the bytes of before cannot be removed now."""
         try:
-            self._audit.database.sweep()
+            self._audit.store.sweep()
         except StorageFailed as error:
             log.warning("what was sealed before may still stand in the database's files, sealed: %s", error)
 

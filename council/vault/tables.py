@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Integer, LargeBinary, String, Table, UniqueConstraint
 
-from council.storage.database import metadata
+from council.storage.tables import metadata
 
 credentials = Table(
     "user_credentials",

@@ -21,6 +21,7 @@ from council.llm.openai_dialect import Server
 from council.llm.replay import ReplayModel
 from council.llm.retry import RetryingModel
 from council.llm.scripted import ScriptedModel
+from council.llm.thoughts import without_thoughts
 from council.redaction import Secret
 from tests import fake_gemini, fake_openai
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, default_reply, error, slow
@@ -209,7 +210,7 @@ class TestModelContract:
     async def test_the_pieces_told_to_on_text_are_the_text_of_the_reply(self, model: Model) -> None:
         pieces: list[str] = []
         reply = await model.generate(ASK, system="You are STRATEGIST.", on_text=pieces.append, info=TURN)
-        assert "".join(pieces) == reply.text
+        assert without_thoughts("".join(pieces)) == without_thoughts(reply.text)
 
     async def test_counted_tokens_are_not_negative_and_uncounted_are_none(self, model: Model) -> None:
         usage = (await model.generate(ASK, system="", info=TURN)).usage

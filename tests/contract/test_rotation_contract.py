@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from council.app.safekeeping import open_database
+from council.app.safekeeping import open_store
 from council.audit.log import AuditLog
 from council.errors import StorageFailed
 from council.ids import SystemClock
 from council.keys.keyring import Keyring, new_key
 from council.redaction import Secret
 from council.settings import Home, Settings
-from council.storage.database import Database
+from council.storage.store import Store
 from council.vault.database import DatabaseVault
 from council.vault.sealing import Place
 
@@ -59,19 +59,19 @@ def home(tmp_path: Path) -> Home:
 
 
 @pytest.fixture
-def database(home: Home, database_url: str | None) -> Iterator[Database]:
-    database = open_database(home, Settings(database_url=database_url))
-    yield database
-    database.close()
+def store(home: Home, database_url: str | None) -> Iterator[Store]:
+    store = open_store(home, Settings(database_url=database_url))
+    yield store
+    store.close()
 
 
-def vault_over(database: Database, home: Home, keys: MeetingKeys) -> DatabaseVault:
-    return DatabaseVault(AuditLog(database, lambda: keys.keyring, home.runtime, SystemClock()), keys, SystemClock())
+def vault_over(store: Store, home: Home, keys: MeetingKeys) -> DatabaseVault:
+    return DatabaseVault(AuditLog(store, lambda: keys.keyring, home.runtime, SystemClock()), keys, SystemClock())
 
 
-def test_two_rotations_at_once_lose_no_key(database: Database, home: Home) -> None:
+def test_two_rotations_at_once_lose_no_key(store: Store, home: Home) -> None:
     keys = MeetingKeys()
-    vault = vault_over(database, home, keys)
+    vault = vault_over(store, home, keys)
     vault.set(PLACE, Secret(VALUE))
     made: list[str] = []
     keys.meeting = threading.Barrier(2)
@@ -83,19 +83,19 @@ def test_two_rotations_at_once_lose_no_key(database: Database, home: Home) -> No
     assert len(made) == 2
     assert {key.kid for key in keys.keyring.keys} >= set(made)
     assert vault.get(PLACE, actor="anna", purpose="a call").reveal() == VALUE
-    assert AuditLog(database, lambda: keys.keyring, home.runtime, SystemClock()).verify().findings == ()
+    assert AuditLog(store, lambda: keys.keyring, home.runtime, SystemClock()).verify().findings == ()
 
 
 def test_files_that_cannot_be_swept_undo_neither_a_rotation_nor_a_removal(
-    database: Database, home: Home, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    store: Store, home: Home, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    vault = vault_over(database, home, MeetingKeys())
+    vault = vault_over(store, home, MeetingKeys())
     vault.set(PLACE, Secret(VALUE))
 
     def busy() -> None:
         raise StorageFailed("the database is being read.")
 
-    monkeypatch.setattr(database, "sweep", busy)
+    monkeypatch.setattr(store, "sweep", busy)
     done = vault.rotate()
     assert [entry.kid for entry in vault.list()] == [done.kid]
     vault.remove(PLACE)

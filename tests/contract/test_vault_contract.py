@@ -8,15 +8,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
 
-from council.app.safekeeping import open_database
+from council.app.safekeeping import open_store
 from council.audit.log import AuditLog
 from council.errors import CredentialRefused, StorageFailed
 from council.keys.keyring import Keyring, new_key
 from council.redaction import Redactor, Secret
 from council.settings import Home, Settings
-from council.storage.database import Database
+from council.storage.store import Store
 from council.vault.aws import AwsVault
 from council.vault.base import Vault
 from council.vault.database import DatabaseVault
@@ -56,10 +55,13 @@ class HeldKeys:
 class Site:
     vault: Vault
     log: AuditLog
-    database: Database
+    store: Store
     clock: HeldClock
     keys: HeldKeys
     redactor: Redactor
+
+    def change(self, statement: str) -> None:
+        self.store.write_now(lambda tx: tx.execute(statement))
 
 
 def site(tmp_path: Path, database_url: str | None, *, aws: bool = False) -> Site:
@@ -67,12 +69,12 @@ def site(tmp_path: Path, database_url: str | None, *, aws: bool = False) -> Site
     home.root.mkdir(exist_ok=True)
     home.ensure_runtime()
     clock, keys, redactor = HeldClock(), HeldKeys(), Redactor()
-    database = open_database(home, Settings(database_url=database_url))
-    log = AuditLog(database, lambda: keys.keyring, home.runtime, clock)
+    store = open_store(home, Settings(database_url=database_url))
+    log = AuditLog(store, lambda: keys.keyring, home.runtime, clock)
     vault: Vault = DatabaseVault(log, keys, clock, redactor.register)
     if aws:
         vault = AwsVault(log, "test-home", clock, redactor.register)
-    return Site(vault, log, database, clock, keys, redactor)
+    return Site(vault, log, store, clock, keys, redactor)
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "aws"])
@@ -86,19 +88,19 @@ def here(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         with mock_aws():
             found = site(tmp_path, None, aws=True)
             yield found
-            found.database.close()
+            found.store.close()
         return
     url = None if request.param == "sqlite" else request.getfixturevalue("postgres_url")
     found = site(tmp_path, url)
     yield found
-    found.database.close()
+    found.store.close()
 
 
 @pytest.fixture
 def database_site(database_url: str | None, tmp_path: Path) -> Iterator[Site]:
     found = site(tmp_path, database_url)
     yield found
-    found.database.close()
+    found.store.close()
 
 
 def test_what_was_set_is_read_again_by_its_place_alone(here: Site) -> None:
@@ -173,14 +175,12 @@ def test_every_change_and_every_read_leaves_a_record_without_the_value(here: Sit
 
 def test_without_its_record_no_secret_is_read(here: Site) -> None:
     here.vault.set(PLACE, Secret(VALUE))
-    with here.database.begin() as connection:
-        connection.execute(text("ALTER TABLE audit_records RENAME TO gone"))
+    here.change("ALTER TABLE audit_records RENAME TO gone")
     with pytest.raises(StorageFailed):
         here.vault.get(PLACE, actor="anna", purpose="a call")
     with pytest.raises(StorageFailed):
         here.vault.set(PLACE, Secret("another value"))
-    with here.database.begin() as connection:
-        connection.execute(text("ALTER TABLE gone RENAME TO audit_records"))
+    here.change("ALTER TABLE gone RENAME TO audit_records")
     assert here.vault.get(PLACE, actor="anna", purpose="a call").reveal() == VALUE
 
 
@@ -203,8 +203,7 @@ SWAPS = {
 def test_a_row_that_was_edited_does_not_open(database_site: Site, what: str) -> None:
     here = database_site
     here.vault.set(PLACE, Secret(VALUE), expires_at="2027-01-01T00:00:00Z")
-    with here.database.begin() as connection:
-        connection.execute(text(SWAPS[what]))
+    here.change(SWAPS[what])
     [entry] = here.vault.list()
     with pytest.raises(CredentialRefused) as caught:
         here.vault.get(entry.place, actor="anna", purpose="a call")
@@ -232,8 +231,7 @@ def test_a_rotation_that_meets_a_record_that_does_not_open_changes_nothing(datab
     here = database_site
     for name in ("a", "b", "c"):
         here.vault.set(Place("anna", "", name), Secret(VALUE))
-    with here.database.begin() as connection:
-        connection.execute(text("UPDATE user_credentials SET version = 9 WHERE credential_key = 'b'"))
+    here.change("UPDATE user_credentials SET version = 9 WHERE credential_key = 'b'")
     assert isinstance(here.vault, DatabaseVault)
     with pytest.raises(CredentialRefused):
         here.vault.rotate()
@@ -260,15 +258,13 @@ def test_what_was_put_back_taken_away_or_slipped_in_is_found_by_the_audit(databa
     places = {name: Place("anna", "CALLER", name) for name in ("renewed", "removed", "deleted", "kept")}
     for place in (*places.values(), Place("anna", "", "kept")):
         here.vault.set(place, Secret(VALUE))
-    with here.database.begin() as connection:
-        connection.execute(text("CREATE TABLE copies AS SELECT * FROM user_credentials"))
+    here.change("CREATE TABLE copies AS SELECT * FROM user_credentials")
     here.vault.set(places["renewed"], Secret("another value"))
     here.vault.remove(places["removed"])
     assert here.vault.verify() == []
-    with here.database.begin() as connection:
-        connection.execute(text("DELETE FROM user_credentials WHERE credential_key IN ('renewed', 'deleted')"))
-        back = "INSERT INTO user_credentials SELECT * FROM copies WHERE credential_key IN ('renewed', 'removed')"
-        connection.execute(text(back))
+    here.change("DELETE FROM user_credentials WHERE credential_key IN ('renewed', 'deleted')")
+    back = "INSERT INTO user_credentials SELECT * FROM copies WHERE credential_key IN ('renewed', 'removed')"
+    here.change(back)
     problems = {entry.place.key: problem for entry, problem in here.vault.verify()}
     assert set(problems) == {"renewed", "removed", "deleted"}
     assert "the last one set was version 2" in problems["renewed"]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.harness import Daemon, command, drop_command, make_home, receipts, run_cli, wait_until
+from tests.harness import Daemon, command, drop_command, inbox, make_home, receipts, run_cli, wait_until
 
 OFFLINE = 'model = "offline"\nsettle_s = 0.5\nscan_interval_s = 0.5\n'
 
@@ -35,6 +36,10 @@ def audited(home: Path) -> list[dict[str, Any]]:
     assert done.returncode == 0, done.stderr
     records: list[dict[str, Any]] = json.loads(done.stdout)["records"]
     return records
+
+
+def database(home: Path) -> Path:
+    return home / ".council" / "council.db"
 
 
 def verified(home: Path, *arguments: str) -> tuple[int, list[str]]:
@@ -85,7 +90,7 @@ def test_a_change_of_memory_and_a_forgetting_are_recorded_and_the_words_go(home:
     assert verified(home) == (0, [])
 
 
-def test_a_database_set_back_is_found_by_the_receipts_too(home: Path) -> None:
+def test_a_database_set_back_with_its_head_is_found_by_the_pages(home: Path) -> None:
     run(home, input_artifacts=["a.md"])
     runtime = home / ".council"
     kept = [name for name in ("council.db", "audit.head") if shutil.copy(runtime / name, home.parent / name)]
@@ -93,12 +98,15 @@ def test_a_database_set_back_is_found_by_the_receipts_too(home: Path) -> None:
     run(home, task="A third question?", input_artifacts=["a.md"])
     for name in kept:
         shutil.copy(home.parent / name, runtime / name)
-    assert verified(home) == (1, ["truncated"])
+    assert verified(home) == (1, ["truncated", "page_unknown"])
 
 
 def test_a_database_taken_away_is_found(home: Path) -> None:
     run(home, input_artifacts=["a.md"])
-    (home / ".council" / "council.db").unlink()
+    database(home).unlink()
+    refused = run_cli("audit", "verify", cwd=home)
+    assert (refused.returncode, "council.db is gone" in refused.stderr) == (1, True)
+    (home / ".council" / "council.db.lock").unlink()  # to begin anew
     code, found = verified(home)
     assert (code, found[:1]) == (1, ["truncated"])
 
@@ -108,7 +116,7 @@ def test_a_chain_begun_anew_is_a_finding_until_the_steward_accepts_it(home: Path
         run(home, task=task, input_artifacts=["a.md"])
     refused = run_cli("audit", "renew", "--yes", cwd=home)
     assert (refused.returncode, "nothing to accept" in refused.stderr) == (2, True)
-    for name in ("council.db", "council.db-wal", "council.db-shm", "audit.head"):
+    for name in ("council.db", "council.db-wal", "council.db-shm", "council.db.lock", "audit.head"):
         (home / ".council" / name).unlink(missing_ok=True)
     run(home, task="A third one?", input_artifacts=["a.md"])
     assert verified(home)[0] == 1
@@ -142,23 +150,27 @@ def test_an_export_is_checked_anywhere_and_a_torn_one_is_told(home: Path) -> Non
     assert verified(home, str(file))[1][0] == "bad_record"
 
 
-def test_a_run_waits_for_an_audit_that_cannot_be_written_and_then_ends_once(home: Path) -> None:
+def test_a_command_waits_for_a_database_that_another_process_locks_and_then_runs_once(home: Path) -> None:
     run(home, input_artifacts=["a.md"])
-    (home / "council.toml").write_text(f"{OFFLINE}storage_retry_s = 0.3\n")
-    blocker = sqlite3.connect(home / ".council" / "council.db", isolation_level=None)
-    blocker.execute("BEGIN IMMEDIATE")
-    with Daemon(home) as daemon:
+    with Daemon(home) as daemon, closing(sqlite3.connect(database(home), isolation_level=None)) as blocker:
         daemon.ready()
-        drop_command(home, command("A second question?", input_artifacts=["a.md"]))
-        waiting = daemon.wait("run_waiting")
-        assert waiting["reason"] == "storage"
-        assert "council.db" in waiting["error"]
-        blocker.rollback()
-        blocker.close()
+        blocker.execute("BEGIN IMMEDIATE")
+        drop_command(home, command("A question?", input_artifacts=["a.md"]))
+        wait_until(lambda: "command.json stays in the inbox: the database" in daemon.stderr, "it is refused")
+        assert inbox(home) == ["command.json"]
+        blocker.execute("ROLLBACK")
         daemon.wait("run_ended", status="succeeded")
         assert daemon.stop() == 0
     assert [record["action"] for record in audited(home)] == ["run_ended", "run_ended"]
     assert verified(home) == (0, [])
+
+
+def test_a_daemon_does_not_start_beside_a_process_that_locks_its_database_and_names_it(home: Path) -> None:
+    run(home, input_artifacts=["a.md"])
+    with closing(sqlite3.connect(database(home), isolation_level=None)) as blocker:
+        blocker.execute("BEGIN IMMEDIATE")
+        done = run_cli("run", "--once", cwd=home)
+    assert (done.returncode, ".council/council.db" in done.stderr, "is locked" in done.stderr) == (1, True, True)
 
 
 def test_a_database_of_a_newer_program_stops_the_start(home: Path) -> None:

@@ -5,11 +5,22 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tests import postgres
-from tests.harness import Daemon, command, drop_command, make_home, receipts, run_cli
+from tests.harness import (
+    FAULTY,
+    Daemon,
+    command,
+    drop_command,
+    faulty_environment,
+    make_home,
+    receipts,
+    run_cli,
+    wait_until,
+)
 
 SETTINGS = (
     'model = "scripted:script.yaml"\nmodel_attempts = 1\nsettle_s = 0.5\nscan_interval_s = 0.2\nstorage_retry_s = 0.3\n'
@@ -50,24 +61,54 @@ def test_a_run_that_waits_has_its_refusals_in_the_audit_and_ends_with_each_once(
     assert run_cli("audit", "verify", cwd=home).returncode == 0
 
 
-def test_a_cancel_that_comes_while_the_audit_is_asked_ends_the_run(tmp_path: Path) -> None:
+def test_a_cancel_that_comes_while_the_database_is_locked_ends_the_run(tmp_path: Path) -> None:
     home = scripted(tmp_path / "home")
-    assert run_cli("users", "add", "anna", cwd=home).returncode == 0
-    with (
-        contextlib.closing(sqlite3.connect(home / ".council" / "council.db", isolation_level=None)) as database,
-        Daemon(home) as daemon,
-    ):
-        database.execute("BEGIN EXCLUSIVE")
+    slow = BUSY.replace("{role", "{delay_s: 0.5, role")
+    (home / "script.yaml").write_text(f"replies:\n{ASKS}{slow}{REST}")
+    calls = tmp_path / "calls"
+    with Daemon(home, env=faulty_environment(COUNCIL_TEST_CALLS=str(calls)), module=FAULTY) as daemon:
         drop_command(home, command())
         run_id = daemon.wait("turn_started", role="STRATEGIST")["run_id"]  # it is refused, and the run to be parked
-        drop_command(home, {"type": "cancel", "run": run_id}, "cancel.json")
-        daemon.wait("control", type="cancel")
-        database.execute("COMMIT")
+        wait_until(lambda: "STRATEGIST" in calls.read_text(), "the call is reserved")
+        with locked(home):
+            drop_command(home, {"type": "cancel", "run": run_id}, "cancel.json")
+            wait_until(lambda: "cancel.json stays in the inbox" in daemon.stderr, "it is refused")
+            assert daemon.all("run_ended") == []
         assert daemon.wait("run_ended", run_id=run_id)["status"] == "cancelled"
+        daemon.wait("control", type="cancel")
         drop_command(home, command("The next of its lane.", output_artifact_path="artifacts/next.md"))
         daemon.wait("run_ended", title="The next of its lane", status="succeeded")
     assert sorted(receipt["status"] for receipt in receipts(home)) == ["cancelled", "succeeded", "succeeded"]
     assert "so be it" not in (home / "artifacts" / "out.md").read_text().lower()
+
+
+@contextlib.contextmanager
+def locked(home: Path) -> Iterator[None]:
+    """Another process writes, and takes its time."""
+    with contextlib.closing(sqlite3.connect(home / ".council" / "council.db", isolation_level=None)) as database:
+        database.execute("BEGIN IMMEDIATE")
+        yield
+        database.execute("ROLLBACK")
+
+
+def waits(home: Path) -> list[str]:
+    status = json.loads(run_cli("status", "--json", cwd=home).stdout)
+    return [run["waiting_for"] for run in status["runs"]]
+
+
+def test_a_run_waits_for_a_database_that_another_process_locks_and_asks_nobody_twice(tmp_path: Path) -> None:
+    home = scripted(tmp_path / "home")
+    (home / "script.yaml").write_text('default: {text: "So be it.", delay_s: 0.5}\n')
+    calls = tmp_path / "calls"
+    with Daemon(home, env=faulty_environment(COUNCIL_TEST_CALLS=str(calls)), module=FAULTY) as daemon:
+        drop_command(home, command())
+        wait_until(lambda: calls.exists() and "STRATEGIST" in calls.read_text(), "the call is reserved")
+        with locked(home):
+            waiting = daemon.wait("run_waiting", reason="storage")
+            assert "council.db" in waiting["error"]
+            wait_until(lambda: waits(home) == ["storage"], "status shows it")
+        assert daemon.wait("run_ended")["status"] == "succeeded"
+    assert calls.read_text().count("begin") == 4
 
 
 def test_a_run_waits_for_a_database_server_that_went_and_then_ends_once(
@@ -75,13 +116,14 @@ def test_a_run_waits_for_a_database_server_that_went_and_then_ends_once(
 ) -> None:
     with postgres.server(postgres_programs) as server:
         home = scripted(tmp_path / "home", f"database_url = {json.dumps(server.url)}\n")
-        (home / "script.yaml").write_text(REST)
+        (home / "script.yaml").write_text('default: {text: "So be it.", delay_s: 0.5}\n')
         assert run_cli("users", "add", "anna", cwd=home).returncode == 0
         with Daemon(home) as daemon:
             drop_command(home, command(), "first.json")
             daemon.wait("run_ended", status="succeeded")
-            server.stop()
             drop_command(home, command("A second question?", output_artifact_path="artifacts/second.md"), "second.json")
+            daemon.wait("run_started", count=2)
+            server.stop()
             waiting = daemon.wait("run_waiting")
             assert waiting["reason"] == "storage"
             server.start()

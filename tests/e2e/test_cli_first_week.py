@@ -502,6 +502,14 @@ def test_status_loads_neither_settings_nor_anything_heavy(tmp_path: Path) -> Non
     assert loaded & heavy == set()
 
 
+def test_status_waits_neither_for_settings_to_be_mended_nor_for_a_database_to_be_made(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home", settings="model = [")
+    (home / ".council").mkdir()
+    (home / ".council" / "council.db").touch()  # as a start leaves it that dies in its first instant
+    done = run_cli("status", cwd=home)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_the_scripts_of_other_shells_are_valid_where_that_shell_is_installed(
     tmp_path: Path, shell: str, require_service: Callable[[str, bool, str], None]

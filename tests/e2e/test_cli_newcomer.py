@@ -61,7 +61,7 @@ def test_a_second_demo_says_that_the_home_was_there(tmp_path: Path) -> None:
     assert again.endswith("As a page with charts: council --home council-demo report --open\n")
 
 
-@pytest.mark.parametrize("words", [("show",), ("replay",), ("explain",), ("report",), ("cassette",)])
+@pytest.mark.parametrize("words", [("show",), ("replay",), ("explain",), ("report",), ("journal",), ("cassette",)])
 def test_before_the_first_run_it_is_said_that_there_is_none(home: Path, words: tuple[str, ...]) -> None:
     done = run_cli(*words, cwd=home)
     assert done.returncode == 2

@@ -17,9 +17,11 @@ from tests.harness import (
     drop_command,
     environment,
     faulty_environment,
+    journal,
     make_home,
     receipts,
     run_cli,
+    run_ids,
 )
 
 NO_KEY = environment()
@@ -30,10 +32,8 @@ def in_lane(lane: str) -> dict[str, Any]:
 
 
 def run_of(home: Path, lane: str) -> str:
-    journals = [path.read_text().splitlines()[0] for path in (home / ".council" / "runs").glob("2*/journal.jsonl")]
-    headers = [json.loads(line)["r"] for line in journals]
-    [run_id] = [header["run_id"] for header in headers if header["lane"] == lane]
-    return str(run_id)
+    [run_id] = [run_id for run_id in run_ids(home) if journal(home, run_id)[0]["lane"] == lane]
+    return run_id
 
 
 @pytest.fixture
@@ -50,18 +50,13 @@ def unfinished(home: Path, fake: FakeGemini, env: dict[str, str]) -> Path:
     return home
 
 
-def journal_of(home: Path, lane: str) -> bytes:
-    """Its lines; a killed run leaves room behind them."""
-    return (home / ".council" / "runs" / run_of(home, lane) / "journal.jsonl").read_bytes().rstrip(b"\n")
-
-
 def test_cancel_without_a_daemon_ends_that_run_and_leaves_the_others(unfinished: Path, fake: FakeGemini) -> None:
-    untouched, calls = journal_of(unfinished, "two"), len(fake.requests)
+    untouched, calls = journal(unfinished, run_of(unfinished, "two")), len(fake.requests)
     done = run_cli("cancel", run_of(unfinished, "one"), cwd=unfinished, env=NO_KEY)
     assert (done.returncode, done.stderr) == (0, "")
     assert "ended cancelled; what was said is in artifacts/one.md" in done.stdout
     assert "status: cancelled" in (unfinished / "artifacts" / "one.md").read_text()
-    assert journal_of(unfinished, "two") == untouched
+    assert journal(unfinished, run_of(unfinished, "two")) == untouched
     assert len(fake.requests) == calls
     assert sorted(path.name for path in (unfinished / "commands").glob("*.json")) == ["two.json"]
 
@@ -90,13 +85,13 @@ def test_resume_and_retry_without_a_daemon_queue_and_leave(home: Path, fake: Fak
 def test_a_drained_command_runs_no_other_lane_but_what_stands_before_it(
     unfinished: Path, tmp_path: Path, env: dict[str, str]
 ) -> None:
-    untouched = journal_of(unfinished, "two")
+    untouched = journal(unfinished, run_of(unfinished, "two"))
     later = tmp_path / "later.json"
     later.write_text(json.dumps({**in_lane("one"), "task_description": "The second task of one."}))
     done = run_cli("submit", "--wait", str(later), cwd=unfinished, env=env)
     assert done.returncode == 0
     assert [receipt["lane"] for receipt in receipts(unfinished)] == ["one", "one"]
-    assert journal_of(unfinished, "two") == untouched
+    assert journal(unfinished, run_of(unfinished, "two")) == untouched
 
 
 def test_a_command_with_the_id_of_an_unfinished_run_gets_its_answer(
@@ -225,7 +220,7 @@ def calls_begun(home: Path) -> int:
     return (home.parent / "calls").read_text().count("begin\t")
 
 
-@pytest.mark.parametrize("place", ['"reopen"', "receipt-1.json", ".taken"])
+@pytest.mark.parametrize("place", [" reopen ", "artifact-1.md", ".taken"])
 @pytest.mark.parametrize("order", ["retry", "resume"])
 def test_an_order_that_a_kill_cut_off_takes_effect_once(quick: Path, order: str, place: str) -> None:
     if_failed = 'replies:\n  - {role: AUDITOR, error: {kind: auth}}\ndefault: {text: "So be it."}\n'
@@ -248,14 +243,15 @@ def test_an_order_that_a_kill_cut_off_takes_effect_once(quick: Path, order: str,
     }
 
 
-@pytest.mark.parametrize("place", ['"reopen"', "receipt-1.json"])
+@pytest.mark.parametrize("place", [" reopen ", "artifact-1.md"])
 def test_an_order_that_the_disk_refuses_stays_in_the_inbox_and_takes_effect_once(quick: Path, place: str) -> None:
     drop_command(quick, in_lane("one"))
     run_cli("run", "--once", cwd=quick, env=noted(quick), module=FAULTY)
     run_id = run_of(quick, "one")
     drop_command(quick, {"type": "retry", "run": run_id}, "order.json")
     fault = noted(quick, COUNCIL_TEST_FAULT=f"fail-at:1:EIO:{place}")
-    assert run_cli("run", "--once", cwd=quick, env=fault, module=FAULTY).returncode == 0
+    done = run_cli("run", "--once", cwd=quick, env=fault, module=FAULTY)
+    assert (done.returncode, "order.json stays in the inbox" in done.stderr) == (0, True)
     assert calls_begun(quick) == 8
     assert {receipt["type"]: receipt["status"] for receipt in receipts(quick)} == {
         "deliberate": "succeeded",
@@ -265,16 +261,18 @@ def test_an_order_that_the_disk_refuses_stays_in_the_inbox_and_takes_effect_once
     assert run_cli("repair", "--dry-run", cwd=quick).stdout == "Everything is in order.\n"
 
 
-def test_a_cancel_that_was_answered_is_not_undone_by_a_kill(quick: Path) -> None:
+@pytest.mark.parametrize("place", ["done finish", "event control"])
+def test_a_cancel_that_a_kill_cut_off_or_followed_ends_the_run(quick: Path, place: str) -> None:
     (quick / "script.yaml").write_text('default: {text: "So be it.", delay_s: 60}\n')
     drop_command(quick, in_lane("one"))
-    fault = {"COUNCIL_TEST_FAULT": 'kill-at:1:"finish"'}
+    fault = {"COUNCIL_TEST_FAULT": f"kill-at:1:{place}"}
     with Daemon(quick, env=noted(quick, **fault), module=FAULTY) as daemon:
         daemon.wait("turn_started")
         drop_command(quick, {"type": "cancel", "run": run_of(quick, "one")}, "cancel.json")
         daemon.process.wait(60)
     (quick / "script.yaml").write_text('default: {text: "So be it."}\n')
-    assert run_cli("run", "--once", cwd=quick, env=noted(quick), module=FAULTY).returncode == 8
+    run_cli("run", "--once", cwd=quick, env=noted(quick), module=FAULTY)
+    assert [receipt["status"] for receipt in receipts(quick) if receipt["type"] == "deliberate"] == ["cancelled"]
     assert calls_begun(quick) == 1
 
 
@@ -296,7 +294,7 @@ def test_a_cancel_reaches_a_call_in_flight_while_the_daemon_stops(quick: Path) -
 
 def test_a_page_that_was_edited_at_the_last_instant_is_left_and_the_receipt_says_why(quick: Path) -> None:
     drop_command(quick, in_lane("one"))
-    fault = noted(quick, COUNCIL_TEST_FAULT="kill-at:1:.staged one.md")
+    fault = noted(quick, COUNCIL_TEST_FAULT=f"kill-at:1:.staged {quick}/artifacts/one.md")
     assert run_cli("run", "--once", cwd=quick, env=fault, module=FAULTY).returncode == -9
     (quick / "artifacts" / "one.md").write_text("Mine.\n")
     done = run_cli("run", "--once", cwd=quick, env=noted(quick), module=FAULTY)

@@ -7,9 +7,9 @@ real daemon starts again. Whatever the instant, the result is the uninterrupted 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -20,9 +20,14 @@ from tests.harness import (
     drop_command,
     environment,
     faulty_environment,
+    inbox,
+    journal,
     make_home,
     receipts,
     run_cli,
+    run_ids,
+    steps,
+    unfinished,
 )
 
 SECRET = "5e" * 32
@@ -65,12 +70,15 @@ def body_and_front(home: Path) -> tuple[str, dict[str, str]]:
     return body, {key: value for key, value in keys.items() if key not in VARIES}
 
 
+def left_over(home: Path) -> list[Path]:
+    return [path for path in home.rglob("*") if path.name.endswith((".staged", ".taken", ".tmp"))]
+
+
 def begun_steps(home: Path) -> Counter[str]:
     """How often each step was begun, over all journals of the home."""
     counts: Counter[str] = Counter()
-    for path in (home / ".council" / "runs").glob("*/journal.jsonl"):
-        for line in path.read_text().rstrip("\n").split("\n"):  # a killed run may leave room behind its lines
-            record = json.loads(line)["r"]
+    for run_id in run_ids(home):
+        for record in journal(home, run_id):
             if record["t"] == "begin" and record["name"] != "attempt":
                 counts[record["name"]] += 1
     return counts
@@ -102,72 +110,85 @@ def test_killed_before_any_change_to_the_disk_the_result_is_the_uninterrupted_ru
         assert body_and_front(home) == reference, number
         assert [receipt["status"] for receipt in receipts(home)] == ["succeeded"], number
         assert sum(count - 1 for count in begun_steps(home).values()) <= 1, number
-        left = sorted(path.name for path in (home / "commands").iterdir())
-        assert left == ["README.md"], number
-        leftovers = [path for path in home.rglob("*") if path.name.endswith((".staged", ".taken", ".tmp"))]
-        assert leftovers == [], number
-        assert list((home / ".council" / "active").iterdir()) == []
+        assert inbox(home) == [], number
+        assert left_over(home) == [], number
+        assert unfinished(home) == set(), number
         for role in ("coordinator", "strategist", "auditor"):
             session = json.loads((home / "session_states" / f"{role}_session.json").read_bytes())
             assert len(session["tasks"]) == 1, number
 
 
-def test_a_failing_sync_loses_nothing_and_the_run_goes_on(
-    tmp_path: Path, reference: tuple[str, dict[str, str]]
-) -> None:
-    for number in (2, 5, 9, 14):
-        home = prepared(tmp_path / str(number))
-        code = run_with_fault(home, f"fail:fsync:{number}:EIO")
-        again = run_cli("run", "--once", cwd=home, env=environment(COUNCIL_TEST_RUN_SECRET=SECRET))
-        assert code in (0, 75), number
-        assert again.returncode == 0, (number, again.stderr)
-        assert body_and_front(home) == reference, number
-        assert len(receipts(home)) == 1
+@dataclass(frozen=True)
+class Instant:
+    """Where a kill comes, and what is there then."""
+
+    text: str  # of the line of the trace before which it comes
+    steps: tuple[str, ...] | None  # the turns that are recorded; None: there is no run
+    asked: int = 4  # how many calls the process makes that goes on
+    is_committed: bool = False
+    is_visible: bool = False  # the receipt
+    in_place: int = 0  # how many of the four files of the commit
+    command: str = "command.json"  # what lies in commands/
 
 
-@pytest.mark.parametrize(
-    ("unsynced", "depends"),
-    [
-        ('"t":"done","name":"round/1/STRATEGIST"', '"t":"begin","name":"round/1/AUDITOR"'),
-        ('"t":"commit"', ".staged out.md"),
-    ],
-)
-def test_what_a_killed_process_wrote_and_did_not_sync_is_synced_before_anything_depends_on_it(
-    tmp_path: Path, uninterrupted: Path, reference: tuple[str, dict[str, str]], unsynced: str, depends: str
+TURNS = ("round/1/COORDINATOR", "round/1/STRATEGIST", "round/1/AUDITOR", "synthesis")
+ENDING = {"steps": TURNS, "asked": 0}
+SEALED = {**ENDING, "is_committed": True}
+INSTANTS = {
+    "before the admission": Instant("sql INSERT INTO runs", None),
+    "before the call is reserved": Instant("sql INSERT INTO spending", ()),
+    "during the reply": Instant("event text", ()),
+    "before the reply's step": Instant("done round/1/COORDINATOR", ()),
+    "behind the step": Instant("event turn_ended", TURNS[:1], asked=3),
+    "before what is staged": Instant(".staged", **ENDING),
+    "before the commit": Instant("sql UPDATE runs SET receipt", **ENDING),
+    "before the 1st rename": Instant(".staged {home}/artifacts/out.md", **SEALED),
+    "before the 2nd rename": Instant(".staged {home}/session_states/coordinator_session.json", **SEALED, in_place=1),
+    "before the 3rd rename": Instant(".staged {home}/session_states/strategist_session.json", **SEALED, in_place=2),
+    "before the 4th rename": Instant(".staged {home}/session_states/auditor_session.json", **SEALED, in_place=3),
+    "before the receipt": Instant("sql UPDATE runs SET status", **SEALED, in_place=4),
+    "before the taking": Instant("rename {home}/commands/command.json", **SEALED, in_place=4, is_visible=True),
+    "behind the taking": Instant("unlink {home}/commands/.", **SEALED, in_place=4, is_visible=True, command=".taken"),
+    "before the run is closed": Instant("sql UPDATE runs SET open", **SEALED, in_place=4, is_visible=True, command=""),
+}
+
+
+@pytest.mark.parametrize("name", INSTANTS)
+def test_killed_between_any_two_acts_of_a_run_what_is_there_tells_how_far_it_was_and_no_more_is_done_again(
+    tmp_path: Path, reference: tuple[str, dict[str, str]], name: str
 ) -> None:
-    before, _ = trace_up_to(uninterrupted, unsynced)
+    instant = INSTANTS[name]
     home = prepared(tmp_path / "home")
-    assert run_with_fault(home, f"kill-at:{sum(' fdatasync ' in line for line in before) + 1}:fdatasync ") == -9
-    [journal] = (home / ".council" / "runs").glob("2*/journal.jsonl")
-    assert unsynced.encode() in journal.read_bytes()
-    Path(f"{home}.log").unlink()
-    assert run_with_fault(home, "count") == 0
-    before, _ = trace_up_to(home, depends)
-    _, written = trace_up_to(home, '{"c":"')  # into the same file
-    assert f"fdatasync {written.split()[2]}" in [line.split(" ", 1)[1] for line in before]
+    assert run_with_fault(home, f"kill-at:1:{instant.text.format(home=home)}") == -9
+    there = [] if instant.steps is None else [(instant.steps, instant.is_committed)]
+    assert [recorded(home, run_id) for run_id in run_ids(home)] == there
+    assert len(receipts(home)) == instant.is_visible
+    assert len(files_in_place(home)) == instant.in_place
+    assert [name for name in inbox(home) if name.endswith(instant.command)] == inbox(home)
+    assert len(inbox(home)) == bool(instant.command)
+    env = faulty_environment(COUNCIL_TEST_RUN_SECRET=SECRET, COUNCIL_TEST_CALLS=f"{home}.calls")
+    assert run_cli("run", "--once", cwd=home, env=env, module=FAULTY).returncode == 0
+    assert Path(f"{home}.calls").read_text().count("begin") == instant.asked
     assert body_and_front(home) == reference
+    assert [receipt["status"] for receipt in receipts(home)] == ["succeeded"]
+    assert (inbox(home), unfinished(home)) == ([], set())
 
 
-def trace_up_to(home: Path, text: str) -> tuple[list[str], str]:
-    """The lines of a trace before the first that holds `text`, and that one."""
-    lines = Path(f"{home}.log").read_text().splitlines()
-    at = next(number for number, line in enumerate(lines) if text in line)
-    return lines[:at], lines[at]
+def recorded(home: Path, run_id: str) -> tuple[tuple[str, ...], bool]:
+    """A run's turns, and whether it is committed."""
+    is_committed = "commit" in [record["t"] for record in journal(home, run_id)]
+    return tuple(name for name in steps(home, run_id) if name in TURNS), is_committed
+
+
+def files_in_place(home: Path) -> list[Path]:
+    """The files of the commit that have their names."""
+    page = home / "artifacts" / "out.md"
+    is_decision = page.exists() and "status: succeeded" in page.read_text()
+    return [*([page] if is_decision else []), *(home / "session_states").glob("*_session.json")]
 
 
 def test_no_traceback_reaches_the_terminal(tmp_path: Path) -> None:
     home = prepared(tmp_path / "home")
     done = run_cli("run", "--once", cwd=home, env=environment(COUNCIL_TEST_RUN_SECRET=SECRET))
     assert not re.search(r"Traceback", done.stdout + done.stderr)
-    assert os.listdir(home / "commands") == ["README.md"]
-
-
-def test_an_admission_that_a_kill_cut_off_leaves_no_row_of_a_run_that_is_not_there(tmp_path: Path) -> None:
-    home = prepared(tmp_path / "home")
-    env = faulty_environment(COUNCIL_TEST_FAULT="kill-at:1:event run_queued")
-    assert run_cli("run", "--once", cwd=home, env=env, module=FAULTY).returncode == -9
-    [cut_off] = (home / ".council" / "runs").glob("2*")
-    assert run_cli("run", "--once", cwd=home).returncode == 0
-    [receipt] = receipts(home)
-    assert receipt["run_id"] != cut_off.name
-    assert run_cli("repair", "--dry-run", cwd=home).stdout == "Everything is in order.\n"
+    assert inbox(home) == []

@@ -13,7 +13,16 @@ import pytest
 
 from tests.e2e.gate import role_of
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
-from tests.harness import Daemon, command, drop_command, front_matter, receipts, run_cli, wait_until
+from tests.harness import (
+    Daemon,
+    command,
+    drop_command,
+    front_matter,
+    receipts,
+    run_cli,
+    unfinished,
+    wait_until,
+)
 
 ROLES = ("COORDINATOR", "STRATEGIST", "AUDITOR")
 
@@ -359,7 +368,7 @@ def test_a_long_rate_limit_parks_the_run_and_once_ends_with_75(
     fake.reply = lambda request: text("now I can")
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 75
     assert len(fake.requests) == asked
-    [run_id] = os.listdir(home / ".council" / "active")
+    [run_id] = unfinished(home)
     assert run_cli("resume", run_id, cwd=home, env=env).returncode == 0
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
     assert receipts(home)[0]["status"] == "succeeded"

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 import yaml
 
-from council.engine.journal import FileJournal
+from council.engine.ledger import Ledger
+from council.storage.reader import Reader
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
 from tests.harness import (
     FAULTY,
@@ -26,7 +27,11 @@ from tests.harness import (
     drop_command,
     environment,
     faulty_environment,
+    journal,
+    receipts,
     run_cli,
+    run_ids,
+    steps,
     wait_until,
 )
 
@@ -158,7 +163,7 @@ def test_each_question_is_a_run_of_its_own_that_can_be_looked_at(home: Path, tmp
         assert "Is disk number" in shown.stdout
         assert run_cli("replay", each["run"], "--check", cwd=own).returncode == 0
         assert [held["role"] for held in each["held"]] == ["COORDINATOR", "STRATEGIST", "AUDITOR"] * 2
-    assert not list((home / ".council" / "runs").glob("2*"))
+    assert run_ids(home) == []
     assert not (home / "session_states" / "coordinator_session.json").exists()
     assert "question-0" not in json.dumps([path.read_text() for path in own.rglob("*.md")])
 
@@ -342,13 +347,13 @@ def recorded_answers(folder: Path) -> Counter[str]:
     """How many answers of a model each question has on the disk, ballots and the council's own."""
     place = results_of(folder)
     found = Counter[str]()
-    for step in FileJournal.read(place / "journal.jsonl").steps():
+    for step in Ledger(Reader(place)).journal(place.name).steps():
         found[step.name.split("/")[0][-1]] += "/ballot/" in step.name
-    for path in (place / "home" / ".council" / "runs").glob("2*/journal.jsonl"):
-        journal = FileJournal.read(path)
-        asked = re.search(r"Is disk number (\d+)", journal.header.command["task_description"])
+    for run_id in run_ids(place / "home"):
+        header = journal(place / "home", run_id)[0]
+        asked = re.search(r"Is disk number (\d+)", header["command"]["task_description"])
         assert asked is not None
-        names = [step.name for step in journal.steps()]
+        names = steps(place / "home", run_id)
         found[asked[1]] += sum(name == "synthesis" or name.startswith("round/") for name in names)
     return found
 
@@ -383,48 +388,22 @@ def test_a_killed_evaluation_goes_on_and_asks_nothing_again_that_was_answered(
     after = recorded_answers(folder)
     asked = Counter(subject(request) for request in fake.requests[before:])
     assert asked == after - known
-    assert len(list((results_of(folder) / "home" / ".council" / "receipts").glob("*.json"))) == 6
+    assert len(receipts(results_of(folder) / "home")) == 6
     whole = [(each["single"]["right"], each["vote"]["right"], each["council"]["right"]) for each in found["questions"]]
     assert whole == [(True, True, True)] * 6
 
 
-def test_what_an_earlier_process_recorded_is_synced_before_anything_is_asked_that_hangs_on_it(
-    home: Path, tmp_path: Path, fake: FakeGemini, quick: dict[str, str]
-) -> None:
-    folder = ask_about(tmp_path / "golden", 2)
-    fake.reply = answers
-    assert evaluated(home, folder, "--limit", "1", env=quick)["answered"] == 1
-    asked = len(fake.requests)
-    faulty = faulty_environment(**{name: value for name, value in quick.items() if name not in environment()})
-    faulty |= {"COUNCIL_TEST_FAULT": "fail:fdatasync:1:EIO"}
-    refused = run_cli("eval", str(folder), *OPTIONS, "--resume", cwd=home, env=faulty, module=FAULTY)
-    assert refused.returncode == 1
-    assert f"cannot write journal.jsonl of run {results_of(folder).name}: Input/output error." in refused.stderr
-    assert len(fake.requests) == asked
-    assert evaluated(home, folder, "--resume", env=quick)["answered"] == 2
-
-
-def test_figures_and_a_cassette_rest_on_no_answer_that_never_got_to_the_disk(home: Path, tmp_path: Path) -> None:
-    env = {"COUNCIL_MODEL": script(home, []), "COUNCIL_TEST_FAULT": "count"}
-
-    def evaluated_by_a_process_that_fails(name: str, *options: str) -> subprocess.CompletedProcess[str]:
-        folder = ask_about(tmp_path / name, 1)
-        log = {"COUNCIL_TEST_FAULT_LOG": str(tmp_path / f"{name}.log")}
-        arguments = ("eval", str(folder), *OPTIONS, *options)
-        return run_cli(*arguments, cwd=home, env=faulty_environment(**env, **log), module=FAULTY)
-
-    assert evaluated_by_a_process_that_fails("whole").returncode == 0
-    syncs = re.findall(r"^\d+ fdatasync", (tmp_path / "whole.log").read_text(), re.MULTILINE)
-    env["COUNCIL_TEST_FAULT"] = f"fail:fdatasync:{len(syncs)}:EIO:1000"  # the last answer's, and for good
-    tape = tmp_path / "tape.json"
-    refused = evaluated_by_a_process_that_fails("refused", "--record", str(tape))
+def test_figures_rest_on_no_answer_that_never_got_to_the_disk(home: Path, tmp_path: Path) -> None:
+    folder = ask_about(tmp_path / "golden", 1)
+    env = {"COUNCIL_MODEL": script(home, [])}
+    faulty = faulty_environment(**env, COUNCIL_TEST_FAULT="fail-at:1:EIO: done question-0/ballot/7 ")
+    refused = run_cli("eval", str(folder), *OPTIONS, "--json", cwd=home, env=faulty, module=FAULTY)
     assert refused.returncode == 1, refused.stderr
-    assert "cannot write journal.jsonl" in refused.stderr
-    assert "Input/output error" in refused.stderr
-    assert not refused.stdout
-    assert not tape.exists()
-    again = evaluated(home, tmp_path / "refused", "--resume", env={"COUNCIL_MODEL": env["COUNCIL_MODEL"]})
-    assert again["answered"] == 1
+    told = json.loads(refused.stdout)
+    assert told["answered"] == 0
+    said = f"the database {results_of(folder).name}/council.db does not take this: Input/output error."
+    assert said in told["stopped"]["message"]
+    assert evaluated(home, folder, "--resume", env=environment(**env))["answered"] == 1
 
 
 def test_ctrl_c_leaves_what_there_is(home: Path, tmp_path: Path, fake: FakeGemini, quick: dict[str, str]) -> None:

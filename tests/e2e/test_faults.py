@@ -33,7 +33,9 @@ from tests.harness import (
     inbox,
     make_home,
     receipts,
+    rows_of,
     run_cli,
+    unfinished,
     wait_until,
 )
 
@@ -227,9 +229,8 @@ def test_a_disk_that_syncs_no_more_never_gets_a_run_to_say_that_it_ended(
     assert inbox(home) == []
 
 
-@pytest.mark.parametrize("where", [".council/active/", "commands/."])
-def test_what_cannot_be_removed_at_the_end_of_a_run_holds_neither_it_nor_its_lane(quick: Path, where: str) -> None:
-    env = faulty_environment(COUNCIL_TEST_FAULT=f"fail-at:1:EIO:unlink {quick}/{where}")
+def test_a_file_that_cannot_be_taken_at_the_end_of_a_run_holds_neither_it_nor_its_lane(quick: Path) -> None:
+    env = faulty_environment(COUNCIL_TEST_FAULT=f"fail-at:1:EIO:unlink {quick}/commands/.")
     with Daemon(quick, env=env, module=FAULTY) as daemon:
         daemon.ready()
         for number in (1, 2):
@@ -242,14 +243,14 @@ def test_what_cannot_be_removed_at_the_end_of_a_run_holds_neither_it_nor_its_lan
     assert "defect" not in daemon.stderr
     assert len(receipts(quick)) == 2
     assert inbox(quick) == []
-    assert list((quick / ".council" / "active").iterdir()) == []
+    assert unfinished(quick) == set()
 
 
 def test_a_folder_that_became_a_link_behind_the_commit_is_waited_for_and_the_page_is_never_put_elsewhere(
     quick: Path, tmp_path: Path
 ) -> None:
     drop_command(quick, command("Question 1.", output_artifact_path="artifacts/sub/1.md"))
-    fault = faulty_environment(COUNCIL_TEST_FAULT="kill-at:1:.staged 1.md")
+    fault = faulty_environment(COUNCIL_TEST_FAULT=f"kill-at:1:.staged {quick}/artifacts/sub/1.md")
     assert run_cli("run", "--once", cwd=quick, env=fault, module=FAULTY).returncode == -9
     folder, elsewhere = quick / "artifacts" / "sub", tmp_path / "elsewhere"
     folder.rename(elsewhere)
@@ -266,7 +267,7 @@ def test_a_folder_that_became_a_link_behind_the_commit_is_waited_for_and_the_pag
 
 
 def test_a_run_that_waits_for_the_disk_to_end_is_not_cancelled_any_more_and_resume_ends_it_at_once(quick: Path) -> None:
-    fault = {"COUNCIL_TEST_FAULT": f"fail-at:1:EIO:unlink {quick}/.council/active/"}
+    fault = {"COUNCIL_TEST_FAULT": "fail-at:1:EIO:sql UPDATE runs SET status"}
     with Daemon(quick, env=faulty_environment(COUNCIL_STORAGE_RETRY_S="600", **fault), module=FAULTY) as daemon:
         daemon.ready()
         drop_question(quick, 1)
@@ -277,7 +278,7 @@ def test_a_run_that_waits_for_the_disk_to_end_is_not_cancelled_any_more_and_resu
         assert run_cli("resume", run_id, cwd=quick).returncode == 0
         assert daemon.wait("run_ended")["status"] == "succeeded"
         assert daemon.stop() == 0
-    assert list((quick / ".council" / "active").iterdir()) == []
+    assert unfinished(quick) == set()
 
 
 # ── the clock ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -360,8 +361,8 @@ def test_a_clock_set_back_spends_no_day_twice(tmp_path: Path, clock: WrongClock)
     assert run_cli("run", "--once", cwd=home, env=clock.env(), module=FAULTY).returncode == 0
     assert titles(home) == [f"Question {number}" for number in range(5)]
     assert sum(calls_made(Path(f"{home}.calls")).values()) == 4 * 4
-    spent = sorted((home / ".council" / "spend").glob("*.jsonl"))
-    assert [path.read_text().count('"t":"end"') for path in spent] == [8, 8, 4]
+    by_day = "SELECT count(*) FROM spending WHERE state = 'end' GROUP BY day ORDER BY day"
+    assert rows_of(home, by_day) == [(8,), (8,), (4,)]
 
 
 # ── the taking ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -370,7 +371,7 @@ def test_a_clock_set_back_spends_no_day_twice(tmp_path: Path, clock: WrongClock)
 @pytest.mark.parametrize(
     "instant",
     [
-        pytest.param('place-after:1:"commit"', id="between the commit record and its sync"),
+        pytest.param("place-after:1:sql UPDATE runs SET receipt", id="in the commit"),
         pytest.param("place-before:1:.taken", id="just before the taking"),
         pytest.param("place-after:1:.taken", id="between the taking and the look"),
         pytest.param("place-before:2:.taken", id="between the look and the removal"),
@@ -415,7 +416,7 @@ def test_two_commands_renamed_in_during_one_taking_both_run(quick: Path) -> None
     [
         pytest.param("kill-at:1:.taken", id="before the taking"),
         pytest.param("kill-at:2:.taken", id="between the look and the removal"),
-        pytest.param("kill-at:1:/active/", id="after the removal"),
+        pytest.param("kill-at:1:sql UPDATE runs SET open", id="after the removal"),
     ],
 )
 def test_the_same_bytes_dropped_again_after_a_kill_in_the_taking_are_a_command_of_their_own(
@@ -495,21 +496,6 @@ def test_an_unfinished_run_goes_on_under_another_version_of_the_same_epoch(
     assert (receipt["run_id"], receipt["status"]) == (run_id, "succeeded")
     assert len(fake.requests) == 7 + 1
     assert inbox(home) == []
-
-
-def test_an_unfinished_run_whose_record_0_was_filled_up_with_spaces_goes_on(
-    home: Path, fake: FakeGemini, env: dict[str, str]
-) -> None:
-    """As older versions wrote it, without room behind the last line."""
-    run_id = killed_in_mid_run(home, env, fake)
-    journal = home / ".council" / "runs" / run_id / "journal.jsonl"
-    first, rest = journal.read_bytes().rstrip(b"\n").split(b"\n", 1)
-    journal.write_bytes(first.ljust(4095) + b"\n" + rest + b"\n")
-    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
-    [receipt] = receipts(home)
-    assert (receipt["run_id"], receipt["status"]) == (run_id, "succeeded")
-    assert len(fake.requests) == 7 + 1
-    assert run_cli("replay", run_id, cwd=home).stdout == (home / "artifacts" / "out.md").read_text()
 
 
 def test_an_unfinished_run_of_another_epoch_ends_by_drift_with_what_was_said_and_frees_its_lane(

@@ -3,7 +3,6 @@ them: none is fulfilled, and what lies behind them is nowhere. Sixty honest ways
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from council.agents.memory import MemoryMessage, RememberedTask, Session, Summary, encode_session
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
-from tests.harness import command, drop_command, receipts, run_cli
+from tests.harness import command, drop_command, receipts, run_cli, run_ids, steps
 from tests.injections import ENCODINGS, WRAPPERS, echoes, forged, obeyed, token
 from tests.unit.tools.test_tokens import WRAPPERS as HONEST
 
@@ -61,12 +60,7 @@ class Obedient:
 
 def evidence(home: Path) -> list[dict[str, Any]]:
     """Every answer to a request that the last run recorded."""
-    journal = max((home / ".council" / "runs").glob("*/journal.jsonl"))
-    records = [json.loads(line)["r"] for line in journal.read_text().splitlines()]
-    steps = [record for record in records if "/request/" in record.get("name", "") and "out" in record]
-    blobs = [record for record in steps if record.get("blob")]
-    assert blobs == []
-    return [record["out"] for record in steps]
+    return [out for name, out in steps(home, run_ids(home)[-1]).items() if "/request/" in name]
 
 
 def require_nowhere(home: Path, fake: FakeGemini, *output: str) -> None:

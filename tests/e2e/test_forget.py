@@ -19,9 +19,13 @@ from tests.harness import (
     drop_command,
     environment,
     faulty_environment,
+    journal,
+    journal_lines,
+    kept_pages,
     make_home,
     receipts,
     run_cli,
+    run_ids,
 )
 
 SECRET = "Grete Ölmann's number is 555-0172"  # as JSON it has two spellings
@@ -200,7 +204,7 @@ def test_a_line_break_in_the_text_and_titles_that_end_within_it_keep_nothing(scr
 
 def test_no_hash_is_left_from_which_the_text_could_be_guessed(scripted: Path) -> None:
     guessable = {receipt[key] for receipt in receipts(scripted) for key in ("command_sha256", "command_hash")}
-    assert len(files_with(scripted, *guessable)) > 4
+    assert ".council/council.db" in files_with(scripted, *guessable)
     body = json.dumps({"type": "forget", "text": WRAPPED}).encode()  # a file without salt
     drop_command(scripted, body, "forget.json")
     assert run_cli("run", "--once", cwd=scripted).returncode == 0
@@ -273,7 +277,7 @@ def test_a_whole_run_goes_and_the_other_one_stays(home: Path, fake: FakeGemini, 
     done = run_cli("forget", "--run", run_id, "--yes", "--json", cwd=home, env=env)
     assert done.returncode == 0, done.stderr
     assert files_with(home, "heliotrope") == []
-    assert not (home / ".council" / "runs" / run_id).exists()
+    assert run_id not in run_ids(home)
     assert "[forgotten " in run_cli("status", cwd=home, env=env).stdout
     assert (home / "artifacts" / "cinnabar.md").read_bytes() == page
     assert "cinnabar" in run_cli("memory", "show", "auditor", cwd=home, env=env).stdout
@@ -281,18 +285,6 @@ def test_a_whole_run_goes_and_the_other_one_stays(home: Path, fake: FakeGemini, 
     gone = run_cli("replay", run_id, cwd=home, env=env)
     assert gone.returncode != 0
     assert "it was forgotten" in gone.stderr
-
-
-def test_a_damaged_journal_that_may_still_tell_of_a_forgotten_run_is_named(told: Path, env: dict[str, str]) -> None:
-    run_id, later = deliberated(told), other_deliberation(told, env)
-    journal = told / ".council" / "runs" / later / "journal.jsonl"
-    lines = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(b"".join([*lines[:3], lines[3].replace(b'"r"', b'"R"', 1), *lines[4:]]))
-    done = run_cli("forget", "--run", run_id, "--yes", cwd=told, env=env)
-    assert done.returncode == 0, done.stderr
-    assert f"Damaged journals may still say what agents remembered of it: `{later}`." in done.stdout
-    [record] = (told / ".council" / "forgotten").glob("*.json")
-    assert json.loads(record.read_bytes())["unread"] == [later]
 
 
 def test_a_run_that_goes_on_is_not_forgotten(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
@@ -305,7 +297,7 @@ def test_a_run_that_goes_on_is_not_forgotten(home: Path, fake: FakeGemini, env: 
         drop_command(home, {"type": "forget", "run": other}, "forget.json")
         ended = daemon.wait("run_ended", status="failed")
         assert f"run {other} has not ended" in ended["error"]["message"]
-        assert (home / ".council" / "runs" / other / "journal.jsonl").exists()
+        assert other in run_ids(home)
 
 
 # ── kills ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -320,8 +312,9 @@ def forget_with(home: Path, body: dict[str, Any], fault: str, log: Path) -> int:
 def require_true_hashes(home: Path) -> None:
     """Each page has the hash that its run's receipt tells, where it stands or where it was kept."""
     for receipt in [receipt for receipt in receipts(home) if receipt.get("artifact")]:
-        places = [home / receipt["artifact"]["path"], home / ".council" / "runs" / receipt["run_id"] / "artifact.md"]
-        hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in places if path.exists()]
+        path = home / receipt["artifact"]["path"]
+        pages = [*([path.read_bytes()] if path.exists() else []), *kept_pages(home, receipt["run_id"]).values()]
+        hashes = [hashlib.sha256(page).hexdigest() for page in pages]
         assert receipt["artifact"]["sha256"] in hashes
 
 
@@ -343,37 +336,6 @@ def test_it_may_be_killed_at_any_change_to_the_disk(scripted: Path, tmp_path: Pa
         assert statuses == ["succeeded"]
 
 
-def other_deliberation(home: Path, env: dict[str, str]) -> str:
-    """The id of one more run, in which the text is told as well."""
-    drop_command(home, command(TASK, output_artifact_path="artifacts/second.md", session="second"))
-    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
-    return str(receipts(home)[-1]["run_id"])
-
-
-@pytest.mark.parametrize("line", [0, 3, -2], ids=["record 0", "a step", "the end"])
-def test_a_damaged_journal_that_holds_the_text_loses_it_and_hinders_nothing(
-    told: Path, env: dict[str, str], line: int
-) -> None:
-    folder = told / ".council" / "runs" / deliberated(told)
-    later = other_deliberation(told, env)
-    lines = (folder / "journal.jsonl").read_bytes().splitlines(keepends=True)
-    lines[line] = lines[line].replace(b'"r"', b'"R"', 1)
-    (folder / "journal.jsonl").write_bytes(b"".join(lines))
-    (folder / "journal.jsonl.damaged").write_bytes(b"".join(lines))  # as an earlier start leaves it
-    shutil.copytree(folder, told / ".council" / "damaged" / folder.name)  # and `repair --set-aside`
-    guessable = re.findall(r'"(?:command_hash|sha256)":"([0-9a-f]{64})"', lines[0].decode())
-    assert len(guessable) == 2
-    done = run_cli("forget", SECRET, "--yes", cwd=told, env=env)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert holding(told) == []
-    journals = [path.read_text() for path in (told / ".council").rglob("journal.jsonl*")]
-    assert len(journals) == 7  # the damaged one four times, and three whole ones
-    assert [hash_ for hash_ in guessable for journal in journals if hash_ in journal] == []
-    assert run_cli("replay", "--check", later, cwd=told, env=env).returncode == 0
-    found = json.loads(run_cli("repair", "--dry-run", "--json", cwd=told, env=env).stdout)["findings"]
-    assert [finding["outcome"] for finding in found] == ["left"]  # it is still damaged, and said to be
-
-
 def test_a_text_that_names_a_lane_goes_everywhere_else_and_that_is_said(tmp_path: Path) -> None:
     home = make_home(tmp_path / "home", settings=SCRIPTED)
     (home / "script.yaml").write_text('default: {text: "Ask grete-meier first."}\n')
@@ -384,11 +346,10 @@ def test_a_text_that_names_a_lane_goes_everywhere_else_and_that_is_said(tmp_path
     assert "It stands in the name of a lane, which stays" in done.stdout
     assert "grete-meier" not in (home / "artifacts" / "out.md").read_text()
     assert "left as they are: `script.yaml`." in done.stdout
-    journal = home / ".council" / "runs" / deliberated(home) / "journal.jsonl"
-    lines = [json.loads(line)["r"] for line in journal.read_text().splitlines()]
-    assert [line["t"] for line in lines if "grete-meier" in json.dumps({**line, "lane": "", "command": {}})] == [
-        "commit"
-    ]
+    records = journal(home, deliberated(home))
+    assert [
+        record["t"] for record in records if "grete-meier" in json.dumps({**record, "lane": "", "command": {}})
+    ] == ["commit"]
     assert run_cli("replay", "--check", "last", cwd=home).returncode == 0
 
 
@@ -412,8 +373,8 @@ def test_no_hash_of_what_guardrails_judged_is_left_and_their_verdicts_stand(
     guarded = {**env, "COUNCIL_GUARDRAIL_MODEL": "gemini:gemini-2.5-flash-lite", "COUNCIL_GUARDRAILS": "warn"}
     assert run_cli("run", "--once", cwd=home, env=guarded).returncode == 0
     run_id = receipts(home)[0]["run_id"]
-    journal = home / ".council" / "runs" / run_id / "journal.jsonl"
-    hashes = set(re.findall(r'(?:"asked":|"verdicts":{)"([0-9a-f]{64})"', journal.read_text()))
+    recorded = "\n".join(journal_lines(home, run_id))
+    hashes = set(re.findall(r'(?:"asked":|"verdicts":{)"([0-9a-f]{64})"', recorded))
     assert len(hashes) == 3
     drop_command(home, {"type": "forget", "text": NAME}, "forget.json")
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0

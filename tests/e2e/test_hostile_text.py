@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
-from tests.harness import command, drop_command, receipts, run_cli
+from tests.harness import command, drop_command, receipts, run_cli, run_ids, steps
 
 STEERING = "\x1b]0;owned\x07\x1b[31mred\x1b[0m \x9b31m \u202egnp.exe\u202c zero\u200bwidth \U000e0041\U000e0042"
 MARKUP = (
@@ -64,7 +64,7 @@ def test_hostile_text_is_shown_as_text_in_every_output(home: Path, fake: FakeGem
     for arguments in (
         ["status"], ["status", "--json"], ["show", first], ["show", first, "--json"], ["explain", first],
         ["explain", first, "--json"], ["replay", first], ["diff", first, second], ["diff", first, second, "--json"],
-        ["stats"], ["stats", "--json"], ["logs"], ["logs", "--json"], ["audit", "tail"], ["audit", "export"],
+        ["journal", first], ["stats"], ["stats", "--json"], ["logs"], ["logs", "--json"], ["audit", "tail"], ["audit", "export"],
         ["memory", "show", "COORDINATOR"], ["memory", "show", "COORDINATOR", "--json"], ["cortex", "query", "figure"],
         ["cortex", "query", "figure", "--json"], ["report", first, "--html", "--output", "report.html"],
     ):  # fmt: skip
@@ -93,9 +93,8 @@ def test_no_prompt_and_no_recorded_step_holds_what_nobody_sees(
     drop_command(home, command(f"{EVIL} Choose a storage engine."))
     assert run_cli("run", "--once", cwd=home, env=env).returncode in (0, 7)
     assert [found for request in fake.requests for found in UNSEEN.findall("".join(request.texts))] == []
-    journal = next((home / ".council" / "runs").glob("*/journal.jsonl"))
-    steps = [json.loads(line)["r"] for line in journal.read_text().splitlines()]
-    rounds = [step["out"] for step in steps if step.get("name", "").startswith("round/") and "out" in step]
+    [run_id] = run_ids(home)
+    rounds = [out for name, out in steps(home, run_id).items() if name.startswith("round/")]
     said = [json.dumps(out, ensure_ascii=False) for out in rounds]
     assert len(said) >= 3
     assert [found for each in said for found in UNSEEN.findall(each)] == []

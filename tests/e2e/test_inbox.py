@@ -15,7 +15,19 @@ import pytest
 
 from tests.e2e.gate import Gate
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
-from tests.harness import Daemon, command, drop_command, inbox, make_home, receipts, refusal, run_cli, wait_until
+from tests.harness import (
+    Daemon,
+    command,
+    drop_command,
+    inbox,
+    make_home,
+    receipts,
+    refusal,
+    run_cli,
+    unfinished,
+    wait_until,
+    write_receipt,
+)
 
 SETTLE_S = 0.5
 SCRIPTED = f'settle_s = {SETTLE_S}\nscan_interval_s = 0.2\nmodel = "scripted:script.yaml"\n'
@@ -546,28 +558,6 @@ def test_the_same_id_after_a_failed_run_is_a_new_attempt(home: Path, fake: FakeG
     assert "It works now." in (home / "artifacts" / "out.md").read_text()
 
 
-@pytest.mark.parametrize("folder", ["ids", "receipts"])
-def test_a_command_whose_id_may_have_run_is_not_paid_for_twice_when_what_answers_for_it_is_damaged(
-    quick: Path, folder: str
-) -> None:
-    body = command(id="abc")
-    drop_command(quick, body)
-    assert run_cli("run", "--once", cwd=quick).returncode == 0
-    [before] = receipts(quick)
-    [file] = (quick / ".council" / folder).iterdir()
-    file.write_bytes(file.read_bytes()[:40])
-    drop_command(quick, body)
-    assert run_cli("run", "--once", cwd=quick).returncode == 2
-    note = (quick / "commands" / "failed" / "command.json.error.md").read_text()
-    assert "cannot be told" in note
-    assert "council repair" in note
-    assert len(list((quick / ".council" / "runs").glob("2*"))) == 1
-    assert run_cli("repair", cwd=quick).returncode == 0
-    (quick / "commands" / "failed" / "command.json").rename(quick / "commands" / "command.json")
-    assert run_cli("run", "--once", cwd=quick).returncode == 0
-    assert receipts(quick) == [before]
-
-
 def test_an_id_is_remembered_over_a_restart(quick: Path) -> None:
     for _ in range(2):
         drop_command(quick, command(id="order-7"))
@@ -636,7 +626,7 @@ def test_a_kill_at_any_point_leaves_one_artifact_one_receipt_and_no_command(
     assert artifacts(home) == ["out.md"]
     assert "\nstatus: succeeded\n" in (home / "artifacts" / "out.md").read_text()
     assert inbox(home) == []
-    assert list((home / ".council" / "active").iterdir()) == []
+    assert unfinished(home) == set()
     assert 4 <= len(fake.requests) <= 5  # at most the call in flight at the kill is made twice
 
 
@@ -681,7 +671,7 @@ def leftover(home: Path, data: bytes, *, same: bool) -> Path:
     if same:
         status = taken.stat()
         receipt["command_file"].update(inode=status.st_ino, mtime_ns=status.st_mtime_ns)
-        (home / ".council" / "receipts" / f"{receipt['run_id']}.json").write_text(json.dumps(receipt))
+        write_receipt(home, receipt)
     return taken
 
 
@@ -733,10 +723,6 @@ def killed_in_mid_run(home: Path, env: dict[str, str], **keys: Any) -> str:
     return run_id
 
 
-def journal_of(home: Path, run_id: str) -> Path:
-    return home / ".council" / "runs" / run_id / "journal.jsonl"
-
-
 def test_what_has_the_name_of_a_taken_command_at_start_is_a_new_command(
     home: Path, fake: FakeGemini, env: dict[str, str], gate: Gate
 ) -> None:
@@ -763,52 +749,3 @@ def test_a_command_rewritten_while_no_daemon_ran_runs_after_the_unfinished_run(
     assert run_id in (home / "artifacts" / "1.md").read_text()
     assert "The second question." in (home / "artifacts" / "2.md").read_text()
     assert inbox(home) == []
-
-
-def test_a_journal_with_a_torn_last_line_resumes(home: Path, fake: FakeGemini, env: dict[str, str], gate: Gate) -> None:
-    run_id = killed_in_mid_run(home, env)
-    journal = journal_of(home, run_id)
-    lines = journal.read_bytes().rstrip(b"\n") + b"\n"
-    torn = b'{"c":"0badc0de","r":{"t":"done","name":"round/1/STRAT'
-    journal.write_bytes((lines + torn).ljust(journal.stat().st_size, b"\n"))  # in the room that is there
-    gate.open()
-    with Daemon(home, "--once", env=env) as daemon:
-        assert daemon.wait("run_recovered")["run_id"] == run_id
-        assert daemon.process.wait(60) == 0
-    assert [receipt["run_id"] for receipt in receipts(home)] == [run_id]
-    asked = [request for request in fake.requests if "The rounds are over" not in request.texts[-1]]
-    assert sum("You are COORDINATOR" in request.system for request in asked) == 1
-
-
-def test_a_journal_whose_first_record_is_torn_was_never_a_run(
-    home: Path, fake: FakeGemini, env: dict[str, str], gate: Gate
-) -> None:
-    run_id = killed_in_mid_run(home, env)
-    journal = journal_of(home, run_id)
-    journal.write_bytes(journal.read_bytes().split(b"\n")[0][:80])
-    gate.open()
-    with Daemon(home, "--once", env=env) as daemon:
-        assert daemon.process.wait(60) == 0
-        daemon.wait("run_ended", status="succeeded")
-        assert [event for event in daemon.events if event["event"] == "run_damaged"] == []
-    assert len(receipts(home)) == 1
-    assert list((home / ".council" / "active").iterdir()) == []
-
-
-def test_a_journal_damaged_in_the_middle_is_named_and_the_next_command_served(
-    home: Path, fake: FakeGemini, env: dict[str, str], gate: Gate
-) -> None:
-    run_id = killed_in_mid_run(home, env)
-    journal = journal_of(home, run_id)
-    lines = journal.read_bytes().splitlines(keepends=True)
-    damaged = b"".join([lines[0], lines[1].replace(b'"r"', b'"R"'), *lines[2:]])
-    journal.write_bytes(damaged)
-    gate.open()
-    with Daemon(home, env=env) as daemon:
-        said = daemon.wait("run_damaged")
-        serves_the_next(daemon, "next.json")
-    assert said["run_id"] == run_id
-    assert str(journal) in said["error"]
-    assert "record 1" in said["error"]
-    assert said["fix"]
-    assert journal.with_name("journal.jsonl.damaged").read_bytes() == damaged

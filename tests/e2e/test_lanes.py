@@ -1,8 +1,7 @@
-"""Lanes, slots and a provider's limits through the real daemon; a silent provider, an answer too large for a line."""
+"""Lanes, slots and a provider's limits through the real daemon; a silent provider, a large answer."""
 
 from __future__ import annotations
 
-import hashlib
 import subprocess
 import sys
 import threading
@@ -10,7 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
-from tests.harness import Daemon, command, drop_command, environment, receipts, run_cli, wait_until
+from tests.harness import (
+    Daemon,
+    command,
+    drop_command,
+    environment,
+    execute,
+    inbox,
+    receipts,
+    rows_of,
+    run_cli,
+    run_ids,
+    steps,
+    unfinished,
+    wait_until,
+)
 
 
 class Waiting:
@@ -89,17 +102,17 @@ def test_a_restart_takes_up_more_unfinished_runs_than_it_may_have_files_open(hom
         drop_in(home, "main", f"q{number}")
     with Daemon(home, env=env) as daemon:
         daemon.wait("run_queued", count=120)
-        wait_until(lambda: len(list((home / ".council" / "active").iterdir())) == 120, "marks of all runs")
+        wait_until(lambda: len(unfinished(home)) == 120, "marks of all runs")
         daemon.kill()
     (home / "script.yaml").write_text('default: {text: "So be it."}\n')
     line = ["bash", "-c", 'ulimit -n 80; exec "$@"', "bash", sys.executable, "-m", "council", "run", "--once"]
     done = subprocess.run(line, cwd=home, env=env, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert [receipt["status"] for receipt in receipts(home)] == ["succeeded"] * 120
-    assert len(list((home / ".council" / "runs").iterdir())) == 120
+    assert len(run_ids(home)) == 120
 
 
-def test_a_journal_that_cannot_be_read_at_start_is_named_and_its_command_not_run_twice(
+def test_a_journal_that_says_nothing_at_start_is_named_and_its_command_not_run_twice(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
     fake.reply = model = Waiting()
@@ -108,16 +121,14 @@ def test_a_journal_that_cannot_be_read_at_start_is_named_and_its_command_not_run
         run_id = daemon.wait("turn_started")["run_id"]
         daemon.kill()
     model.go_on()
-    journal = home / ".council" / "runs" / run_id / "journal.jsonl"
-    journal.rename(journal.with_name("kept"))
-    journal.mkdir()  # as little to be read as one of another user
+    [(header,)] = rows_of(home, "SELECT header FROM runs")
+    execute(home, "UPDATE runs SET header = '{'")
     refused = run_cli("run", "--once", cwd=home, env=env)
     assert refused.returncode == 1
-    assert f"the journal of the unfinished run {run_id} cannot be read" in refused.stderr
+    assert f"record 0 of run {run_id} says nothing" in refused.stderr
     assert "Traceback" not in refused.stderr
-    assert receipts(home) == []
-    journal.rmdir()
-    journal.with_name("kept").rename(journal)
+    assert (receipts(home), inbox(home)) == ([], ["a.json"])
+    execute(home, "UPDATE runs SET header = ?", header)
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
     assert [(receipt["run_id"], receipt["status"]) for receipt in receipts(home)] == [(run_id, "succeeded")]
 
@@ -136,9 +147,7 @@ def test_after_three_turns_in_a_row_without_an_answer_the_run_ends_with_what_was
     assert "I say: so be it." in page
 
 
-def test_an_answer_too_large_for_a_line_lies_beside_the_journal_and_outlives_a_kill(
-    home: Path, fake: FakeGemini, env: dict[str, str]
-) -> None:
+def test_a_large_answer_outlives_a_kill(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
     large = "All of it counts. " * 20_000
     hold = threading.Event()
 
@@ -154,11 +163,7 @@ def test_an_answer_too_large_for_a_line_lies_beside_the_journal_and_outlives_a_k
         fake.wait_for_requests(2)
         daemon.kill()
     hold.set()
-    folder = home / ".council" / "runs" / run_id
-    [blob] = (folder / "blobs").iterdir()
-    assert blob.name == hashlib.sha256(blob.read_bytes()).hexdigest()
-    assert b"All of it counts." not in (folder / "journal.jsonl").read_bytes()
+    assert steps(home, run_id)["round/1/COORDINATOR"]["text"] == large[: 1 << 18].strip()
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 7  # of so long an answer the end is cut off
     assert len(fake.requests) == 4 + 1
     assert run_cli("replay", run_id, cwd=home).stdout == (home / "artifacts" / "out.md").read_text()
-    assert [path.name for path in (folder / "blobs").iterdir()] == [blob.name]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from council.daemon.service import Service
 from council.llm.base import Message, Reply
 from council.llm.scripted import ScriptedModel
 from council.settings import Home, load_provider_keys, load_settings
-from tests.harness import Daemon, command, drop_command, make_home, receipts, run_cli
+from tests.harness import Daemon, calibrate, command, drop_command, make_home, receipts, run_cli
 
 CONTEXT_TOKENS = 12_000
 CHARS_PER_TOKEN = 3  # what is assumed before anything is measured
@@ -88,7 +87,7 @@ def test_a_run_that_has_folded_goes_on_after_a_kill_with_the_same_requests(tmp_p
         daemon.wait("turn_started", role="AUDITOR", round=ROUNDS)
         daemon.kill()
     write_script(home, 0.0)
-    (home / ".council" / "calibration.json").write_text(json.dumps({"scripted:script": 8.0}))
+    calibrate(home, {"scripted:script": 8.0})
     assert run_cli("run", "--once", cwd=home).returncode == 0
     [receipt] = receipts(home)
     assert (receipt["status"], receipt["rounds"]) == ("succeeded", ROUNDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import tomllib
@@ -13,6 +14,7 @@ import yaml
 from council.llm.providers import BUILT_IN, GROUP
 from council.settings import Home, load_settings
 from tests.harness import command, drop_command, environment, make_home, receipts, run_cli
+from tests.warm import REPOSITORY
 
 PAGE = (Path(__file__).parents[2] / "docs" / "models.md").read_text()
 BLOCKS = [(match[1], match[2]) for match in re.finditer(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)]
@@ -40,7 +42,7 @@ def site(tmp_path: Path) -> Path:
 def test_the_provider_of_the_page_takes_a_real_run(site: Path, tmp_path: Path) -> None:
     home = make_home(tmp_path / "home", settings=block("toml", "# council.toml"))
     drop_command(home, command())
-    done = run_cli("run", "--once", cwd=home, env=environment(PYTHONPATH=str(site)))
+    done = run_cli("run", "--once", cwd=home, env=environment(PYTHONPATH=f"{site}{os.pathsep}{REPOSITORY}"))
     assert done.returncode == 0, done.stderr
     [receipt] = receipts(home)
     assert (receipt["status"], receipt["model"]) == ("succeeded", "program:shell")
@@ -52,7 +54,7 @@ def test_the_provider_of_the_page_takes_a_real_run(site: Path, tmp_path: Path) -
 
 def test_the_provider_of_the_page_fails_as_the_page_says(site: Path, tmp_path: Path) -> None:
     home = make_home(tmp_path / "home", settings='model = "program:x"\n')
-    env = environment(PYTHONPATH=str(site))
+    env = environment(PYTHONPATH=f"{site}{os.pathsep}{REPOSITORY}")
     refused = run_cli("models", "test", cwd=home, env=env)
     assert (refused.returncode, "program:x needs a command" in refused.stderr) == (3, True)
     with (home / "council.toml").open("a") as settings:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import re
 import shutil
 import threading
@@ -15,8 +14,20 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
+from council.ids import sha256_hex
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
-from tests.harness import Daemon, command, drop_command, environment, front_matter, make_home, receipts, run_cli
+from tests.harness import (
+    Daemon,
+    command,
+    drop_command,
+    environment,
+    front_matter,
+    kept_pages,
+    make_home,
+    receipts,
+    run_cli,
+    take_back_commit,
+)
 
 TASK = "Choose a storage engine for the archive."
 SLUG = "choose-a-storage-engine-for-the-archive.md"
@@ -50,8 +61,8 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def kept(home: Path, run_id: str) -> Path:
-    return home / ".council" / "runs" / run_id / "artifact.md"
+def kept(home: Path, run_id: str) -> bytes:
+    return kept_pages(home, run_id)["artifact.md"]
 
 
 def beside(home: Path, run_id: str) -> Path:
@@ -84,7 +95,7 @@ def test_the_same_folder_twice_keeps_the_earlier_artifact_with_its_run(quick: Pa
     (quick / "script.yaml").write_text('default: {text: "On second thought, everything."}\n')
     second = run_once(quick, command(TASK, output_artifact_path="artifacts/"))
     assert first["artifact"]["path"] == second["artifact"]["path"] == f"artifacts/{SLUG}"
-    assert sha256(kept(quick, first["run_id"])) == first["artifact"]["sha256"]
+    assert sha256_hex(kept(quick, first["run_id"])) == first["artifact"]["sha256"]
     assert sha256(quick / "artifacts" / SLUG) == second["artifact"]["sha256"]
     assert "On second thought" in (quick / "artifacts" / SLUG).read_text()
     assert [path.name for path in (quick / "artifacts").glob("choose*")] == [SLUG]
@@ -102,13 +113,11 @@ def test_a_page_that_was_done_again_is_kept_too_when_another_takes_its_place(qui
             assert run_cli("retry", first, cwd=quick).returncode == 0
             assert run_cli("run", "--once", cwd=quick).returncode == 0
             again = (quick / "artifacts" / "out.md").read_text()
-    folder = quick / ".council" / "runs" / first
     assert "On second thought." in again
-    assert (folder / "artifact.md").read_text() == pages[0]
-    assert (folder / "artifact-1.md").read_text() == again
+    assert kept_pages(quick, first) == {"artifact.md": pages[0].encode(), "artifact-1.md": again.encode()}
     assert run_cli("replay", first, "--check", cwd=quick).returncode == 0
     assert run_cli("forget", "second thought", "--yes", cwd=quick).returncode == 0
-    assert "second thought" not in (folder / "artifact-1.md").read_text()
+    assert b"second thought" not in kept_pages(quick, first)["artifact-1.md"]
     assert run_cli("replay", first, "--check", cwd=quick).returncode == 0
 
 
@@ -133,8 +142,8 @@ def test_the_finished_artifact_is_kept_also_when_its_successor_was_queued_while_
         opened.set()
         daemon.wait("run_ended", file="second.json", status="succeeded")
     [receipt] = [receipt for receipt in receipts(home) if receipt["run_id"] == first]
-    assert front_matter(kept(home, first).read_text())["status"] == "succeeded"
-    assert sha256(kept(home, first)) == receipt["artifact"]["sha256"]
+    assert front_matter(kept(home, first).decode())["status"] == "succeeded"
+    assert sha256_hex(kept(home, first)) == receipt["artifact"]["sha256"]
     assert front_matter((home / "artifacts" / "out.md").read_text())["id"] != first
 
 
@@ -165,8 +174,9 @@ def test_cancelling_a_queued_run_does_not_touch_the_artifact_of_the_run_that_hol
     by_run = {receipt["run_id"]: receipt for receipt in receipts(home)}
     assert front_matter((home / "artifacts" / "out.md").read_text())["id"] == third
     for run_id in (first, second):
-        places = [home / by_run[run_id]["artifact"]["path"], kept(home, run_id)]
-        assert by_run[run_id]["artifact"]["sha256"] in [sha256(place) for place in places if place.exists()]
+        path = home / by_run[run_id]["artifact"]["path"]
+        pages = [*([path.read_bytes()] if path.exists() else []), *kept_pages(home, run_id).values()]
+        assert by_run[run_id]["artifact"]["sha256"] in map(sha256_hex, pages)
 
 
 # ── what belongs to a person ─────────────────────────────────────────────────────────────────────────────────────────
@@ -529,13 +539,8 @@ def test_a_page_has_exactly_one_diagram_however_many_rounds_and_whatever_agents_
 def test_two_runs_of_one_journal_render_the_same_bytes(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
     """A kill between the last answer and the commit: the page that is rendered then says when the work ended."""
     receipt = run_once(home, command(), env)
-    journal = home / ".council" / "runs" / receipt["run_id"] / "journal.jsonl"
-    lines = journal.read_bytes().splitlines(keepends=True)
-    until_commit = next(at for at, line in enumerate(lines) if json.loads(line)["r"].get("name") == "audit_head") + 1
     first = (home / "artifacts" / "out.md").read_bytes()
-    journal.write_bytes(b"".join(lines[:until_commit]))
-    (home / ".council" / "active" / receipt["run_id"]).touch()
-    (home / ".council" / "receipts" / f"{receipt['run_id']}.json").unlink()
+    take_back_commit(home, receipt["run_id"])
     calls = len(fake.requests)
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
     assert (home / "artifacts" / "out.md").read_bytes() == first

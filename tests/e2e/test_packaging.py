@@ -209,7 +209,7 @@ def test_what_a_run_writes_in_the_repository_is_ignored(git: Callable[..., str])
         home.session_states / "archive" / "main" / "AUDITOR" / "1.md",
         home.lock_file,
         home.state_file,
-        home.runs / "20261120-233127-xtpgmkte" / "journal.jsonl",
+        home.runtime / "council.db",
         REPOSITORY / ".env",
         REPOSITORY / "council-demo" / "commands" / "command.json",
     ]

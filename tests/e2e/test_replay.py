@@ -8,10 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from council.engine.journal import decode_line, encode_line
-from council.engine.records import RunHeader, StepDone
+from council.engine.records import Record, StepDone
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, slow, text
-from tests.harness import Daemon, command, drop_command, receipts, run_cli
+from tests.harness import Daemon, command, drop_command, execute, lose_journal, receipts, rewrite_journal, run_cli
 
 
 def finished(home: Path, env: dict[str, str], **keys: object) -> dict[str, object]:
@@ -87,15 +86,12 @@ def test_a_check_finds_the_page_of_a_run_whose_place_a_later_one_took(
     run_id = str(finished(home, env)["run_id"])
     finished(home, env, task="Something else.")
     done = run_cli("replay", run_id, "--check", cwd=home)
-    kept = f".council/runs/{run_id}/artifact.md"
-    assert (
-        done.stdout
-        == f"artifacts/out.md is a later run's by now; {kept}, kept from before, is what the journal says.\n"
-    )
+    said = "artifacts/out.md is a later run's by now; artifact.md, kept from before, is what the journal says.\n"
+    assert done.stdout == said
     assert done.returncode == 0
     told = json.loads(run_cli("replay", run_id, "--json", cwd=home).stdout)
-    assert (told["artifact"], told["same"]) == (kept, True)
-    (home / kept).write_text("mine")
+    assert (told["artifact"], told["same"]) == ("artifact.md", True)
+    execute(home, "UPDATE kept SET data = ? WHERE owner = ?", b"mine", run_id)
     assert run_cli("replay", run_id, "--check", cwd=home).returncode == 1
 
 
@@ -132,10 +128,10 @@ def test_two_runs_of_one_lane_part_in_what_their_agents_remember(
 
 def test_a_run_whose_journal_is_gone_says_so(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
     receipt = finished(home, env)
-    (home / ".council" / "runs" / str(receipt["run_id"]) / "journal.jsonl").unlink()
+    lose_journal(home, str(receipt["run_id"]))
     done = run_cli("replay", cwd=home)
     assert done.returncode == 2
-    assert "has lost its journal" in done.stderr
+    assert "has no journal here" in done.stderr
 
 
 def test_two_runs_of_one_command_do_not_part_for_the_marks_in_their_prompts(
@@ -180,12 +176,9 @@ def test_a_run_that_cannot_be_rendered_again_is_compared_all_the_same_and_says_w
 ) -> None:
     first = finished(home, env, session="a", task="Choose red.")
     second = finished(home, env, session="b", task="Choose blue.")
-    journal = home / ".council" / "runs" / str(second["run_id"]) / "journal.jsonl"
-    lines = journal.read_bytes().split(b"\n")
-    header = decode_line(lines[0])
-    assert isinstance(header, RunHeader)
-    lines[0] = encode_line(msgspec.structs.replace(header, epoch=1)).rstrip(b"\n")
-    journal.write_bytes(b"\n".join(lines))
+    rewrite_journal(
+        home, str(second["run_id"]), lambda records: [msgspec.structs.replace(records[0], epoch=1), *records[1:]]
+    )
     done = run_cli("diff", first["run_id"], second["run_id"], cwd=home)
     assert done.returncode == 0
     assert "round/1/COORDINATOR was asked something else" in done.stdout
@@ -203,13 +196,12 @@ def test_prompts_that_another_version_worded_are_not_passed_off_as_sent(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
     receipt = finished(home, env)
-    journal = home / ".council" / "runs" / str(receipt["run_id"]) / "journal.jsonl"
-    lines = journal.read_bytes().split(b"\n")
-    at = next(n for n, line in enumerate(lines) if b'"done","name":"round/1/STRATEGIST"' in line)
-    step = decode_line(lines[at])
-    assert isinstance(step, StepDone)
-    lines[at] = encode_line(msgspec.structs.replace(step, request="0" * 64)).rstrip(b"\n")
-    journal.write_bytes(b"\n".join(lines))
+
+    def asked_in_other_words(record: Record) -> Record:
+        is_turn = isinstance(record, StepDone) and record.name == "round/1/STRATEGIST"
+        return msgspec.structs.replace(record, request="0" * 64) if is_turn else record
+
+    rewrite_journal(home, str(receipt["run_id"]), lambda records: map(asked_in_other_words, records))
     done = run_cli("cassette", "-o", "x.cassette.jsonl", cwd=home)
     assert (done.returncode, (home / "x.cassette.jsonl").exists()) == (1, False)
     assert "step round/1/STRATEGIST" in done.stderr

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
-from tests.harness import Daemon, command, drop_command, receipts, run_cli
+from tests.harness import Daemon, command, drop_command, receipts, run_cli, withdrawn_receipts
 
 
 def wrong_key_for_the_auditor(request: RecordedRequest) -> FakeReply:
@@ -28,7 +28,7 @@ def test_a_failed_run_goes_on_where_it_failed_and_pays_for_no_step_again(
     [ended] = [receipt for receipt in receipts(home) if receipt["type"] == "deliberate"]
     assert (ended["run_id"], ended["status"]) == (failed["run_id"], "succeeded")
     assert "status: succeeded" in (home / "artifacts" / "out.md").read_text()
-    assert json.loads((home / ".council" / "runs" / failed["run_id"] / "receipt-1.json").read_bytes()) == failed
+    assert withdrawn_receipts(home, failed["run_id"]) == [failed]
     assert [path.name for path in (home / "commands").glob("*.json")] == []
 
 

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from council.daemon.recurring import Sighting, save_sightings
-from council.settings import Home
 from tests.fake_gemini import FakeGemini, slow
-from tests.harness import TIMEOUT_S, Daemon, command, make_home, receipts, run_cli
+from tests.harness import TIMEOUT_S, Daemon, command, make_home, opened, receipts, run_cli
 
 DOCS = Path(__file__).parents[2] / "docs" / "schedules.md"
 MONTHLY = "0 0 1 * *"  # nothing comes due while a test runs, but for the first minute of a month
@@ -32,9 +31,9 @@ def recurring(home: Path, name: str = "brief.json", schedule: str = MONTHLY, **k
 
 def seen_long_ago(home: Path, name: str = "brief.json", schedule: str = MONTHLY, days: float = 100) -> None:
     """As after a downtime: the daemon saw the file then, and nothing was dropped since."""
-    Home(home).ensure_runtime()
     first_seen = datetime.now(UTC) - timedelta(days=days)
-    save_sightings(Home(home).sightings_file, {name: Sighting(first_seen, f"{schedule} UTC")})
+    with opened(home) as store:
+        save_sightings(store, {name: Sighting(first_seen, f"{schedule} UTC")})
 
 
 def test_after_downtime_the_latest_occurrence_alone_runs_and_a_second_start_does_not_run_it_again(

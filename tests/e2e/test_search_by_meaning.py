@@ -15,7 +15,7 @@ from tests import fake_openai
 from tests.fake_collector import FakeCollector
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
 from tests.fake_openai import FakeOpenAI
-from tests.harness import command, drop_command, environment, make_home, receipts, run_cli
+from tests.harness import command, drop_command, environment, make_home, receipts, run_cli, settled
 
 QUESTION = "Which automobile do we lease?"
 ASK = f'[ORCHESTRATOR_REQUEST: QUERY_CORTEX("{QUESTION}")]'
@@ -167,9 +167,8 @@ def test_its_tokens_and_its_price_are_the_runs(
     assert receipt["tokens"]["input"] == chat + 300
     assert receipt["calls"] == len(fake.requests) + 2
     assert receipt["cost_usd"] == pytest.approx(0.3)
-    entries = (hybrid / ".council" / "runs" / receipt["run_id"] / "spend.jsonl").read_text().split("\n")
-    settled = [each["tokens"] for line in entries if line and (each := json.loads(line))["t"] == "end"]
-    assert [tokens for tokens in settled if tokens in (100, 200)] == [200, 100]
+    tokens = [call["tokens"] for call in settled(hybrid, receipt["run_id"])]
+    assert [count for count in tokens if count in (100, 200)] == [200, 100]
 
 
 def test_a_spent_budget_leaves_the_search_to_the_words_and_the_run_goes_on(

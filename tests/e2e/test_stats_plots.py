@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, blocked, text
-from tests.harness import command, drop_command, environment, on_a_terminal, run_cli
+from tests.harness import command, drop_command, environment, lose_journal, on_a_terminal, run_cli, run_ids
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 
@@ -53,8 +53,7 @@ def test_stats_tell_the_newest_runs_by_agent_and_draw_them_on_a_terminal_alone(
 
 def test_a_journal_that_is_gone_is_counted_and_the_sums_stay(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
     three_runs(home, fake, env)
-    newest = sorted((home / ".council" / "runs").glob("2*"))[-1]
-    (newest / "journal.jsonl").write_bytes(b"no journal\n")
+    lose_journal(home, run_ids(home)[-1])
     sums = json.loads(run_cli("stats", "--json", cwd=home).stdout)
     assert (len(sums["recent"]["runs"]), sums["recent"]["left_out"], sums["spent"]["runs"]) == (2, 1, 3)
     assert "1 of the newest runs are left out" in run_cli("stats", cwd=home).stdout

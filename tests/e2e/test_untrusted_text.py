@@ -7,16 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.fake_gemini import FakeGemini, text
-from tests.harness import command, drop_command, receipts, run_cli
+from tests.harness import command, drop_command, receipts, run_cli, run_ids, steps
 from tests.injections import token
 
 
 def answers(home: Path, role: str) -> list[dict[str, Any]]:
     """What a role's requests brought, in order."""
-    journal = next((home / ".council" / "runs").glob("*/journal.jsonl"))
-    steps = [json.loads(line)["r"] for line in journal.read_text().splitlines()]
-    asked = [step for step in steps if step.get("name", "").startswith(f"round/1/{role}/request/") and "out" in step]
-    return [step["out"] for step in asked]
+    [run_id] = run_ids(home)
+    return [out for name, out in steps(home, run_id).items() if name.startswith(f"round/1/{role}/request/")]
 
 
 def test_text_from_outside_asks_for_nothing_and_an_agents_own_words_do(

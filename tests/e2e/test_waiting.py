@@ -19,6 +19,8 @@ from tests.harness import (
     make_home,
     receipts,
     run_cli,
+    run_ids,
+    unfinished,
     wait_until,
 )
 
@@ -170,8 +172,8 @@ def parked(quick: Path) -> Path:
 
 
 def run_of(home: Path) -> str:
-    [folder] = (home / ".council" / "runs").glob("2*")
-    return folder.name
+    [run_id] = run_ids(home)
+    return run_id
 
 
 def test_restarts_neither_use_up_a_wait_nor_ask_the_provider_again(parked: Path) -> None:
@@ -295,7 +297,7 @@ def test_a_queue_that_no_daemon_works_on_is_shown(quick: Path) -> None:
     with Daemon(quick, env=noting(quick), module=FAULTY) as daemon:
         daemon.wait("turn_started")
         daemon.wait("run_queued", count=2)
-        wait_until(lambda: len(list((quick / ".council" / "active").iterdir())) == 2, "both are marked")
+        wait_until(lambda: len(unfinished(quick)) == 2, "both are marked")
         daemon.kill()
     runs = json.loads(run_cli("status", "--json", cwd=quick).stdout)["runs"]
     assert [(run["status"], run["title"]) for run in runs] == [

@@ -22,7 +22,7 @@ def test_every_command_type_that_becomes_a_run_has_a_handler(tmp_path: Path) -> 
     kinds = {type_ for type_, model in MODELS.items() if model in get_args(RunCommand)}
     assert app.handlers.keys() == kinds
     app.root.close()
-    app.ledger.close()
+    app.store.close()
 
 
 def test_a_persona_that_names_no_tools_may_use_all_there_are(tmp_path: Path) -> None:

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 
 from council.deliberation.quotations.citations import Citation
 from council.deliberation.quotations.marks import Quoted
+from council.markup import sentence_ends
 
 _NEAR_CHARS = 60  # beside, whatever is quoted; farther off it may be no more than a term in marks
 _MAX_RUN = 16
 _AROUND_CHARS = 300  # of a sentence, before and behind a quotation
-_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+(?=\S)|[。！？]+[”’」』)]*|\n(?=[ \t]*(?:\n|[-+*•|#]|[0-9]{1,3}[.)]\s))")
 _CITED_BEHIND = re.compile(r"\s*\(?(?:see|cf\.|siehe|vgl\.|voir)?\s*\[E[0-9]")
-_ABBREVIATED = re.compile(r"(?<!\w)\w\Z")
 _ALSO = re.compile(r"[\s,;]*(?:and\s+|und\s+|et\s+)?")
 _AROUND_A_BLOCK = " \t\n>(—–-"
 _DIRECTLY = re.compile(r"[\s,;:.()—–-]*(?:(?:see|cf|in|at|from)\b[\s.(]*)?")
@@ -104,7 +103,7 @@ class Layout:
             return Beside()
         if quotation.kind in ("code", "fence", "block"):
             words = between.rstrip("\n \t>")
-            introduced = words.endswith(":") and len(words) <= _NEAR_CHARS and not _END.search(words)
+            introduced = words.endswith(":") and len(words) <= _NEAR_CHARS and not any(sentence_ends(words))
             return Beside((cited,) if introduced else (), near=introduced)
         ends = bisect_right(self._ends, cited.end)
         if ends < len(self._ends) and self._ends[ends] <= quotation.start:
@@ -148,9 +147,4 @@ def _ends(text: str, masked: Sequence[tuple[int, int]]) -> Iterator[int]:
         pieces += (text[at:start], "x" * (end - start))
         at = end
     bare = "".join([*pieces, text[at:]])
-    for match in _END.finditer(bare):
-        if _CITED_BEHIND.match(text, match.end()) or bare[match.end() : match.end() + 1].islower():
-            continue
-        if match[0][0] == "." and _ABBREVIATED.search(bare, max(0, match.start() - 2), match.start()):
-            continue
-        yield match.end()
+    yield from (end for end in sentence_ends(bare) if not _CITED_BEHIND.match(text, end))

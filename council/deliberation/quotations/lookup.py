@@ -30,6 +30,7 @@ from council.deliberation.quotations.citations import Citation, Cited, citations
 from council.deliberation.quotations.marks import Code, Quoted, code_in, quoted, too_many_marks
 from council.deliberation.quotations.sources import Fault, Passage, Places
 from council.deliberation.quotations.spelling import at_least, find_words, plain_text, trimmed
+from council.markup import sentence_ends
 
 UNVERIFIED = "[unverified]"
 NO_SUCH_EVIDENCE = "[no such evidence]"
@@ -49,7 +50,6 @@ Outcome = Literal["found", "narrowed", "moved", "said", "unverified"]
 _ELLIPSIS = re.compile(r"\[\s*\.{2,}\s*\]|\(\s*\.{2,}\s*\)|\.{3,}")
 _LEFT_OUT = re.compile(rf"({_ELLIPSIS.pattern}|\[[^\[\]]{{1,200}}\])")  # an ellipsis, or a remark in square brackets
 _ONE_LETTER = re.compile(r"\[(\w)\](?=\w)")
-_SENTENCE_END = re.compile(r"[.!?]+[\"')\]]*(?=\s|\Z)|[。！？]")
 _NAME = re.compile(r"[\w./\\:@~#+-]+(?:\(\))?")  # of a file, a function, an option
 _TOO_SHORT = "the pieces between the words left out are too short to be looked up"
 _TOO_MANY = f"it was not looked up: no more than {MAX_LOOKED_UP} quotations of a decision are"
@@ -367,7 +367,7 @@ def _may_leave_out(between: str, before: _Piece, piece: _Piece) -> bool:
     words = _words(between)
     if piece.remark and words in ("", _words(piece.remark)):
         return True
-    return before.is_long and piece.is_long and len(_SENTENCE_END.findall(between)) <= 1
+    return before.is_long and piece.is_long and len(list(sentence_ends(between))) <= 1
 
 
 def _words(text: str) -> str:

@@ -16,6 +16,7 @@ from typing import Literal
 
 from council.deliberation.quotations.citations import ANY
 from council.deliberation.quotations.spelling import is_word
+from council.markup import Fence, fences
 from council.safety.markdown import code_spans
 
 Kind = Literal["marks", "block", "code", "fence"]
@@ -51,28 +52,27 @@ class Stretches:
 class Code:
     """What is code in a text."""
 
-    fences: tuple[tuple[int, int], ...]
+    blocks: tuple[Fence, ...]
     spans: tuple[tuple[int, int], ...]
 
     def stretches(self) -> Stretches:
-        return Stretches(sorted((*self.fences, *self.spans)))
+        return Stretches(sorted((*((block.start, block.end) for block in self.blocks), *self.spans)))
 
 
-_FENCE = re.compile(r"(?ms)^[ \t>]*+(`{3,}+|~{3,}+)[^\n]*\n.*?(?:^[ \t>]*+\1[`~]*[ \t]*$|\Z)")
 _BLOCK = re.compile(r"(?m)^ {0,3}>[^\n]*(?:\n {0,3}>[^\n]*)*")
 _CALLOUT = re.compile(r"[\s>]*\[![A-Za-z]+\]")
 _ATTRIBUTION = re.compile(r"\n[ \t]*(?:[—–―]|--)[^\n]*\Z|\n?[ \t]*[-–—―]+[ \t]*\Z")
 
 
 def code_in(text: str) -> Code:
-    fences = tuple(match.span() for match in _FENCE.finditer(text))
-    fenced = Stretches(fences)
+    blocks = tuple(fences(text))
+    fenced = Stretches([(block.start, block.end) for block in blocks])
     spans: list[tuple[int, int]] = []
     at = 0
     for paragraph in re.split(r"(\n[ \t]*\n)", text):
         spans += [(at + start, at + end) for start, end in code_spans(paragraph) if fenced.around(at + start) is None]
         at += len(paragraph)
-    return Code(fences, tuple(spans))
+    return Code(blocks, tuple(spans))
 
 
 def quoted(text: str, code: Code) -> list[Quoted]:
@@ -94,9 +94,9 @@ def quoted(text: str, code: Code) -> list[Quoted]:
     for start, end in code.spans:
         if paired.around(start) is None and lying.around(start) is None:
             free.append(Quoted("code", start, end, text[start:end].strip("`").strip(), end))
-    for start, end in code.fences:
-        if paired.around(start) is None:
-            free.append(Quoted("fence", start, end, _fenced(text[start:end]), end))
+    for fence in code.blocks:
+        if paired.around(fence.start) is None:
+            free.append(Quoted("fence", fence.start, fence.end, fence.text, fence.end))
     return sorted(free, key=lambda each: each.start)
 
 
@@ -115,13 +115,6 @@ def _block(text: str, match: re.Match[str], within: Sequence[Quoted]) -> Quoted:
     cited = ANY.search(text, match.start(), match.end())
     end = len(text[: cited.start() if cited else match.end()].rstrip(" >\n"))
     return Quoted("block", match.start(), match.end(), words, end, tuple(within))
-
-
-def _fenced(fence: str) -> str:
-    lines = fence.split("\n")[1:]
-    if lines and lines[-1].strip(" \t>`~") == "":
-        lines.pop()
-    return "\n".join(lines)
 
 
 # ── pairs of marks ───────────────────────────────────────────────────────────────────────────────────────────────────

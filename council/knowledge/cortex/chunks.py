@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from council.knowledge.library import split_lines
+from council.markup import fences
 from council.safety.untrusted import plain_line
 
 MAX_CHUNK_CHARS = 1600  # the best of 800, 1600 and 3200 in notes/cortex.md, by a little
@@ -21,7 +22,6 @@ _TABLES = (".csv", ".tsv")
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
 _CANNOT_BE_UNDERLINED = re.compile(r"\s*(?:$|[#>|`~<]|[-*+][ \t]|\d{1,9}[.)][ \t])| {4}|\t")
-_FENCE = re.compile(r" {0,3}(?:[-*+>][ \t]+|\d{1,9}[.)][ \t]+)*(`{3,}|~{3,})([^`]*)$")
 _FRONT_MATTER_TITLE = re.compile(r"(?:title|task):[ \t]*(.+)$")
 _ARTIFACT_MARK = "command_sha256:"  # a key that only the council's own decision pages have
 
@@ -112,21 +112,14 @@ def _markdown_sections(lines: Sequence[str]) -> list[_Section]:
 
 def _headings(lines: Sequence[str], begin: int) -> Iterator[tuple[int, int, int, str]]:
     """Each heading outside code: the index of its first line and of the line below it, its level, its text."""
-    fence = ""
+    code = fences("".join(lines[begin:]))
+    fenced = {begin + number for fence in code for number in range(fence.first, fence.last + 1)}
     previous_is_prose = False
     for index in range(begin, len(lines)):
         line = lines[index].rstrip("\n")
-        opening = _FENCE.match(line)
-        if fence:
-            if opening and opening[1].startswith(fence) and not opening[2].strip():
-                fence = ""
+        if index in fenced:
             previous_is_prose = False
-            continue
-        if opening:
-            fence = opening[1]
-            previous_is_prose = False
-            continue
-        if match := _ATX.match(line):
+        elif match := _ATX.match(line):
             yield index, index + 1, len(match[1]), match[2] or ""
             previous_is_prose = False
         elif previous_is_prose and (match := _UNDERLINE.match(line)):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from council.knowledge.cortex.chunks import Chunk
 from council.knowledge.library import split_lines
+from council.markup import sentence_ends
 
 MAX_QUOTATION_CHARS = 700  # five of them are an eighth of what one request may bring by default, and enough to judge
-_SENTENCE = re.compile(r"[^.!?。！？]*[.!?。！？]+[\s\"'”’)\]]*|[^.!?。！？]+")
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ def _pieces(chunk: Chunk) -> list[tuple[int, str]]:
     """(line number, text), in order and without gaps; a line beyond the limit in its sentences, those cut hard."""
     pieces: list[tuple[int, str]] = []
     for number, line in enumerate(split_lines(chunk.text), start=chunk.first_line):
-        parts = [line] if len(line) <= MAX_QUOTATION_CHARS else _SENTENCE.findall(line)
-        for part in parts:
+        ends = [0, *(sentence_ends(line) if len(line) > MAX_QUOTATION_CHARS else ()), len(line)]
+        for part in (line[start:end] for start, end in pairwise(ends)):
             for at in range(0, len(part), MAX_QUOTATION_CHARS):
                 pieces.append((number, part[at : at + MAX_QUOTATION_CHARS]))
     return pieces

@@ -18,14 +18,13 @@ from typing import Literal
 from council.llm.base import Source
 from council.llm.offline.blocks import Block, read_blocks
 from council.llm.offline.words import content_stems
+from council.markup import sentence_ends
 
 Kind = Literal["prose", "item", "row", "data"]
 
 _CODE_SUFFIXES = (".py", ".js", ".ts", ".sh", ".c", ".h", ".cpp", ".rs", ".go", ".java", ".sql", ".html", ".css")
 _DATA_SUFFIXES = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".log", ".jsonl", ".xml")
 _MAX_ITEM_CHARS = 240
-_ABBREVIATIONS = ("e.g.", "i.e.", "etc.", "dr.", "mr.", "mrs.", "ms.", "st.", "no.", "vs.", "ca.", "cf.", "approx.")
-_SENTENCE_END = re.compile(r"[.!?][\"'”’)\]*_]*\s+(?=[\"'“‘(\[*_`]*[A-Z0-9])")
 # A request token inside a document is never repeated, not even in quotes: another parser might honour it.
 _TOKEN_WORD = re.compile(r"orchestrator[\W_]*request", re.IGNORECASE)
 
@@ -168,12 +167,7 @@ def _sentences(block: Block) -> Iterable[tuple[str, int, int]]:
     start = 0
     # A short list item is quoted whole: its sentences lean on one another, and its box or TODO covers them all.
     whole = block.kind == "item" and len(text) <= _MAX_ITEM_CHARS
-    ends = (
-        []
-        if whole
-        else [match.end() for match in _SENTENCE_END.finditer(text) if not _abbreviated(text, match.start())]
-    )
-    for end in [*ends, len(text)]:
+    for end in [*([] if whole else sentence_ends(text)), len(text)]:
         raw = text[start:end]
         body = raw.strip()
         if body:
@@ -181,11 +175,6 @@ def _sentences(block: Block) -> Iterable[tuple[str, int, int]]:
             line = block.first + text.count("\n", 0, offset)
             yield unwrapped(squeeze(body)), line, line + body.count("\n")
         start = end
-
-
-def _abbreviated(text: str, stop: int) -> bool:
-    words = text[max(0, stop - 12) : stop + 1].split()
-    return bool(words) and words[-1].lower().lstrip("(") in _ABBREVIATIONS
 
 
 def unwrapped(text: str) -> str:

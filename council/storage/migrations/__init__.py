@@ -9,7 +9,7 @@ from alembic.runtime.environment import EnvironmentContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
-from council.storage.database_version import VERSIONS
+from council.storage.versions import VERSIONS
 
 
 def upgrade(connection: Connection, to: str = VERSIONS[-1], *, empty: bool = False) -> None:

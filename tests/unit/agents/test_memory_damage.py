@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from council.agents.memory import Memory, MemoryMessage, RememberedTask, Session, decode_session, encode_session
+from council.agents.memory import (
+    COPIES,
+    Memory,
+    MemoryMessage,
+    RememberedTask,
+    Session,
+    decode_session,
+    encode_session,
+)
+from council.engine.statements import KEEP
+from council.storage.store import Store
 
 SESSION = Session(
     "AUDITOR",
@@ -50,14 +62,20 @@ def test_with_any_bit_flipped_it_is_refused_with_a_reason_or_means_the_same(bit:
     assert refused > len(DATA) * 0.8  # what is left is white space between the values
 
 
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    (tmp_path / ".council").mkdir()
+    with closing(Store.open(tmp_path / ".council")) as store:
+        yield store
+
+
 @pytest.mark.parametrize("start", range(7))
-def test_loading_a_damaged_file_sets_it_aside_and_takes_the_copy(tmp_path: Path, start: int) -> None:
-    states, copies = tmp_path / "session_states", tmp_path / "copies"
+def test_loading_a_damaged_file_sets_it_aside_and_takes_the_copy(tmp_path: Path, store: Store, start: int) -> None:
+    states = tmp_path / "session_states"
     states.mkdir()
-    copies.mkdir()
-    memory = Memory(states, copies)
+    memory = Memory(states, store)
     path = states / "auditor_session.json"
-    (copies / path.name).write_bytes(DATA)
+    store.write_now(lambda tx: tx.execute(KEEP, (COPIES, path.name, DATA)))
     for at in range(start, len(DATA) - 1, 7 * 11):
         path.write_bytes(DATA[:at])
         loaded = memory.load("AUDITOR")
@@ -69,10 +87,10 @@ def test_loading_a_damaged_file_sets_it_aside_and_takes_the_copy(tmp_path: Path,
         aside.unlink()
 
 
-def test_a_file_that_is_far_too_large_is_set_aside_without_reading_all_of_it(tmp_path: Path) -> None:
+def test_a_file_that_is_far_too_large_is_set_aside_without_reading_all_of_it(tmp_path: Path, store: Store) -> None:
     path = tmp_path / "auditor_session.json"
     path.write_bytes(DATA)
     os.truncate(path, 1 << 36)  # a hole: it takes no room on the disk, and would take all of the memory
-    loaded = Memory(tmp_path, tmp_path / "copies").load("AUDITOR")
+    loaded = Memory(tmp_path, store).load("AUDITOR")
     assert "larger than" in loaded.damage
     assert (tmp_path / "auditor_session.json.damaged").exists()

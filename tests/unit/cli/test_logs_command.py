@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from council.cli.context import CliState
-from council.cli.logs import _Followed, logs, readable
+from council.cli.logs import GrowingFile, logs, readable
 from tests.harness import make_home
 
 app = typer.Typer()
@@ -80,7 +80,7 @@ def test_terminal_escapes_in_a_message_are_not_passed_on() -> None:
 
 def test_following_goes_on_over_a_rotation_without_losing_a_line(log: Path) -> None:
     log.write_text(line(1))
-    followed = _Followed(log)
+    followed = GrowingFile(log)
     with log.open("a") as stream:
         stream.write(line(2))
     assert list(followed.new_lines()) == [line(2).strip()]
@@ -93,7 +93,7 @@ def test_following_goes_on_over_a_rotation_without_losing_a_line(log: Path) -> N
 
 def test_half_a_line_is_held_back_until_it_is_whole(log: Path) -> None:
     log.write_text("")
-    followed = _Followed(log)
+    followed = GrowingFile(log)
     whole = line(1)
     with log.open("a") as stream:
         stream.write(whole[:20])

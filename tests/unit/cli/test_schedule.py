@@ -17,7 +17,7 @@ from council.engine.receipts import IdBinding, Receipt, Receipts
 from council.engine.records import FileIdentity
 from council.errors import CommandInvalid, UsageError
 from council.settings import Home
-from tests.harness import make_home
+from tests.harness import make_home, opened
 
 LAST = datetime(2026, 11, 20, 6, tzinfo=UTC)
 
@@ -49,11 +49,12 @@ def listed(home: Home) -> dict[str, dict[str, Any]]:
 
 def fired(home: Home, status: str) -> None:
     """The brief's occurrence at LAST is remembered, and has a receipt of that status."""
-    save_sightings(home.sightings_file, {"brief.json": Sighting(LAST, "0 7 * * * Europe/Berlin", LAST)})
-    receipts, id_ = Receipts(home.receipts, home.runtime / "ids"), "brief.json@20261120T060000Z"
-    receipts.bind(IdBinding(id_, "0", "r1"))
+    id_ = "brief.json@20261120T060000Z"
     identity = FileIdentity("recurring/brief.json", 1, 1, "0")
-    receipts.write(Receipt("r1", status, "deliberate", identity, "0", "0", "t", "t", id=id_))  # type: ignore[arg-type]
+    receipt = Receipt("r1", status, "deliberate", identity, "0", "0", "t", "t", id=id_)  # type: ignore[arg-type]
+    with opened(home.root) as store:
+        save_sightings(store, {"brief.json": Sighting(LAST, "0 7 * * * Europe/Berlin", LAST)})
+        Receipts(store).answer(receipt, 1, IdBinding(id_, "0", "r1"))
 
 
 def test_each_file_has_its_schedule_its_next_moment_in_its_zone_or_its_error(home: Home) -> None:

@@ -13,7 +13,7 @@ from council.cli.validate import validate
 from council.engine.receipts import IdBinding, Receipt, Receipts
 from council.engine.records import FileIdentity
 from council.errors import HomeNotFound, UsageError
-from tests.harness import command, make_home
+from tests.harness import command, make_home, opened
 
 app = typer.Typer()
 app.command()(validate)
@@ -126,15 +126,11 @@ def test_a_file_beyond_the_limit_of_this_home_is_a_problem(tmp_path: Path) -> No
 
 
 def test_an_id_that_belongs_to_another_command_is_a_conflict_here_as_in_the_daemon(home: Path, tmp_path: Path) -> None:
-    receipts = Receipts(home / ".council" / "receipts", home / ".council" / "ids")
-    (home / ".council" / "receipts").mkdir(parents=True)
     file = FileIdentity("a.json", 1, 1, "0" * 64)
-    receipts.write(
-        Receipt(
-            "r-1", "succeeded", "deliberate", file, "0" * 64, "other", "2026-11-20T00:00:00Z", "2026-11-20T00:00:00Z"
-        )
-    )
-    receipts.bind(IdBinding("mine", "other", "r-1"))
+    at = "2026-11-20T00:00:00Z"
+    receipt = Receipt("r-1", "succeeded", "deliberate", file, "0" * 64, "other", at, at)
+    with opened(home) as store:
+        Receipts(store).answer(receipt, 1, IdBinding("mine", "other", "r-1"))
     [problem] = told(home, write(tmp_path, "a.json", command(id="mine")))["problems"]
     assert problem["field"] == "id"
     assert "r-1" in problem["message"]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 
 import pytest
 
 from council.app import App, build_app
 from council.daemon.service import Service
-from council.engine.journal import JOURNAL, FileJournal
 from council.events import Event
 from council.reports.replay import replay
 from council.settings import Home, load_provider_keys, load_settings
-from tests.harness import command, drop_command, make_home, receipts
+from tests.harness import command, drop_command, ledger, make_home, receipts
 
 SCRIPT = """\
 replies:
@@ -45,7 +45,14 @@ class CancelsAfter:
         if self._steps > 0:
             asyncio.get_running_loop().call_soon(self._step, run_id)
         else:
-            self.came = self._app.engine.cancel(run_id, "somebody")
+            self._cancelling = asyncio.ensure_future(self._cancel(run_id))
+
+    async def _cancel(self, run_id: str) -> None:
+        self.came = await self._app.engine.cancel(run_id, "somebody")
+
+
+def app_of(home: Home) -> App:
+    return build_app(home, load_settings(home, flags={}, environ={}).settings, load_provider_keys(home, {}), environ={})
 
 
 def cancelled_after(folder: Path, events: int, steps: int, protocol: str) -> tuple[bool, bytes, bytes]:
@@ -56,13 +63,12 @@ def cancelled_after(folder: Path, events: int, steps: int, protocol: str) -> tup
     body = command(input_artifacts=["a.md"], rounds=2)
     body["config"]["protocol"] = protocol
     drop_command(root, body)
-    home = Home(root)
-    app = build_app(home, load_settings(home, flags={}, environ={}).settings, load_provider_keys(home, {}), environ={})
+    app = app_of(Home(root))
     cancels = CancelsAfter(app, events, steps)
     asyncio.run(Service(app, once=True).run())
     [receipt] = receipts(root)
-    journal = FileJournal.read(home.runs / receipt["run_id"] / JOURNAL)
-    again = asyncio.run(replay(journal, app.handlers))
+    with contextlib.closing((other := app_of(Home(root))).store):
+        again = asyncio.run(replay(ledger(root).journal(receipt["run_id"]), other.handlers))
     return cancels.came, (root / "artifacts" / "out.md").read_bytes(), again
 
 

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from council.engine.commit import Output, roll_forward, stage, unstage
-from council.engine.outputs import OutputFile, OutputLedger
+from council.engine.journal import admit
+from council.engine.outputs import OutputFile, keep_page, kept_data, kept_names, note_written
+from council.engine.records import EPOCH, FileIdentity, RunHeader
+from council.errors import StorageFailed
 from council.ids import sha256_hex
 from council.storage.paths import ConfinedRoot
+from council.storage.store import Store
+from tests.driver import sqlite_error, watched
+
+DROP = FileIdentity("command.json", 1, 2, "s")
 
 
 @pytest.fixture
@@ -62,46 +72,91 @@ def test_staging_twice_under_one_run_is_no_error_and_unstaging_leaves_nothing(ro
     assert list((home / "out").iterdir()) == []
 
 
-def output(root: ConfinedRoot, home: Path, run_id: str) -> OutputFile:
-    return OutputFile(root, OutputLedger(home / ".council" / "outputs"), home / ".council" / "runs", "out/a.md", run_id)
+@pytest.fixture
+def store(home: Path) -> Iterator[Store]:
+    (home / ".council").mkdir()
+    with closing(Store.open(home / ".council")) as store:
+        yield store
 
 
-def test_an_earlier_runs_artifact_is_kept_in_its_run_folder_when_replaced(root: ConfinedRoot, home: Path) -> None:
-    (home / ".council" / "runs" / "run1").mkdir(parents=True)
-    output(root, home, "run1").grow(b"first")
-    second = output(root, home, "run2")
-    second.grow(b"second")
+def output(root: ConfinedRoot, store: Store, run_id: str) -> OutputFile:
+    return OutputFile(root, store, "out/a.md", run_id)
+
+
+def admitted(store: Store, run_id: str) -> None:
+    header = RunHeader(run_id, EPOCH, "2026-11-20T00:00:00Z", "main", "deliberate", {}, "h", DROP, "00" * 32)
+    store.write_now(lambda tx: admit(tx, header))
+
+
+async def grow(store: Store, file: OutputFile, data: bytes) -> None:
+    file.grow(data)
+    await store.write(lambda tx: None)
+
+
+async def test_an_earlier_runs_artifact_is_kept_with_its_run_when_replaced(
+    root: ConfinedRoot, home: Path, store: Store
+) -> None:
+    admitted(store, "run1")
+    await grow(store, output(root, store, "run1"), b"first")
+    second = output(root, store, "run2")
+    await grow(store, second, b"second")
     assert (home / "out" / "a.md").read_bytes() == b"second"
-    assert (home / ".council" / "runs" / "run1" / "artifact.md").read_bytes() == b"first"
+    assert kept_data(store, "run1", "artifact.md") == b"first"
     assert not second.displaced
 
 
-def test_the_artifact_of_a_pruned_run_is_kept_by_the_run_that_replaces_it(root: ConfinedRoot, home: Path) -> None:
-    runs = home / ".council" / "runs"
-    (runs / "run2").mkdir(parents=True)
-    output(root, home, "run1").grow(b"first")
-    output(root, home, "run2").grow(b"second")
-    assert (runs / "run2" / "artifact-of-run1.md").read_bytes() == b"first"
-    assert not (runs / "run1").exists()
+async def test_the_artifact_of_a_pruned_run_is_kept_by_the_run_that_replaces_it(
+    root: ConfinedRoot, store: Store
+) -> None:
+    admitted(store, "run2")
+    await grow(store, output(root, store, "run1"), b"first")
+    await grow(store, output(root, store, "run2"), b"second")
+    assert kept_data(store, "run2", "artifact-of-run1.md") == b"first"
+    assert kept_names(store, "run1") == []
 
 
-def test_an_edit_by_a_person_sends_the_next_version_beside_it(root: ConfinedRoot, home: Path) -> None:
-    (home / ".council").mkdir()
-    mine = output(root, home, "run1")
-    mine.grow(b"first")
+async def test_a_page_that_is_kept_twice_takes_one_place_and_another_one_the_next(store: Store) -> None:
+    for data in (b"first", b"first", b"second", b"first"):
+        store.write_now(lambda tx, data=data: keep_page(tx, "run1", "artifact.md", data))  # type: ignore[misc]
+    assert kept_names(store, "run1") == ["artifact-1.md", "artifact.md"]
+    assert kept_data(store, "run1", "artifact-1.md") == b"second"
+
+
+async def test_an_edit_by_a_person_sends_the_next_version_beside_it(
+    root: ConfinedRoot, home: Path, store: Store
+) -> None:
+    mine = output(root, store, "run1")
+    await grow(store, mine, b"first")
     (home / "out" / "a.md").write_text("edited by hand")
-    mine.grow(b"second")
+    await grow(store, mine, b"second")
     assert mine.displaced
     assert (home / "out" / "a.md").read_text() == "edited by hand"
     assert (home / "out" / "a.run1.md").read_bytes() == b"second"
 
 
-def test_a_write_cut_off_between_ledger_and_rename_is_still_ours(root: ConfinedRoot, home: Path) -> None:
-    (home / ".council").mkdir()
-    output(root, home, "run1").grow(b"first")
-    OutputLedger(home / ".council" / "outputs").note(
-        "out/a.md", "run1", sha256_hex(b"never written"), current=sha256_hex(b"first"), sync=False
-    )
-    again = output(root, home, "run1")
-    again.grow(b"second")
+@pytest.mark.parametrize("there", [b"first", b"never written"])
+async def test_whichever_bytes_a_kill_leaves_at_the_path_are_known_as_ours(
+    root: ConfinedRoot, home: Path, store: Store, there: bytes
+) -> None:
+    await grow(store, output(root, store, "run1"), b"first")
+    claim = output(root, store, "run1").claim(b"never written")
+    store.write_now(lambda tx: note_written(tx, claim.written))
+    (home / "out" / "a.md").write_bytes(there)
+    again = output(root, store, "run1")
+    await grow(store, again, b"second")
+    assert not again.displaced
     assert (home / "out" / "a.md").read_bytes() == b"second"
+
+
+async def test_a_version_whose_note_is_refused_is_not_shown_and_that_is_said(
+    root: ConfinedRoot, home: Path, store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    await grow(store, output(root, store, "run1"), b"first")
+    with watched(store) as driver:
+        driver.before["COMMIT"] = sqlite_error(sqlite3.SQLITE_FULL)
+        output(root, store, "run1").grow(b"second")
+        with pytest.raises(StorageFailed):
+            await store.write(lambda tx: None)
+    assert (home / "out" / "a.md").read_bytes() == b"first"
+    assert [record.name for record in caplog.records] == ["council.engine.outputs"]
+    assert "run1 is not shown" in caplog.text

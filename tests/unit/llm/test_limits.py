@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from council.errors import ModelError
 from council.llm.base import Message, Reply
-from council.llm.limits import Bucket, LimitedModel
+from council.llm.limits import Bucket, KeptPauses, LimitedModel
+from council.storage.marks import mark, set_mark
+from council.storage.store import Store
+from tests.driver import sqlite_error, watched
 
 
 class HeldClock:
@@ -108,3 +113,34 @@ async def test_a_pause_too_long_to_wait_for_is_refused_with_its_length_and_no_ca
     assert (caught.value.kind, caught.value.retry_after_s, provider.calls) == ("rate", 3600.0, 0)
     clock.seconds += 3601.0
     assert (await ask(LimitedModel(provider, shared))).text == "yes"  # type: ignore[arg-type]
+
+
+def test_a_pause_outlives_a_restart_and_never_lasts_longer_than_was_asked(tmp_path: Path) -> None:
+    clock = HeldClock()
+    clock.seconds = 1_000.0
+    with closing(Store.open(tmp_path)) as store:
+        kept = KeptPauses(store, clock)
+        assert kept.left_s("gemini") == 0.0
+        kept.note("gemini", 90.0)
+        clock.seconds += 30
+    with closing(Store.open(tmp_path)) as store:
+        kept = KeptPauses(store, clock)
+        assert (kept.left_s("gemini"), kept.left_s("openai")) == (60.0, 0.0)
+        clock.seconds = 0.0  # the clock was set back
+        assert kept.left_s("gemini") == 90.0
+        clock.seconds = 2_000.0
+        assert kept.left_s("gemini") == 0.0
+        for provider in ("gemini", "openai"):
+            kept.note(provider, 90.0)
+        set_mark(store, "calibration", "{}")
+        kept.lift()
+        assert (kept.left_s("gemini"), kept.left_s("openai")) == (0.0, 0.0)
+        assert mark(store, "calibration") == "{}"
+
+
+def test_a_pause_that_cannot_be_kept_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with closing(Store.open(tmp_path)) as store, watched(store) as driver:
+        driver.before["COMMIT"] = sqlite_error(13)
+        KeptPauses(store, HeldClock()).note("gemini", 90.0)
+        KeptPauses(store, HeldClock()).note("gemini", 1e300)
+    assert caplog.text.count("that gemini asked for is not kept") == 2

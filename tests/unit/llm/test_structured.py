@@ -15,6 +15,7 @@ from council.llm.base import Asked, Message, ModelAround, Reply
 from council.llm.gemini import GeminiModel
 from council.llm.scripted import Script, ScriptedModel
 from council.llm.structured import (
+    MAX_RESPELLED_CHARS,
     Parsed,
     Problem,
     Said,
@@ -31,7 +32,7 @@ from council.llm.structured import (
 from council.redaction import Secret
 from tests.fake_gemini import FakeGemini, in_turn
 from tests.fake_gemini import text as says
-from tests.json_damages import BEYOND_SPELLING, DAMAGES, TRUNCATION, Opinion, Style, damaged, opinion, spell, structure
+from tests.json_damages import DAMAGES, Opinion, damaged, opinion, spelled
 
 
 class Claim(BaseModel):
@@ -77,7 +78,7 @@ def codes(parsed: Parsed[Stance]) -> list[str]:
         (f"So {{first}} I think:\n{OTHER}\n</think>\n\n{GOOD}", "think"),
         (f"<THINKING>a</THINKING> <think>b</think> {GOOD}", "think"),
         ("{position: 'ship', confidence: 'high',}", "json_repair"),
-        ("```json\n{position: 'ship', confidence: 'high',} // so\n```", "json_repair"),
+        ("```json\n{position: 'ship', confidence: 'high',}\n```", "json_repair"),
     ],
 )
 def test_an_object_is_found_behind_thoughts_in_a_fence_and_amid_prose_and_how_is_said(reply: str, repair: str) -> None:
@@ -97,12 +98,13 @@ def test_an_object_is_found_behind_thoughts_in_a_fence_and_amid_prose_and_how_is
         'ends with a backslash \\ and a quote "',
     ],
 )
-@pytest.mark.parametrize(
-    "style", [Style(), Style(trailing_commas=1), Style(quote="'"), Style(unquoted_keys=1, indent=0)]
-)
-def test_what_stands_inside_a_text_is_never_touched(said: str, style: Style) -> None:
-    reply = spell({"position": said, "confidence": "high"}, random.Random(1), style)
-    assert parse(reply, Stance, complete=True).value == Stance(position=said, confidence="high")
+@pytest.mark.parametrize("end", ["}", ",}"])
+def test_what_stands_inside_a_text_is_never_touched(said: str, end: str) -> None:
+    reply = json.dumps({"confidence": "high", "position": said})[:-1] + end
+    assert parse(reply, Stance, complete=True).value in (
+        Stance(position=said, confidence="high"),
+        *([None] if end == ",}" else []),
+    )
 
 
 def test_prose_around_the_object_is_kept_without_the_thoughts() -> None:
@@ -135,7 +137,7 @@ def test_prose_around_the_object_is_kept_without_the_thoughts() -> None:
         ('{"position": "a", "confidence": "low", "votes": NaN}', "number"),
         ('{"position": "a", "confidence": "low", "votes": -Infinity}', "number"),
         ('{"position": "a", "confidence": "low", "votes": 1e999}', "number"),
-        ("{position: 'a', confidence: 'low', votes: 1e999}", "number"),
+        ("{position: 'a', confidence: 'low', votes: 1e999}", "syntax"),
         ('{"position": "a", "confidence": "low", "votes": 9223372036854775808}', "number"),
         ('{"position": "a", "confidence": "low", "votes": ' + "9" * 10_000 + "}", "number"),
         ('{"position": "\\ud800", "confidence": "low"}', "encoding"),
@@ -210,26 +212,13 @@ def test_a_type_may_allow_keys_it_does_not_know_and_a_check_may_refuse_what_a_ty
 
 
 @pytest.mark.parametrize("complete", [True, False])
-@pytest.mark.parametrize(
-    "style",
-    [
-        Style(),
-        Style(indent=0),
-        Style(trailing_commas=1),
-        Style(quote="'", python_literals=True),
-        Style(unquoted_keys=1, missing_commas=0.3),
-        Style(raw_quotes=True, raw_line_ends=True),
-        Style(comments=("// so", "/* and so */")),
-    ],
-)
+@pytest.mark.parametrize("damage", [None, *DAMAGES])
 @pytest.mark.parametrize("opening", ["", "Here:\n```json\n"])
-def test_an_object_cut_off_at_any_place_is_never_completed(style: Style, complete: bool, opening: str) -> None:
+def test_an_object_cut_off_at_any_place_is_never_completed(damage: str | None, complete: bool, opening: str) -> None:
     rng = random.Random(7)
-    text = spell(opinion(rng), rng, style)
-    for at in range(1, len(text)):
-        parsed = parse(opening + text[:at], Opinion, complete=complete)
-        assert parsed.value is None, text[:at]
-    assert text.endswith("}")  # or the last cut would have been none
+    text = damaged(damage, 7)[0] if damage else spelled(opinion(rng), rng)
+    for at in range(1, text.rindex("}")):
+        assert parse(opening + text[:at], Opinion, complete=complete).value is None, text[:at]
 
 
 def test_a_strict_object_says_that_it_was_cut_off() -> None:
@@ -252,27 +241,34 @@ def test_a_reply_that_did_not_end_by_itself_counts_only_if_the_object_ends_it_an
 @pytest.mark.parametrize(
     ("entries", "meant"),
     [
+        ('"E1", "E2",', ["E1", "E2"]),
+        ("'E1', 'E2'", ["E1", "E2"]),
+        ("'it's ours', 'b'", None),
+        ('"first\nsecond",', ["first\nsecond"]),
+        ('"é😀",', ["é😀"]),
         ('"E1" "E2"', None),  # two texts without their comma, or one with quotation marks?
-        ('"E1""E2"', None),
-        ('"E1"\n"E2"', ["E1", "E2"]),
-        ('"he said "yes" twice"', ['he said "yes" twice']),
-        ('"he said "yes", twice"', ['he said "yes", twice']),
+        ('"he said "yes" twice"', None),
         ('"he said "yes", "no" and left", "b"', None),
-        ('"he said "yes": so"', None),
-        ('"5" // inches "x" y"', None),
         ('# not a heading", "b"', None),  # a comment, or a text that lost its first mark?
-        ("'the users' wish', 'b'", None),
-        ("'it's ours', 'b'", ["it's ours", "b"]),
+        ('"a", /* so */ "b"', None),
+        ("'a [1, 2'}, {'text': 'b'", None),
         ('"a",, "b"', None),
         (', "a"', None),
         ('"a"] ["b"', None),
-        ('"\\u00e9\\ud83d\\ude00",', ["é😀"]),
+        ('"a"]', None),
     ],
 )
-def test_what_can_be_read_in_two_ways_is_left_to_the_model(entries: str, meant: list[str] | None) -> None:
+def test_a_guess_that_says_anything_else_than_the_reply_is_left_to_the_model(
+    entries: str, meant: list[str] | None
+) -> None:
     reply = '{"position": "p", "confidence": "low", "claims": [{"text": "t", "evidence": [' + entries + "]}]}"
     value = parse(reply, Stance, complete=True).value
     assert (list(value.claims[0].evidence) if value else None) == meant
+
+
+def test_a_long_misspelled_object_is_left_to_the_model() -> None:
+    text = "x" * MAX_RESPELLED_CHARS
+    assert codes(parse(f'{{"position": "{text}", "confidence": "high",}}', Stance, complete=True)) == ["syntax"]
 
 
 @pytest.mark.parametrize("period", ['{"', '[{"', "(1", '"a"', "}/*", "}\\", "a:", '"// ', "'},", '",""', "```", "\n]"])
@@ -282,147 +278,20 @@ def test_hostile_text_is_refused_without_long_work(period: str, opening: str) ->
     assert parse(reply, Stance, complete=True).value is None
 
 
-def test_300_damages_of_known_objects() -> None:
-    """No wrong object accepted, nothing that was cut off repaired, and of all the rest at least 90 % read without the model:
-    whatever is spelled wrong, and of what is more than spelling a bracket that stands twice. `-n 0 -s` shows the table."""
-    table = [f"{'class':32} {'as it is':>9} {'repaired':>9} {'to a turn':>9} {'wrong':>6}"]
-    recovered = 0
+async def test_damages_are_read_rightly_or_left_to_a_turn() -> None:
+    """No wrong object, whatever is done to the spelling. `-n 0 -s` shows how many are read without a call."""
+    print()
+    total = 0
     for name in DAMAGES:
-        counts = {"as it is": 0, "repaired": 0, "to a turn": 0, "wrong": 0}
-        for seed in range(30):
-            case = damaged(name, seed)
-            parsed = parse(case.reply, Opinion, complete=case.complete)
-            if parsed.value is None:
-                assert parsed.problems
-                counts["to a turn"] += 1
-            elif parsed.value != Opinion.model_validate(case.meant):
-                counts["wrong"] += 1
-            else:
-                counts["repaired" if parsed.repair == "json_repair" else "as it is"] += 1
-        table.append(
-            f"{name:32} " + " ".join(f"{counts[key]:>{width}}" for key, width in zip(counts, (9, 9, 9, 6), strict=True))
-        )
-        assert counts["wrong"] == 0, name
-        if name == TRUNCATION:
-            assert counts["to a turn"] == 30
-        elif name == BEYOND_SPELLING:
-            assert counts["as it is"] == 0
-        recovered += counts["as it is"] + counts["repaired"]
-    rest = 30 * (len(DAMAGES) - 1)
-    print("\n" + "\n".join(table) + f"\nread without the model, of {rest} damages that cut nothing off: {recovered}")
-    assert 10 * recovered >= 9 * rest
-
-
-class Grid(BaseModel):
-    rows: list[list[str]]
-
-
-class Anything(BaseModel):
-    rows: list[Any]
-
-
-LISTED = '{"position": "ship", "confidence": "high", "claims": [{"text": "t", "evidence": ["E1", "E2"]}], "votes": 2}'
-
-
-@pytest.mark.parametrize(
-    ("reply", "read"),
-    [
-        (f"{LISTED}}}", True),
-        (f"```json\n{LISTED}}}\n```", True),
-        (f"{{{LISTED}", True),
-        (LISTED.replace("[{", "[[{"), True),
-        (LISTED.replace("[{", "[{{"), True),
-        (LISTED.replace('"]', '"]]'), True),
-        (LISTED.replace("}]", "}}]"), True),
-        (LISTED.replace("}]", "}]]"), True),
-        (LISTED.replace('"]', '"]]').replace("}]", "}}]"), False),  # two of them
-        (LISTED.replace("}]", "}] ]"), False),  # not side by side
-        (f'{{"outer": {LISTED}}}}}', False),  # an object of another shape
-        (f'"outer": {LISTED}}}', False),  # the end of a larger one
-        (LISTED.replace("}]", "}]]")[:-1], False),  # cut off
-        (f"{{{LISTED}"[:-1], False),
-    ],
-)
-def test_a_bracket_that_stands_twice_is_read_once_where_that_is_all(reply: str, read: bool) -> None:
-    parsed = parse(reply, Stance, complete=True)
-    assert parsed.value == (Stance.model_validate_json(LISTED) if read else None)
-    assert parse(reply, Stance, complete=False).value is None
-    assert parsed.repair == "json_repair" or not read
-
-
-@pytest.mark.parametrize("type", [Grid, Anything])
-@pytest.mark.parametrize(
-    "reply", ['{"rows": [["a"], "b"]]}', '{"rows": [[["a"], ["b"]]}', '{"rows": [["a"]]]}', '{"rows": ["a"]]}']
-)
-def test_a_square_bracket_that_stands_twice_may_be_meant_where_a_list_may_hold_a_list(
-    type: type[BaseModel], reply: str
-) -> None:
-    assert parse(reply, type, complete=True).value is None
-
-
-def test_a_bracket_that_stands_twice_or_is_missing_makes_no_other_object() -> None:
-    """Every bracket of many objects, left out and doubled."""
-    read = 0
-    for seed in range(60):
-        rng = random.Random(seed)
-        meant = opinion(rng)
-        text = spell(meant, rng, Style(indent=rng.choice((0, 2))))
-        for at in structure(text, "{}[]"):
-            assert parse(text[:at] + text[at + 1 :], Opinion, complete=True).value is None, (seed, at)
-            value = parse(text[:at] + text[at] + text[at:], Opinion, complete=True).value
-            assert value in (None, Opinion.model_validate(meant)), (seed, at)
+        read = 0
+        for seed in range(100):
+            reply, meant = damaged(name, seed)
+            value = parse(reply, Opinion, complete=True).value
+            assert value in (None, Opinion.model_validate(meant)), (name, seed)
             read += value is not None
-    assert read > 500
-
-
-async def test_every_damage_that_is_left_to_a_turn_is_recovered_by_one() -> None:
-    for name in DAMAGES:
-        for seed in range(30):
-            case = damaged(name, seed)
-            model = Recorder(
-                case.reply if case.reply.strip() else "-", json.dumps(case.meant), finish=(case.complete, True)
-            )
-            settled = await ask_structured(model, ASK, Opinion, system="")
-            assert settled.value == Opinion.model_validate(case.meant), (name, seed)
-            assert (settled.repair == "turn_1") == (len(model.requests) == 2)
-
-
-@pytest.mark.parametrize("part", range(4))
-def test_several_damages_at_once_are_read_rightly_or_not_at_all(part: int) -> None:
-    read = 0
-    for seed in range(part * 500, (part + 1) * 500):
-        rng = random.Random(seed)
-        meant = opinion(rng)
-        style = Style(
-            quote=rng.choice('""\''),
-            bare_apostrophes=rng.random() < 0.4,
-            unquoted_keys=rng.choice((0, 0, 0.5)),
-            python_literals=rng.random() < 0.4,
-            trailing_commas=rng.choice((0, 0.5)),
-            missing_commas=rng.choice((0, 0, 0.3)),
-            comments=rng.choice(((), ("// so", "# it's a guess", "/* , */", "// {old: 1},"))),
-            raw_line_ends=rng.random() < 0.4,
-            raw_quotes=rng.random() < 0.6,
-            indent=rng.choice((0, 2)),
-        )
-        value = parse(spell(meant, rng, style), Opinion, complete=True).value
-        assert value in (None, Opinion.model_validate(meant)), seed
-        read += value is not None
-    assert read > 250
-
-
-def test_a_mark_of_the_structure_that_is_missing_twice_or_another_one_makes_no_other_object() -> None:
-    read = 0
-    for seed in range(2000):
-        rng = random.Random(seed)
-        meant = opinion(rng)
-        text = spell(meant, rng, Style(indent=rng.choice((0, 2))))
-        at = rng.choice(structure(text, '{}[],:"'))
-        mark = rng.choice(("", text[at] * 2, rng.choice("{}[],:'\n ")))
-        value = parse(text[:at] + mark + text[at + 1 :], Opinion, complete=True).value
-        assert value in (None, Opinion.model_validate(meant)), seed
-        read += value is not None
-    assert read > 50  # a comma that is missing at the end of a line, a line that breaks inside a text
+        print(f"{name:24} {read:3} of 100 read without a call")
+        total += read
+    assert total > 250  # or json-repair mends nothing any more
 
 
 # ── a block at the end of prose ──────────────────────────────────────────────────────────────────────────────────────

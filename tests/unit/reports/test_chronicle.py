@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
-import pytest
 
-from council.engine.journal import FINISH, encode_line
+from council.engine.journal import FINISH
 from council.engine.records import (
     EPOCH,
     FileIdentity,
@@ -20,8 +17,7 @@ from council.engine.records import (
     Waiting,
 )
 from council.engine.rewriting import changed_records
-from council.errors import JournalDamaged
-from council.reports.chronicle import chronicle_of, read_what_verifies
+from council.reports.chronicle import chronicle_of
 
 HEADER = RunHeader(
     "r", EPOCH, "2026-11-20T22:00:00Z", "main", "deliberate", {}, "h", FileIdentity("c", 1, 2, "s"), "00"
@@ -91,23 +87,8 @@ def test_a_retry_takes_its_step_and_all_after_it_anew() -> None:
     assert found.attempts[1].retry_from == "b"
 
 
-def test_what_verifies_is_read_and_the_damage_named(tmp_path: Path) -> None:
-    path = tmp_path / "journal.jsonl"
-    good = encode_line(HEADER) + encode_line(done("a", 1))
-    path.write_bytes(good + b"nonsense\n" + encode_line(done("b", 2)) + b"torn")
-    records, damage = read_what_verifies(path)
-    assert len(records) == 2
-    assert damage is not None
-    assert (damage.record, damage.byte, damage.lost_records) == (2, len(good), 2)
-    path.write_bytes(good + b"torn")
-    assert read_what_verifies(path)[1] is None
-    path.write_bytes(b"nonsense\n" + good)
-    with pytest.raises(JournalDamaged):
-        read_what_verifies(path)
-
-
 def test_forgetting_a_text_takes_it_out_of_a_try_too() -> None:
     retried = Retried("a", 1, 1, 2.0, "server", "it said 555-0172 back")
-    [_, after] = changed_records(Path("j"), [HEADER, retried], lambda text: text.replace("555-0172", "[forgotten]"))
+    [_, after] = changed_records([HEADER, retried], lambda text: text.replace("555-0172", "[forgotten]"))
     assert isinstance(after, Retried)
     assert after.error == "it said [forgotten] back"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 import sys
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
 from council.cli.stats import moment
-from council.engine.ledger import Entry, Ledger
+from council.engine.ledger import Entry
 from council.errors import UsageError
 from council.reports.stats import stats
 from council.reports.stats_terminal import show
@@ -59,16 +57,3 @@ def test_since_takes_a_span_or_a_date() -> None:
     for wrong in ("soon", "7", "7y", "2026-13-01"):
         with pytest.raises(UsageError):
             moment(wrong, NOW)
-
-
-def test_a_ledger_of_an_older_version_is_read_for_what_it_has(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.sqlite"
-    Ledger(path).put(row(1, 1, model="m", tokens_cached=3))
-    with sqlite3.connect(path) as db:
-        for column in ("model", "tokens_cached", "unknown_calls"):
-            db.execute(f"ALTER TABLE runs DROP COLUMN {column}")
-    older = Ledger(path, read_only=True)
-    assert older.is_outdated
-    [entry] = older.since("")
-    assert (entry.run_id, entry.model, entry.tokens_cached) == ("r01", "", 0)
-    older.close()

@@ -95,8 +95,6 @@ def test_every_place_lies_inside_the_home(tmp_path: Path) -> None:
             home.personas,
             home.session_states,
             home.runtime,
-            home.runs,
-            home.receipts,
             home.lock_file,
             home.state_file,
         )
@@ -107,21 +105,18 @@ def test_every_place_lies_inside_the_home(tmp_path: Path) -> None:
         "personas",
         "session_states",
         ".council",
-        ".council/runs",
-        ".council/receipts",
         ".council/lock",
         ".council/state.json",
     ]
 
 
-def test_runtime_folders_are_for_their_owner_only_even_when_they_were_open(tmp_path: Path) -> None:
+def test_the_runtime_folder_is_for_its_owner_only_even_when_it_was_open(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.runtime.mkdir()
     home.runtime.chmod(0o755)
     home.ensure_runtime()
     home.ensure_runtime()
-    modes = {stat.S_IMODE(place.stat().st_mode) for place in (home.runtime, home.runs, home.receipts)}
-    assert modes == {0o700}
+    assert stat.S_IMODE(home.runtime.stat().st_mode) == 0o700
 
 
 def test_init_makes_a_home_that_is_found(tmp_path: Path, personas: Path) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-import json
 import os
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,14 +10,18 @@ from pathlib import Path
 import pytest
 
 from council.agents.memory import Session, encode_session
-from council.engine.ledger import Ledger
+from council.engine.journal import admit
+from council.engine.receipts import Receipt, Receipts
+from council.engine.records import EPOCH, FileIdentity, RunHeader
 from council.errors import ModelError
 from council.llm.base import Reply
 from council.settings import Home, ProviderKeys, Settings, load_provider_keys
 from council.storage.files import FileLock
+from council.storage.versions import DATABASE_FILE
 from council.upkeep import doctor
+from council.upkeep.copies import copy_daily
 from council.upkeep.doctor import Check, examine, ping
-from tests.harness import make_home
+from tests.harness import make_home, opened
 
 
 @dataclass
@@ -163,26 +167,69 @@ def test_whole_memories_are_counted(home: Home) -> None:
     assert found(home)["memory"].message == "1 session file, all whole"
 
 
-def test_a_run_ledger_that_is_whole_is_counted_and_a_damaged_one_is_a_warning_and_stays_as_it_is(home: Home) -> None:
-    home.ensure_runtime()
-    path = home.runtime / "ledger.sqlite"
-    Ledger(path).close()
-    assert (found(home)["run ledger"].status, found(home)["run ledger"].message) == ("ok", "0 runs")
-    path.write_bytes(b"no database")
-    check = found(home)["run ledger"]
-    assert (check.status, "damaged" in check.message, "council repair" in check.fix) == ("warn", True, True)
-    assert path.read_bytes() == b"no database"
+def test_a_database_that_is_whole_is_counted_with_its_copies(home: Home) -> None:
+    with opened(home.root) as store:
+        Receipts(store).answer(ended("r-1", "2026-11-20T12:00:00Z"), 1)
+        check = found(home)["database"]
+        assert (check.status, check.message) == ("ok", f"1 run, SQLite {sqlite3.sqlite_version}; no daily copy yet")
+        copy_daily(home, store, HeldClock().now())
+    assert found(home)["database"].message.endswith("; daily copies: council-20261120.db")
+
+
+@pytest.mark.parametrize("damage", ["no database", "a page", "the end"])
+def test_a_damaged_database_fails_with_the_copies_that_there_are_and_stays_as_it_is(home: Home, damage: str) -> None:
+    with opened(home.root) as store:
+        for number in range(50):
+            Receipts(store).answer(ended(f"r-{number:02}", "2026-11-20T12:00:00Z"), number)
+    path = home.runtime / DATABASE_FILE
+    whole = path.read_bytes()
+    spoilt = {
+        "no database": b"this is no database" * 1_000,
+        "a page": whole[: 8192 * 5] + b"\x7f" * 8192 * 20 + whole[8192 * 25 :],
+        "the end": whole[: len(whole) // 2],
+    }[damage]
+    path.write_bytes(spoilt)
+    check = found(home)["database"]
+    assert (check.status, "no daily copy yet" in check.message) == ("fail", True)
+    assert "backup" in check.fix
+    (home.runtime / "copies").mkdir()
+    (home.runtime / "copies" / "council-20261119.db").write_bytes(whole)
+    check = found(home)["database"]
+    assert (check.status, "council-20261119.db" in check.message, "council restore" in check.fix) == (
+        "fail",
+        True,
+        True,
+    )
+    assert path.read_bytes() == spoilt
+
+
+def test_a_home_on_a_network_drive_fails(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(home.root):
+        pass
+    monkeypatch.setattr(doctor, "network_file_system", lambda folder: "nfs4")
+    shown = [check for check in doctor.check_database(home, Settings()) if check.status == "fail"]
+    assert [check.message for check in shown] == ["the home lies on a network drive (nfs4)"]
+
+
+def test_a_postgresql_that_does_not_answer_fails(home: Home) -> None:
+    settings = Settings(database_url="postgresql://somebody@127.0.0.1:1/none")
+    [check] = doctor.check_database(home, settings)
+    assert (check.status, "127.0.0.1/none" in check.message) == ("fail", True)
 
 
 def test_leftovers_of_a_process_that_was_killed_are_warnings(home: Home) -> None:
-    (home.runtime / "active").mkdir(parents=True)
-    home.runtime.chmod(0o700)
+    home.ensure_runtime()
     (home.artifacts / ".out.md.20261120-000000-aaaaaaaa.staged").write_text("")
     (home.commands / ".r-1.taken").write_text("{}")
     checks = found(home)
     assert checks["taken files"].fix == "council run --once"
     assert checks["temporary files"].fix == "council repair"
-    (home.runtime / "active" / "20261120-000000-aaaaaaaa").touch()
+    header = RunHeader(
+        "20261120-000000-aaaaaaaa", EPOCH, "2026-11-20T00:00:00Z", "main", "deliberate", {}, "h",
+        FileIdentity("c", 1, 2, "s"), "00" * 32,
+    )  # fmt: skip
+    with opened(home.root) as store:
+        store.write_now(lambda tx: admit(tx, header))
     checks = found(home)
     assert checks["unfinished runs"].status == "warn"
     assert "temporary files" not in checks  # the unfinished run may need it
@@ -199,11 +246,16 @@ def test_nothing_is_left_over_while_a_daemon_holds_the_home(home: Home) -> None:
     assert "taken files" not in checks
 
 
+def ended(run_id: str, finished: str) -> Receipt:
+    file = FileIdentity("a.json", 1, 1, "0")
+    return Receipt(run_id, "succeeded", "deliberate", file, "0", "0", created=finished, finished=finished)
+
+
 def test_a_clock_before_the_newest_receipt_fails(home: Home) -> None:
-    home.ensure_runtime()
-    (home.receipts / "r-1.json").write_text(json.dumps({"finished": "2026-11-20T12:01:00Z"}))
-    assert found(home)["clock"].status == "ok"
-    (home.receipts / "r-2.json").write_text(json.dumps({"finished": "2026-11-21T12:00:00Z"}))
+    with opened(home.root) as store:
+        Receipts(store).answer(ended("r-1", "2026-11-20T12:01:00Z"), 1)
+        assert found(home)["clock"].status == "ok"
+        Receipts(store).answer(ended("r-2", "2026-11-21T12:00:00Z"), 2)
     check = found(home)["clock"]
     assert (check.status, "before the newest receipt" in check.message) == ("fail", True)
 

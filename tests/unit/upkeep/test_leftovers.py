@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from council.audit.chain import Head
 from council.audit.head_file import HEAD_FILE, read_head, write_head
-from council.engine.engine import EnginePaths
-from council.engine.journal import FileJournal
-from council.engine.outputs import OutputFile, OutputLedger
-from council.engine.records import EPOCH, Committed, FileIdentity, RunHeader
-from council.engine.runs import Run
-from council.events import Events
+from council.engine.journal import Journal
+from council.engine.outputs import Written, note_written
+from council.engine.records import Committed
 from council.settings import Home, builtin_personas_dir, init_home
-from council.storage.paths import ConfinedRoot
-from council.upkeep.leftovers import sweep
+from council.storage.store import Store
+from council.upkeep.leftovers import strays, sweep
+from tests.rows import begun
 
 TEMPORARY = ".out.md.0123456789ab.tmp"
 STAGED = ".out.md.20261120-225413-k3f9x2ab.staged"
@@ -34,22 +35,16 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
-def begun(home: Home, run_id: str) -> FileJournal:
-    (home.runs / run_id).mkdir()
-    header = RunHeader(
-        run_id=run_id, epoch=EPOCH, created="2026-11-20T00:00:00Z", lane="side", type="deliberate", command={},
-        command_hash="h", file=FileIdentity("command.json", 1, 2, "s"), secret="00" * 32, output_path="decisions/out.md",
-    )  # fmt: skip
-    return FileJournal.create(home.runs / run_id / "journal.jsonl", header)
+@pytest.fixture
+def store(home: Home) -> Iterator[Store]:
+    with closing(Store.open(home.runtime)) as store:
+        yield store
 
 
 @pytest.fixture
-def run(home: Home) -> Run:
-    paths = EnginePaths.under(home.runtime)
-    journal = begun(home, RUN)
-    journal.attempt()
-    output = OutputFile(ConfinedRoot(home.root), OutputLedger(paths.outputs), paths.runs, "decisions/out.md", RUN)
-    return Run(journal, Events(), output)
+def journal(store: Store) -> Journal:
+    """Of a run that is under way."""
+    return begun(store, RUN, lane="side", output_path="decisions/out.md")
 
 
 def put(folder: Path, *names: str) -> list[Path]:
@@ -62,31 +57,30 @@ def put(folder: Path, *names: str) -> list[Path]:
 @pytest.mark.parametrize(
     "folder",
     [
-        ".council", ".council/receipts", ".council/ids", ".council/outputs", ".council/memory/side", "artifacts", "decisions",
-        "session_states", "session_states/side", "session_states/archive/side/auditor", f".council/runs/{RUN}",
-        f".council/runs/{RUN}/blobs", "commands/failed",
+        ".council", ".council/schedules", "artifacts", "decisions", "session_states", "session_states/side",
+        "session_states/archive/side/auditor", "commands/failed",
     ],
 )  # fmt: skip
 def test_temporaries_and_stages_of_an_uncommitted_run_go_from_every_folder_of_ours(
-    home: Home, run: Run, folder: str
+    home: Home, journal: Journal, folder: str
 ) -> None:
     left = put(home.root / folder, TEMPORARY, STAGED)
     kept = put(home.root / folder, "out.md", ".out.md", ".hidden.tmp", ".other.20261120-225413-another0.staged")
-    sweep(home, [run.journal])
+    sweep(home, [journal])
     assert [path for path in left if path.exists()] == []
     assert [path for path in kept if not path.exists()] == []
 
 
-def test_what_a_commit_record_names_stays_for_its_rename(home: Home, run: Run) -> None:
-    run.journal.commit(Committed("succeeded", (), b"{}"))  # type: ignore[arg-type]
+async def test_what_a_commit_record_names_stays_for_its_rename(home: Home, journal: Journal) -> None:
+    await journal.commit(lambda tx: Committed("succeeded", (), msgspec.Raw(b"{}")))
     [staged] = put(home.root / "decisions", STAGED)
-    sweep(home, [run.journal])
+    sweep(home, [journal])
     assert staged.exists()
 
 
-def test_a_neighbour_in_the_inbox_may_be_a_drop_of_another_process_and_stays(home: Home, run: Run) -> None:
+def test_a_neighbour_in_the_inbox_may_be_a_drop_of_another_process_and_stays(home: Home, journal: Journal) -> None:
     [neighbour] = put(home.commands, TEMPORARY)
-    sweep(home, [run.journal])
+    sweep(home, [journal])
     assert neighbour.exists()
 
 
@@ -108,29 +102,28 @@ def test_the_head_of_the_audit_that_another_process_is_just_writing_stays(
     assert read_head(home.runtime / HEAD_FILE) == Head("chain", 7, "mac")
 
 
-def test_behind_a_link_nothing_is_touched(home: Home, run: Run, tmp_path: Path) -> None:
+def test_behind_a_link_nothing_is_touched(home: Home, journal: Journal, tmp_path: Path) -> None:
     [outside] = put(tmp_path / "outside", TEMPORARY)
     home.artifacts.joinpath("README.md").unlink(missing_ok=True)
     home.artifacts.rmdir()
     home.artifacts.symlink_to(tmp_path / "outside")
-    sweep(home, [run.journal])
+    sweep(home, [journal])
     assert outside.exists()
 
 
-def test_a_run_that_never_began_goes_and_any_other_stays(home: Home, run: Run) -> None:
-    begun(home, "20261120-225414-never000").close()
-    worked = begun(home, "20261120-225415-worked00")
-    worked.attempt()
-    worked.close()
-    marked = begun(home, "20261120-225416-marked00")
-    marked.close()
-    put(home.runtime / "active", "20261120-225416-marked00")
-    ended = begun(home, "20261120-225417-ended000")
-    ended.close()
-    put(home.receipts, "20261120-225417-ended000.json")
-    (home.runs / "20261120-225419-halfgone").mkdir()
-    (home.runs / "20261120-225418-damaged0").mkdir()
-    (home.runs / "20261120-225418-damaged0" / "journal.jsonl").write_text("?\n?\n")
-    sweep(home, [run.journal])
-    left = {path.name.split("-")[2] for path in home.runs.iterdir()}
-    assert left == {"k3f9x2ab", "worked00", "marked00", "ended000", "damaged0"}
+def test_wherever_a_run_ever_wrote_its_leftovers_are_found_but_for_those_of_runs_that_go_on(
+    home: Home, store: Store
+) -> None:
+    elsewhere = Written("notes/deep/page.md", "r1", ("0",))
+    store.write_now(lambda tx: note_written(tx, elsewhere))
+    found = put(home.root / "notes" / "deep", TEMPORARY, ".out.md.20261120-225413-another0.staged")
+    put(home.root / "notes" / "deep", STAGED, "page.md")
+    put(home.root / "unknown", TEMPORARY)
+    assert list(strays(home, store, {RUN})) == sorted(found)
+
+
+def test_a_drop_that_takes_longer_than_any_is_a_leftover(home: Home, store: Store) -> None:
+    fresh, old = put(home.commands, TEMPORARY, ".old.md.0123456789ab.tmp")
+    os.utime(old, (1_000_000_000, 1_000_000_000))
+    assert list(strays(home, store, ())) == [old]
+    assert fresh.exists()

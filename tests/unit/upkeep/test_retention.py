@@ -1,22 +1,23 @@
-"""Which runs are let go of: a table of bounds; and that letting go may be cut off anywhere."""
+"""Which runs are let go of: a table of bounds; and what stays of them."""
 
 from __future__ import annotations
 
-import json
-import os
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from council.engine.ledger import Entry, Ledger, entry_of_receipt
-from council.engine.receipts import IdBinding, Receipt, Receipts
-from council.engine.records import FileIdentity
-from council.settings import Home
+from council.budgets.spend import Reserved, Spend, spent_by
+from council.engine.ledger import Entry, Ledger
+from council.engine.receipts import Pruned, Receipts
+from council.errors import StorageFailed
+from council.storage.store import Store
 from council.upkeep import retention
 from council.upkeep.retention import Bounds, Retention, over
-from tests.harness import make_home
+from tests.driver import sqlite_error, watched
+from tests.rows import begun, ended, receipt
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 FOREVER = Bounds(None, None, None)
@@ -32,7 +33,7 @@ class Noon:
 
 def row(number: int, *, days_ago: float, size: int) -> Entry:
     ended_ns = int((NOW - timedelta(days=days_ago)).timestamp() * 1e9)
-    return Entry(f"r{number}", "succeeded", "deliberate", "main", "", "", bytes=size, ended_ns=ended_ns)
+    return Entry(f"r{number}", "succeeded", "deliberate", "main", "", "", text_bytes=size, ended_ns=ended_ns)
 
 
 ROWS = [row(1, days_ago=40, size=100), row(2, days_ago=20, size=10), row(3, days_ago=5, size=50)]
@@ -65,134 +66,106 @@ def test_runs_that_are_not_listed_count_as_well() -> None:
 # ── a home of its own ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def receipt(run_id: str, **values: object) -> Receipt:
-    file = FileIdentity("c.json", 1, 1, "0" * 64)
-    at = "2026-11-01T00:00:00Z"
-    made = Receipt(run_id, "succeeded", "deliberate", file, "0" * 64, "0" * 64, at, at, lane="main", title=run_id)
-    return msgspec.structs.replace(made, **values)
-
-
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    home = Home(make_home(tmp_path / "home"))
-    home.ensure_runtime()
-    (home.runtime / "active").mkdir()
-    return home
+def store(tmp_path: Path) -> Iterator[Store]:
+    with closing(Store.open(tmp_path)) as store:
+        yield store
 
 
-class Ended:
-    """Runs of a home that have ended, `r1` first; each with a journal and a blob."""
-
-    def __init__(self, home: Home, count: int, **values: object) -> None:
-        self.home = home
-        self.ledger = Ledger(home.runtime / "ledger.sqlite")
-        self.receipts = Receipts(home.receipts, home.runtime / "ids")
-        for number in range(1, count + 1):
-            folder = home.runs / f"r{number}"
-            (folder / "blobs").mkdir(parents=True)
-            (folder / "journal.jsonl").write_text("x" * 100)
-            (folder / "blobs" / "b").write_text("y" * 100)
-            told = receipt(folder.name, **values)
-            self.receipts.rewrite(told, number)
-            self.ledger.put(entry_of_receipt(told, folder=folder, ended_ns=number))
-
-    def keeping(self, bounds: Bounds) -> Retention:
-        return Retention(self.home, self.ledger, self.receipts, bounds, Noon())
-
-    def folders(self) -> list[str]:
-        return sorted(os.listdir(self.home.runs))
+def keeping(store: Store, bounds: Bounds) -> Retention:
+    return Retention(store, bounds, Noon())
 
 
-def test_what_was_pruned_says_when_and_why_and_keeps_its_place(home: Home) -> None:
-    ended = Ended(home, 3)
-    keeping = ended.keeping(Bounds(None, 1, None))
-    gone = [one for one in keeping.prune(keeping.due()) if one is not None]
+def with_journal(store: Store) -> list[str]:
+    return [entry.run_id for entry in Ledger(store).since() if Ledger(store).has_journal(entry.run_id)]
+
+
+def three(store: Store) -> None:
+    for number in (1, 2, 3):
+        ended(store, f"r{number}", number, text_chars=200)
+
+
+def test_what_was_pruned_says_when_and_why_and_keeps_its_place(store: Store) -> None:
+    three(store)
+    keep = keeping(store, Bounds(None, 1, None))
+    gone = list(keep.prune(keep.due()))
     assert [(one.run_id, one.by, one.bytes) for one in gone] == [("r1", "keep_runs", 200), ("r2", "keep_runs", 200)]
-    assert ended.folders() == ["r3"]
-    told = json.loads((home.receipts / "r2.json").read_bytes())["pruned"]
-    assert told == {"at": "2026-11-20T12:00:00Z", "by": "keep_runs"}
-    assert ended.receipts.written_ns("r2") == 2
-    assert [(entry.run_id, entry.pruned, entry.bytes) for entry in ended.ledger.all()] == [
-        ("r1", 1, 0), ("r2", 1, 0), ("r3", 0, 200)
-    ]  # fmt: skip
-    assert keeping.due() == []
+    assert with_journal(store) == ["r3"]
+    assert Receipts(store).read("r2") == receipt("r2", pruned=Pruned("2026-11-20T12:00:00Z", "keep_runs"))
+    rows = [(entry.run_id, bool(entry.pruned), entry.text_bytes, entry.ended_ns) for entry in Ledger(store).since()]
+    assert rows == [("r1", True, 0, 1), ("r2", True, 0, 2), ("r3", False, 200, 3)]
+    assert keep.due() == []
 
 
-@pytest.mark.parametrize("steps", range(7))
-def test_a_prune_that_is_cut_off_anywhere_is_completed_by_the_next(
-    home: Home, monkeypatch: pytest.MonkeyPatch, steps: int
+def test_the_bytes_of_all_journals_are_what_is_bounded(store: Store) -> None:
+    three(store)
+    assert [one.run_id for one in keeping(store, Bounds(None, None, 399)).due()] == ["r1", "r2"]
+    assert keeping(store, Bounds(None, None, 600)).due() == []
+
+
+def test_control_commands_take_no_run_its_place(store: Store) -> None:
+    three(store)
+    for number in range(5):
+        Receipts(store).answer(receipt(f"control{number}", lane="", type="cancel"), 10 + number)
+    assert keeping(store, Bounds(None, 3, None)).due() == []
+    assert keeping(store, Bounds(None, 3, None)).kept() == 3
+
+
+def test_a_prune_that_is_cut_off_is_completed_by_the_next(store: Store) -> None:
+    three(store)
+    keep = keeping(store, Bounds(None, 1, None))
+    pruning = keep.prune(keep.due())
+    next(pruning)
+    with watched(store) as driver:
+        driver.before["COMMIT"] = sqlite_error(13)
+        with pytest.raises(StorageFailed):
+            next(pruning)
+    assert with_journal(store) == ["r2", "r3"]
+    assert [one.run_id for one in keep.prune(keep.due())] == ["r2"]
+    assert with_journal(store) == ["r3"]
+
+
+def test_no_run_that_has_not_ended_is_pruned_nor_one_that_goes_on_again(store: Store) -> None:
+    three(store)
+    begun(store, "r4")
+    keep = keeping(store, Bounds(1, None, None))
+    due = keep.due()
+    assert [one.run_id for one in due] == ["r1", "r2", "r3"]
+    store.write_now(lambda tx: tx.execute("UPDATE runs SET ended_ns = NULL WHERE run_id = 'r1'"))  # resumed meanwhile
+    assert [one.run_id for one in keep.prune(due)] == ["r2", "r3"]
+    assert with_journal(store) == ["r1", "r4"]
+
+
+def test_of_very_many_receipts_without_journal_and_id_the_oldest_go(
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retention, "_FILES_PER_STEP", 1)
-    ended = Ended(home, 3)
-    keeping = ended.keeping(Bounds(None, 1, None))
-    pruning = keeping.prune(keeping.due())
-    for _ in range(steps):
-        next(pruning, None)
-    pruning.close()
-    again = ended.keeping(Bounds(None, 1, None))
-    list(again.prune(again.due()))
-    assert ended.folders() == ["r3"]
-    assert [ended.receipts.read(f"r{number}").pruned is not None for number in (1, 2, 3)] == [True, True, False]  # type: ignore[union-attr]
-    assert ended.ledger.kept() == (1, 200)
-
-
-def test_a_run_with_a_marker_or_without_a_receipt_is_never_pruned_whatever_the_ledger_says(home: Home) -> None:
-    ended = Ended(home, 4)
-    (home.runtime / "active" / "r1").touch()
-    (home.receipts / "r2.json").unlink()
-    keeping = ended.keeping(Bounds(1, None, None))
-    due = keeping.due()
-    assert [one.run_id for one in due] == ["r3", "r4"]
-    (home.runtime / "active" / "r3").touch()  # resumed in between
-    assert [one.run_id for one in keeping.prune(due) if one is not None] == ["r4"]
-    assert ended.folders() == ["r1", "r2", "r3"]
-
-
-def test_what_cannot_be_removed_is_said_and_holds_up_nothing_else(home: Home) -> None:
-    ended = Ended(home, 3)
-    (home.runs / ".pruned-keep_runs-r1").touch()  # a file, where the folder of r1 is to go
-    keeping = ended.keeping(Bounds(None, 1, None))
-    assert [one.run_id for one in keeping.prune(keeping.due()) if one is not None] == ["r2"]
-    assert keeping.failures == [
-        "runs/.pruned-keep_runs-r1 cannot be removed: Not a directory",
-        "run r1 cannot be removed: Not a directory",
-    ]
-    assert ended.folders() == [".pruned-keep_runs-r1", "r1", "r3"]
-
-
-def test_a_folder_that_was_moved_to_another_disk_is_unlinked_not_emptied(home: Home, tmp_path: Path) -> None:
-    ended = Ended(home, 2)
-    elsewhere = tmp_path / "elsewhere"
-    (home.runs / "r1").rename(elsewhere)
-    (home.runs / "r1").symlink_to(elsewhere)
-    keeping = ended.keeping(Bounds(None, 1, None))
-    assert [one.run_id for one in keeping.prune(keeping.due()) if one is not None] == ["r1"]
-    assert ended.folders() == ["r2"]
-    assert (elsewhere / "journal.jsonl").exists()
-
-
-def test_of_very_many_receipts_without_folder_and_id_the_oldest_go(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "KEPT_RECEIPTS", 2)
-    ended = Ended(home, 4)
-    answering = receipt("r0", id="answers")
-    ended.receipts.rewrite(answering, 1)
-    ended.receipts.bind(IdBinding("answers", "0" * 64, "r0"))
-    ended.ledger.put(entry_of_receipt(answering, folder=home.runs / "r0", ended_ns=1))
-    keeping = ended.keeping(Bounds(1, None, None))
-    list(keeping.prune(keeping.due()))
-    assert [path.name for path in keeping.tidy()] == ["r2.json", "r1.json"]
-    assert ended.receipts.run_ids() == ["r0", "r3", "r4"]
-    assert [entry.run_id for entry in ended.ledger.all()] == ["r0", "r3", "r4"]
-    assert list(keeping.tidy()) == []
+    ended(store, "r0", 0, id="answers")
+    for number in (1, 2, 3, 4):
+        ended(store, f"r{number}", number)
+    keep = keeping(store, Bounds(1, None, None))
+    list(keep.prune(keep.due()))
+    assert list(keep.tidy()) == ["r2", "r1"]
+    assert [told.run_id for told in Receipts(store).all()] == ["r0", "r3", "r4"]
+    assert list(keep.tidy()) == []
+
+
+class Day(Noon):
+    def __init__(self, day: str) -> None:
+        self.moment = datetime.fromisoformat(f"{day}T12:00:00+00:00")
+
+    def now(self) -> datetime:
+        return self.moment
 
 
 @pytest.mark.parametrize(
     ("days", "kept"), [(None, ["2026-08-20"]), (30, ["2026-08-20"]), (200, ["2026-08-20", "2026-08-19"])]
 )
-def test_spend_logs_are_kept_for_a_quarter_or_as_long_as_runs(home: Home, days: int | None, kept: list[str]) -> None:
-    folder = home.runtime / "spend"
-    folder.mkdir()
-    for name in ("2026-08-20.jsonl", "2026-08-19.jsonl", "2025-01-01.jsonl", "notes.txt"):
-        (folder / name).touch()
-    list(Ended(home, 0).keeping(Bounds(days, None, None)).tidy())
-    assert sorted(os.listdir(folder)) == sorted(["notes.txt", *(f"{day}.jsonl" for day in kept)])
+async def test_what_was_spent_is_kept_for_a_quarter_or_as_long_as_runs(
+    store: Store, days: int | None, kept: list[str]
+) -> None:
+    every = ("2026-08-20", "2026-08-19", "2025-01-01")
+    for day in every:
+        await Spend(store, day, 0, Day(day)).reserve(Reserved("call", 1), None)
+    list(keeping(store, Bounds(days, None, None)).tidy())
+    assert [day for day in every if spent_by(store, day).calls] == kept

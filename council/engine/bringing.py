@@ -1,0 +1,78 @@
+"""Runs that come from elsewhere, record by record: an exported journal, a home of an older version."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from council.commands.models import COMMAND_TYPES
+from council.engine import statements as sql
+from council.engine.journal import admit, row_of
+from council.engine.ledger import end_of
+from council.engine.receipts import Receipt
+from council.engine.records import Committed, Record, RunHeader, StepDone
+from council.errors import UsageError
+from council.storage.store import Store, Tx
+
+_RUN_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-z]{8}")
+_decoder = msgspec.json.Decoder(Record)
+
+
+def insert_run(tx: Tx, records: Sequence[Record], receipt: Receipt | None, ended_ns: int, *, is_open: bool) -> None:
+    """`records`: record 0 and what was recorded after it. `receipt` None: the run has not ended."""
+    header = records[0]
+    assert isinstance(header, RunHeader)
+    run = admit(tx, header)
+    for seq, record in enumerate(records[1:], start=1):
+        tx.execute(sql.APPEND, (run, seq, *row_of(record)))
+    if receipt is not None:
+        text_bytes = sum(len(record.out) for record in records if isinstance(record, StepDone))
+        tx.execute(sql.END, end_of(receipt, text_bytes=text_bytes, ended_ns=ended_ns))
+    if not is_open:
+        tx.execute(sql.TAKEN, (header.run_id,))
+
+
+def import_journal(store: Store, data: bytes, ended_ns: int) -> RunHeader:
+    """An ended run from the lines of `council journal --jsonl`, to be looked at and replayed. Raises UsageError for what is no
+    such file, for a run that has not ended, and for one that is here already; StorageFailed."""
+    records: list[Record] = []
+    for number, line in enumerate(data.splitlines(), start=1):
+        try:
+            records.append(_decoder.decode(line))
+        except msgspec.MsgspecError as error:
+            raise UsageError(
+                f"line {number} is no record: {error}.", fix="give what `council journal --jsonl` printed"
+            ) from None
+    header, last = (records[0], records[-1]) if records else (None, None)
+    if (
+        not isinstance(header, RunHeader)
+        or not isinstance(last, Committed)
+        or not _is_sound(header)
+        or _begins_again(records)
+    ):
+        raise UsageError("this is no journal of an ended run.", fix="give what `council journal RUN --jsonl` printed")
+    try:
+        receipt = msgspec.json.decode(last.receipt, type=Receipt)
+    except msgspec.MsgspecError as error:
+        raise UsageError(f"its receipt says nothing: {error}.", fix="print the journal again") from None
+    if receipt.run_id != header.run_id:
+        raise UsageError(f"its receipt is of run {receipt.run_id[:64]}.", fix="print the journal again")
+
+    def write(tx: Tx) -> None:
+        if tx.execute(sql.ENDED_NS, (header.run_id,)).fetchone() is not None:
+            raise UsageError(f"the run {header.run_id} is here already.", fix=f"`council show {header.run_id}`")
+        insert_run(tx, records, receipt, ended_ns, is_open=False)
+
+    store.write_now(write)
+    return header
+
+
+def _begins_again(records: list[Record]) -> bool:
+    return any(isinstance(record, RunHeader) for record in records[1:])
+
+
+def _is_sound(header: RunHeader) -> bool:
+    """Whether record 0 is one that this program could have written."""
+    return bool(_RUN_ID.fullmatch(header.run_id)) and 0 <= header.order < 1 << 63 and header.type in COMMAND_TYPES

@@ -1,0 +1,243 @@
+"""One run's execution: its work, its commit, its files put into their places. A worker process could run this.
+
+    work → finish → stage → commit record → renames → receipt → file taken
+
+Everything up to the commit record can be repeated from the journal; everything after it only rolls forward. Knows no lane
+and no slot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from council.audit.trail import Trail
+from council.engine import statements as sql
+from council.engine.auditing import AUDIT_HEAD, RunAudit
+from council.engine.commit import roll_forward, stage
+from council.engine.journal import FINISH, Exhausted, Handback
+from council.engine.ledger import end_of
+from council.engine.outputs import note_written
+from council.engine.receipts import ArtifactRef, ErrorRef, Receipt
+from council.engine.records import EPOCH, Committed, RunStatus
+from council.engine.runs import Execution, Finish, Handler, Outcome, Parked, Run
+from council.errors import CouncilError, Drift, PathRefused, StorageFailed
+from council.ids import Clock, timestamp
+from council.storage.paths import ConfinedRoot
+from council.storage.store import Store, Tx
+
+log = logging.getLogger(__name__)
+
+_MOST_ENDINGS = 64  # at once: more than there are slots
+
+
+class Executor:
+    """Executes runs of the types it has handlers for."""
+
+    def __init__(
+        self,
+        store: Store,
+        root: ConfinedRoot,
+        handlers: Mapping[str, Handler],
+        clock: Clock,
+        audit: Trail | None,
+        *,
+        max_attempts: int,
+        on_ended: Callable[[Run, RunStatus], None],
+    ) -> None:
+        """`audit` None: nothing is recorded. `on_ended` takes the command file of a run whose receipt answers."""
+        self._store = store
+        self._root = root
+        self._handlers = handlers
+        self._clock = clock
+        self._audit = RunAudit(store, audit)
+        self._max_attempts = max_attempts
+        self._on_ended = on_ended
+        self._endings = asyncio.Semaphore(_MOST_ENDINGS)
+        self._stillness = asyncio.Lock()
+
+    async def execute(self, run: Run) -> Receipt:
+        """The receipt of the run, whose files are in their places. Raises Parked when it is to go on later, Handback when the
+        process is about to stop, StorageFailed and PathRefused when the disk or a folder does not allow its end."""
+        conclude = None
+        if run.journal.committed is None:
+            run.journal.attempt()
+            try:
+                conclude = await self._work(run)
+            except Parked:
+                await self._audit.refused(run.header, run.refusals)  # the wait may be long
+                raise
+        async with self._endings:
+            if conclude is not None:
+                await self._commit(run, conclude)
+            return await self._complete(run)
+
+    @contextlib.asynccontextmanager
+    async def stillness(self) -> AsyncIterator[None]:
+        """While this is held no run puts files into their places: what a run is about to write was made before."""
+        async with self._stillness, contextlib.AsyncExitStack() as all_of_them:
+            for _ in range(_MOST_ENDINGS):
+                await all_of_them.enter_async_context(self._endings)
+            yield
+
+    def finish(self, error: ErrorRef | None = None, *, cancelled_by: str = "") -> Finish:
+        """How a run ends now."""
+        return Finish(timestamp(self._clock.now()), error, bool(cancelled_by), cancelled_by)
+
+    async def _work(self, run: Run) -> Callable[[], Outcome]:
+        """Does the work; what is returned renders what it leaves, for wherever the artifact goes."""
+        journal, header = run.journal, run.header
+        if journal.accepts_drift:
+            await self._audit.approved(run.id, "drift_accepted")
+        execution = self._handlers[header.type].begin(run)
+        run.publish("run_started", title=header.title, attempt=journal.attempts, file=header.file.name)
+        if run.cancel_reason:
+            journal.note(FINISH, self.finish(cancelled_by=run.cancel_reason), type=Finish)
+        elif header.epoch != EPOCH and not journal.accepts_drift:
+            message = (
+                f"the run was begun by a version of Council with journal epoch {header.epoch}; this one has {EPOCH}."
+            )
+            fix = f"`council resume {run.id} --accept-drift` goes on all the same; or drop the command again"
+            journal.note(FINISH, self.finish(ErrorRef(Drift.code, message, fix)), type=Finish)
+        elif journal.fruitless_attempts > self._max_attempts:
+            message = f"{self._max_attempts} attempts in a row ended with the process and brought no step."
+            fix = f"see the log for what ends it, then `council resume {run.id}`"
+            journal.note(FINISH, self.finish(ErrorRef("max_attempts", message, fix)), type=Finish)
+        journal.closed = journal.recorded(FINISH)
+        finish = journal.note(FINISH, await self._finish_of(run, execution), type=Finish)
+        if not journal.closed and finish.error is not None and finish.error.code == Drift.code:
+            journal.closed = True  # once more, for what was said until then
+            execution = self._handlers[header.type].begin(run)
+            await self._finish_of(run, execution)
+        journal.note(AUDIT_HEAD, self._audit.head(), type=str)
+        run.state = "PRODUCING_ARTIFACT"
+        run.publish("state", state=run.state)
+        return lambda: execution.conclude(finish)
+
+    async def _finish_of(self, run: Run, execution: Execution) -> Finish:
+        try:
+            await execution.work()
+        except (Parked, StorageFailed):
+            raise
+        except Exhausted:
+            pass  # a recorded end: the journal holds no step beyond this one
+        except asyncio.CancelledError:
+            if not run.cancel_reason:
+                raise Handback from None
+            return self.finish(cancelled_by=run.cancel_reason)
+        except CouncilError as error:
+            return self.finish(ErrorRef(error.code, error.message, error.fix))
+        except Exception as error:
+            log.exception("run %s met a defect", run.id)
+            return self.finish(
+                ErrorRef("internal", f"internal error ({type(error).__name__}).", "see the log, and report it")
+            )
+        return self.finish()
+
+    # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _commit(self, run: Run, conclude: Callable[[], Outcome]) -> None:
+        """Renders the outcome for the place where it goes, for a person may have edited the page meanwhile; beside it where
+        the folder of the artifact became something else."""
+        if not run.output_path:
+            try:
+                await self._commit_outcome(run, conclude())
+            except PathRefused as error:
+                raise StorageFailed(error.message, fix=error.fix) from error
+            return
+        try:
+            run.output.settle()
+            await self._commit_outcome(run, conclude())
+        except PathRefused as error:
+            log.warning("run %s: %s", run.id, error)
+            run.output.step_aside(f"cannot be written ({error.message})", f"artifacts/{run.id}.md")
+            try:
+                await self._commit_outcome(run, conclude())
+            except PathRefused as again:  # not the artifact's folder alone: waited for, as for a full disk
+                raise StorageFailed(again.message, fix=again.fix) from again
+
+    async def _commit_outcome(self, run: Run, outcome: Outcome) -> None:
+        """The end of a run is one transaction: its last steps, what it commits, its receipt, what is then written where, and
+        what the audit says of all that."""
+        claim = run.output.claim(outcome.artifact) if outcome.artifact is not None else None
+        outputs = [*([claim.output] if claim else []), *outcome.outputs]
+        files = await asyncio.to_thread(stage, self._root, outputs, run.id)
+        receipt = self._receipt(run, outcome, ArtifactRef(claim.output.path, files[0].sha256) if claim else None)
+        displaced = run.output.displaced if run.output_path else ""
+        appended: list[Any] = []
+
+        def seal(tx: Tx) -> Committed:
+            committed = Committed(outcome.status, files, msgspec.Raw(msgspec.json.encode(receipt)), displaced)
+            head, done = self._audit.end(tx, run.header, committed, run.refusals)
+            appended.append(done)
+            if claim is not None:
+                note_written(tx, claim.written)
+            for one in outcome.kept:
+                tx.execute(sql.KEEP, (one.owner, one.name, one.data))
+            sealed = msgspec.structs.replace(receipt, audit_head=head)
+            return msgspec.structs.replace(committed, receipt=msgspec.Raw(msgspec.json.encode(sealed)))
+
+        await run.journal.commit(seal)
+        self._audit.settle(appended[-1])
+
+    def _receipt(self, run: Run, outcome: Outcome, artifact: ArtifactRef | None) -> Receipt:
+        header = run.header
+        finish = run.journal.note(FINISH, self.finish(), type=Finish)
+        ended_ms = run.journal.ended_ms(FINISH)
+        return Receipt(
+            run_id=run.id,
+            status=outcome.status,
+            type=header.type,
+            lane=header.lane,
+            id=header.command.get("id"),
+            command_file=header.file,
+            command_sha256=header.file.sha256,
+            command_hash=header.command_hash,
+            created=header.created,
+            finished=finish.at,
+            title=header.title,
+            artifact=artifact,
+            error=outcome.error,
+            notes=outcome.notes,
+            rounds=outcome.rounds,
+            model=outcome.model,
+            calls=outcome.calls,
+            tokens=outcome.tokens,
+            cost_usd=outcome.cost_usd,
+            attempts=run.journal.attempts,
+            took_ms=None if ended_ms is None else max(0, ended_ms - header.admitted_ms),
+        )
+
+    async def _complete(self, run: Run) -> Receipt:
+        """Everything after the point of no return; safe to repeat."""
+        committed = run.journal.committed
+        assert committed is not None
+        receipt = msgspec.json.decode(committed.receipt, type=Receipt)
+        if not run.journal.ended:
+            finals = await asyncio.to_thread(roll_forward, self._root, committed.files)
+            for file, final in zip(committed.files, finals, strict=True):
+                if final != file.final:
+                    await self._audit.displaced(run.header, file.final, final, file.sha256)
+            if receipt.artifact is not None and committed.files and finals[0] != committed.files[0].final:
+                first, final = committed.files[0], finals[0]
+                note = (
+                    f"`{first.final}` was edited just before the decision took its place, and was left as it is: that is "
+                    f"in `{final}`."
+                )
+                reference = ArtifactRef(final, first.sha256)
+                receipt = msgspec.structs.replace(receipt, artifact=reference, notes=(*receipt.notes, note))
+            ended_ns = max(time.time_ns(), run.header.order)
+            end = end_of(receipt, text_bytes=run.journal.text_bytes, ended_ns=ended_ns)
+            await self._store.write(lambda tx: tx.execute(sql.END, end), durable=False)
+            run.journal.ended = True
+        run.status = committed.status
+        if not run.journal.reopened:  # the file of a reopened run was taken when it ended first
+            self._on_ended(run, committed.status)
+        self._store.defer(lambda tx: tx.execute(sql.TAKEN, (run.id,)))
+        return receipt

@@ -1,0 +1,176 @@
+"""Whose turn it is, in time: lanes, slots, and the timers of runs that wait. The seam for a fleet of workers.
+
+Says when a run is executed and when it waits, never what it does. In memory: a start finds it again in the journals.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+
+from council.engine.journal import FINISH, Handback
+from council.engine.lanes import Lanes
+from council.engine.receipts import ErrorRef
+from council.engine.records import Waiting
+from council.engine.runs import Finish, Parked, Run
+from council.errors import PathRefused, StorageFailed
+from council.ids import Clock, timestamp
+from council.logs import log_context
+
+log = logging.getLogger(__name__)
+
+MAX_WAIT = "max_wait"  # how a run ends that waited too long
+
+
+class RunQueue:
+    """The runs of one process, in their order."""
+
+    def __init__(
+        self,
+        execute: Callable[[Run], Awaitable[None]],
+        finish: Callable[[ErrorRef], Finish],
+        clock: Clock,
+        *,
+        slots: int,
+        max_wait_s: float,
+        storage_retry_s: float,
+    ) -> None:
+        """`execute` brings a run to its end, and raises as `Executor.execute`; `finish` is how one ends that cannot wait any
+        longer."""
+        self._execute = execute
+        self._finish = finish
+        self._clock = clock
+        self._slots = slots
+        self._max_wait_s = max_wait_s
+        self._storage_retry_s = storage_retry_s
+        self._lanes: Lanes[Run] = Lanes()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self.running = 0
+        self.stopping = False
+
+    @property
+    def held(self) -> int:
+        """How many runs stand in line and are not to go on."""
+        return self._lanes.held
+
+    def join(self, run: Run, *, hold: bool = False) -> None:
+        """At the end of its lane. `hold`: it is not told to go on before `ask_for` wants it."""
+        if hold:
+            self._lanes.hold(run)
+        self._lanes.join(run)
+        self._pump()
+
+    def ask_for(self, run: Run) -> None:
+        """Holds neither this run any longer nor those that come before it, in its lane or at its output path."""
+        self._lanes.ask_for(run)
+        self._pump()
+
+    def release(self, run: Run) -> None:
+        """It has ended: its lane and its output path are the next one's."""
+        self._lanes.release(run)
+
+    def wake(self, run: Run) -> None:
+        """Lets a run that waits go on as soon as there is a slot; once, however often it is asked for."""
+        self._drop_timer(run)
+        if run.status == "waiting" and not self.stopping:
+            run.status = "queued"
+            run.waiting_for = ""
+            self._lanes.go_on(run)
+            self._pump()
+
+    def start_to_end(self, run: Run) -> None:
+        """Out of turn and without a slot: a run that is cancelled calls nobody."""
+        self._drop_timer(run)
+        self._lanes.leave(run)
+        if run.output_path and self._lanes.is_anothers(run.output_path, run):
+            run.output.step_aside("is being written by another run")
+        self._start(run)
+
+    def stop(self) -> None:
+        """Starts and wakes nothing any more."""
+        self.stopping = True
+        for timer in self._timers.values():
+            timer.cancel()
+
+    def _pump(self) -> None:
+        """Starts whatever may start, while there are slots."""
+        while not self.stopping and self.running < self._slots:
+            run = self._lanes.next()
+            if run is None:
+                break
+            self._start(run)
+
+    def _start(self, run: Run) -> None:
+        """Until the task has begun the run is `queued`, and then `running`."""
+        assert run.task is None, f"run {run.id} is being executed already"
+        self.running += 1
+        run.status = "queued"
+        run.waiting_for = ""
+        with log_context(run_id=run.id):  # which the task takes along
+            run.task = asyncio.get_running_loop().create_task(self._serve(run), name=run.id)
+
+    async def _serve(self, run: Run) -> None:
+        run.status = "running"
+        cut_off = False
+        try:
+            try:
+                await self._execute(run)
+            except Parked as parked:
+                await self._park(run, parked)
+        except Handback:
+            run.journal.hand_back()
+            run.status = "queued"
+            run.publish("run_handed_back")
+        except (
+            StorageFailed,
+            PathRefused,
+        ) as error:  # also a wait that cannot be noted: it is the disk that is waited for
+            log.error("run %s: %s", run.id, error)
+            run.journal.fruitless_attempts = 0  # the disk's, and not the run's
+            await self._park(run, Parked("storage", self._storage_retry_s, error))
+        except asyncio.CancelledError:
+            if not run.cancel_reason:
+                raise
+            cut_off = True  # beside its work: it ends in a task of its own
+        except Exception:
+            log.exception("run %s met a defect while it ended; it is tried again at the next start", run.id)
+            run.status = "waiting"
+            run.waiting_for = "restart"
+        finally:
+            self.running -= 1
+            run.task = None
+            if cut_off:
+                self.start_to_end(run)
+            self._pump()
+
+    async def _park(self, run: Run, parked: Parked) -> None:
+        """Lets the run wait, or ends it where that would be longer than `max_wait_s`: measured by the clock since it first
+        waited for what it has not got yet, however often it asked meanwhile. Raises StorageFailed."""
+        seconds, now = max(1.0, parked.seconds), self._clock.now()
+        if parked.reason != "storage":
+            waits = run.journal.waits
+            waited_s = max(0.0, (now - datetime.fromisoformat(waits[0].since)).total_seconds()) if waits else 0.0
+            if waited_s + seconds > self._max_wait_s:
+                error = ErrorRef(
+                    MAX_WAIT,
+                    f"waited {waited_s:.0f} s for {parked.reason}, and {seconds:.0f} s more would be longer than max_wait_s "
+                    f"({self._max_wait_s:.0f} s) allows; {parked.message}",
+                    f"`council resume {run.id}` asks again; the setting `max_wait_s` says how long a run may wait",
+                )
+                await run.journal.put(FINISH, self._finish(error), type=Finish)
+                run.status = "queued"
+                self._lanes.go_on(run)
+                return
+            await run.journal.wait(Waiting(parked.reason, timestamp(now), seconds, parked.message))
+        run.status = "waiting"
+        run.waiting_for = parked.reason
+        until = timestamp(now + timedelta(seconds=seconds))
+        run.publish("run_waiting", reason=parked.reason, seconds=seconds, until=until, error=parked.message)
+        self._timers[run.id] = asyncio.get_running_loop().call_later(seconds, self.wake, run)
+
+    def _drop_timer(self, run: Run) -> None:
+        timer = self._timers.pop(run.id, None)
+        if timer is not None:
+            timer.cancel()

@@ -1,0 +1,147 @@
+"""Where code fences and sentences begin and end in Markdown that people and models write. Pure, and linear in the text.
+
+Finds places only: what a room makes of them is its own. For Markdown that a page shows see `safety/markdown.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+BLANK = " \t\r\n\f\v\u00a0\ufeff\u200b"
+
+# ── fences ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_OPENING = re.compile(
+    r"(?P<quotes>[ \t]*(?:>[ \t]*)*)(?P<items>(?:(?:[-+*]|\d{1,9}[.)])[ \t]+)*)(?P<run>`{3,}(?=[^`]*$)|~{3,})(?P<info>.*)"
+)
+
+
+@dataclass(frozen=True)
+class Fence:
+    """A fenced block. `start` and `end` are offsets, `first` and `last` numbers of lines from 0, both with the fences.
+
+    `prefix` stands before it on its line: marks of quotations (`quotes` of them) and of list items. `info` follows the run
+    of backticks or tildes. `lines` are its content, without those marks and its indentation. The last block of a text may
+    lack its closing fence.
+    """
+
+    start: int
+    end: int
+    first: int
+    last: int
+    prefix: str
+    quotes: int
+    run: str
+    info: str
+    lines: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    @property
+    def tag(self) -> str:
+        """The language, in small letters."""
+        return re.split(r"[\s{]", self.info.strip(), maxsplit=1)[0].lower()
+
+
+@dataclass
+class _Open:
+    start: int
+    first: int
+    found: re.Match[str]
+    columns: int
+    quotes: int
+    lines: list[str]
+
+    def content(self, line: str) -> str | None:
+        """The line without the marks and the indentation of the block; None where its quotation has ended."""
+        for _ in range(self.quotes):
+            bare = line.lstrip(" ")
+            if not bare.startswith(">"):
+                return None
+            line = bare[1:].removeprefix(" ")
+        bare = line.lstrip(" \t")
+        width = _columns(line[: len(line) - len(bare)])
+        if line.startswith(" " * self.columns):
+            return line[self.columns :]
+        return " " * max(0, width - self.columns) + bare
+
+    def closed_by(self, content: str) -> bool:
+        bare = content.rstrip(" \t")
+        run = bare.lstrip(" ")
+        opening = self.found["run"]
+        return len(bare) - len(run) <= 3 and len(run) >= len(opening) and not run.strip(opening[0])
+
+    def fence(self, end: int, last: int) -> Fence:
+        prefix = self.found["quotes"] + self.found["items"]
+        lines = tuple(self.lines)
+        return Fence(
+            self.start, end, self.first, last, prefix, self.quotes, self.found["run"], self.found["info"], lines
+        )
+
+
+def fences(text: str) -> Iterator[Fence]:
+    """The fenced blocks of a text, in order, none within another."""
+    if "```" not in text and "~~~" not in text:
+        return
+    block: _Open | None = None
+    at = 0
+    lines = text.split("\n")
+    for number, raw in enumerate(lines):
+        line = raw.rstrip("\r")
+        if block is not None:
+            content = block.content(line)
+            if content is None:
+                yield block.fence(at - 1, number - 1)
+                block = None
+            elif block.closed_by(content):
+                yield block.fence(at + len(line), number)
+                block = None
+                at += len(raw) + 1
+                continue
+            else:
+                block.lines.append(content)
+        if block is None and ("```" in line or "~~~" in line) and (found := _OPENING.fullmatch(line)):
+            quotes = found["quotes"].count(">")
+            indent = found["quotes"].rpartition(">")[2]
+            columns = _columns(indent + found["items"]) - (1 if quotes and indent.startswith(" ") else 0)
+            block = _Open(at, number, found, max(0, columns), quotes, [])
+        at += len(raw) + 1
+    if block is not None:
+        yield block.fence(len(text), len(lines) - 1)
+
+
+def without_fences(text: str, instead: str = "") -> str:
+    """The text with `instead` in the place of each fenced block."""
+    pieces: list[str] = []
+    at = 0
+    for fence in fences(text):
+        pieces += (text[at : fence.start], instead)
+        at = fence.end
+    return "".join([*pieces, text[at:]])
+
+
+def _columns(prefix: str) -> int:
+    return len(prefix.expandtabs(4))
+
+
+# ── sentences ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_END = re.compile(
+    r"(?<![.!?…])[.!?…]+[\"'”’)\]*_]*(?:\s++(?=\S)|\s*\Z)|[。！？]+[”’」』)]*|\n(?=[ \t]*(?:\n|[-+*•|#]|[0-9]{1,3}[.)]\s))"
+)
+_ABBREVIATED = re.compile(r"(?:(?<!\w)[a-z]|\b(?i:cf|vs|etc|ca|approx|mr|mrs|ms|dr|prof|fig|st))\Z")
+
+
+def sentence_ends(text: str) -> Iterator[int]:
+    """Where sentences end, the white space behind each included: at a full stop that no small letter follows and that ends
+    no abbreviation, and before an empty line, a list item or a row of a table."""
+    for found in _END.finditer(text):
+        if text[found.end() : found.end() + 1].islower():
+            continue
+        if found[0][0] == "." and _ABBREVIATED.search(text, max(0, found.start() - 8), found.start()):
+            continue
+        yield found.end()

@@ -1,0 +1,53 @@
+"""A journal for the terminal, one row for each record. Every text is one plain line without control characters before it is
+shown, and never read as markup."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TextIO
+
+import msgspec
+from rich.text import Text
+
+from council.engine.records import Committed, Record, Reopened, Retried, RunHeader, StepBegun, StepDone, Waiting
+from council.reports.chronicle import milliseconds
+from council.reports.explain_terminal import faint, print_all, table_of
+from council.reports.words import clock, number, plain
+
+_NAME_CHARS = 40  # of a step; `tools` and `refused` are appended to a turn's
+_BEGINNING_CHARS = 200  # more than a line of any terminal has room for beside the other columns
+
+
+def show(records: Sequence[Record], stream: TextIO, *, columns: int, coloured: bool) -> None:
+    """Prints the records, `columns` wide. `bytes` is the size of each as JSON."""
+    table = table_of(">no", "at (UTC)", "kind", "name", ">bytes", "begins")
+    for column in table.columns:
+        column.no_wrap, column.overflow = True, "ellipsis"
+    table.expand, table.columns[-1].ratio = True, 1
+    for index, record in enumerate(records):
+        name, at_ms, text = _told(record)
+        kind, size = record.__struct_config__.tag, len(msgspec.json.encode(record))
+        beginning = plain(text, _BEGINNING_CHARS)
+        table.add_row(
+            number(index), clock(at_ms), str(kind), Text(plain(name, _NAME_CHARS)), number(size), faint(beginning)
+        )
+    print_all([table], stream, columns=columns, coloured=coloured)
+
+
+def _told(record: Record) -> tuple[str, int | None, str]:
+    """Its name, when it was made (milliseconds since the epoch), and what it says."""
+    match record:
+        case RunHeader():
+            return record.run_id, record.admitted_ms, record.title
+        case StepBegun():
+            return record.name, record.at or None, ""
+        case StepDone():
+            return record.name, record.at or None, bytes(record.out)[: 4 * _BEGINNING_CHARS].decode(errors="replace")
+        case Retried():
+            return record.step, record.at, f"{record.kind}: {record.error}"
+        case Waiting():
+            return record.reason, milliseconds(record.since), record.error
+        case Committed():
+            return record.status, None, ", ".join(file.final for file in record.files)
+        case Reopened():
+            return record.retry_from, milliseconds(record.at), ""

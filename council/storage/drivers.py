@@ -1,0 +1,270 @@
+"""Connections to a home's database, SQLite or PostgreSQL, and what their drivers' errors mean. Imports psycopg when used."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from council.errors import ConfigError, StorageFailed
+from council.storage.mounts import network_file_system
+from council.storage.versions import DATABASE_FILE
+
+MAX_LOG_BYTES = 16 << 20  # of SQLite's write-ahead log, before a busy writer moves it into the file
+_BUSY_TIMEOUT_MS = 2_000
+_CONNECT_TIMEOUT_S = 10
+_STATEMENT_TIMEOUT_MS = 60_000
+_PAGE_BYTES = 8_192  # 4,096 makes the file a tenth larger for steps of some kilobytes
+_LOCK_FILE = "council.db.lock"  # locked while one writes; holds a word once the database was made
+_HEAD_FILE = "audit.head"  # written when a database was there
+RESTORING = "council.db.restoring"  # there while a restore is under way
+_LEAST_SQLITE = (3, 35)  # RETURNING
+
+
+def driver_of(runtime: Path, database_url: str | None) -> SqliteDriver | PostgresDriver:
+    """The home's database. Raises ConfigError, StorageFailed."""
+    return PostgresDriver(database_url) if database_url else SqliteDriver(runtime / DATABASE_FILE)
+
+
+class SqliteConnection(sqlite3.Connection):
+    """Only `Store` begins, ends and closes: SQLAlchemy's own commit, rollback and close do nothing."""
+
+    def commit(self) -> None: ...
+
+    def rollback(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def shut(self) -> None:
+        super().close()
+
+
+_WRITING = (
+    f"page_size = {_PAGE_BYTES}",  # this one and the next only count before the first table
+    "auto_vacuum = INCREMENTAL",
+    "journal_mode = WAL",
+    "wal_autocheckpoint = 0",  # only the writer moves the log, when nobody waits
+    f"journal_size_limit = {MAX_LOG_BYTES}",
+    "synchronous = FULL",
+    "foreign_keys = ON",
+    "secure_delete = ON",  # what is deleted stands in no page
+)
+
+
+class SqliteDriver:
+    is_sqlite = True
+    errors: tuple[type[BaseException], ...] = (sqlite3.Error,)
+
+    def __init__(self, path: Path) -> None:
+        """Raises ConfigError, StorageFailed."""
+        self._path = path
+        self._log = path.with_name(f"{path.name}-wal")
+        self.where = f"{path.parent.name}/{path.name}"
+        if sqlite3.sqlite_version_info < _LEAST_SQLITE:
+            raise ConfigError(
+                f"SQLite {sqlite3.sqlite_version} is too old for Council.",
+                fix=f"install one from {'.'.join(map(str, _LEAST_SQLITE))} on, or set `database_url`",
+            )
+        network = network_file_system(path.parent)
+        if network:
+            raise ConfigError(
+                f"the home lies on a network drive ({network}), where SQLite loses data.",
+                fix="move the home to a local disk, or set `database_url` to a PostgreSQL",
+            )
+        self.lock_fd = _opened(path.with_name(_LOCK_FILE))
+        require_there(path)
+        make_private(path)
+
+    def note_made(self) -> None:
+        """From now on a database that is gone is not begun anew in silence."""
+        if not os.fstat(self.lock_fd).st_size:
+            os.write(self.lock_fd, b"made\n")
+
+    def writer(self) -> Any:
+        return self._connect("", *_WRITING)
+
+    def reader(self) -> Any:
+        return self._connect("?mode=ro", "query_only = ON")
+
+    def _connect(self, mode: str, *pragmas: str) -> Any:
+        try:
+            raw = sqlite3.connect(
+                f"{self._path.absolute().as_uri()}{mode}",
+                uri=True,
+                timeout=_BUSY_TIMEOUT_MS / 1000,
+                isolation_level=None,
+                check_same_thread=False,
+                factory=SqliteConnection,
+            )
+            for pragma in pragmas:
+                raw.execute(f"PRAGMA {pragma}")
+        except sqlite3.Error as error:
+            raise self.failed(error) from error
+        return raw
+
+    def failed(self, error: BaseException) -> StorageFailed:
+        return sqlite_failed(error, self._path)
+
+    def log_bytes(self) -> int:
+        try:
+            return self._log.stat().st_size
+        except OSError:
+            return 0
+
+    def close(self) -> None:
+        os.close(self.lock_fd)
+
+
+class PostgresDriver:
+    is_sqlite = False
+    lock_fd = None
+
+    def __init__(self, database_url: str) -> None:
+        """Raises ConfigError."""
+        import psycopg
+        from psycopg.conninfo import conninfo_to_dict
+
+        self.errors: tuple[type[BaseException], ...] = (psycopg.Error,)
+        url = database_url.replace("postgres://", "postgresql://", 1)
+        try:
+            parts = conninfo_to_dict(url) if url.startswith("postgresql://") else None
+        except psycopg.Error:
+            parts = None
+        if parts is None:
+            raise ConfigError(
+                "`database_url` is no address of a PostgreSQL database.",
+                fix="write postgresql://user@host/name; leave it out for SQLite in the home",
+            )
+        self._url = url
+        self.where = f"{parts.get('host', 'localhost')}/{parts.get('dbname', '')}"
+
+        class Connection(psycopg.Connection[Any]):
+            """As `SqliteConnection`."""
+
+            def commit(self) -> None: ...
+
+            def rollback(self) -> None: ...
+
+            def close(self) -> None: ...
+
+            def shut(self) -> None:
+                super().close()
+
+        self._connection = Connection
+
+    def writer(self) -> Any:
+        options = f"-c statement_timeout={_STATEMENT_TIMEOUT_MS} -c lock_timeout={_STATEMENT_TIMEOUT_MS}"
+        try:
+            return self._connection.connect(
+                self._url,
+                autocommit=True,
+                connect_timeout=_CONNECT_TIMEOUT_S,
+                options=options,
+                application_name="council",
+            )
+        except self.errors as error:
+            raise self.failed(error) from error
+
+    reader = writer
+
+    def note_made(self) -> None: ...
+
+    def log_bytes(self) -> int:
+        return 0
+
+    def close(self) -> None: ...
+
+    def failed(self, error: BaseException) -> StorageFailed:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+        return StorageFailed(
+            f"the database {self.where} does not take this: {reason}.",
+            fix="check that the server runs, and what `database_url` says",
+        )
+
+
+def require_there(path: Path) -> None:
+    """Raises StorageFailed where there was a database, and is none any more: it is not begun anew in silence."""
+    if path.with_name(RESTORING).exists():
+        raise StorageFailed(
+            f"a restore of {path.parent.name}/{path.name} did not come to its end.",
+            fix="`council restore` again, to the end",
+        )
+    is_gone = not (path.exists() and path.stat().st_size)
+    if is_gone and any(
+        there.exists() and there.stat().st_size for there in map(path.with_name, (_LOCK_FILE, _HEAD_FILE))
+    ):
+        raise StorageFailed(
+            f"the database {path.parent.name}/{path.name} is gone or empty.",
+            fix=f"`council restore` takes a copy back; to begin anew, remove {_LOCK_FILE} and {_HEAD_FILE} there",
+        )
+
+
+def sqlite_failed(error: BaseException, path: Path) -> StorageFailed:
+    """Says of a driver's error what it means for this file, and what mends it."""
+    code = _code_of(error)
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        fix = "end what writes to it, then try again"
+    elif code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        fix = "`council doctor` names the copies there are, and `council restore` takes one back"
+    elif code == sqlite3.SQLITE_FULL:
+        fix = "make room on the disk"
+    elif code == sqlite3.SQLITE_IOERR:
+        fix = "check the disk and the room on it; it is tried again"
+    elif code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        fix = "give this user access to .council/ and the files in it"
+    else:
+        fix = "report it, with the log"
+    reason = str(error) if isinstance(error, sqlite3.Error) else type(error).__name__
+    return StorageFailed(
+        f"the database {path.parent.name}/{path.name} does not take this: {reason}.", fix=fix, sqlite_code=code
+    )
+
+
+def is_locked(error: sqlite3.Error) -> bool:
+    return _code_of(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def is_io_error(error: BaseException) -> bool:
+    return _code_of(error) == sqlite3.SQLITE_IOERR
+
+
+def _code_of(error: BaseException) -> int:
+    """SQLite's primary result code; 0 for an error that has none."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+def flaw_in(path: Path) -> str:
+    """What SQLite's `quick_check` finds wrong in a file, empty for nothing. Changes nothing. Raises StorageFailed for one that
+    cannot be looked at."""
+    try:
+        with contextlib.closing(sqlite_for_reading(path)) as raw:
+            said = raw.execute("PRAGMA quick_check(1)").fetchone()[0]
+    except sqlite3.Error as error:
+        if _code_of(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            return str(error)
+        raise sqlite_failed(error, path) from error
+    return "" if said == "ok" else str(said)
+
+
+def sqlite_for_reading(path: Path) -> sqlite3.Connection:
+    """`immutable` where the folder takes no file beside the database, and so nobody writes either."""
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    if not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists():
+        uri += "&immutable=1"
+    return sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT_MS / 1000, isolation_level=None)
+
+
+def make_private(path: Path) -> None:
+    """For its owner only, before SQLite makes it: the files beside it take its mode. Raises StorageFailed."""
+    os.close(_opened(path))
+
+
+def _opened(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StorageFailed(
+            f"cannot open {path}: {error.strerror}.", fix="give this user access to .council/", errno=error.errno
+        ) from error

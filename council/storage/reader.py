@@ -1,0 +1,76 @@
+"""A look into a home's database by who does not hold its lock: nothing is made, mended or brought forward."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from council.errors import ConfigError
+from council.storage.drivers import require_there, sqlite_failed, sqlite_for_reading
+from council.storage.store import Store, Tx, empty_database, snapshot
+from council.storage.versions import DATABASE_FILE, require_known_version
+
+T = TypeVar("T")
+
+
+class Looking(Protocol):
+    """What `Store` and `Reader` have in common."""
+
+    def read(self, look: Callable[[Tx], T]) -> T:
+        """What `look` sees of one state of the database. Raises StorageFailed."""
+
+    def reading(self) -> AbstractContextManager[Tx]:
+        """As `read`, for as long as the block takes."""
+
+
+class Reader:
+    """The SQLite file of a home; where there is none, a database without rows. Each look opens and closes it."""
+
+    def __init__(self, runtime: Path) -> None:
+        """Raises DatabaseTooNew, StorageFailed."""
+        require_known_version(runtime)
+        self._path = runtime / DATABASE_FILE
+        require_there(self._path)
+
+    def read(self, look: Callable[[Tx], T]) -> T:
+        """See `Looking.read`."""
+        with self.reading() as tx:
+            return look(tx)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Tx]:
+        """See `Looking.reading`."""
+        try:
+            with contextlib.closing(self._opened()) as raw, snapshot(raw, is_sqlite=True) as tx:
+                yield tx
+        except sqlite3.Error as error:
+            raise sqlite_failed(error, self._path) from error
+
+    def _opened(self) -> Any:
+        """A file without a table: a process makes it in this instant, or died while it did."""
+        if not self._path.exists():
+            return empty_database()
+        raw = sqlite_for_reading(self._path)
+        if raw.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None:
+            return raw
+        raw.close()
+        return empty_database()
+
+
+def is_older(runtime: Path) -> bool:
+    """Whether the runs of a home still lie in files, as versions before the database kept them."""
+    return (runtime / "runs").is_dir()
+
+
+def looking(runtime: Path, database_url: str | None) -> Looking:
+    """For a door that only looks. Raises ConfigError, also for a home of an older version, and StorageFailed."""
+    if is_older(runtime):
+        raise ConfigError(
+            "this home was kept by an older version: its runs lie in files.",
+            fix="`council repair` brings them over, once (so does the next `council run`)",
+        )
+    return Store.open(runtime, database_url) if database_url else Reader(runtime)

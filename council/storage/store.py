@@ -1,0 +1,528 @@
+"""The one store of a home: a database with one writer and group commit. SQLite in WAL mode, or PostgreSQL.
+
+`write` hands a job to the writer's thread, `write_now` waits for one, `read` looks. What waits together is one transaction
+and one sync; a job that fails undoes itself alone. Statements are SQL text in the common part of both dialects, with `?`
+for values. `Tx.core` gives SQLAlchemy a place in the same transaction, and loads it; nothing else here does.
+
+Does not retry, but for a lock: who is told StorageFailed knows that nothing of the job is there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from council.errors import ConfigError, StorageFailed
+from council.storage.drivers import (
+    MAX_LOG_BYTES,
+    PostgresDriver,
+    SqliteDriver,
+    driver_of,
+    flaw_in,
+    is_io_error,
+    is_locked,
+    make_private,
+    sqlite_failed,
+    sqlite_for_reading,
+)
+from council.storage.versions import DATABASE_FILE, bring_forward, require_own, schema_of
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from sqlalchemy import Connection
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_BUSY_TRIES = 3  # SQLite's lock is not fair: a process that hammers may win several times
+_LOG_BYTES = 4 << 20  # an idle writer moves a longer log into the database file, a busy one at MAX_LOG_BYTES
+_MOST_DEFERRED = 10_000  # records that wait for a database that takes none
+_LOCK_PATIENCE_S = 5.0  # for a process that moves the log into the file
+_LOCK_PAUSE_S = 0.01
+_DEFERRED_S = 0.25  # what was deferred is written after so long, if nothing else is
+_VACUUM_PAGES = 256  # given back to the file system at a time
+
+
+class Tx:
+    """A transaction under way. `execute` is the driver's, with `?` for values in both dialects."""
+
+    def __init__(self, raw: Any, core: Callable[[], Connection], *, is_sqlite: bool) -> None:
+        self._raw = raw
+        self._core = core
+        self.is_sqlite = is_sqlite
+
+    def execute(self, sql: str, values: Sequence[object] = ()) -> Any:
+        """The driver's cursor."""
+        return self._raw.execute(sql if self.is_sqlite else sql.replace("?", "%s"), values)
+
+    @property
+    def core(self) -> Connection:
+        """SQLAlchemy's view of this transaction. It neither begins nor ends it."""
+        return self._core()
+
+    def alone(self, name: int) -> None:
+        """Only one process at a time goes on from here, until the transaction ends. SQLite has one writer anyway."""
+        if not self.is_sqlite:
+            self._raw.execute("SELECT pg_advisory_xact_lock(%s)", (name,))
+
+
+@dataclass
+class _Job(Generic[T]):
+    """`then` is called in the loop's thread when the job is committed, also where nobody waits any more."""
+
+    work: Callable[[Tx], T]
+    durable: bool
+    deferred: bool = False
+    then: Callable[[T], None] | None = None
+    future: asyncio.Future[T] | None = None
+    result: T | None = None
+    error: BaseException | None = None
+
+
+class Store:
+    """An open database of the newest version. Safe to use from several threads; `close` once."""
+
+    def __init__(self, driver: SqliteDriver | PostgresDriver) -> None:
+        self._driver = driver
+        self._lock = threading.RLock()  # of the writing connection
+        self._raw: Any = driver.writer()
+        self._core: Any = None
+        self._reader: Any = None
+        self._read_lock = threading.Lock()
+        self._queue: list[_Job[Any]] = []
+        self._changed = threading.Condition()
+        self._wanted = False
+        self._closing = False
+        self._thread: threading.Thread | None = None
+        self._doubtful = False  # after an I/O error: what the log holds may not be on the disk
+        self._durable = True
+
+    @classmethod
+    def open(cls, runtime: Path, database_url: str | None = None) -> Store:
+        """Makes a new database, brings an older one forward. Raises ConfigError (`database_too_new`, a network drive, or
+        nobody answers at `database_url`), StorageFailed."""
+        store = cls(driver_of(runtime, database_url))
+        try:
+            store.write_now(bring_forward)
+            store._driver.note_made()
+            if database_url:
+                store.write_now(lambda tx: require_own(tx, runtime))
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self._driver.is_sqlite
+
+    @property
+    def where(self) -> str:
+        """The database as a person knows it, without a password."""
+        return self._driver.where
+
+    # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def write(
+        self, work: Callable[[Tx], T], *, durable: bool = True, then: Callable[[T], None] | None = None
+    ) -> asyncio.Future[T]:
+        """Done when `work` is committed; `durable`: and on the disk. To be called in the loop's thread, where `then` is
+        called too. Who stops waiting does not stop the job. The future raises what `work` raises, and StorageFailed."""
+        from asyncio import get_running_loop  # not at the top: who only looks has no loop
+
+        future: asyncio.Future[T] = get_running_loop().create_future()
+        self._hand_over(_Job(work, durable, then=then, future=future), now=True)
+        return future
+
+    def defer(self, work: Callable[[Tx], object]) -> None:
+        """Goes along with what is written next, and without that soon; not synced for its own sake."""
+        self._hand_over(_Job(work, durable=False, deferred=True), now=False)
+
+    def write_now(self, work: Callable[[Tx], T], *, durable: bool = True) -> T:
+        """As `write`, waiting here: for doors without a loop, and for what must be on the disk before the next line. Raises
+        what `work` raises, and StorageFailed."""
+        job = _Job(work, durable)
+        with self._lock:
+            self._require_open()
+            self._commit([*self._taken(), job])
+        if job.error is not None:
+            raise job.error
+        return job.result  # type: ignore[return-value]
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Tx]:
+        """One writing transaction of the caller's: committed when the block ends, undone when it raises. What it reads
+        cannot change under it. Raises StorageFailed."""
+        with self._lock:
+            self._require_open()
+            self._commit(self._taken())
+            with self._failing(), self._shared():
+                self._begin(durable=True)
+                try:
+                    yield self._tx
+                    self._raw.execute("COMMIT")
+                except BaseException:
+                    self._roll_back()
+                    raise
+
+    def _hand_over(self, job: _Job[Any], *, now: bool) -> None:
+        with self._changed:
+            self._require_open()
+            self._queue.append(job)
+            self._wanted = self._wanted or now
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._serve, name="store", daemon=True)
+                self._thread.start()
+            if now or len(self._queue) == 1:
+                self._changed.notify()
+
+    def _require_open(self) -> None:
+        if self._closing:
+            raise StorageFailed("the store is closed.", fix="report it: a record came too late")
+
+    def _taken(self) -> list[_Job[Any]]:
+        with self._changed:
+            jobs, self._queue, self._wanted = self._queue, [], False
+        return jobs
+
+    def _serve(self) -> None:
+        while True:
+            with self._changed:
+                while not (self._wanted or self._closing):
+                    if not self._changed.wait(_DEFERRED_S if self._queue else None) and self._queue:
+                        break
+                closing = self._closing
+            with self._lock:
+                self._commit(self._taken())
+                if not self._queue or self._log_bytes() > MAX_LOG_BYTES:
+                    self._checkpoint_if_long()
+            if closing:
+                return
+
+    def _commit(self, jobs: list[_Job[Any]]) -> None:
+        if not jobs:
+            return
+        try:
+            with self._failing(), self._shared():
+                self._begin(durable=any(job.durable for job in jobs))
+                try:
+                    for job in jobs:
+                        self._work(job, alone=len(jobs) == 1)
+                    self._raw.execute("COMMIT")
+                except BaseException:
+                    self._roll_back()
+                    raise
+        except BaseException as error:  # noqa: BLE001  every job of the batch is told, and nothing of any is there
+            again = [job for job in jobs if job.deferred and job.error is None]
+            if isinstance(error, StorageFailed) and again and len(again) <= _MOST_DEFERRED and not self._closing:
+                with self._changed:  # nobody waits for them: they go along with what is written next
+                    self._queue[:0] = again
+                jobs = [job for job in jobs if job not in again]
+            for job in jobs:
+                job.error = job.error or error
+        _tell(jobs)
+
+    def _work(self, job: _Job[Any], *, alone: bool) -> None:
+        """The job's own error undoes that job alone; the transaction's own end undoes all. Raises the driver's errors."""
+        if alone:
+            job.result = job.work(self._tx)
+            return
+        self._raw.execute("SAVEPOINT job")
+        try:
+            job.result = job.work(self._tx)
+        except BaseException as error:
+            if self.is_sqlite and not self._raw.in_transaction:
+                raise
+            self._raw.execute("ROLLBACK TO SAVEPOINT job")
+            job.error = self._told(error)
+        self._raw.execute("RELEASE SAVEPOINT job")
+
+    # ── the writing connection ───────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _tx(self) -> Tx:
+        return Tx(self._raw, self._as_core, is_sqlite=self.is_sqlite)
+
+    def _as_core(self) -> Connection:
+        if self._core is None:
+            from council.storage.tables import connection_over
+
+            self._core = connection_over(self._raw, is_sqlite=self.is_sqlite)
+        return self._core  # type: ignore[no-any-return]
+
+    def _begin(self, *, durable: bool) -> None:
+        if not self.is_sqlite:
+            if self._raw.closed:
+                self._core, self._raw = None, self._driver.writer()
+            self._raw.execute("BEGIN")
+            if not durable:
+                self._raw.execute("SET LOCAL synchronous_commit = off")
+            return
+        if durable != self._durable:
+            self._raw.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self._durable = durable
+        for left in reversed(range(_BUSY_TRIES)):
+            try:
+                self._raw.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                if not is_locked(error) or not left:
+                    raise
+
+    def _roll_back(self) -> None:
+        with contextlib.suppress(*self._driver.errors):
+            self._raw.execute("ROLLBACK")
+
+    @contextlib.contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Driver errors become StorageFailed, without the statement and its values: they may be anybody's words."""
+        try:
+            yield
+        except Exception as error:
+            told = self._told(error)
+            if told is error:
+                raise
+            raise told from error
+
+    def _told(self, error: BaseException) -> BaseException:
+        cause = getattr(error, "orig", None) or error  # of SQLAlchemy's errors
+        if not isinstance(cause, self._driver.errors):
+            return error
+        self._doubtful = self._doubtful or is_io_error(cause)
+        return self._driver.failed(cause)
+
+    def _settle_doubt(self) -> None:
+        """After an I/O error nothing is acknowledged before all that the log holds is in the database file, and synced: a
+        frame that was lost would take every later one with it."""
+        if not self._checkpoint("TRUNCATE"):
+            raise StorageFailed(
+                f"{self.where} met an input/output error and is being read, so its log cannot be brought in.",
+                fix="end what reads it, and check the disk; it is tried again",
+            )
+        self._doubtful = False
+
+    @contextlib.contextmanager
+    def _shared(self) -> Iterator[None]:
+        """While a transaction is written no other process moves the log into the file: SQLite before 3.51.3 can lose pages
+        when both happen at once (its report "WAL-reset")."""
+        fd = self._driver.lock_fd
+        if fd is None:
+            yield
+            return
+        if self._doubtful:
+            self._settle_doubt()
+        give_up_at = time.monotonic() + _LOCK_PATIENCE_S
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > give_up_at:
+                    raise StorageFailed(
+                        f"{self.where} is locked by another process.", fix="end it; it is tried again"
+                    ) from None
+                time.sleep(_LOCK_PAUSE_S)
+        try:
+            yield
+        finally:
+            fcntl.flock(fd, fcntl.LOCK_UN)
+
+    def _log_bytes(self) -> int:
+        return self._driver.log_bytes()
+
+    def _checkpoint_if_long(self) -> None:
+        if self._log_bytes() < _LOG_BYTES:
+            return
+        try:
+            self._checkpoint("RESTART")
+        except StorageFailed as error:
+            log.warning("the log of the database stays: %s", error)
+
+    def _checkpoint(self, mode: str) -> bool:
+        """Whether all of the log came in: not while somebody reads an older state, or another process writes."""
+        if not self.is_sqlite:
+            return True
+        fd = self._driver.lock_fd
+        assert fd is not None
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        try:
+            with self._failing():
+                return not self._raw.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()[0]
+        finally:
+            fcntl.flock(fd, fcntl.LOCK_UN)
+
+    # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def read(self, look: Callable[[Tx], T]) -> T:
+        """What `look` sees of one state of the database; short, for others wait. Raises StorageFailed."""
+        with self._read_lock, self._failing():
+            if self._reader is None or (not self.is_sqlite and self._reader.closed):
+                self._reader = self._driver.reader()
+            with snapshot(self._reader, is_sqlite=self.is_sqlite) as tx:
+                return look(tx)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Tx]:
+        """As `read`, for as long as the block takes, on a connection of its own. The log grows meanwhile."""
+        with self._failing(), self._looking() as raw, snapshot(raw, is_sqlite=self.is_sqlite) as tx:
+            yield tx
+
+    @contextlib.contextmanager
+    def _looking(self) -> Iterator[Any]:
+        raw = self._driver.reader()
+        try:
+            yield raw
+        finally:
+            raw.shut()
+
+    # ── upkeep ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def sweep(self) -> None:
+        """What rows held before they were changed stands in no page and no log of the file any more. PostgreSQL does that in
+        its own time. Raises StorageFailed, also while another process reads."""
+        with self._lock:
+            self._commit(self._taken())
+            swept = self._checkpoint("TRUNCATE")
+        if not swept:
+            raise StorageFailed(
+                "the database is being read, so what it said cannot be removed now.",
+                fix=f"end what reads .council/{DATABASE_FILE}; it is tried again",
+            )
+
+    def give_back(self) -> bool:
+        """Gives some free pages back to the file system; whether there are more. Raises StorageFailed."""
+        if not self.is_sqlite:
+            return False
+        with self._lock, self._failing():
+            if self._raw.execute("PRAGMA auto_vacuum").fetchone()[0] != 2:
+                return False
+            with self._shared():
+                self._raw.executescript(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})")
+            return bool(self._raw.execute("PRAGMA freelist_count").fetchone()[0])
+
+    def rebuild(self) -> None:
+        """Writes the file anew, so that it can shrink from now on: one of an older version cannot. Nobody else may work in
+        it. Raises StorageFailed."""
+        if not self.is_sqlite:
+            return
+        with self._lock, self._failing():
+            self._commit(self._taken())
+            self._raw.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            self._raw.execute("VACUUM")
+
+    def copy_to(self, target: Path) -> None:
+        """A consistent copy beside whoever writes, whole or not at all, for its owner only. SQLite's alone. Raises
+        StorageFailed, ConfigError for PostgreSQL."""
+        if not self.is_sqlite:
+            raise ConfigError(f"{self.where} is not Council's to copy.", fix="use pg_dump, or the server's own backups")
+        partial = target.with_name(f".{target.name}.partial")
+        partial.unlink(missing_ok=True)
+        make_private(partial)
+        with self._looking() as source, contextlib.closing(sqlite3.connect(partial)) as copy:
+            try:
+                source.backup(copy, pages=-1)  # in one go: in steps it begins anew whenever something is written
+                copy.execute("PRAGMA journal_mode = DELETE")
+            except sqlite3.Error as error:
+                partial.unlink(missing_ok=True)
+                raise self._driver.failed(error) from error
+        if flaw := flaw_in(partial):
+            partial.unlink()
+            raise StorageFailed(
+                f"{self.where} is damaged ({flaw}): no copy of it is made.",
+                fix="`council restore` takes an older one back",
+            )
+        with partial.open("rb+") as written:
+            os.fsync(written.fileno())
+        partial.replace(target)
+
+    def close(self) -> None:
+        """Writes what was handed over, then closes."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
+        with self._lock:
+            self._commit(self._taken())
+            if self.is_sqlite:
+                with contextlib.suppress(StorageFailed):
+                    self._checkpoint("TRUNCATE")
+            self._core = None
+            for raw in (self._raw, self._reader):
+                if raw is not None:
+                    raw.shut()
+        self._driver.close()
+
+
+def _tell(jobs: Sequence[_Job[Any]]) -> None:
+    """Once per loop, in its thread."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[_Job[Any]]] = {}
+    for job in jobs:
+        if job.future is not None:
+            by_loop.setdefault(job.future.get_loop(), []).append(job)
+        elif job.deferred and job.error is not None:
+            log.error("a deferred record was not written: %s", job.error)
+    for loop, told in by_loop.items():
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+            loop.call_soon_threadsafe(_resolve, told)
+
+
+def _resolve(jobs: Sequence[_Job[Any]]) -> None:
+    for job in jobs:
+        assert job.future is not None
+        if job.error is None and job.then is not None:
+            job.then(job.result)
+        if job.future.done():
+            continue
+        if job.error is not None:
+            job.future.set_exception(job.error)
+        else:
+            job.future.set_result(job.result)
+
+
+@contextlib.contextmanager
+def snapshot(raw: Any, *, is_sqlite: bool) -> Iterator[Tx]:
+    """A transaction that only reads, and sees one state of the database from its beginning to its end."""
+    raw.execute("BEGIN" if is_sqlite else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    try:
+        yield Tx(raw, lambda: _core_of(raw, is_sqlite), is_sqlite=is_sqlite)
+    finally:
+        raw.execute("ROLLBACK")
+
+
+def _core_of(raw: Any, is_sqlite: bool) -> Connection:
+    from council.storage.tables import connection_over
+
+    return connection_over(raw, is_sqlite=is_sqlite)
+
+
+def look_into(path: Path, look: Callable[[Tx], T]) -> T:
+    """What `look` sees in a SQLite file that is not opened as a store: nothing is made, mended or brought forward. Raises
+    StorageFailed."""
+    try:
+        with contextlib.closing(sqlite_for_reading(path)) as raw, snapshot(raw, is_sqlite=True) as tx:
+            return look(tx)
+    except sqlite3.Error as error:
+        raise sqlite_failed(error, path) from error
+
+
+def empty_database() -> sqlite3.Connection:
+    """A database without rows, in memory."""
+    raw = sqlite3.connect(":memory:", isolation_level=None)
+    for statement in schema_of("sqlite"):
+        raw.execute(statement)
+    return raw

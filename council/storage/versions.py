@@ -1,0 +1,96 @@
+"""Which versions of the database this program knows, how a new one is made and an older one brought forward. Loads SQLAlchemy
+for an older one alone."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import sqlite3
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from council.errors import ConfigError, DatabaseTooNew
+
+if TYPE_CHECKING:
+    from council.storage.store import Tx
+
+DATABASE_FILE = "council.db"
+_HOME_FILE = "home-id"  # which home a database on a server belongs to
+_MIGRATION_LOCK = 0x636F756E63696C  # "council": the number of PostgreSQL's advisory lock
+VERSIONS = ("0001", "0002", "0003", "0004")  # oldest first: the revisions in `migrations/versions`
+
+
+def require_known_version(runtime: Path) -> None:
+    """Raises DatabaseTooNew when the home's SQLite database was written by a newer program. What else may be wrong with
+    it is said when it is used."""
+    path = runtime / DATABASE_FILE
+    if not path.exists():
+        return
+    with contextlib.suppress(sqlite3.Error), contextlib.closing(_opened(path)) as db:
+        row = db.execute("SELECT version_num FROM alembic_version").fetchone()
+        if row is not None and row[0] not in VERSIONS:
+            raise database_too_new(str(row[0]))
+
+
+def database_too_new(version: str) -> DatabaseTooNew:
+    return DatabaseTooNew(
+        f"the database has version {version[:32]}; this program knows versions up to {VERSIONS[-1]}.",
+        fix="use the version of Council that wrote it, or a newer one; nothing was changed",
+        version=version,
+    )
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=1.0)
+
+
+def bring_forward(tx: Tx) -> None:
+    """In one transaction that holds the write lock: two processes that start at once make one database."""
+    tx.alone(_MIGRATION_LOCK)
+    version = version_of(tx)
+    if version == VERSIONS[-1]:
+        return
+    if version is None:
+        for statement in schema_of("sqlite" if tx.is_sqlite else "postgresql"):
+            tx.execute(statement)
+        return
+    if version not in VERSIONS:
+        raise database_too_new(version)
+    from council.storage.migrations import upgrade
+
+    upgrade(tx.core)
+
+
+def require_own(tx: Tx, runtime: Path) -> None:
+    """A server's database belongs to the home that used it first. Raises ConfigError."""
+    tx.alone(_MIGRATION_LOCK)
+    path = runtime / _HOME_FILE
+    row = tx.execute("SELECT value FROM marks WHERE name = 'home'").fetchone()
+    known = path.read_text(encoding="utf-8").strip() if path.exists() else ""
+    if row is None:
+        known = known or secrets.token_hex(16)
+        path.write_text(f"{known}\n", encoding="utf-8")
+        tx.execute("INSERT INTO marks (name, value) VALUES ('home', ?)", (known,))
+    elif row[0] != known:
+        raise ConfigError(
+            "the database at `database_url` belongs to another home.",
+            fix=f"make a database for this home; of a home that was moved, .council/{_HOME_FILE} must come along",
+        )
+
+
+def schema_of(dialect: str) -> list[str]:
+    """The statements that make a new database."""
+    text = (files("council.storage") / "schema" / f"{dialect}.sql").read_text(encoding="utf-8")
+    return [statement for statement in text.split(";\n") if statement.strip()]
+
+
+def version_of(tx: Tx) -> str | None:
+    """None for a database without tables of ours."""
+    there = (
+        "SELECT 1 FROM sqlite_master WHERE name = ?" if tx.is_sqlite else "SELECT 1 WHERE to_regclass(?) IS NOT NULL"
+    )
+    if tx.execute(there, ("alembic_version",)).fetchone() is None:
+        return None
+    row = tx.execute("SELECT version_num FROM alembic_version").fetchone()
+    return None if row is None else str(row[0])

@@ -1,0 +1,210 @@
+"""Homes of versions that kept runs in files: brought over into the store once, whole or not at all.
+
+What a file held that cannot be read stays out and is named: a journal up to its first damaged line, a receipt not at all. An
+unfinished run whose journal goes no further than record 0 runs anew from its command file. Files of persons, memory, audit,
+users and vault were never there and stay as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from council.agents.memory import COPIES
+from council.budgets import statements as spent
+from council.engine import statements as sql
+from council.engine.bringing import insert_run
+from council.engine.ledger import end_of
+from council.engine.outputs import Written, keep_page, note_written
+from council.engine.receipts import IdBinding, Receipt, answer, bind
+from council.engine.records import Record, RunHeader, StepDone
+from council.settings import Home
+from council.storage.files import as_storage_failed
+from council.storage.marks import SET_MARK, mark, set_mark
+from council.storage.store import Store, Tx
+
+_FOLDERS = ("receipts", "ids", "outputs", "active", "spend", "pauses", "memory", "runs")
+_FILES = ("ledger.sqlite", "schedules.json", "calibration.json")
+_MARK = "brought over"  # there from the end of the import to that of the files
+_PREFIX = len('{"c":"00000000","r":')
+_RUN_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-z]{8}")
+_decoder = msgspec.json.Decoder(Record)
+
+
+@dataclass
+class Imported:
+    """How much was brought over, and what could not be read."""
+
+    runs: int = 0
+    unfinished: int = 0
+    receipts: int = 0
+    calls: int = 0
+    unread: list[str] = field(default_factory=list)
+
+
+def bring_over(home: Home, store: Store) -> Imported:
+    """Only for who holds the home's lock. The files go when all they said is in the store. Raises StorageFailed."""
+    imported = Imported()
+    if mark(store, _MARK) is None:  # else a process died while it removed the files
+        store.write_now(lambda tx: _bring_all(home, tx, imported))
+        store.rebuild()
+    with as_storage_failed(f"Cannot remove what was brought over from {home.runtime}"):
+        for name in _FOLDERS:  # `runs` last: while it is there the rest may be, too
+            if (home.runtime / name).is_dir():
+                shutil.rmtree(home.runtime / name)
+        for name in _FILES:
+            for ending in ("", "-wal", "-shm", ".behind", ".damaged"):
+                (home.runtime / f"{name}{ending}").unlink(missing_ok=True)
+    set_mark(store, _MARK, None)
+    return imported
+
+
+def _bring_all(home: Home, tx: Tx, imported: Imported) -> None:
+    runtime = home.runtime
+    unfinished = {path.name for path in _entries(runtime / "active")}
+    receipts = dict(_receipts(runtime / "receipts", imported))
+    for run_id in sorted(
+        {*(path.name for path in _entries(runtime / "runs") if _RUN_ID.fullmatch(path.name)), *receipts}
+    ):
+        _bring_run(tx, runtime / "runs" / run_id, receipts.get(run_id), run_id in unfinished, imported)
+    for value in _json_files(runtime / "ids", imported):
+        bind(tx, msgspec.convert(value, IdBinding))
+    for value in _json_files(runtime / "outputs", imported):
+        note_written(tx, msgspec.convert(value, Written))
+    for path in _entries(runtime / "spend"):
+        imported.calls += _bring_day(tx, path)
+    for path in sorted((runtime / "memory").rglob("*_session.json")):
+        tx.execute(sql.KEEP, (COPIES, path.relative_to(runtime / "memory").as_posix(), path.read_bytes()))
+    for file, name in (("schedules.json", "schedules"), ("calibration.json", "calibration")):
+        if (runtime / file).is_file():
+            tx.execute(SET_MARK, (name, json.dumps(json.loads((runtime / file).read_bytes()))))
+    for path in _entries(runtime / "pauses"):
+        tx.execute(SET_MARK, (f"pause/{path.name}", path.read_text(encoding="utf-8")))
+    tx.execute(SET_MARK, (_MARK, "1"))
+
+
+# ── one run ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _bring_run(tx: Tx, folder: Path, receipt: tuple[Receipt, int] | None, is_open: bool, imported: Imported) -> None:
+    records = _records(folder, imported)
+    header = records[0] if records else None
+    if not isinstance(header, RunHeader):
+        if receipt is not None:
+            told, ended_ns = receipt
+            answer(tx, told, ended_ns)
+            imported.receipts += 1
+            if told.lane:  # a run whose journal is gone, not a control command
+                pruned = "" if told.pruned is None else msgspec.json.encode(told.pruned).decode()
+                tx.execute(_AS_RUN, (told.lane, pruned, told.run_id))
+                tx.execute(sql.END, end_of(told, text_bytes=0, ended_ns=ended_ns))
+        return
+    if receipt is None and len(records) == 1 and not is_open:
+        return
+    insert_run(tx, records, *(receipt or (None, 0)), is_open=is_open or receipt is None)
+    for page in sorted(folder.glob("artifact*.md")):
+        keep_page(tx, header.run_id, page.name, page.read_bytes())
+    imported.runs += 1
+    imported.unfinished += receipt is None
+
+
+_AS_RUN = "UPDATE runs SET lane = ?, pruned = ? WHERE run_id = ?"
+
+
+def _records(folder: Path, imported: Imported) -> list[Record]:
+    """Up to the first line that does not verify. What a kill tore off at the end is no loss; anything else is named."""
+    path = folder / "journal.jsonl"
+    if not path.is_file():
+        return []
+    records: list[Record] = []
+    lines = [line for line in path.read_bytes().split(b"\n") if line.strip(b"\0 ")]
+    for line in lines:
+        record = _record(line.rstrip(b" "), folder / "blobs")
+        if record is None:
+            if len(lines) - len(records) > 1:
+                imported.unread.append(
+                    f"runs/{folder.name}: {len(lines) - len(records)} records from {len(records)} on"
+                )
+            break
+        if record is not _ENDED:
+            records.append(record)
+    return records
+
+
+_ENDED: Any = object()  # a record that this version does not have: the run's receipt says as much
+
+
+def _record(line: bytes, blobs: Path) -> Record | None:
+    payload = line[_PREFIX:-1]
+    if line != b'{"c":"%08x","r":%b}' % (zlib.crc32(payload), payload):
+        return None
+    try:
+        value = json.loads(payload)
+        if value["t"] == "end":
+            return _ENDED  # type: ignore[no-any-return]
+        record: Record = _decoder.decode(payload)
+        if blob := value.get("blob"):
+            assert isinstance(record, StepDone)
+            return msgspec.structs.replace(record, out=msgspec.Raw((blobs / blob).read_bytes()))
+        return record
+    except (ValueError, KeyError, OSError):
+        return None
+
+
+# ── what lay beside ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _receipts(folder: Path, imported: Imported) -> Iterator[tuple[str, tuple[Receipt, int]]]:
+    for path in _entries(folder):
+        try:
+            receipt = msgspec.json.decode(path.read_bytes(), type=Receipt)
+        except msgspec.MsgspecError:
+            imported.unread.append(f"receipts/{path.name}")
+            continue
+        yield receipt.run_id, (receipt, path.stat().st_mtime_ns)
+
+
+def _json_files(folder: Path, imported: Imported) -> Iterator[Any]:
+    for path in _entries(folder):
+        try:
+            yield json.loads(path.read_bytes())
+        except ValueError:
+            imported.unread.append(f"{folder.name}/{path.name}")
+
+
+def _bring_day(tx: Tx, path: Path) -> int:
+    """The spending of one day: a call counts as reserved until a line settles it or takes it back."""
+    try:
+        day = date.fromisoformat(path.stem).isoformat()
+    except ValueError:
+        return 0
+    calls: dict[tuple[str, str], dict[str, Any]] = {}
+    for line in path.read_bytes().split(b"\n"):
+        try:
+            entry = json.loads(line)
+            key = (entry["run_id"], entry["call"])
+        except (ValueError, KeyError):
+            continue  # torn, or empty
+        if entry["t"] == "void":
+            calls.pop(key, None)
+        else:
+            calls[key] = entry
+    for (run_id, call), entry in calls.items():
+        usd, seconds = entry.get("usd", 0.0), entry.get("seconds", 0.0)
+        tx.execute(spent.RESERVE, (run_id, call, 0, day, int(entry.get("closing", False)), entry["tokens"], usd))
+        if entry["t"] == "end":
+            tx.execute(spent.SETTLE, (entry["tokens"], usd, seconds, run_id, call))
+    return len(calls)
+
+
+def _entries(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if not path.name.startswith(".")) if folder.is_dir() else []

@@ -1,0 +1,37 @@
+"""Who a person is here. Imports no SQLAlchemy: a daemon asks at every command that acts on somebody's behalf."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from council.ids import Principal
+from council.storage.reader import Looking
+from council.storage.store import Tx
+from council.users import statements as sql
+
+
+@dataclass(frozen=True)
+class User:
+    """`roles`: what the steward granted; nobody has more authority than the steward."""
+
+    user_id: str
+    name: str
+    created: str
+    roles: tuple[str, ...]
+
+    @property
+    def principal(self) -> Principal:
+        return Principal(self.user_id, "administrator" if "administrator" in self.roles else "user")
+
+
+def user_of(store: Looking, user_id: str) -> User | None:
+    """None when nobody has that id. Raises StorageFailed."""
+    return store.read(lambda tx: user_in(tx, user_id))
+
+
+def user_in(tx: Tx, user_id: str) -> User | None:
+    """As `user_of`, within a transaction."""
+    row = tx.execute(sql.USER, (user_id,)).fetchone()
+    if row is None:
+        return None
+    return User(row[0], row[1], row[2], tuple(held[0] for held in tx.execute(sql.ROLES, (user_id,)).fetchall()))

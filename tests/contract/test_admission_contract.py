@@ -1,0 +1,110 @@
+"""What becomes a run becomes one run, whatever the store says meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from council.commands.models import RunCommand
+from council.commands.parsing import parse_command
+from council.engine.engine import Engine
+from council.engine.ledger import Ledger
+from council.engine.receipts import Receipts
+from council.engine.runs import Admission, Execution, Run
+from council.errors import StorageFailed
+from council.events import Events
+from council.ids import SystemClock
+from council.storage.paths import ConfinedRoot
+from council.storage.store import Store
+from tests.driver import driver_error, watched
+from tests.rows import DROP
+
+COMMAND = b'{"id": "mine", "task_description": "Choose.", "output_artifact_path": "artifacts/a.md"}'
+
+
+class Admitting:
+    """Its runs are never begun: there is no slot."""
+
+    def admit(self, command: RunCommand) -> Admission:
+        return Admission("Choose", "artifacts/a.md")
+
+    def begin(self, run: Run) -> Execution:
+        raise AssertionError("there is no slot")
+
+
+def engine_over(store: Store, home: Path) -> Engine:
+    (home / "home").mkdir(exist_ok=True)
+    return Engine(
+        store,
+        ConfinedRoot(home / "home"),
+        {"deliberate": Admitting()},
+        Events(),
+        SystemClock(),
+        max_parallel_runs=0,
+        max_wait_s=1.0,
+        max_attempts=1,
+        storage_retry_s=1.0,
+    )
+
+
+def command() -> RunCommand:
+    parsed: Any = parse_command("command.json", COMMAND)
+    assert isinstance(parsed, RunCommand)
+    return parsed
+
+
+@pytest.fixture
+def store(tmp_path: Path, database_url: str | None) -> Iterator[Store]:
+    with closing(Store.open(tmp_path, database_url)) as store:
+        yield store
+
+
+async def test_an_admission_that_is_refused_binds_nothing_and_may_be_tried_again(store: Store, tmp_path: Path) -> None:
+    engine = engine_over(store, tmp_path)
+    with watched(store) as driver:
+        driver.before["COMMIT"] = driver_error(store, code=13)
+        with pytest.raises(StorageFailed):
+            await engine.admit(command(), DROP)
+    assert (Ledger(store).count(), Receipts(store).bound("mine"), engine.active) == (0, None, {})
+    run = await engine.admit(command(), DROP)
+    assert isinstance(run, Run)
+    assert Ledger(store).unfinished() == [run.id]
+    bound = Receipts(store).bound("mine")
+    assert bound is not None
+    assert bound.run_id == run.id
+
+
+async def test_a_drop_whose_admission_was_committed_unheard_is_that_run(postgres_url: str, tmp_path: Path) -> None:
+    with closing(Store.open(tmp_path, postgres_url)) as store:
+        engine = engine_over(store, tmp_path)
+
+        def lose() -> None:
+            driver.shut()
+            raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+        with watched(store) as driver:
+            driver.after["COMMIT"] = lose
+            with pytest.raises(StorageFailed):
+                await engine.admit(command(), DROP)
+        [there] = Ledger(store).unfinished()
+        run = await engine.admit(command(), DROP)
+        assert isinstance(run, Run)
+        assert (run.id, Ledger(store).unfinished()) == (there, [there])
+        assert await run.journal.put("one", "said", type=str) == "said"
+
+
+async def test_a_store_that_is_opened_again_takes_up_what_was_admitted_in_its_order(
+    store: Store, tmp_path: Path
+) -> None:
+    engine = engine_over(store, tmp_path)
+    drops = [type(DROP)(f"{number}.json", number, 1, "0" * 64) for number in range(3)]
+    bodies = [parse_command("c.json", COMMAND.replace(b"mine", b"id%d" % number)) for number in range(3)]
+    runs = [await engine.admit(body, drop) for body, drop in zip(bodies, drops, strict=True)]  # type: ignore[arg-type]
+    again = engine_over(store, tmp_path)
+    assert [run.id for run in again.recover()] == [run.id for run in runs if isinstance(run, Run)]
+    assert [run.header.file for run in again.active.values()] == drops

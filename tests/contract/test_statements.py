@@ -1,0 +1,80 @@
+"""Every statement of the product is understood by both databases. A new one is found by itself."""
+
+from __future__ import annotations
+
+import pkgutil
+import runpy
+from collections.abc import Iterator
+from contextlib import closing
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import council
+from council.errors import StorageFailed
+from council.storage.store import Store, Tx
+
+VERBS = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ")
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(council.__path__, "council.")
+    if module.name.endswith(".statements") or module.name == "council.storage.marks"
+)
+STATEMENTS = {
+    f"{module.removeprefix('council.')}.{name}": value
+    for module in MODULES
+    for name, value in vars(import_module(module)).items()
+    if name.isupper() and not name.startswith("_") and isinstance(value, str)
+}
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def store(tmp_path: Path, database_url: str | None) -> Iterator[Store]:
+    with closing(Store.open(tmp_path, database_url)) as store:
+        yield store
+
+
+def prepare(tx: Tx, statement: str) -> None:
+    """Understood and planned, and not carried out."""
+    count = statement.count("?")
+    if tx.is_sqlite:
+        tx.execute(f"EXPLAIN {statement}", (None,) * count)
+        return
+    numbered = statement
+    for number in range(1, count + 1):
+        numbered = numbered.replace("?", f"${number}", 1)
+    tx.execute(f"PREPARE one AS {numbered}")
+    tx.execute("DEALLOCATE one")
+
+
+def test_statements_are_found_in_every_room_that_has_some() -> None:
+    rooms = {path.parent.name for path in (ROOT / "council").glob("*/statements.py")}
+    assert {module.split(".")[1] for module in MODULES} == rooms | {"storage"}
+    assert rooms >= {"engine", "budgets", "audit", "users"}
+    assert [name for name, value in STATEMENTS.items() if not value.startswith(VERBS)] == []
+    assert len(STATEMENTS) > 60
+
+
+def test_every_statement_is_prepared_on_both_databases(store: Store) -> None:
+    refused = {}
+    for name, statement in STATEMENTS.items():
+        try:
+            store.write_now(lambda tx, statement=statement: prepare(tx, statement))  # type: ignore[misc]
+        except StorageFailed as error:
+            refused[name] = error.message
+    assert refused == {}
+
+
+def test_a_statement_that_one_of_them_does_not_know_would_be_found(store: Store) -> None:
+    for unknown in ("SELECT nothing FROM runs", "SELECT run FROM runs LIMIT ? OFSET ?"):
+        with pytest.raises(StorageFailed):
+            store.write_now(lambda tx, unknown=unknown: prepare(tx, unknown))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgresql"])
+def test_the_schema_is_what_the_tables_say(dialect: str) -> None:
+    made = runpy.run_path(str(ROOT / "docs" / "make_schema.py"))["schema_of"](dialect)
+    path = ROOT / "council" / "storage" / "schema" / f"{dialect}.sql"
+    assert path.read_text(encoding="utf-8") == made, "stale: python docs/make_schema.py"

@@ -1,0 +1,437 @@
+"""The one store, whichever database it is: SQLite and PostgreSQL keep the same promises."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import inspect, text
+
+from council.errors import ConfigError, DatabaseTooNew, StorageFailed
+from council.storage.marks import SET_MARK, mark, set_mark
+from council.storage.migrations import upgrade
+from council.storage.store import Store, Tx
+from council.storage.versions import VERSIONS
+from tests import postgres
+from tests.driver import Held, driver_error, watched
+
+DUPLICATE = "INSERT INTO marks (name, value) VALUES (?, ?)"
+
+
+@pytest.fixture
+def store(tmp_path: Path, database_url: str | None) -> Iterator[Store]:
+    store = Store.open(tmp_path, database_url)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def other(tmp_path: Path, database_url: str | None, store: Store) -> Iterator[Store]:
+    """As another process has it open."""
+    other = Store.open(tmp_path, database_url)
+    yield other
+    other.close()
+
+
+def setting(name: str, value: str = "") -> Callable[[Tx], str]:
+    def work(tx: Tx) -> str:
+        tx.execute(SET_MARK, (name, value))
+        return name
+
+    return work
+
+
+ALL_MARKS = "SELECT name, value FROM marks ORDER BY name"
+
+
+def names(store: Store) -> list[str]:
+    """Of all marks but the one that says whose a server's database is."""
+    return [row[0] for row in store.read(lambda tx: tx.execute(ALL_MARKS).fetchall()) if row[0] != "home"]
+
+
+# ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_what_waits_together_is_one_transaction_in_the_order_of_its_handing_over(store: Store) -> None:
+    seen: list[str] = []
+    with watched(store) as driver:
+        held = Held(store)
+        for name in "abc":
+            store.defer(setting(f"deferred {name}"))
+        jobs = [store.write(setting(name), durable=name != "b", then=seen.append) for name in "abc"]
+        held.release()
+        assert await asyncio.gather(*jobs) == ["a", "b", "c"]
+        assert (driver.count("BEGIN"), driver.count("COMMIT")) == (2, 2)
+    assert seen == ["a", "b", "c"]
+    assert names(store) == ["a", "b", "c", "deferred a", "deferred b", "deferred c"]
+
+
+async def test_the_error_of_one_job_undoes_that_job_alone(store: Store) -> None:
+    def fails(tx: Tx) -> None:
+        tx.execute(SET_MARK, ("half", ""))
+        raise ValueError("no")
+
+    def twice(tx: Tx) -> None:
+        tx.execute(SET_MARK, ("half too", ""))
+        tx.execute(DUPLICATE, ("first", ""))
+
+    held = Held(store)
+    jobs = [store.write(setting("first")), store.write(fails), store.write(twice), store.write(setting("last"))]
+    held.release()
+    first, failed, refused, last = await asyncio.gather(*jobs, return_exceptions=True)
+    assert (first, last) == ("first", "last")
+    assert isinstance(failed, ValueError)
+    assert isinstance(refused, StorageFailed)
+    assert names(store) == ["first", "last"]
+
+
+@pytest.mark.parametrize("statement", ["BEGIN", "COMMIT", "RELEASE"])
+async def test_an_error_of_the_driver_in_the_middle_tells_all_of_the_batch_and_the_next_one_goes_on(
+    store: Store, statement: str
+) -> None:
+    then: list[str] = []
+    with watched(store) as driver:
+        held = Held(store)
+        driver.before[statement] = driver_error(store, code=1)
+        jobs = [store.write(setting(name), then=then.append) for name in "ab"]
+        held.release()
+        if statement == "COMMIT":  # of the job that holds the writer, too
+            with pytest.raises(StorageFailed):
+                await held.done
+        errors = await asyncio.gather(*jobs, return_exceptions=True)
+        assert [type(error) for error in errors] == [StorageFailed, StorageFailed]
+        assert (then, names(store)) == ([], [])
+        driver.before.clear()
+        assert await store.write(setting("c")) == "c"
+    assert names(store) == ["c"]
+
+
+async def test_who_stops_waiting_does_not_stop_the_job_and_its_end_is_told_all_the_same(store: Store) -> None:
+    told = asyncio.Event()
+
+    async def wait() -> None:
+        await store.write(setting("a"), then=lambda _: told.set())
+
+    held = Held(store)
+    task = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    task.cancel()
+    held.release()
+    await asyncio.wait([task])
+    await asyncio.wait_for(told.wait(), 60)
+    assert task.cancelled()
+    assert names(store) == ["a"]
+
+
+async def test_what_was_deferred_is_written_before_what_is_written_next(store: Store) -> None:
+    store.defer(setting("a", "deferred"))
+    store.write_now(setting("a", "now"))
+    assert mark(store, "a") == "now"
+    store.defer(setting("b", "deferred"))
+    with store.transaction() as tx:
+        assert tx.execute("SELECT value FROM marks WHERE name = 'b'").fetchone()[0] == "deferred"
+
+
+async def test_what_was_deferred_is_written_without_anything_else_and_at_the_end(
+    store: Store, tmp_path: Path, database_url: str | None
+) -> None:
+    written = threading.Event()
+    with watched(store) as driver:
+        driver.after["COMMIT"] = written.set
+        store.defer(setting("a"))
+        assert await asyncio.to_thread(written.wait, 60)
+    assert names(store) == ["a"]
+    last = Store.open(tmp_path, database_url)
+    last.defer(setting("b"))
+    last.close()
+    assert names(store) == ["a", "b"]
+
+
+def test_only_what_must_be_on_the_disk_is_synced(store: Store) -> None:
+    with watched(store) as driver:
+        store.write_now(setting("a"), durable=False)
+        store.write_now(setting("b"))
+        asked = [one for one in driver.statements if "synchronous" in one]
+    if store.is_sqlite:
+        assert asked == ["PRAGMA synchronous = NORMAL", "PRAGMA synchronous = FULL"]
+    else:
+        assert asked == ["SET LOCAL synchronous_commit = off"]
+
+
+def test_a_transaction_is_committed_at_its_end_and_undone_when_it_raises(store: Store) -> None:
+    with store.transaction() as tx:
+        tx.execute(SET_MARK, ("a", ""))
+    with pytest.raises(ValueError, match="no"), store.transaction() as tx:  # noqa: PT012
+        tx.execute(SET_MARK, ("b", ""))
+        raise ValueError("no")
+    with pytest.raises(StorageFailed), store.transaction() as tx:  # noqa: PT012
+        tx.execute(SET_MARK, ("c", ""))
+        tx.execute(DUPLICATE, ("a", ""))
+    assert names(store) == ["a"]
+
+
+def test_two_who_count_up_in_a_transaction_lose_nothing(store: Store, other: Store) -> None:
+    set_mark(store, "count", "0")
+
+    def count(own: Store) -> None:
+        for _ in range(50):
+            with own.transaction() as tx:
+                tx.alone(7)
+                value = int(tx.execute("SELECT value FROM marks WHERE name = 'count'").fetchone()[0])
+                tx.execute(SET_MARK, ("count", str(value + 1)))
+
+    threads = [threading.Thread(target=count, args=(own,)) for own in (store, other)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert mark(store, "count") == "100"
+
+
+async def test_a_closed_store_takes_nothing_more(tmp_path: Path, database_url: str | None) -> None:
+    store = Store.open(tmp_path, database_url)
+    last = store.write(setting("a"))
+    store.close()
+    assert await last == "a"
+    with pytest.raises(StorageFailed, match="closed"):
+        store.write(setting("b"))
+    with pytest.raises(StorageFailed):
+        store.write_now(setting("c"))
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_who_reads_sees_one_state_and_holds_up_no_writer(store: Store, other: Store) -> None:
+    set_mark(store, "a", "1")
+    with other.reading() as tx:
+        before = tx.execute(ALL_MARKS).fetchall()
+        store.write_now(setting("b"))
+        assert tx.execute(ALL_MARKS).fetchall() == before
+    assert names(other) == ["a", "b"]
+    with store.transaction() as tx:
+        tx.execute(SET_MARK, ("c", ""))
+        assert names(other) == names(store) == ["a", "b"]
+
+
+def test_who_reads_changes_nothing(store: Store) -> None:
+    with pytest.raises(StorageFailed):
+        store.read(setting("a"))
+    with pytest.raises(StorageFailed), store.reading() as tx:
+        setting("a")(tx)
+    assert names(store) == []
+
+
+# ── SQLAlchemy's place in it ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_core_statements_are_part_of_the_writers_transaction(store: Store) -> None:
+    def core(name: str, *, fails: bool) -> Callable[[Tx], None]:
+        def work(tx: Tx) -> None:
+            tx.execute(SET_MARK, (f"{name} by text", ""))
+            tx.core.execute(text("INSERT INTO marks (name, value) VALUES (:name, '')"), {"name": f"{name} by core"})
+            if fails:
+                raise ValueError
+
+        return work
+
+    for fails in (False, True):
+        held = Held(store)
+        jobs = [store.write(core(f"{name}{fails}", fails=fails)) for name in "ab"]
+        held.release()
+        await asyncio.gather(*jobs, return_exceptions=True)
+        with contextlib.suppress(ValueError), store.transaction() as tx:
+            core(f"c{fails}", fails=fails)(tx)
+    assert names(store) == [f"{name}False by {how}" for name in "abc" for how in ("core", "text")]
+    with store.reading() as tx:
+        assert tx.core.execute(text("SELECT count(*) FROM marks WHERE name <> 'home'")).scalar() == 6
+
+
+async def test_an_error_of_a_core_statement_is_told_without_its_values(store: Store) -> None:
+    def twice(tx: Tx) -> None:
+        for _ in range(2):
+            statement = text("INSERT INTO marks (name, value) VALUES ('a', :value)")
+            tx.core.execute(statement, {"value": "somebody's words"})
+
+    held = Held(store)
+    jobs = [store.write(twice), store.write(setting("b"))]
+    held.release()
+    error, _ = await asyncio.gather(*jobs, return_exceptions=True)
+    assert isinstance(error, StorageFailed)
+    with pytest.raises(StorageFailed) as caught:
+        store.write_now(twice)
+    assert "somebody" not in f"{error}{caught.value}"
+    assert names(store) == ["b"]
+
+
+# ── versions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def shape(store: Store) -> dict[str, object]:
+    """Tables with their columns, keys and constraints, as the database tells them."""
+    with store.reading() as tx:
+        found = inspect(tx.core)
+        return {
+            table: {
+                "columns": {
+                    column["name"]: (str(column["type"]), column["nullable"], column["default"])
+                    for column in found.get_columns(table)
+                },
+                "primary": found.get_pk_constraint(table),
+                "unique": sorted(map(str, found.get_unique_constraints(table))),
+                "foreign": sorted(map(str, found.get_foreign_keys(table))),
+                "indexes": sorted(map(index_as_told, found.get_indexes(table))),
+                "checks": sorted(str(check["name"]) for check in found.get_check_constraints(table)),
+            }
+            for table in found.get_table_names()
+        }
+
+
+def index_as_told(index: Any) -> str:
+    where = [str(condition) for condition in index.get("dialect_options", {}).values()]
+    return f"{index['name']} {index['column_names']} {index['unique']} {where}"
+
+
+def begin_anew(store: Store, version: str) -> None:
+    """The database as that version made it, without rows."""
+    with store.transaction() as tx:
+        for table in ("roles", *(set(shape_names(tx)) - {"roles"})):
+            tx.execute(f"DROP TABLE {table}")
+        upgrade(tx.core, version)
+
+
+def shape_names(tx: Tx) -> list[str]:
+    return inspect(tx.core).get_table_names()
+
+
+def test_the_migrations_make_what_a_new_database_is_made_as(store: Store) -> None:
+    made = shape(store)
+    assert {"runs", "steps", "audit_records", "marks"} <= made.keys()
+    begin_anew(store, VERSIONS[-1])
+    assert shape(store) == made
+
+
+@pytest.mark.parametrize("version", VERSIONS[:-1])
+def test_an_older_database_comes_forward_with_its_rows(
+    store: Store, tmp_path: Path, database_url: str | None, version: str
+) -> None:
+    newest = shape(store)
+    begin_anew(store, version)
+    with store.transaction() as tx:
+        tx.execute("INSERT INTO audit_chain (id, chain, seq, mac) VALUES (1, ?, 0, ?)", ("chain", "mac"))
+    with contextlib.closing(Store.open(tmp_path, database_url)) as again:
+        assert shape(again) == newest
+        chain = again.read(lambda tx: tx.execute("SELECT chain FROM audit_chain").fetchone()[0])
+        assert chain == "chain"
+        again.write_now(setting("a"))
+
+
+def test_a_newer_database_is_refused_and_left_alone(store: Store, tmp_path: Path, database_url: str | None) -> None:
+    store.write_now(lambda tx: tx.execute("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(DatabaseTooNew, match="9999"):
+        Store.open(tmp_path, database_url)
+    assert store.read(lambda tx: tx.execute("SELECT version_num FROM alembic_version").fetchone()[0]) == "9999"
+
+
+OPENER = """
+import sys
+from pathlib import Path
+from council.storage.marks import SET_MARK
+from council.storage.store import Store
+print("ready", flush=True)
+sys.stdin.readline()
+store = Store.open(Path(sys.argv[1]), sys.argv[2] or None)
+store.write_now(lambda tx: tx.execute(SET_MARK, (sys.argv[3], "")))
+store.close()
+"""
+
+
+def test_processes_that_start_at_once_make_one_database(tmp_path: Path, database_url: str | None) -> None:
+    arguments = [sys.executable, "-c", OPENER, str(tmp_path), database_url or ""]
+    openers = [
+        subprocess.Popen([*arguments, str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for number in range(5)
+    ]
+    for process in openers:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in openers:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    for process in openers:
+        process.communicate(timeout=60)
+    assert [process.returncode for process in openers] == [0] * 5
+    with contextlib.closing(Store.open(tmp_path, database_url)) as store:
+        assert names(store) == ["0", "1", "2", "3", "4"]
+        assert store.read(lambda tx: tx.execute("SELECT count(*) FROM alembic_version").fetchone()[0]) == 1
+
+
+def test_a_servers_database_belongs_to_the_home_that_used_it_first(tmp_path: Path, postgres_url: str) -> None:
+    homes = [tmp_path / "first", tmp_path / "second"]
+    for home in homes:
+        home.mkdir()
+    Store.open(homes[0], postgres_url).close()
+    with pytest.raises(ConfigError, match="another home"):
+        Store.open(homes[1], postgres_url)
+    homes[0].rename(tmp_path / "moved")
+    Store.open(tmp_path / "moved", postgres_url).close()
+
+
+# ── a PostgreSQL that goes away ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_server_that_stops_is_a_named_failure_and_the_store_goes_on_when_it_is_back(
+    postgres_programs: Path, tmp_path: Path
+) -> None:
+    with postgres.server(postgres_programs) as server, contextlib.closing(Store.open(tmp_path, server.url)) as store:
+        store.write_now(setting("a", "1"))
+        assert mark(store, "a") == "1"
+        assert store.write_now(lambda tx: tx.core.execute(text("SELECT 1")).scalar()) == 1
+        server.stop()
+        for _ in range(2):
+            with pytest.raises(StorageFailed):
+                store.write_now(setting("b", "2"))
+            with pytest.raises(StorageFailed):
+                mark(store, "a")
+        server.start()
+        set_mark(store, "c", "3")
+        values = "SELECT value FROM marks WHERE name <> 'home' ORDER BY name"
+        assert store.write_now(lambda tx: tx.core.execute(text(values)).scalars().all()) == ["1", "3"]
+        assert (mark(store, "b"), mark(store, "c")) == (None, "3")
+
+
+def test_a_connection_that_is_lost_at_its_commit_is_a_named_failure(tmp_path: Path, postgres_url: str) -> None:
+    with contextlib.closing(Store.open(tmp_path, postgres_url)) as store:
+        lose_at_commit(store, lambda: set_mark(store, "a", "1"))
+        assert mark(store, "a") == "1"  # it was committed, and nobody heard of it
+        set_mark(store, "b", "2")
+        assert names(store) == ["a", "b"]
+
+
+def lose_at_commit(store: Store, write: Callable[[], Any]) -> None:
+    def lose() -> None:
+        driver.shut()
+        raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+    with watched(store) as driver:
+        driver.after["COMMIT"] = lose
+        with pytest.raises(StorageFailed):
+            write()
+
+
+def test_a_password_in_a_url_is_never_told(tmp_path: Path) -> None:
+    with pytest.raises(StorageFailed) as caught:
+        Store.open(tmp_path, "postgresql://somebody:hunter2hunter2@127.0.0.1:1/none")
+    assert "hunter2" not in str(caught.value)
+    with pytest.raises(ConfigError) as refused:
+        Store.open(tmp_path, "mysql://somebody:hunter2hunter2@127.0.0.1/none")
+    assert "hunter2" not in str(refused.value)

@@ -1,0 +1,81 @@
+"""`council journal`: what a run recorded, for programs and for eyes, of ended runs and of one under way."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import msgspec
+
+from council.engine.records import Record
+from tests.e2e.gate import Gate
+from tests.fake_gemini import FakeGemini, text
+from tests.harness import Daemon, command, drop_command, environment, journal, run_cli, run_ids
+
+LARGE = "All of it counts. " * 10_000
+
+
+def printed(home: Path, run: str = "last") -> list[str]:
+    done = run_cli("journal", run, "--jsonl", cwd=home)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.removesuffix("\n").split("\n")
+
+
+def test_each_record_is_a_line_as_it_was_recorded_and_a_large_result_stands_in_it(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = lambda request: text(LARGE if request.index == 0 else "So be it: évident.")
+    drop_command(home, command())
+    run_cli("run", "--once", cwd=home, env=env)
+    [run_id] = run_ids(home)
+    lines = printed(home)
+    records = [msgspec.json.decode(line, type=Record) for line in lines]
+    assert [msgspec.json.encode(record).decode() for record in records] == lines
+    told = [json.loads(line) for line in lines]
+    assert (told[0]["t"], told[0]["run_id"], told[-1]["t"]) == ("run", run_id, "commit")
+    answers = {record["name"]: record["out"] for record in told if record["t"] == "done"}
+    assert answers["round/1/COORDINATOR"]["text"] == LARGE.strip()
+    assert printed(home, run_id[:-1]) == lines
+    assert journal(home, run_id) == told
+
+
+def test_the_journal_of_a_run_under_way_ends_at_the_step_that_it_does(
+    home: Path, fake: FakeGemini, env: dict[str, str], gate: Gate
+) -> None:
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        drop_command(home, command())
+        run_id = daemon.wait("turn_started", role="STRATEGIST")["run_id"]
+        fake.wait_for_requests(2)
+        last = json.loads(printed(home, run_id)[-1])
+        assert (last["t"], last["name"]) == ("begin", "round/1/STRATEGIST")
+        gate.open()
+        daemon.wait("run_ended")
+    last = json.loads(printed(home, run_id)[-1])
+    assert (last["t"], last["status"]) == ("commit", "succeeded")
+
+
+def test_for_eyes_each_record_is_a_row_with_its_time_its_size_and_how_it_begins(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = lambda request: text("Copper, because of its price.")
+    drop_command(home, command("Which metal?"))
+    run_cli("run", "--once", cwd=home, env=env)
+    lines = printed(home)
+    shown = run_cli("journal", cwd=home, env=environment(COLUMNS="90")).stdout.splitlines()
+    assert shown[0].split() == ["no", "at", "(UTC)", "kind", "name", "bytes", "begins"]
+    assert max(map(len, shown)) == 90  # the rule under the headings
+    rows = [re.split(r"\s{2,}", row.strip()) for row in shown[2:]]
+    assert [row[0] for row in rows] == [str(number) for number in range(len(lines))]
+    assert rows[0][2:] == ["run", run_ids(home)[0], f"{len(lines[0]):,}", "Which metal?"]
+    [turn] = [row for row in rows if row[2:4] == ["done", "round/1/AUDITOR"]]
+    assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d", turn[1])
+    assert turn[5].startswith('{"text":"Copper')
+    assert rows[-1][:4] == [str(len(lines) - 1), "–", "commit", "succeeded"]
+
+
+def test_a_run_that_is_not_there_is_an_error_with_a_fix(home: Path) -> None:
+    done = run_cli("journal", "20200101", cwd=home)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no run matches '20200101'" in done.stderr

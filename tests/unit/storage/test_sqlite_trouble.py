@@ -1,0 +1,328 @@
+"""What SQLite and the disk below it can do to a home's database: a named error, nothing torn, nothing acknowledged too early."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from council.errors import ConfigError, StorageFailed
+from council.storage import drivers
+from council.storage.marks import SET_MARK, mark, set_mark
+from council.storage.store import Store
+from tests.driver import Held, sqlite_error, watched
+
+CHECKPOINT = "PRAGMA wal_checkpoint"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with closing(Store.open(tmp_path)) as store:
+        yield store
+
+
+@contextmanager
+def locked_by_another_process(folder: Path, operation: int) -> Iterator[None]:
+    fd = os.open(folder / "council.db.lock", os.O_RDWR)
+    fcntl.flock(fd, operation | fcntl.LOCK_NB)
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+# ── the disk ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_after_an_io_error_nothing_is_acknowledged_before_the_whole_log_is_in_the_file(
+    store: Store, tmp_path: Path
+) -> None:
+    store.write_now(lambda tx: tx.execute(SET_MARK, ("before", "")))
+    with watched(store) as driver:
+        driver.before["COMMIT"] = sqlite_error(sqlite3.SQLITE_IOERR)
+        with pytest.raises(StorageFailed, match="injected"):
+            await store.write(lambda tx: tx.execute(SET_MARK, ("refused", "")))
+        driver.before = {CHECKPOINT: sqlite_error(sqlite3.SQLITE_IOERR)}
+        driver.statements.clear()
+        for _ in range(2):
+            with pytest.raises(StorageFailed, match="injected"):
+                await store.write(lambda tx: tx.execute(SET_MARK, ("too early", "")))
+            with pytest.raises(StorageFailed, match="injected"), store.transaction():
+                pass
+        assert driver.count("BEGIN") == 0
+        driver.before.clear()
+        driver.statements.clear()
+        await store.write(lambda tx: tx.execute(SET_MARK, ("after", "")))
+        assert driver.statements[0] == f"{CHECKPOINT}(TRUNCATE)"
+        await store.write(lambda tx: tx.execute(SET_MARK, ("later", "")))
+        assert driver.count(CHECKPOINT) == 1
+    marks = store.read(lambda tx: tx.execute("SELECT name FROM marks ORDER BY name").fetchall())
+    assert [name for (name,) in marks] == ["after", "before", "later"]
+
+
+async def test_an_io_error_of_one_job_among_others_is_one_too(store: Store) -> None:
+    with watched(store) as driver:
+        driver.before["SELECT"] = sqlite_error(sqlite3.SQLITE_IOERR)
+        held = Held(store)
+        jobs = [store.write(lambda tx: tx.execute("SELECT 1")), store.write(lambda tx: None)]
+        held.release()
+        told = await asyncio.gather(*jobs, return_exceptions=True)
+        assert [type(one) for one in told] == [StorageFailed, type(None)]
+        driver.before.clear()
+        driver.statements.clear()
+        store.write_now(lambda tx: None)
+        assert driver.statements[0] == f"{CHECKPOINT}(TRUNCATE)"
+
+
+def test_after_an_io_error_who_reads_or_writes_is_waited_for(store: Store, tmp_path: Path) -> None:
+    with watched(store) as driver:
+        set_mark(store, "a", "1")
+        driver.before["COMMIT"] = sqlite_error(sqlite3.SQLITE_IOERR)
+        with pytest.raises(StorageFailed):
+            set_mark(store, "b", "1")
+        driver.before.clear()
+        with locked_by_another_process(tmp_path, fcntl.LOCK_SH), pytest.raises(StorageFailed, match="input/output"):
+            set_mark(store, "b", "1")
+        set_mark(store, "b", "2")
+    assert mark(store, "b") == "2"
+
+
+async def test_a_full_disk_tells_every_job_that_did_not_fit_and_the_store_goes_on_when_there_is_room(
+    store: Store,
+) -> None:
+    pages = store._raw.execute("PRAGMA page_count").fetchone()[0]
+    store._raw.execute(f"PRAGMA max_page_count = {pages}")
+    large = "x" * 1_000_000
+    held = Held(store)
+    jobs = [
+        store.write(lambda tx, name=name: tx.execute(SET_MARK, (name, large)))  # type: ignore[misc]
+        for name in ("large", "too large")
+    ]
+    held.release()
+    errors = await asyncio.gather(*jobs, return_exceptions=True)
+    assert [type(error) for error in errors] == [StorageFailed, StorageFailed]
+    assert "make room on the disk" in str(errors[0])
+    assert (mark(store, "large"), mark(store, "too large")) == (None, None)
+    store._raw.execute("PRAGMA max_page_count = 1000000")
+    await store.write(lambda tx: tx.execute(SET_MARK, ("large", large)))
+    assert mark(store, "large") == large
+    assert drivers.flaw_in(store._driver._path) == ""
+
+
+# ── others that work in it ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drivers, "_BUSY_TIMEOUT_MS", 20)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_lock_is_tried_again_and_then_named(tmp_path: Path) -> None:
+    with closing(Store.open(tmp_path)) as store, closing(sqlite3.connect(tmp_path / "council.db")) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with watched(store) as driver:
+            with pytest.raises(StorageFailed, match="locked") as caught:
+                set_mark(store, "a", "1")
+            tries = driver.count("BEGIN IMMEDIATE")
+            assert tries > 1
+            assert "end what writes to it" in caught.value.fix
+
+            def let_go() -> None:
+                if driver.count("BEGIN IMMEDIATE") == tries + 2:
+                    other.rollback()
+
+            driver.before["BEGIN IMMEDIATE"] = let_go
+            set_mark(store, "a", "2")
+        assert mark(store, "a") == "2"
+
+
+def test_while_a_transaction_is_written_no_other_process_can_move_the_log(store: Store, tmp_path: Path) -> None:
+    seen = []
+
+    def try_lock() -> None:
+        with pytest.raises(BlockingIOError), locked_by_another_process(tmp_path, fcntl.LOCK_EX):
+            pass
+        seen.append(True)
+
+    with watched(store) as driver:
+        driver.before["COMMIT"] = try_lock
+        set_mark(store, "a", "1")
+        with store.transaction():
+            pass
+    assert len(seen) == 2
+    with locked_by_another_process(tmp_path, fcntl.LOCK_EX):
+        pass
+
+
+# ── the log ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_idle_writer_alone_moves_a_long_log_into_the_file(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    with watched(store) as driver:
+        driver.after[CHECKPOINT] = lambda: loop.call_soon_threadsafe(moved.set)  # type: ignore[assignment,return-value]
+        set_mark(store, "a", "x" * 100_000)
+        await store.write(lambda tx: None)
+        assert driver.count(CHECKPOINT) == 0  # it is short
+        monkeypatch.setattr("council.storage.store._LOG_BYTES", 50_000)
+        await store.write(lambda tx: tx.execute(SET_MARK, ("b", "")))
+        await asyncio.wait_for(moved.wait(), 60)
+    without_log = f"file:{tmp_path}/council.db?immutable=1"
+    with closing(sqlite3.connect(without_log, uri=True)) as file:
+        assert file.execute("SELECT name FROM marks ORDER BY name").fetchall() == [("a",), ("b",)]
+    assert store._raw.execute("PRAGMA wal_autocheckpoint").fetchone()[0] == 0
+
+
+async def test_the_log_stays_while_another_process_writes(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("council.storage.store._LOG_BYTES", 0)
+    with watched(store) as driver, locked_by_another_process(tmp_path, fcntl.LOCK_SH):
+        for number in range(3):
+            await store.write(lambda tx, number=number: tx.execute(SET_MARK, (f"{number}", "")))  # type: ignore[misc]
+        assert driver.count(CHECKPOINT) == 0
+
+
+def test_a_closed_store_leaves_one_file_that_says_everything(tmp_path: Path) -> None:
+    with closing(Store.open(tmp_path)) as store:
+        set_mark(store, "a", "1")
+    assert not (tmp_path / "council.db-wal").exists() or not (tmp_path / "council.db-wal").stat().st_size
+    with closing(sqlite3.connect(tmp_path / "council.db")) as other:
+        assert other.execute("SELECT value FROM marks").fetchall() == [("1",)]
+
+
+# ── a file that does not open ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("damage", ["no database", "the first page", "half of it"])
+def test_a_damaged_file_is_named_and_never_replaced(tmp_path: Path, damage: str) -> None:
+    with closing(Store.open(tmp_path)) as store:
+        for number in range(50):
+            set_mark(store, f"{number}", "x" * 5_000)
+    path = tmp_path / "council.db"
+    whole = path.read_bytes()
+    spoilt = {
+        "no database": b"this is no database" * 1_000,
+        "the first page": whole[:100] + b"\x7f" * 8_092 + whole[8192:],
+        "half of it": whole[: len(whole) // 2 // 8192 * 8192],
+    }[damage]
+    path.write_bytes(spoilt)
+    with pytest.raises(StorageFailed) as caught, closing(Store.open(tmp_path)) as store:
+        store.read(lambda tx: tx.execute("SELECT * FROM marks").fetchall())
+    assert "council restore" in caught.value.fix
+    assert path.read_bytes() == spoilt
+    assert drivers.flaw_in(path)
+
+
+def test_a_database_that_is_gone_is_not_begun_anew_in_silence(tmp_path: Path) -> None:
+    Store.open(tmp_path).close()
+    (tmp_path / "council.db").unlink()
+    with pytest.raises(StorageFailed):
+        Store.open(tmp_path)
+    assert not (tmp_path / "council.db").exists()
+
+
+def test_what_is_no_file_in_its_place_is_named(tmp_path: Path) -> None:
+    (tmp_path / "council.db").mkdir()
+    with pytest.raises(StorageFailed, match=r"council\.db"):
+        Store.open(tmp_path)
+    (tmp_path / "council.db").rmdir()
+    (tmp_path / "council.db").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StorageFailed, match=r"council\.db"):
+        Store.open(tmp_path)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_its_files_are_for_their_owner_alone(store: Store, tmp_path: Path) -> None:
+    set_mark(store, "a", "1")
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.glob("council.db*")}
+    assert set(modes.values()) == {0o600}
+    assert modes.keys() >= {"council.db", "council.db-wal", "council.db.lock"}
+
+
+def test_a_network_drive_is_refused_before_anything_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drivers, "network_file_system", lambda folder: "nfs4")
+    with pytest.raises(ConfigError, match="nfs4"):
+        Store.open(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sqlite_that_is_too_old_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
+    with pytest.raises(ConfigError, match="too old"):
+        Store.open(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "fix"),
+    [
+        (sqlite3.SQLITE_BUSY, "end what writes"),
+        (sqlite3.SQLITE_CORRUPT, "council restore"),
+        (sqlite3.SQLITE_NOTADB, "council restore"),
+        (sqlite3.SQLITE_FULL, "make room"),
+        (sqlite3.SQLITE_IOERR | 4 << 8, "check the disk"),
+        (sqlite3.SQLITE_READONLY, "give this user access"),
+        (sqlite3.SQLITE_READONLY | 3 << 8, "give this user access"),
+        (sqlite3.SQLITE_CANTOPEN, "give this user access"),
+    ],
+)
+def test_each_trouble_has_a_fix_of_its_own(store: Store, code: int, fix: str) -> None:
+    with watched(store) as driver:
+        driver.before["INSERT"] = sqlite_error(code)
+        with pytest.raises(StorageFailed) as caught:
+            set_mark(store, "a", "1")
+    assert fix in caught.value.fix
+
+
+# ── forgetting, and giving back ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_was_changed_and_swept_stands_in_no_raw_file(store: Store, tmp_path: Path) -> None:
+    def files() -> bytes:
+        return b"".join(path.read_bytes() for path in tmp_path.iterdir())
+
+    for number in range(200):
+        set_mark(store, f"{number}", f"canary-{number:04} " * (number * 10))
+    store.write_now(lambda tx: tx.execute("UPDATE marks SET value = 'gone' WHERE name <> '7'"))
+    store.write_now(lambda tx: tx.execute("DELETE FROM marks WHERE name = '7'"))
+    assert b"canary" in files()
+    store.sweep()
+    assert b"canary" not in files()
+
+
+def test_who_reads_an_older_state_makes_a_sweep_wait(tmp_path: Path, impatient: None) -> None:
+    with closing(Store.open(tmp_path)) as store, closing(Store.open(tmp_path)) as other:
+        set_mark(store, "a", "canary")
+        with other.reading() as tx:
+            tx.execute("SELECT * FROM marks").fetchall()
+            set_mark(store, "a", "gone")
+            with pytest.raises(StorageFailed, match="being read"):
+                store.sweep()
+        store.sweep()
+    assert b"canary" not in (tmp_path / "council.db").read_bytes()
+
+
+def test_free_pages_are_given_back_in_slices(store: Store, tmp_path: Path) -> None:
+    for number in range(20):
+        set_mark(store, f"{number}", "x" * 200_000)
+    store.sweep()
+    large = (tmp_path / "council.db").stat().st_size
+    store.write_now(lambda tx: tx.execute("DELETE FROM marks"))
+    slices = 1
+    while store.give_back():
+        slices += 1
+    store.sweep()
+    assert slices > 1
+    assert (tmp_path / "council.db").stat().st_size < large / 10

@@ -1,0 +1,61 @@
+"""Where fences and sentences begin and end."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from council.markup import fences, sentence_ends, without_fences
+
+
+@pytest.mark.parametrize(
+    ("text", "tag", "prefix", "code"),
+    [
+        ("a\n```json\n{}\n```\nb", "json", "", "{}"),
+        ("~~~\n```\n~~~", "", "", "```"),
+        ("````\n```\nx\n```\n````", "", "", "```\nx\n```"),
+        ("- item\n\n  ```py\n  x\n    y\n  ```", "py", "  ", "x\n  y"),
+        ("- ```\n  x\n  ```", "", "- ", "x"),
+        ("> ```\n> x\n> ```\nafter", "", "> ", "x"),
+        ("> ```\n> x\nafter", "", "> ", "x"),
+        ("```\nx", "", "", "x"),
+        ("```\nx\n    ```\ny", "", "", "x\n    ```\ny"),
+        ("```\r\nx\r\n```\r\n", "", "", "x"),
+    ],
+)
+def test_a_fence_has_its_content_without_the_marks_before_it(text: str, tag: str, prefix: str, code: str) -> None:
+    (fence,) = fences(text)
+    assert (fence.tag, fence.prefix, fence.text) == (tag, prefix, code)
+    assert fence.first == text[: fence.start].count("\n")
+    assert fence.last == text[: fence.end].count("\n")
+
+
+@pytest.mark.parametrize("text", ["``x``", "```a`b", "words ``` words", "- > ```\n- > x", "``\nx\n``"])
+def test_what_only_looks_like_a_fence_is_none(text: str) -> None:
+    assert list(fences(text)) == []
+
+
+def test_fences_are_taken_out_and_the_rest_stays() -> None:
+    assert without_fences("a\n```\nx\n```\nb\n~~~\ny", "…") == "a\n…\nb\n…"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("It holds. It does! Does it?", ["It holds. ", "It does! ", "Does it?"]),
+        ("See e.g. the plan, cf. Dr. Jones vs. us.", ["See e.g. the plan, cf. Dr. Jones vs. us."]),
+        ("It costs 3.5 or so. then more", ["It costs 3.5 or so. then more"]),
+        ("He left (early.) She stayed.", ["He left (early.) ", "She stayed."]),
+        ("長い文。次の文。", ["長い文。", "次の文。"]),
+        ("no end\n\n- an item", ["no end\n", "\n", "- an item"]),
+    ],
+)
+def test_sentences_end_where_a_reader_ends_them(text: str, sentences: list[str]) -> None:
+    ends = [0, *sentence_ends(text), len(text)]
+    assert [text[a:b] for a, b in pairwise(ends) if a < b] == sentences
+
+
+@pytest.mark.parametrize("text", ["." * 50_000, ". " * 50_000, "\n" * 50_000, "```\n" * 20_000, "> " * 50_000 + "```"])
+def test_hostile_text_takes_no_long_work(text: str) -> None:
+    assert len(list(fences(text))) + len(list(sentence_ends(text))) <= len(text)

@@ -1,0 +1,209 @@
+"""Copies of the database: made beside whoever writes, two kept, and taken back."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from council.budgets.spend import Reserved, Spend
+from council.engine.ledger import Ledger
+from council.errors import ConfigError, StorageFailed, UsageError
+from council.ids import SystemClock
+from council.settings import Home
+from council.storage.drivers import flaw_in
+from council.storage.marks import SET_MARK, mark, set_mark
+from council.storage.store import Store
+from council.upkeep.copies import Unknown, copies_of, copy_daily, renew_copies, taken_back
+from tests.rows import ended
+
+DAY = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home(tmp_path)
+    home.ensure_runtime()
+    return home
+
+
+@pytest.fixture
+def store(home: Home) -> Iterator[Store]:
+    with closing(Store.open(home.runtime)) as store:
+        yield store
+
+
+def marks_in(path: Path) -> dict[str, str]:
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+        return dict(db.execute("SELECT name, value FROM marks").fetchall())
+
+
+def test_a_day_has_one_copy_and_two_days_are_kept(home: Home, store: Store) -> None:
+    for number in range(4):
+        set_mark(store, "day", str(number))
+        assert copy_daily(home, store, DAY + timedelta(days=number)) is not None
+        set_mark(store, "day", "later")
+        assert copy_daily(home, store, DAY + timedelta(days=number, hours=3)) is None
+    assert [path.name for path in copies_of(home)] == ["council-20261123.db", "council-20261122.db"]
+    assert [marks_in(path)["day"] for path in copies_of(home)] == ["3", "2"]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in copies_of(home)} == {0o600}
+    assert sorted(path.name for path in (home.runtime / "copies").iterdir()) == sorted(
+        path.name for path in copies_of(home)
+    )
+
+
+def test_a_copy_beside_a_writer_is_one_state_of_the_whole_database(home: Home, store: Store, tmp_path: Path) -> None:
+    set_mark(store, "large", "x" * 3_000_000)
+    done = threading.Event()
+    both = 0
+
+    def write() -> None:
+        nonlocal both
+        while not done.is_set():
+            both += 1
+            values = (str(both), "x" * (both % 50) * 100)
+            with store.transaction() as tx:
+                tx.execute(SET_MARK, ("one", values[0]))
+                tx.execute(SET_MARK, (f"text {both % 50}", values[1]))
+                tx.execute(SET_MARK, ("other", values[0]))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for number in range(10):
+            copy = tmp_path / f"copy-{number}.db"
+            store.copy_to(copy)
+            told = marks_in(copy)
+            assert told.get("one") == told.get("other")
+            assert flaw_in(copy) == ""
+    finally:
+        done.set()
+        writer.join(60)
+    assert both > 10
+
+
+def test_a_copy_that_cannot_be_made_leaves_the_one_before(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "copy.db"
+    set_mark(store, "a", "1")
+    store.copy_to(target)
+    set_mark(store, "a", "2")
+
+    class Full(sqlite3.Connection):
+        def execute(self, *_: object) -> sqlite3.Cursor:  # type: ignore[override]
+            error = sqlite3.OperationalError("database or disk is full")
+            error.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise error
+
+    connect = sqlite3.connect
+
+    def connect_to(path: Path, **options: object) -> sqlite3.Connection:
+        options = {"factory": Full} if str(path).endswith(".partial") else options
+        return connect(path, **options)  # type: ignore[call-overload,no-any-return]
+
+    monkeypatch.setattr(sqlite3, "connect", connect_to)
+    with pytest.raises(StorageFailed, match="full"):
+        store.copy_to(target)
+    monkeypatch.undo()
+    assert marks_in(target) == {"a": "1"}
+    assert [path.name for path in tmp_path.glob("*.partial")] == []
+
+
+def test_what_was_forgotten_stands_in_no_copy(home: Home, store: Store) -> None:
+    set_mark(store, "a", "canary")
+    for number in range(2):
+        copy_daily(home, store, DAY + timedelta(days=number))
+    set_mark(store, "a", "gone")
+    store.sweep()
+    renew_copies(home, store)
+    [copy] = copies_of(home)
+    assert marks_in(copy) == {"a": "gone"}
+    assert b"canary" not in b"".join(path.read_bytes() for path in home.runtime.rglob("*") if path.is_file())
+
+
+def test_a_postgresql_is_not_ours_to_copy(home: Home, postgres_url: str) -> None:
+    with closing(Store.open(home.runtime, postgres_url)) as store:
+        assert copy_daily(home, store, DAY) is None
+        with pytest.raises(ConfigError, match="pg_dump"):
+            store.copy_to(home.runtime / "copy.db")
+
+
+async def test_what_the_copy_does_not_know_is_told_and_the_database_set_aside(home: Home) -> None:
+    with closing(Store.open(home.runtime)) as store:
+        ended(store, "r1", 1)
+        copy = copy_daily(home, store, DAY)
+        assert copy is not None
+        ended(store, "r2", 2)
+        for call, tokens in (("one", 100), ("two", 20)):
+            await Spend(store, "r2", 0, SystemClock()).reserve(Reserved(call, tokens), None)
+        store.write_now(lambda tx: None)
+    aside, unknown = taken_back(home, copy)
+    assert unknown == Unknown(("r2",), 2, 120)
+    with closing(Store.open(home.runtime)) as store:
+        assert [entry.run_id for entry in Ledger(store).since()] == ["r1"]
+    assert copy.exists()
+    again, _ = taken_back(home, aside)
+    assert again != aside
+    with closing(Store.open(home.runtime)) as store:
+        assert [entry.run_id for entry in Ledger(store).since()] == ["r1", "r2"]
+
+
+def test_what_a_killed_process_left_in_the_log_is_counted_and_goes_aside_with_the_database(home: Home) -> None:
+    with closing(Store.open(home.runtime)) as store:
+        ended(store, "r1", 1)
+        copy = copy_daily(home, store, DAY)
+        ended(store, "r2", 2)
+        path, log = home.runtime / "council.db", home.runtime / "council.db-wal"
+        killed = [path.read_bytes(), log.read_bytes()]
+    path.write_bytes(killed[0])
+    log.write_bytes(killed[1])
+    assert copy is not None
+    aside, unknown = taken_back(home, copy)
+    assert unknown.runs == ("r2",)
+    with closing(Store.open(home.runtime)) as store:
+        assert [entry.run_id for entry in Ledger(store).since()] == ["r1"]
+    with closing(sqlite3.connect(aside)) as db:
+        assert db.execute("SELECT run_id FROM runs ORDER BY run_id").fetchall() == [("r1",), ("r2",)]
+
+
+@pytest.mark.parametrize("damage", [b"no database" * 1_000, None])
+def test_a_copy_takes_the_place_of_a_database_that_is_damaged_or_gone(home: Home, damage: bytes | None) -> None:
+    with closing(Store.open(home.runtime)) as store:
+        set_mark(store, "a", "1")
+        copy = copy_daily(home, store, DAY)
+    assert copy is not None
+    path = home.runtime / "council.db"
+    path.unlink()
+    if damage is not None:
+        path.write_bytes(damage)
+    aside, unknown = taken_back(home, copy)
+    assert unknown == Unknown(told=False)
+    with closing(Store.open(home.runtime)) as store:
+        assert mark(store, "a") == "1"
+    if damage is not None:
+        assert aside.read_bytes() == damage
+
+
+@pytest.mark.parametrize("damage", ["absent", "no database", "half of it"])
+def test_what_is_no_whole_copy_is_not_taken_back(home: Home, tmp_path: Path, damage: str) -> None:
+    with closing(Store.open(home.runtime)) as store:
+        for number in range(50):
+            set_mark(store, f"{number}", "x" * 5_000)
+        store.copy_to(tmp_path / "copy.db")
+    copy = tmp_path / "copy.db"
+    data = copy.read_bytes()
+    if damage == "absent":
+        copy.unlink()
+    else:
+        copy.write_bytes({"no database": b"no database" * 1_000, "half of it": data[: len(data) // 2]}[damage])
+    before = (home.runtime / "council.db").read_bytes()
+    with pytest.raises(UsageError):
+        taken_back(home, copy)
+    assert (home.runtime / "council.db").read_bytes() == before
