@@ -1,6 +1,7 @@
-"""Where code fences and sentences begin and end in Markdown that people and models write. Pure, and linear in the text.
+"""Finds where code fences and sentences begin and end in Markdown that people and models write. Pure, and linear in
+the text.
 
-Finds places only: what a room makes of them is its own. For Markdown that a page shows see `safety/markdown.py`.
+Only places are found: what a room makes of them is its own. For Markdown that a page shows see `safety/markdown.py`.
 """
 
 from __future__ import annotations
@@ -137,8 +138,8 @@ _ABBREVIATED = re.compile(r"(?:(?<!\w)[a-z]|\b(?i:cf|vs|etc|ca|approx|mr|mrs|ms|
 
 
 def sentence_ends(text: str) -> Iterator[int]:
-    """Where sentences end, the white space behind each included: at a full stop that no small letter follows and that ends
-    no abbreviation, and before an empty line, a list item or a row of a table."""
+    """The ends of sentences, the white space behind each included. A sentence ends at a full stop that no small letter
+    follows and that ends no abbreviation. It also ends before an empty line, a list item or a row of a table."""
     for found in _END.finditer(text):
         if text[found.end() : found.end() + 1].islower():
             continue

@@ -1,9 +1,9 @@
 """Secrets that cannot be printed by accident, and the removal of secrets from any text that is kept, shown or sent.
 
-Two ways to know one: values that are registered here, in the forms in which they travel (plain, Base64 at every offset,
-hexadecimal; and any of these as a URL, JSON, a program or HTML escapes it, once or twice, or broken over lines), and texts
-that look like a key of a known kind. Does not find a value that nobody registered and that looks like nothing, the lesser
-half of one that was cut in two, or one in an encoding of its own.
+A secret is known in two ways. Values that are registered here are found in the forms in which they travel: plain,
+Base64 at every offset, hexadecimal. Any of these may be escaped for a URL, JSON, a program or HTML, once or twice, or
+broken over lines. The other way: texts that look like a key of a known kind. Not found are: an unregistered value that
+looks like nothing, the lesser half of a value cut in two, and a value in an encoding of its own.
 
 Line breaks stay where they were, so that line numbers of a redacted text are those of the original.
 """
@@ -14,7 +14,7 @@ import base64
 import html
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, quote_plus
 
@@ -59,7 +59,7 @@ class Secret:
 
 
 def is_recognisable(value: str) -> bool:
-    """Whether redaction can tell a value from ordinary text: not one below 8 characters, nor a plain word."""
+    """Tells whether redaction can tell a value from ordinary text: not one below 8 characters, nor a plain word."""
     return len(value) >= _MIN_LENGTH and not (len(value) <= _MAX_WORD_LENGTH and _WORD.fullmatch(value))
 
 
@@ -193,11 +193,7 @@ def _forms(value: str) -> Iterator[str]:
     for separator in ("", ":", " "):
         digits = data.hex(separator) if separator else data.hex()
         yield from (digits, digits.upper())
-    yield from _base64_forms(data)
-
-
-def _base64_forms(data: bytes) -> Iterator[str]:
-    """What is the same of the Base64 of any text that holds `data`, for each of the three places where it may begin."""
+    # The same of the Base64 of any text that holds the value, for each of the three places where it may begin.
     for offset in range(3):
         encoded = base64.b64encode(bytes(offset) + data).decode()
         first = (0, 2, 3)[offset]  # characters that also hold bits of what stands before
@@ -212,8 +208,9 @@ def _base64_forms(data: bytes) -> Iterator[str]:
 
 
 class _Reading(NamedTuple):
-    """What `expression` finds stands for what `meaning` makes of it, and that is read `times` times. One of `marks` stands
-    in every text that reads otherwise than it is written. `glue`: what stands for a line break, also in what is sought."""
+    """A way to read a text: each match of `expression` stands for its `meaning`, and that is read `times` times. One
+    of `marks` stands in every text that reads otherwise than it is written. `glue`: what stands for a line break, also
+    in what is sought."""
 
     marks: str
     expression: re.Pattern[str]
@@ -222,7 +219,7 @@ class _Reading(NamedTuple):
     glue: str | None = None
 
     def sought(self, forms: Sequence[str]) -> list[str]:
-        """What `forms` are in such a reading, where it has a `glue`."""
+        """The `forms` as they stand in such a reading, where it has a `glue`."""
         joined = [self.expression.sub(self.glue or "", form) for form in forms if " " in form or not self.glue]
         return [form for form in joined if len(form) >= _MIN_LENGTH]
 
@@ -230,7 +227,7 @@ class _Reading(NamedTuple):
         return self.expression.sub(self.meaning if self.glue is None else self.glue, text)
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where each character of the reading stands in `text`."""
+        """The place in `text` of each character of the reading."""
         start = 0
         for found in self.expression.finditer(text):
             yield from ((at, at + 1) for at in range(start, found.start()))
@@ -249,31 +246,26 @@ def _without(forms: _Needles, text: str, reading: _Reading) -> str:
     read = texts.pop()
     if not forms.any_in(read):
         return text
-    places = [(at, at + len(form)) for form in forms.texts for at in _occurrences(form, read)]
     spans = [(at, at + 1) for at in range(len(text))]
     for written in texts:
         spans = [(spans[start][0], spans[end - 1][1]) for start, end in reading.spans(written)]
-    for start, end in reversed(_merged((spans[first][0], spans[last - 1][1]) for first, last in places)):
+    found = [(at, at + len(form)) for form in forms.texts for at in _occurrences(form, read)]
+    merged: list[tuple[int, int]] = []  # in order, those that touch as one
+    for start, end in sorted((spans[first][0], spans[last - 1][1]) for first, last in found):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    for start, end in reversed(merged):
         text = text[:start] + _mask(text[start:end]) + text[end:]
     return text
 
 
 def _occurrences(form: str, text: str) -> Iterator[int]:
-    at = text.find(form)
+    at = text.find(form)  # no pattern: `re` would keep it, and it is a secret
     while at >= 0:
         yield at
         at = text.find(form, at + len(form))
-
-
-def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """In order, those that touch as one."""
-    merged: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return merged
 
 
 # Each alternative begins with a letter of its own: so `re` passes over all others quickly.

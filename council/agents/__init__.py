@@ -1,1 +1,1 @@
-"""Who deliberates: manifests (`manifest`), memory across tasks (`memory`), one turn with a model (`turn`)."""
+"""Agents: manifests (`manifest`), memory across tasks (`memory`), one turn with a model (`turn`)."""

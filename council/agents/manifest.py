@@ -27,7 +27,7 @@ Trust = Literal["builtin", "verified", "unverified", "temporary"]
 
 
 class ContextNeeds(BaseModel):
-    """Which parts of the context an agent must, may and must never receive."""
+    """The parts of the context that an agent must, may and must never receive."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -37,7 +37,7 @@ class ContextNeeds(BaseModel):
 
 
 class AgentManifest(BaseModel):
-    """Who an agent is. `instructions` is the persona text (the "DNA rules" of the source document). `model`: the one that
+    """An agent. `instructions` is the persona text (the "DNA rules" of the source document). `model`: the one that
     speaks for it and those that stand in for that one; empty: the council's."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -81,7 +81,13 @@ def load_personas(folder: Path, seeds_folder: Path | None = None) -> dict[str, A
     for path in _candidates(seeds_folder, ".txt") if seeds_folder else []:
         match = _SEED_NAME.fullmatch(path.name)
         if match:
-            manifest = _from_seed(match.group(1), _read(path))
+            role = match.group(1)
+            manifest = AgentManifest(
+                id=role.lower(),
+                role=role.upper(),
+                purpose=f"The council's {role.upper()}, from its awakening seed.",
+                instructions=_read(path).strip() or role.upper(),
+            )
             found[manifest.role] = manifest
     return found
 
@@ -129,15 +135,6 @@ def parse_manifest(name: str, text: str) -> AgentManifest:
             f"personas/{name}: `{key}`: {said[:1].lower()}{said[1:]}.",
             fix="see personas/README.md for the keys",
         ) from None
-
-
-def _from_seed(role: str, text: str) -> AgentManifest:
-    return AgentManifest(
-        id=role.lower(),
-        role=role.upper(),
-        purpose=f"The council's {role.upper()}, from its awakening seed.",
-        instructions=text.strip() or role.upper(),
-    )
 
 
 def _candidates(folder: Path, suffix: str) -> list[Path]:

@@ -1,8 +1,8 @@
-"""What an agent remembers across tasks (Protocol 94): its session file, the digest a prompt carries, the archive.
+"""The memory of an agent across tasks (Protocol 94): its session file, the digest a prompt carries, the archive.
 
-`session_states/<role>_session.json` holds the newest tasks with this agent's messages, in our own neutral form; older
+`session_states/<role>_session.json` holds the newest tasks with this agent's messages, in our own neutral form. Older
 tasks lie as Markdown under `session_states/archive/<lane>/<role>/`. Loading makes no model call. A damaged file is set
-aside and the last good copy takes its place; that is said, never fatal. Does not decide what is worth remembering.
+aside and the last good copy takes its place; that is said, never fatal. This does not decide what is worth remembering.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ from council.storage.reader import Looking
 
 SCHEMA = "council.session/1"
 COPIES = "memory"  # whose kept data the last good copies are
-_REQUEST = re.compile(
-    r"\[quoted-request[^\]\n]{0,600}\]?", re.IGNORECASE
-)  # what was asked once is no example to follow
+# What was asked once is no example to follow.
+_REQUEST = re.compile(r"\[quoted-request[^\]\n]{0,600}\]?", re.IGNORECASE)
 KEPT_TASKS = 20  # with all messages, in the session file; older ones go to the archive
 EXCERPT_CHARS = 600
 DIGEST_TOKENS = 1_000
@@ -57,8 +56,8 @@ class RememberedTask(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """Older tasks in short. `through` is the newest of them, `tried` the newest task when the last summary was tried, made
-    or not; both are run ids, empty before the first."""
+    """Older tasks in short. `through` is the newest of them, `tried` the newest task when the last summary was tried,
+    made or not. Both are run ids, empty before the first."""
 
     text: str = ""
     through: str = ""
@@ -75,7 +74,7 @@ class Session(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedSession:
     """`damage` says what was wrong with the file, empty when nothing was."""
 
     session: Session
@@ -90,7 +89,7 @@ class Memory:
         self._folder = session_states
         self._store = store
 
-    def load(self, role: str, lane: str = "main") -> Loaded:
+    def load(self, role: str, lane: str = "main") -> LoadedSession:
         """The agent's memory; empty when there is no file. A damaged file becomes `….damaged`. Raises StorageFailed."""
         path = self._folder / session_name(role, lane)
         if path.exists() and not path.is_file():  # a folder or a pipe: the commit could not replace it
@@ -98,26 +97,32 @@ class Memory:
         try:
             data = session_bytes(path)
         except FileNotFoundError:
-            return Loaded(Session(role, lane))
+            return LoadedSession(Session(role, lane))
         except OSError as error:
-            return Loaded(Session(role, lane), f"{path.name} cannot be read ({error.strerror}); begun without memory")
+            return LoadedSession(
+                Session(role, lane), f"{path.name} cannot be read ({error.strerror}); begun without memory"
+            )
         session, reason = decode_session(data, role, lane)
         if session is not None:
-            return Loaded(session)
+            return LoadedSession(session)
         return self._from_copy(path, role, lane, reason)
 
-    def look(self, role: str, lane: str = "main") -> Loaded:
+    def look(self, role: str, lane: str = "main") -> LoadedSession:
         """Like `load`, but changes nothing: for those who only show. A damaged file is said to be so."""
         path = self.path(role, lane)
         if path.exists() and not path.is_file():
-            return Loaded(Session(role, lane), f"{path.name} is not a regular file")
+            return LoadedSession(Session(role, lane), f"{path.name} is not a regular file")
         try:
             session, reason = decode_session(session_bytes(path), role, lane)
         except FileNotFoundError:
-            return Loaded(Session(role, lane))
+            return LoadedSession(Session(role, lane))
         except OSError as error:
-            return Loaded(Session(role, lane), f"{path.name} cannot be read ({error.strerror})")
-        return Loaded(session) if session else Loaded(Session(role, lane), f"{path.name} is damaged ({reason})")
+            return LoadedSession(Session(role, lane), f"{path.name} cannot be read ({error.strerror})")
+        return (
+            LoadedSession(session)
+            if session
+            else LoadedSession(Session(role, lane), f"{path.name} is damaged ({reason})")
+        )
 
     def path(self, role: str, lane: str = "main") -> Path:
         """The session file of an agent."""
@@ -127,22 +132,28 @@ class Memory:
         """The last good copy of a session file. Raises StorageFailed."""
         return kept_data(self._store, COPIES, session_name(role, lane))
 
-    def _from_copy(self, path: Path, role: str, lane: str, reason: str) -> Loaded:
-        aside = _free_name(path)
+    def _from_copy(self, path: Path, role: str, lane: str, reason: str) -> LoadedSession:
+        # What was set aside before stays.
+        names = (
+            path.with_name(f"{path.name}.damaged{f'-{number}' if number > 1 else ''}") for number in range(1, 1_000)
+        )
+        aside = next((name for name in names if not name.exists()), path.with_name(f"{path.name}.damaged"))
         with as_storage_failed(f"Cannot set {path} aside"):
             os.rename(path, aside)
         said = f"{path.name} was damaged ({reason}) and is now {aside.name}"
         data = self.copy(role, lane)
         if data is None:
-            return Loaded(Session(role, lane), f"{said}; there is no copy, so {role} begins without memory")
+            return LoadedSession(Session(role, lane), f"{said}; there is no copy, so {role} begins without memory")
         session, copy_reason = decode_session(data, role, lane)
         if session is None:
-            return Loaded(Session(role, lane), f"{said}; so was its copy ({copy_reason}): {role} begins without memory")
+            return LoadedSession(
+                Session(role, lane), f"{said}; so was its copy ({copy_reason}): {role} begins without memory"
+            )
         write_atomic(path, data, mode=0o644)
-        return Loaded(session, f"{said}; the last good copy took its place")
+        return LoadedSession(session, f"{said}; the last good copy took its place")
 
     def outputs(self, session: Session, home: Path) -> list[Output]:
-        """The files that make `session` the agent's memory, to be committed with a run; tasks beyond the kept ones go
+        """The files that make `session` the agent's memory, to be committed with a run. Tasks beyond the kept ones go
         to the archive in the same commit."""
         session = sanitised(session)
         archived = session.tasks[:-KEPT_TASKS]
@@ -161,8 +172,8 @@ class Memory:
         )
 
     def replaced(self, before: Session, after: Session, run_id: str, home: Path) -> list[Output]:
-        """The files that put `after` in the place of `before`: every task that is not kept as it was goes to the archive,
-        under a name of its own (`run_id` is the change's), so that no page there is ever overwritten."""
+        """The files that put `after` in the place of `before`. Every task that is not kept as it was goes to the
+        archive, under a name of its own (`run_id` is the change's). So no page there is ever overwritten."""
         kept = {task.run_id: task for task in after.tasks}
         changed = [task for task in before.tasks if kept.get(task.run_id) != task]
         pages = [self._archived(before, task, f"{task.run_id}.{run_id}", home) for task in changed]
@@ -173,16 +184,15 @@ class Memory:
 
     def _archived(self, session: Session, task: RememberedTask, stem: str, home: Path) -> Output:
         path = self._folder / "archive" / session.lane / session.role.lower() / f"{stem}.md"
-        return Output(_relative(path, home), _archive_page(session, task))
-
-
-def _free_name(path: Path) -> Path:
-    """`<name>.damaged`, or the next with a number: what was set aside before stays."""
-    for number in range(1, 1_000):
-        aside = path.with_name(f"{path.name}.damaged{f'-{number}' if number > 1 else ''}")
-        if not aside.exists():
-            return aside
-    return path.with_name(f"{path.name}.damaged")
+        head = json.dumps(task.title, ensure_ascii=False)
+        lines = ["---", f"role: {session.role}", f"lane: {session.lane}", f"run: {task.run_id}", f"task: {head}"]
+        lines += [f"status: {task.status}", f"finished: {task.finished}", "---", ""]
+        for message in task.messages:
+            speaker = session.role if message.role == "model" else "ORCHESTRATOR"
+            lines += [f"## {speaker}", "", inert(clean(message.text)), ""]
+        if not any(message.text.startswith(task.answer) for message in task.messages):
+            lines += ["## REMEMBERED ANSWER", "", inert(clean(task.answer)), ""]
+        return Output(_relative(path, home), "\n".join(lines).encode())
 
 
 def session_name(role: str, lane: str) -> str:
@@ -221,7 +231,7 @@ def _checksum(session: Session) -> str:
 
 
 def session_bytes(path: Path) -> bytes:
-    """What a session file holds, cut off where `decode_session` refuses it as too large. Raises OSError."""
+    """The bytes of a session file, cut off where `decode_session` refuses it as too large. Raises OSError."""
     with path.open("rb") as stream:
         return stream.read(MAX_SESSION_BYTES + 1)
 
@@ -233,7 +243,13 @@ def decode_session(data: bytes, role: str, lane: str) -> tuple[Session | None, s
     try:
         file = msgspec.json.decode(data, type=_SessionFile)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        return None, _why_not(data, error)
+        try:
+            schema = msgspec.json.decode(data, type=_Schema).schema
+        except msgspec.ValidationError:
+            schema = ""
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None, "not JSON"
+        return None, str(error) if schema == SCHEMA else f"not of the form {SCHEMA}"
     if file.schema != SCHEMA:
         return None, f"not of the form {SCHEMA}"
     session = Session(file.role, file.lane, file.tasks, file.summary)
@@ -242,16 +258,6 @@ def decode_session(data: bytes, role: str, lane: str) -> tuple[Session | None, s
     if (session.role, session.lane) != (role, lane):
         return None, f"it belongs to {session.role} in lane {session.lane}"
     return session, ""
-
-
-def _why_not(data: bytes, error: Exception) -> str:
-    try:
-        schema = msgspec.json.decode(data, type=_Schema).schema
-    except msgspec.ValidationError:
-        schema = ""
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return "not JSON"
-    return str(error) if schema == SCHEMA else f"not of the form {SCHEMA}"
 
 
 def sanitised(session: Session) -> Session:
@@ -285,17 +291,17 @@ def excerpt(answer: str) -> str:
 
 
 def estimated_tokens(text: str) -> int:
-    """At least as many as a model counts, of whatever script: three ASCII characters to a token (prose has four to five),
-    one of any other alphabet, a third of one beyond the basic plane (emoji, rare signs)."""
+    """At least as many tokens as a model counts, of whatever script. Three ASCII characters make a token (prose has
+    four to five). Any other character makes one, and one beyond the basic plane (emoji, rare signs) three."""
     plain = sum(char < "\x80" for char in text)
     rare = sum(char > "\uffff" for char in text)
     return math.ceil(plain / 3) + (len(text) - plain) + 2 * rare
 
 
 def digest(session: Session, *, max_tokens: int = DIGEST_TOKENS) -> str:
-    """What a prompt carries of the memory: the summary of older tasks, then every task that is not in it, oldest first,
-    within `max_tokens`; empty when there is nothing. The newest tasks stand with the beginning of their answers, those
-    before with less of it, at the least with their titles. It holds no request."""
+    """The memory as a prompt carries it, within `max_tokens`; empty when there is nothing. The summary of older tasks
+    comes first, then every task that is not in it, oldest first. The newest tasks stand with the beginning of their
+    answers, those before with less of it, at the least with their titles. It holds no request."""
     summary = short_summary(session.summary.text)
     head = f"- Older tasks, in short: {summary}\n" if summary else ""
     newest_first = [_entries(task) for task in reversed(_fresh(session))]
@@ -347,7 +353,7 @@ def short_summary(text: str) -> str:
 
 
 def tasks_to_summarise(session: Session) -> tuple[RememberedTask, ...]:
-    """The tasks that a summary is to be made of now, oldest first; none unless there are enough, and enough tasks have
+    """The tasks that a summary is to be made of now, oldest first. None unless there are enough, and enough tasks have
     passed since the last try."""
     fresh = _fresh(session)
     since = _after(session.tasks, session.summary.tried)
@@ -365,18 +371,6 @@ def _after(tasks: tuple[RememberedTask, ...], run_id: str) -> tuple[RememberedTa
     """The tasks behind that of `run_id`; all when it is none of them (any more)."""
     ids = [task.run_id for task in tasks]
     return tasks[ids.index(run_id) + 1 :] if run_id in ids else tasks
-
-
-def _archive_page(session: Session, task: RememberedTask) -> bytes:
-    head = json.dumps(task.title, ensure_ascii=False)
-    lines = ["---", f"role: {session.role}", f"lane: {session.lane}", f"run: {task.run_id}", f"task: {head}"]
-    lines += [f"status: {task.status}", f"finished: {task.finished}", "---", ""]
-    for message in task.messages:
-        speaker = session.role if message.role == "model" else "ORCHESTRATOR"
-        lines += [f"## {speaker}", "", inert(clean(message.text)), ""]
-    if not any(message.text.startswith(task.answer) for message in task.messages):
-        lines += ["## REMEMBERED ANSWER", "", inert(clean(task.answer)), ""]
-    return "\n".join(lines).encode()
 
 
 def _relative(path: Path, home: Path) -> str:

@@ -1,6 +1,6 @@
 """One turn of one agent: a request to its model, and what came back, good or bad.
 
-A failed call is a result (`failure`), so that it is recorded and a resumed run sees the same; errors that every further
+A failed call is a result (`failure`), so that it is recorded and a resumed run sees the same. Errors that every further
 call would meet, and waits longer than a turn may take, are raised instead.
 """
 
@@ -13,7 +13,7 @@ import msgspec
 
 from council.budgets.budget import BudgetSpent
 from council.errors import ModelError, ReplayMiss
-from council.llm.base import Finish, Message, Model, OnText, Replaced, Reply, ToolCall, ToolSpec, TurnInfo, Usage
+from council.llm.base import Finish, Message, Model, OnText, Replaced, ToolCall, ToolSpec, TurnInfo, Usage
 from council.llm.thoughts import without_thoughts
 from council.logs import log_context
 from council.safety.untrusted import clean
@@ -30,9 +30,9 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class TurnResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an agent said. Exactly one of `text` (not blank) and `failure` counts. `model` is the one that answered;
-    `replaced` are those that were asked before it. `thoughts`: the reply held thoughts, which are left out here and so
-    everywhere."""
+    """A reply of an agent. Exactly one of `text` (not blank) and `failure` counts. `model` is the one that answered;
+    `replaced` are those that were asked before it. `thoughts`: the reply held thoughts, which are left out here and
+    so everywhere."""
 
     text: str
     model: str
@@ -71,8 +71,8 @@ async def take_turn(
     spell: Callable[[ToolCall], str] | None = None,
     on_text: OnText | None = None,
 ) -> TurnResult:
-    """Asks the model once (retries are the model's own business). What it calls natively stands in the text as the request
-    that `spell` makes of it, unless it is written there as well: from here on there is one spelling.
+    """Asks the model once (retries are the model's own business). A native call stands in the text as the request that
+    `spell` makes of it, unless it is written there as well. So from here on there is one spelling.
 
     Raises ModelError when it is fatal (key, billing, unknown model, malformed request), ProviderBusy when a rate limit
     outlasts the retries.
@@ -88,7 +88,20 @@ async def take_turn(
         if error.kind in ("rate", "overload") and (error.kind == "rate" or error.retry_after_s is not None):
             raise ProviderBusy(error, error.retry_after_s or _DEFAULT_RATE_WAIT_S) from error
         return TurnResult("", model.name, failure=Failure(error.kind, error.message, error.fix))
-    return _said(reply, spell)
+    said = clean(reply.text).strip()  # without what nobody sees
+    text = without_thoughts(said).strip()
+    thoughts = text != said
+    if spell is not None:
+        calls = dict.fromkeys(clean(spell(call)) for call in reply.tool_calls)
+        text = "\n\n".join(part for part in (text, *(call for call in calls if call not in text)) if part)
+    failure = None
+    if thoughts and not text:
+        cut = reply.finish == "length"
+        what = "was cut off before its thoughts ended" if cut else "held nothing but thoughts"
+        fix = "raise `max_output_tokens`" if cut else "reword the task or name another model"
+        failure = Failure("length" if cut else "empty", f"the reply of {reply.model} {what}.", fix)
+    finish = "stop" if reply.finish == "tool_calls" else reply.finish
+    return TurnResult(text, reply.model, finish, reply.usage, failure, reply.replaced, thoughts)
 
 
 async def attempt_turn(
@@ -106,21 +119,3 @@ async def attempt_turn(
     except BudgetSpent as spent:
         failure = Failure(NO_BUDGET, spent.message, spent.fix)
     return TurnResult("", model.name, failure=failure)
-
-
-def _said(reply: Reply, spell: Callable[[ToolCall], str] | None) -> TurnResult:
-    """What was said, once the model had thought, without what nobody sees; a reply that holds nothing else is none."""
-    said = clean(reply.text).strip()
-    text = without_thoughts(said).strip()
-    thoughts = text != said
-    if spell is not None:
-        calls = dict.fromkeys(clean(spell(call)) for call in reply.tool_calls)
-        text = "\n\n".join(part for part in (text, *(call for call in calls if call not in text)) if part)
-    failure = None
-    if thoughts and not text:
-        cut = reply.finish == "length"
-        what = "was cut off before its thoughts ended" if cut else "held nothing but thoughts"
-        fix = "raise `max_output_tokens`" if cut else "reword the task or name another model"
-        failure = Failure("length" if cut else "empty", f"the reply of {reply.model} {what}.", fix)
-    finish = "stop" if reply.finish == "tool_calls" else reply.finish
-    return TurnResult(text, reply.model, finish, reply.usage, failure, reply.replaced, thoughts)

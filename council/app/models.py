@@ -1,4 +1,18 @@
-"""Language and embedding models by their names in settings: providers, limits, retries."""
+"""Language and embedding models by their names in settings: providers, limits, retries.
+
+A run asks its model through these, outermost first. `choose_model` builds the inner four; `app.spending` adds the rest.
+
+    Tracing.model     a span around the whole call, its retries and its stand-ins
+    TimedModel        the run's seconds: a call ends when they are spent
+    FallbackModel     the next model of the chain, where one cannot answer
+    RetryingModel     another attempt after a wait; each is an event and a line in the journal
+    LimitedModel      the provider's bucket: a call waits for its turn
+    BudgetedModel     the worst case is asked for before the call, its use is charged after it
+    `around`          what the caller of `choose_model` puts around each provider's model
+    JsonModeModel     the same request without a schema, where the server refuses one
+    BoundedModel      whole characters, bounded replies, plausible counts
+    the provider's model
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run did, as plain values: who was called, what was read, who stood where. Nothing here knows how it came to be.
+"""A run as plain values: who was called, what was read, who stood where. Nothing here knows how it came to be.
 
 A decision page is for who wants the answer; an account is for who asks how it came about. Both are made of the same
 transcript, so they cannot disagree.
@@ -33,8 +33,8 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Read(msgspec.Struct, frozen=True):
-    """What was asked for, by an agent or (round 0) by the command. Without `error_code` it was given, as evidence `id`, or
-    again as the earlier `repeats`; `path` is empty for what is no single file."""
+    """A request by an agent or (round 0) by the command. Without `error_code` it was given, as evidence `id`, or again
+    as the earlier `repeats`. `path` is empty for what is no single file."""
 
     step: str
     asked_by: str
@@ -52,7 +52,8 @@ class Read(msgspec.Struct, frozen=True):
 
 
 class StanceTaken(msgspec.Struct, frozen=True):
-    """Where an agent stood after a turn. `key` is equal for positions that are the same, empty when none was stated."""
+    """The stance of an agent after a turn. `key` is equal for positions that are the same, empty when none was
+    stated."""
 
     role: str
     round: int
@@ -64,7 +65,7 @@ class StanceTaken(msgspec.Struct, frozen=True):
     advocate: bool = False
 
 
-class MindChanged(msgspec.Struct, frozen=True):
+class MindChange(msgspec.Struct, frozen=True):
     """`evidence` are the ids named that were new to the agent; empty: unexplained."""
 
     role: str
@@ -74,7 +75,7 @@ class MindChanged(msgspec.Struct, frozen=True):
     evidence: tuple[str, ...]
 
 
-class Mended(msgspec.Struct, frozen=True):
+class Mending(msgspec.Struct, frozen=True):
     """A structured block that could not be read as it came. `how` is what was done to read it, `calls` how many repair
     turns that took, `fault` why it stayed unreadable."""
 
@@ -87,9 +88,9 @@ class Mended(msgspec.Struct, frozen=True):
 
 
 class Account(msgspec.Struct, frozen=True):
-    """A deliberation. `letters` are what the members called one another, by role; `written_by` wrote the decision, in place
-    of those in `instead_of`, whose closing calls failed; `stopped` says why the rounds ended in a word, empty when they
-    are not known to have ended."""
+    """A deliberation. `letters` are what the members called one another, by role. `written_by` wrote the decision, in
+    place of those in `instead_of`, whose closing calls failed. `stopped` says why the rounds ended in a word, empty
+    when they are not known to have ended."""
 
     protocol: str
     max_rounds: int
@@ -99,8 +100,8 @@ class Account(msgspec.Struct, frozen=True):
     calls: tuple[Call, ...]
     reads: tuple[Read, ...]
     stances: tuple[StanceTaken, ...]
-    changes: tuple[MindChanged, ...]
-    mended: tuple[Mended, ...]
+    changes: tuple[MindChange, ...]
+    mended: tuple[Mending, ...]
     written_by: str
     instead_of: tuple[str, ...]
     stopped: str

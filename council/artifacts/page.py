@@ -1,4 +1,4 @@
-"""What a decision page holds, as plain values; nothing here knows how it came to be."""
+"""The contents of a decision page as plain values; nothing here knows how it came to be."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Footnote:
 
 @dataclass(frozen=True)
 class Speech:
-    """What an agent said; `failure` instead when it could not."""
+    """The words of an agent; `failure` instead when it could not speak."""
 
     role: str
     text: str
@@ -33,8 +33,8 @@ class Speech:
 
 @dataclass(frozen=True)
 class Request:
-    """What became of a request token: `fulfilled` with the evidence `id`, or refused with `detail` as the reason. `body`
-    is what it brought when that is no file that a reader could open."""
+    """The outcome of a request token: `fulfilled` with the evidence `id`, or refused with `detail` as the reason.
+    `body` is what it brought when that is no file that a reader could open."""
 
     asked_by: str
     spelling: str

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import quote
 
-from council.artifacts.page import Footnote, Page, Request, Round, Scalar, Section, Speech, Table
+from council.artifacts.page import Footnote, Page, Request, Round, Scalar, Speech, Table
 from council.safety.markdown import for_markdown
 from council.safety.untrusted import plain_line
 
@@ -29,34 +29,54 @@ _YAML_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y",
 def render(page: Page, path: str) -> str:
     """The page as it stands at `path` (relative to the home): links are relative to that place."""
     known = {note.id: note for note in page.footnotes}
-    parts = [
-        _front_matter(page.front_matter),
-        f"# {_text_line(page.title)}",
-        *_notes(page.notes),
-        f"## {page.heading}",
-        _cited(_own_voice(for_markdown(page.answer)), known, path),
-        *(part for section in page.sections for part in _section(section, known, path)),
-        f"*{page.byline}*" if page.byline else "",
-        *(part for table in page.tables for part in _table(table, known, path)),
-        "## Task",
-        for_markdown(page.task),
-        *_inputs(page.inputs),
-        "## Deliberation" if page.rounds else "",
-        *(part for round_ in page.rounds for part in _round(round_, known, path)),
-        *_diagram(page),
-        *(_footnote(note, path) for note in page.footnotes),
-    ]
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _front_matter(values: Mapping[str, Scalar | tuple[str, ...]]) -> str:
     lines = ["---"]
-    for key, value in values.items():
+    for key, value in page.front_matter.items():
         if isinstance(value, tuple):
             lines += [f"{key}:", *(f"  - {_yaml(item)}" for item in value)]
         else:
             lines.append(f"{key}: {_yaml(value)}")
-    return "\n".join([*lines, "---"])
+    given = [
+        f"- {_text_line(item.detail)}[^{item.id}]"
+        if item.outcome == "fulfilled"
+        else f"- `{_code(item.spelling)}` **could not be read:** {_text_line(item.detail)}"
+        for item in page.inputs
+    ]
+    sections = []
+    for (
+        section
+    ) in page.sections:  # agents' headings lie a level deeper (`for_markdown`): none can pass for one of these
+        items = []
+        for number, item in enumerate(section.items, start=1):
+            mark = {"none": "", "bullets": "- ", "numbers": f"{number}. "}[section.listed]
+            line = f"{mark}{' '.join(item.split())}"  # on one line: no item can end the list and begin something else
+            items.append(_voiced(for_markdown(line), known, path))
+        sections += [f"### {section.heading}", "\n".join(items)]
+    notes = []
+    for note in page.footnotes:
+        title = _text_line(note.title)
+        if note.path:
+            link = f"[{_label(note.path)}]({_href(note.path, path, str(note.first_line))})"
+            title = f"{link}, {_text_line(note.title.removeprefix(f'`{note.path}` '))}"
+        notes.append(f"[^{note.id}]: {note.id}: {title}, sha256 `{note.sha256}`. {_text_line(note.how)}")
+    parts = [
+        "\n".join([*lines, "---"]),
+        f"# {_text_line(page.title)}",
+        *("> " + for_markdown(note).replace("\n", "\n> ") for note in page.notes),
+        f"## {page.heading}",
+        _voiced(for_markdown(page.answer), known, path),
+        *sections,
+        f"*{page.byline}*" if page.byline else "",
+        *(part for table in page.tables for part in _table(table, known, path)),
+        "## Task",
+        for_markdown(page.task),
+        "**Given with the command:**" if given else "",
+        "\n".join(given),
+        "## Deliberation" if page.rounds else "",
+        *(part for round_ in page.rounds for part in _round(round_, known, path)),
+        *_diagram(page),
+        *notes,
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _yaml(value: Scalar) -> str:
@@ -67,48 +87,17 @@ def _yaml(value: Scalar) -> str:
     return json.dumps(value)
 
 
-def _notes(notes: tuple[str, ...]) -> Iterator[str]:
-    for note in notes:
-        yield "> " + for_markdown(note).replace("\n", "\n> ")
-
-
-def _section(section: Section, known: Mapping[str, Footnote], path: str) -> Iterator[str]:
-    """Headings of agents lie a level deeper (`for_markdown`), so that none of them can pass for one of these."""
-    yield f"### {section.heading}"
-    items = []
-    for number, item in enumerate(section.items, start=1):
-        mark = {"none": "", "bullets": "- ", "numbers": f"{number}. "}[section.listed]
-        line = f"{mark}{' '.join(item.split())}"  # on one line: no item can end the list and begin something else
-        items.append(_cited(_own_voice(for_markdown(line)), known, path))
-    yield "\n".join(items)
-
-
-def _inputs(inputs: tuple[Request, ...]) -> Iterator[str]:
-    if inputs:
-        yield "**Given with the command:**"
-        yield "\n".join(f"- {_given(item)}" for item in inputs)
-
-
-def _given(item: Request) -> str:
-    if item.outcome == "fulfilled":
-        return f"{_text_line(item.detail)}[^{item.id}]"
-    return f"`{_code(item.spelling)}` **could not be read:** {_text_line(item.detail)}"
-
-
 def _table(table: Table, known: Mapping[str, Footnote], path: str) -> Iterator[str]:
+    def cell(text: str) -> str:
+        return _voiced(_text_line(text, _MAX_CELL_CHARS), known, path)
+
     yield f"## {table.heading}"
     if table.rows:
         rows = [table.columns, tuple("---" for _ in table.columns)]
-        rows += [tuple(_cell(cell, known, path) for cell in row) for row in table.rows]
+        rows += [tuple(cell(text).replace("|", "\\|") for text in row) for row in table.rows]
         yield "\n".join(f"| {' | '.join(row)} |" for row in rows)
     if table.lines:
-        yield "\n".join(
-            f"- {_cited(_own_voice(_text_line(line, _MAX_CELL_CHARS)), known, path)}" for line in table.lines
-        )
-
-
-def _cell(text: str, known: Mapping[str, Footnote], path: str) -> str:
-    return _cited(_own_voice(_text_line(text, _MAX_CELL_CHARS)), known, path).replace("|", "\\|")
+        yield "\n".join(f"- {cell(line)}" for line in table.lines)
 
 
 def _round(round_: Round, known: Mapping[str, Footnote], path: str) -> Iterator[str]:
@@ -118,48 +107,28 @@ def _round(round_: Round, known: Mapping[str, Footnote], path: str) -> Iterator[
     yield f"### ROUND {round_.number}"
     yield f"<details><summary>{', '.join(speakers)}{asked}</summary>"
     for entry in round_.entries:
-        yield from _entry(entry, known, path)
+        if isinstance(entry, Speech):
+            yield f"**{entry.role}:**"
+            failure = f"*did not answer: {_text_line(entry.failure)}*"
+            yield failure if entry.failure else _voiced(for_markdown(entry.text), known, path)
+        elif entry.outcome == "fulfilled":
+            note = f"[^{entry.id}]" if entry.id else ""
+            yield f"**ORCHESTRATOR (Fulfilled Request):** {_text_line(entry.detail)},{note} asked by {entry.asked_by}."
+            if entry.body:
+                yield for_markdown("```text\n" + entry.body.replace("```", "'''") + "\n```")
+        else:
+            asked_for = f"`{_code(entry.spelling)}`, asked by {entry.asked_by}"
+            yield f"**ORCHESTRATOR (Refused Request):** {asked_for}: {_text_line(entry.detail)}"
     yield "</details>"
 
 
-def _entry(entry: Speech | Request, known: Mapping[str, Footnote], path: str) -> Iterator[str]:
-    if isinstance(entry, Request):
-        yield _request(entry)
-        return
-    yield f"**{entry.role}:**"
-    if entry.failure:
-        yield f"*did not answer: {_text_line(entry.failure)}*"
-    else:
-        yield _cited(_own_voice(for_markdown(entry.text)), known, path)
+def _voiced(markdown: str, known: Mapping[str, Footnote], path: str) -> str:
+    """An agent's text, in its own voice and with its citations as links.
 
-
-def _own_voice(markdown: str) -> str:
-    """An agent's text cannot begin a line as another speaker, or as the orchestrator, does; its requests are shown, not
-    repeated."""
-    markdown = _TOKEN.sub(r"[request: \1]", markdown)  # a page that is read again must not look like asking
-    return _SPEAKER.sub(lambda found: found[0].replace("*", "\\*").replace("_", "\\_"), markdown)
-
-
-def _request(entry: Request) -> str:
-    if entry.outcome == "fulfilled":
-        note = f"[^{entry.id}]" if entry.id else ""
-        line = f"**ORCHESTRATOR (Fulfilled Request):** {_text_line(entry.detail)},{note} asked by {entry.asked_by}."
-        return f"{line}\n\n{for_markdown(_fenced(entry.body))}" if entry.body else line
-    return (
-        f"**ORCHESTRATOR (Refused Request):** `{_code(entry.spelling)}`, asked by {entry.asked_by}: "
-        f"{_text_line(entry.detail)}"
-    )
-
-
-def _fenced(text: str) -> str:
-    return "```text\n" + text.replace("```", "'''") + "\n```"
-
-
-def _cited(markdown: str, known: Mapping[str, Footnote], path: str) -> str:
-    """`[E1: docs/a.md:12]` becomes a link to that line; a citation of nothing that was read stays as it is.
-
-    The footnote marks stand where evidence came in, once each and in the order of the ids, so that viewers, which count
-    footnotes by their first mark, give E1 the number 1.
+    It cannot begin a line as another speaker, or as the orchestrator, does; its requests are shown, not repeated.
+    `[E1: docs/a.md:12]` becomes a link to that line; a citation of nothing that was read stays as it is. The footnote marks
+    stand where evidence came in, once each and in the order of the ids. Viewers count footnotes by their first mark, and so
+    give E1 the number 1.
     """
 
     def link(match: re.Match[str]) -> str:
@@ -176,15 +145,9 @@ def _cited(markdown: str, known: Mapping[str, Footnote], path: str) -> str:
         lines = f"{match[3]}-{match[4]}" if match[4] else match[3]
         return f"[{note.id} {_label(cited)}:{lines}]({_href(cited, path, match[3])})"
 
+    markdown = _TOKEN.sub(r"[request: \1]", markdown)  # a page that is read again must not look like asking
+    markdown = _SPEAKER.sub(lambda found: found[0].replace("*", "\\*").replace("_", "\\_"), markdown)
     return _CITATION.sub(link, markdown)
-
-
-def _footnote(note: Footnote, path: str) -> str:
-    if not note.path:
-        return f"[^{note.id}]: {note.id}: {_text_line(note.title)}, sha256 `{note.sha256}`. {_text_line(note.how)}"
-    link = f"[{_label(note.path)}]({_href(note.path, path, str(note.first_line))})"
-    title = note.title.removeprefix(f"`{note.path}` ")
-    return f"[^{note.id}]: {note.id}: {link}, {_text_line(title)}, sha256 `{note.sha256}`. {_text_line(note.how)}"
 
 
 def _href(target: str, path: str, line: str) -> str:
@@ -193,7 +156,17 @@ def _href(target: str, path: str, line: str) -> str:
 
 
 def _diagram(page: Page) -> Iterator[str]:
-    messages = [line for round_ in page.rounds for line in _messages(round_)]
+    messages: list[str] = []
+    for round_ in page.rounds:
+        messages.append(f"    Note over O: round {round_.number}")
+        for entry in round_.entries:
+            if isinstance(entry, Speech):
+                reply = "--xO: no answer" if entry.failure else "-->>O: analysis"
+                messages += [f"    O->>{entry.role}: turn", f"    {entry.role}{reply}"]
+            else:
+                asked = _mermaid(_WRAPPER.sub(r"\1", entry.spelling))
+                got = f"{entry.id}, to all" if entry.id else entry.outcome
+                messages += [f"    {entry.asked_by}->>O: {asked}", f"    O-->>{entry.asked_by}: {got}"]
     if not messages:
         return
     roles = dict.fromkeys(entry.role for round_ in page.rounds for entry in round_.entries if isinstance(entry, Speech))
@@ -206,18 +179,6 @@ def _diagram(page: Page) -> Iterator[str]:
     lines.append(f"    O->>S: {_mermaid(page.heading).lower()}")
     yield "## How it went"
     yield "```mermaid\n" + "\n".join(lines) + "\n```"
-
-
-def _messages(round_: Round) -> Iterator[str]:
-    yield f"    Note over O: round {round_.number}"
-    for entry in round_.entries:
-        if isinstance(entry, Speech):
-            yield f"    O->>{entry.role}: turn"
-            yield f"    {entry.role}{'--x' if entry.failure else '-->>'}O: {'no answer' if entry.failure else 'analysis'}"
-        else:
-            asked = _mermaid(_WRAPPER.sub(r"\1", entry.spelling))
-            yield f"    {entry.asked_by}->>O: {asked}"
-            yield f"    O-->>{entry.asked_by}: {f'{entry.id}, to all' if entry.id else entry.outcome}"
 
 
 def _mermaid(text: str) -> str:

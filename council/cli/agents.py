@@ -1,4 +1,4 @@
-"""`council agents`: who deliberates here."""
+"""`council agents`: the agents that deliberate here."""
 
 from __future__ import annotations
 

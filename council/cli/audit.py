@@ -29,7 +29,7 @@ _MAX_SHOWN = 10_000
 
 @app.callback()
 def audit() -> None:
-    """What was changed, approved, read of secrets, and refused: a signed chain of records (docs/security.md)."""
+    """A signed chain of records: changes, approvals, reads of secrets, refusals (docs/security.md)."""
 
 
 @app.command()
@@ -147,8 +147,11 @@ def _log(cli: CliState) -> Iterator[AuditLog | None]:
 
 
 def _verified(cli: CliState, heads: list[str], log: AuditLog | None) -> Verdict:
-    """The chain against all its known ends, and the pages against the runs: a database that was set back took the receipts
-    of its last runs along. Without a log the ends that stand elsewhere tell that it was taken away."""
+    """The chain against all its known ends, and the pages against the runs.
+
+    A database that was set back took the receipts of its last runs along: then the pages know more. Without a log the
+    ends that stand elsewhere tell that it was taken away.
+    """
     from council.audit.chain import GENESIS, Finding, Head, verify
     from council.audit.head_file import HEAD_FILE, read_head
 

@@ -1,4 +1,4 @@
-"""`council check`: what the guardrails and the ministers say of a file, without running anything."""
+"""`council check`: the guardrails and the ministers on a file, without running anything."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class _Finding:
-    """What one guardrail says: `told` is its whole answer, `line` the same for a terminal."""
+    """One guardrail's answer: `told` is all of it, `line` the same for a terminal."""
 
     by: str
     blocks: bool
@@ -54,7 +54,19 @@ def check(
     `scope_topics` hold for tasks."""
     from council.safety.untrusted import plain_line
 
-    text, cli = _read(file), state(ctx)
+    try:
+        if file.exists() and not file.is_file():
+            raise UsageError(f"{file} is not a regular file.", fix="name a text file")
+        with file.open("rb") as stream:
+            data = stream.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            raise UsageError(f"{file} is larger than {_MAX_BYTES} bytes.", fix="split it")
+        text = data.decode("utf-8-sig").replace("\r\n", "\n")
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name a text file") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not UTF-8 (byte {error.start}).", fix="save it as UTF-8") from None
+    cli = state(ctx)
     try:
         cli.home()
         scope = tuple(cli.settings().settings.scope_topics)
@@ -78,22 +90,6 @@ def check(
         )
     if blocked:
         raise typer.Exit(EXIT_REFUSED)
-
-
-def _read(file: Path) -> str:
-    try:
-        if file.exists() and not file.is_file():
-            raise UsageError(f"{file} is not a regular file.", fix="name a text file")
-        with file.open("rb") as stream:
-            data = stream.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name a text file") from None
-    if len(data) > _MAX_BYTES:
-        raise UsageError(f"{file} is larger than {_MAX_BYTES} bytes.", fix="split it")
-    try:
-        return data.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not UTF-8 (byte {error.start}).", fix="save it as UTF-8") from None
 
 
 def _judge(file: Path, text: str, kind: Kind, scope: tuple[str, ...]) -> tuple[Kind, list[_Finding]]:

@@ -1,4 +1,5 @@
-"""How often the interpreter's garbage collector looks: seldom while modules load, as usual in a daemon, never at the end."""
+"""Sets how often the interpreter's garbage collector looks: seldom while modules load, as usual in a daemon, never at
+the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`council config`: what is configured, and where each value comes from."""
+"""`council config`: every setting, and the place that each value comes from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the options of the top command leave for every command below it: the home, the settings, the keys."""
+"""The home, the settings and the keys, as the options of the top command choose them for every command below it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class CliState:
         return find_home(self.home_flag, self.environ, Path.cwd())
 
     def settings(self) -> LoadedSettings:
-        """Raises ConfigError. What is odd in `.env` is said once, on stderr."""
+        """Raises ConfigError. An oddity in `.env` is told once, on stderr."""
         from council.settings import load_settings
 
         is_first = self._loaded is None
@@ -81,7 +81,7 @@ class CliState:
         return self._store
 
     def ledger(self) -> Ledger:
-        """What the home knows of its runs. Raises as `store`."""
+        """The home's runs, to look at. Raises as `store`."""
         from council.engine.ledger import Ledger
 
         return Ledger(self.store())

@@ -124,7 +124,7 @@ def query(
 def status(
     ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
 ) -> None:
-    """What the index holds, and how many files changed since; changes nothing."""
+    """Print what the index holds, and how many files changed since; changes nothing."""
     from council.knowledge.cortex.cortex import SCOPES
     from council.storage.files import FileLock
 

@@ -1,4 +1,4 @@
-"""`council doctor`: what is in order, what is not, and the command that mends it."""
+"""`council doctor`: checks of everything a council needs, each with the command that mends it."""
 
 from __future__ import annotations
 

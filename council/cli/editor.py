@@ -1,4 +1,4 @@
-"""What `council init --vscode` writes: editor settings and tasks. Never over a file that is there."""
+"""Editor settings and tasks for `council init --vscode`. They are never written over a file that is there."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ def vscode_files() -> dict[str, str]:
 
 
 def write_vscode(home: Path) -> tuple[list[Path], dict[Path, str]]:
-    """What was written; and, for files that are there already and say something else, what to add to them by hand."""
+    """Writes the files that are not there yet.
+
+    Returns the written ones. For files that are there and differ, it also returns what to add by hand.
+    """
     written: list[Path] = []
     kept: dict[Path, str] = {}
     for name, text in vscode_files().items():

@@ -18,10 +18,10 @@ from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.daemon.service import Service
-    from council.evaluation.evaluate import Stopped
-    from council.evaluation.grading import Answered
+    from council.evaluation.evaluate import EvaluationEnd
+    from council.evaluation.grading import AnsweredQuestion
     from council.evaluation.report import Report
-    from council.evaluation.session import Session, Wanted
+    from council.evaluation.session import EvaluationRequest, Session
     from council.events import Event
 
 _EXAMPLE = Path(__file__).parents[1] / "resources" / "evaluation"
@@ -30,7 +30,7 @@ _EXITS = {"": EXIT_OK, "budget": EXIT_DEGRADED, "failed": EXIT_FAILED, "interrup
 
 
 class Protocol(StrEnum):
-    """How the council deliberates; see docs/protocols.md."""
+    """The protocols of a deliberation (docs/protocols.md)."""
 
     independent = "independent"
     triad = "triad"
@@ -65,14 +65,16 @@ def evaluate(
     import asyncio
 
     from council.evaluation import report as rendered
-    from council.evaluation.session import Wanted
+    from council.evaluation.session import EvaluationRequest
     from council.storage.files import write_atomic
 
     cli = state(ctx)
     cli.flags = {"model": model}
     out = checked(out) if out is not None else None
 
-    wanted = Wanted(folder, protocol.value, rounds, split, limit, seed, resamples, max_tokens, max_usd, resume)
+    wanted = EvaluationRequest(
+        folder, protocol.value, rounds, split, limit, seed, resamples, max_tokens, max_usd, resume
+    )
     if record is not None and record.exists():
         raise UsageError(f"{record} is there already.", fix="name another file, or remove it")
     if record is not None and not record.parent.is_dir():
@@ -89,7 +91,7 @@ def evaluate(
 
 
 async def _evaluated(
-    cli: CliState, wanted: Wanted, record: Path | None
+    cli: CliState, wanted: EvaluationRequest, record: Path | None
 ) -> tuple[Report, Callable[[str], str], CouncilError | None]:
     """The report, of what there is when it was interrupted; what takes secrets out of it; and why `record` is not there."""
     from council.cli.daemon import logging_to_file
@@ -128,15 +130,15 @@ def _spelled(record: Path, home: Path) -> str:
     return f"--model cassette:{os.path.relpath(record.resolve(), home)}"
 
 
-async def _answered(session: Session, service: Service) -> Stopped:
+async def _answered(session: Session, service: Service) -> EvaluationEnd:
     """Answers all questions while the daemon serves the evaluation's home; how it ended."""
     import asyncio
 
-    from council.evaluation.evaluate import Stopped
+    from council.evaluation.evaluate import EvaluationEnd
 
     locked = asyncio.Event()  # nothing is asked before: another process may be at work in that home
 
-    async def ask() -> Stopped:
+    async def ask() -> EvaluationEnd:
         await locked.wait()
         return await session.answer(_Progress(session))
 
@@ -158,7 +160,7 @@ async def _answered(session: Session, service: Service) -> Stopped:
         await asyncio.wait({serving, asking})
     serving.result()
     if asking.cancelled():
-        return Stopped("interrupted", "What was under way is asked again with --resume.", "go on with --resume")
+        return EvaluationEnd("interrupted", "What was under way is asked again with --resume.", "go on with --resume")
     return asking.result()
 
 
@@ -169,7 +171,7 @@ class _Progress:
         self._total = len(session.questions)
         self._count = 0
 
-    def __call__(self, answered: Answered) -> None:
+    def __call__(self, answered: AnsweredQuestion) -> None:
         from council.evaluation.grading import row_of
 
         self._count += 1

@@ -1,4 +1,4 @@
-"""`council explain`, `council report`: how a run came about, in the terminal, as JSON, or as a page."""
+"""`council explain`, `council report`: the course of a run, in the terminal, as JSON, or as a page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from council.errors import UsageError
 from council.ids import escape_unseen
 
 if TYPE_CHECKING:
-    from council.reports.explain import Explained
+    from council.reports.explain import ExplainedRun
 
 _SUFFIX = ".report.html"  # files so named are never read by agents: they would take their own past words for evidence
 RunArgument = Annotated[str, typer.Argument(help="A run's id, the beginning of one, or `last`.")]
@@ -87,7 +87,7 @@ def report(
         typer.echo(f"note: no browser could be started; open {address} in one.", err=True)
 
 
-def explained(cli: CliState, given: str) -> Explained:
+def explained(cli: CliState, given: str) -> ExplainedRun:
     """Raises RunNotFound for a run that is unknown or whose journal is gone, with what became of it; JournalDamaged."""
     from council.cli.reports import require_journal
     from council.cli.runs import find_any_run, status_view
@@ -104,5 +104,5 @@ def explained(cli: CliState, given: str) -> Explained:
 
 
 def columns() -> int:
-    """How wide tables may be: COLUMNS, else the terminal, else 110; never narrower than 80."""
+    """The width of tables: COLUMNS, else the terminal's, else 110; never less than 80."""
     return min(160, max(80, shutil.get_terminal_size((110, 40)).columns))

@@ -1,4 +1,4 @@
-"""How `--help` lists sub-commands: under headings, each with its whole first sentence. Plain text only."""
+"""Lists sub-commands for `--help`: under headings, each with its whole first sentence. Plain text only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`council logs`: what the daemon's log says, for a person or as its JSON lines."""
+"""`council logs`: the daemon's log, for a person or as its JSON lines."""
 
 from __future__ import annotations
 
@@ -116,8 +116,11 @@ class GrowingFile:
 
 
 def readable(line: str) -> str:
-    """One line of the log for a person: `2026-11-20 22:54:13Z  <run>  what happened`; empty for what only programs
-    follow. What is not JSON is shown as it is."""
+    """One line of the log for a person: `2026-11-20 22:54:13Z <run> what happened`; empty for what only programs
+    follow.
+
+    A line that is not JSON is returned as it is.
+    """
     from council.daemon.terminal import event_line
     from council.safety.untrusted import plain_line
 

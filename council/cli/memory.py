@@ -1,4 +1,4 @@
-"""`council memory`: what an agent remembers, and changing that through a command in its lane's turn."""
+"""`council memory`: an agent's memory, and changing it through a command in its lane's turn."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from council.errors import EXIT_USAGE, UsageError
 from council.ids import readable_json
 
 if TYPE_CHECKING:
-    from council.agents.memory import Loaded, Memory, Session
+    from council.agents.memory import LoadedSession, Memory, Session
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -32,7 +32,7 @@ _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 @app.callback()
 def memory() -> None:
-    """What agents remember across tasks (Protocol 94)."""
+    """The memory of agents across tasks (Protocol 94)."""
 
 
 @app.command()
@@ -130,7 +130,7 @@ def _memory(cli: CliState) -> Memory:
     return Memory(cli.home().session_states, cli.store())
 
 
-def _loaded(cli: CliState, role: str, lane: str) -> Loaded:
+def _loaded(cli: CliState, role: str, lane: str) -> LoadedSession:
     """Raises UsageError for a role that has neither memory nor persona: most likely a slip of the pen."""
     _require_plain(role, lane)
     memory = _memory(cli)
@@ -173,8 +173,10 @@ def _as_yaml(session: Session) -> str:
 
 
 def _edited(cli: CliState, text: str, role: str) -> str:
-    """The text as the person's editor leaves it. Its file is for its owner only, and is gone afterwards; a text that will
-    not do is kept, since the person must not lose it."""
+    """The text as the person's editor leaves it. Its file is for its owner only, and is gone afterwards.
+
+    A text that will not do is kept: the person must not lose it.
+    """
     editor = cli.environ.get("VISUAL") or cli.environ.get("EDITOR")
     if not editor:
         raise UsageError("no editor is set.", fix="set EDITOR, or give the edited YAML with --file")

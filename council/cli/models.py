@@ -1,4 +1,4 @@
-"""`council models`: what models there are, and whether one of them works from here."""
+"""`council models`: the models there are, and a trial of one from here."""
 
 from __future__ import annotations
 

@@ -8,8 +8,11 @@ from council.errors import UsageError
 
 
 def checked(target: Path) -> Path:
-    """Where the bytes go, a symbolic link followed. Raises UsageError for a place that cannot be a file: a folder, a device,
-    a pipe, or one in a folder that is not there."""
+    """The file that the bytes go to, a symbolic link followed.
+
+    Raises UsageError for a place that cannot be a file: a folder, a device, a pipe, or one in a folder that is not
+    there.
+    """
     target = target.resolve() if target.is_symlink() else target
     if target.is_dir():
         raise UsageError(f"{target} is a folder.", fix="name a file in it")

@@ -1,4 +1,4 @@
-"""`council replay`, `council diff`, `council journal`: what the journals of runs say."""
+"""`council replay`, `council diff`, `council journal`: reading the journals of runs."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def diff(
 
 
 def _questions(cli: CliState, first: Journal, second: Journal) -> Questions:
-    """What both runs asked; a run that cannot be rendered again says why."""
+    """The questions of both runs; a run that cannot be rendered again says why."""
     from council.cli.cassette import requests_asked
     from council.reports.diff import Questions, by_step
 

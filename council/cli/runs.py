@@ -1,4 +1,4 @@
-"""`council status`, `council show`, `council cancel`: what goes on, what came of it, and stopping it."""
+"""`council status`, `show`, `cancel`, `resume` and `retry`: looking at runs, and steering them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the receipt.")]
 def status(
     ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
 ) -> None:
-    """What the daemon is doing, what waits, and how the last runs ended."""
+    """Print what the daemon is doing, what waits, and how the last runs ended."""
     view = status_view(state(ctx))
     if as_json:
         typer.echo(readable_json(view, indent=2))
@@ -221,7 +221,7 @@ def status_view(cli: CliState) -> dict[str, Any]:
 
 
 def unfinished(ledger: Ledger) -> tuple[list[dict[str, Any]], int]:
-    """What the next start goes on with, from the journals: the first of them, and how many there are."""
+    """The first runs that the next start goes on with, from their journals, and the number of all."""
     names = ledger.unfinished()
     return [_unfinished(ledger, name) for name in names[:_UNFINISHED]], len(names)
 
@@ -309,7 +309,22 @@ def print_answer(cli: CliState, receipt: Receipt) -> None:
             typer.echo(note)
     else:
         path = Path(os.path.relpath(cli.home().root / receipt.artifact.path))
-        page, record = _page_of(cli, receipt, path)
+        page, record, became = "", f"The whole record: {path}", ""
+        try:
+            page = path.read_text(encoding="utf-8", errors="replace")  # as edited since
+            holder = _PAGE_ID.search(page)
+            if holder is not None and holder[1] != receipt.run_id:
+                became = f"{path} now holds the page of run {holder[1]}"
+        except OSError as error:
+            became = f"{path} cannot be read ({error.strerror})"
+        if became:
+            from council.cli.reports import rendered_again
+
+            try:
+                page = rendered_again(cli, receipt.run_id).decode("utf-8", "replace")
+            except RunNotFound as error:
+                raise RunNotFound(f"{became}, and {error.message}", fix=error.fix) from None
+            record = f"{became}; this is from the journal, and `council replay {receipt.run_id}` prints all of it"
         body = _FRONT_MATTER.sub("", page)
         answer = _FOOTNOTE_MARK.sub("", body.split("\n## Task\n")[0].strip())
         typer.echo(linked(answer, path.absolute(), cli.home().root) if cli.hyperlinked else unlinked(answer))
@@ -317,24 +332,3 @@ def print_answer(cli: CliState, receipt: Receipt) -> None:
     if receipt.pruned is not None:
         kept = "this receipt stays" if receipt.artifact is None else "the page and its receipt stay"
         typer.echo(f"Pruned on {receipt.pruned.at} by {receipt.pruned.by}: the journal is gone, {kept}.")
-
-
-def _page_of(cli: CliState, receipt: Receipt, path: Path) -> tuple[str, str]:
-    """The run's page, as edited since; where the file is gone or another run's, as the journal has it. And a sentence
-    that says where all of it is. Raises RunNotFound."""
-    try:
-        page = path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        became = f"{path} cannot be read ({error.strerror})"
-    else:
-        holder = _PAGE_ID.search(page)
-        if holder is None or holder[1] == receipt.run_id:
-            return page, f"The whole record: {path}"
-        became = f"{path} now holds the page of run {holder[1]}"
-    from council.cli.reports import rendered_again
-
-    try:
-        page = rendered_again(cli, receipt.run_id).decode("utf-8", "replace")
-    except RunNotFound as error:
-        raise RunNotFound(f"{became}, and {error.message}", fix=error.fix) from None
-    return page, f"{became}; this is from the journal, and `council replay {receipt.run_id}` prints all of it"

@@ -103,7 +103,7 @@ def pause(ctx: typer.Context, file: File) -> None:
 def resume(ctx: typer.Context, file: File) -> None:
     """Let one go on, from now.
 
-    What came due during the pause is not made up for.
+    It does not make up for what came due during the pause.
     """
     from council.daemon.recurring import find_file
 
@@ -133,7 +133,7 @@ def _folder(ctx: typer.Context) -> Iterator[RecurringFolder]:
 
 def _read(folder: RecurringFolder, name: str, status: os.stat_result) -> RecurringCommand:
     """Raises CommandInvalid, for a file that is no command at all too."""
-    from council.commands.parsing import NotACommand
+    from council.commands.documents import NotACommand
 
     try:
         return folder.read(name, status).command

@@ -1,4 +1,4 @@
-"""`council stats`: what all runs came to."""
+"""`council stats`: the sums over all runs."""
 
 from __future__ import annotations
 

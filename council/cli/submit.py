@@ -120,7 +120,7 @@ def submit(
 
 
 def exit_code_of(receipt: Receipt) -> int:
-    """How a command ends that waited for this receipt."""
+    """The exit code of a command that waited for this receipt."""
     refused = receipt.error is not None and receipt.error.code == GuardrailBlocked.code
     return EXIT_REFUSED if refused else STATUS_EXIT[receipt.status]
 
@@ -128,8 +128,8 @@ def exit_code_of(receipt: Receipt) -> int:
 def drop_and_wait(
     cli: CliState, name: str, data: bytes, timeout_s: float, *, quiet: bool, there: Dropped | None = None
 ) -> Receipt:
-    """Drops a command, unless it lies `there` already, and stays for its receipt; without a daemon this process takes the
-    lock and drains that one file.
+    """Drops a command, unless it lies `there` already, and stays for its receipt. Without a daemon this process takes
+    the lock and drains that one file.
 
     Raises CommandInvalid (set aside), WaitTimeout, or what building the council raises.
     """
@@ -138,8 +138,10 @@ def drop_and_wait(
 
 
 def _read(files: list[str]) -> tuple[str, str, bytes]:
-    """How the one command file is called in messages, the name to drop it under, and its bytes, cut off where every home
-    refuses them as too many. Raises UsageError."""
+    """The one command file: its name in messages, the name to drop it under, and its bytes.
+
+    The bytes are cut off where every home refuses them as too many. Raises UsageError.
+    """
     if len(files) != 1:
         message = "more than one command file is named." if files else "no command file is named."
         raise UsageError(
@@ -159,8 +161,8 @@ def _require_command(cli: CliState, shown: str, name: str, data: bytes, as_json:
     """Says at once what the daemon would say; a command that cannot become a run is not dropped. Raises PathRefused,
     typer.Exit.
 
-    What can still change until its turn, such as an input that is not there yet, is a warning, unless `readable` is
-    asked for.
+    A fault that may be mended until its turn, such as an input that is not there yet, is a warning. With `readable` it
+    is a problem.
     """
     from council.cli.validate import findings, judged
 
@@ -265,24 +267,19 @@ class _Waiting:
                 with contextlib.suppress(FileNotFoundError):
                     is_ours = (failed / name).stat().st_ino == dropped.inode
             if is_ours and note.exists():
-                raise _refusal(note)
+                lines = note.read_text(encoding="utf-8").splitlines()
+                problem, fix = f"{note.name} says why it was refused", ""
+                at = next((number for number, line in enumerate(lines) if line.startswith("- **")), None)
+                if at is not None:
+                    problem = lines[at].removeprefix("- **").removesuffix("**")
+                    fix = "".join(lines[at + 1 : at + 2]).strip().removeprefix("Fix: ").removesuffix(".")
+                raise CommandInvalid(problem, fix=f"{fix}; see {os.path.relpath(note)}".lstrip("; "))
         value: Any = None
         with contextlib.suppress(ValueError):
             value = json.loads(self._data)
         id_ = value.get("id") if isinstance(value, dict) else None
         bound = receipts.bound(id_) if isinstance(id_, str) else None
         return receipts.read(bound.run_id) if bound is not None else None
-
-
-def _refusal(note: Path) -> CommandInvalid:
-    """The note's first problem, with its fix and where the note is."""
-    lines = note.read_text(encoding="utf-8").splitlines()
-    problem, fix = f"{note.name} says why it was refused", ""
-    at = next((number for number, line in enumerate(lines) if line.startswith("- **")), None)
-    if at is not None:
-        problem = lines[at].removeprefix("- **").removesuffix("**")
-        fix = lines[at + 1].strip().removeprefix("Fix: ").removesuffix(".") if at + 1 < len(lines) else ""
-    return CommandInvalid(problem, fix=f"{fix}; see {os.path.relpath(note)}".lstrip("; "))
 
 
 def _names(folder: Path) -> set[str]:

@@ -25,7 +25,7 @@ _Id = Annotated[str, typer.Argument(help="The user's id, as commands name it: an
 
 
 class RoleName(StrEnum):
-    """What a user may be."""
+    """The roles of users."""
 
     user = "user"
     administrator = "administrator"

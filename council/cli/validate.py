@@ -1,4 +1,4 @@
-"""`council validate` and `council schema`: what the daemon would say of a command file, and what editors need to know."""
+"""`council validate` and `council schema`: the daemon's verdict on a command file, and the schemas for editors."""
 
 from __future__ import annotations
 
@@ -89,9 +89,9 @@ def schema(
 
 
 def write_schemas(home: Path) -> list[Path]:
-    """Puts the schemas into `commands/.schema/`: generated files, replaced when they differ. What was written.
+    """Puts the schemas into `commands/.schema/`: generated files, replaced when they differ.
 
-    Raises StorageFailed.
+    Returns the written ones. Raises StorageFailed.
     """
     from council.commands.schema import SCHEMA_FOLDER, schema_files
     from council.storage.files import as_storage_failed, write_atomic
@@ -164,8 +164,8 @@ def problems_of(error: CouncilError) -> list[Problem]:
 
 
 def _admit(cli: CliState, document: Document, command: AnyCommand, verdict: Verdict) -> None:
-    """The checks that only the home can answer, the same that admission makes; of a control command, whether its run is
-    one that it can act on now."""
+    """Makes the checks that only the home can answer, the same as admission does. Of a control command it checks
+    whether its run is one that it can act on now."""
     from council.app.admission import admission_of
     from council.app.safekeeping import require_authority
     from council.commands.models import CancelCommand, DeliberateCommand, ResumeCommand, RetryCommand

@@ -1,5 +1,5 @@
-"""What a command is (`models`), how bytes become plain values (`documents`; where they cannot,
-`json_faults` says what to change), and values a command (`parsing`).
+"""Command files: their models (`models`), bytes read as plain values (`documents`; `json_faults` says what to change),
+and values made commands (`parsing`).
 
 Pure: no file is touched here.
 """

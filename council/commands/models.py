@@ -91,7 +91,7 @@ Lane = Annotated[
 
 
 class BudgetConfig(_CommandModel):
-    """What one command may spend; a crossed budget ends the rounds, and the closing call still takes place."""
+    """The bounds of one command's spending; a crossed one ends the rounds, and the closing call still takes place."""
 
     max_calls: Annotated[StrictInt | None, Field(ge=1, le=100_000, description="Calls to the model.")] = None
     max_tokens: Annotated[

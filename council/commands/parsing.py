@@ -15,15 +15,12 @@ from council.commands.documents import (
     Loc,
     NotACommand,
     Problem,
-    Unparsable,
     first_problems,
     invalid,
     read_document,
 )
 from council.commands.models import COMMAND_TYPES, COMMANDS, MODELS, AnyCommand, command_type
 from council.errors import CommandInvalid
-
-__all__ = ["NotACommand", "Problem", "Unparsable", "parse_command", "seems_to_forget", "validate"]
 
 _FORGET_TYPE = re.compile(rb"""["']?type["']?\s*:\s*["']?forget\b""")
 

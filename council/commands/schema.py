@@ -1,7 +1,7 @@
 """JSON Schema of command files and of recurring ones, for editors: completion, ranges, unknown keys. Pure.
 
-Draft 7, because that is what editors' JSON and YAML services know in full. The union is written as one `if` per type
-with the default type last: an editor then names every known type, and reports a wrong key on the branch that is meant.
+Draft 7, because that is what editors' JSON and YAML services know in full. The union is written as one `if` per type,
+the default type last. An editor then names every known type, and reports a wrong key on the branch that is meant.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any, assert_never, get_args
 
 from council.audit.trail import Trail
-from council.commands.documents import read_document
+from council.commands.documents import NotACommand, Unparsable, read_document
 from council.commands.models import CancelCommand, ControlCommand, ResumeCommand, RetryCommand, RunCommand
-from council.commands.parsing import NotACommand, Unparsable, parse_command
+from council.commands.parsing import parse_command
 from council.daemon.taking import Taking, is_admitted, printable, status_for_taking
 from council.engine.engine import Engine
 from council.engine.records import FileIdentity, RunStatus
@@ -54,8 +54,11 @@ class _Arrival:
 
 @dataclass
 class ScanResult:
-    """`pending`: files that may still become runs; `next_look_s`: when one of them is to be looked at again; `cut_short`:
-    time was up before every file was looked at."""
+    """The outcome of one scan.
+
+    `pending`: files that may still become runs. `next_look_s`: the time until one of them is to be looked at again.
+    `cut_short`: time was up before every file was looked at.
+    """
 
     admitted: int = 0
     refused: int = 0
@@ -205,8 +208,8 @@ class Inbox:
         return result
 
     async def _obey_arrivals(self, present: dict[str, os.stat_result], result: ScanResult) -> None:
-        """A cancel does not stand in line behind a crowd: what came last is looked at first, and if it is a control
-        command it is admitted before everything else."""
+        """Admits control commands first: a cancel does not stand in line behind a crowd. The newest files are looked at
+        first."""
         arrived, self._listed = present.keys() - self._listed, set(present)
         if len(present) - len(self._bound) <= _CROWD:
             self._unread.clear()

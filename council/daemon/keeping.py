@@ -1,8 +1,8 @@
-"""The daemon's part in upkeep: soon after the start and then each hour it lets go of what is too much, and once a day it
+"""The daemon's part in upkeep. Soon after the start and then each hour it lets go of what is too much; once a day it
 copies the database.
 
-It works in slices of a few milliseconds with pauses between them, longer ones while runs are at work, so that neither a
-run nor a dropped command waits for it.
+It works in slices of a few milliseconds with pauses between them, longer ones while runs are at work. So neither a run
+nor a dropped command waits for it.
 """
 
 from __future__ import annotations

@@ -39,7 +39,8 @@ _MEND = "Correct it where it stands: it is never moved, and counts again as soon
 
 
 class Listing(NamedTuple):
-    """`files`: what may be a recurring command, by name. `pages`: the names of the notes beside bad ones."""
+    """The folder's content. `files`: possible recurring commands, by name. `pages`: the names of the notes beside bad
+    ones."""
 
     files: dict[str, os.stat_result]
     pages: list[str]
@@ -148,7 +149,7 @@ class RecurringFolder:
         self._write_mark(name, "paused", now)
 
     def resume(self, name: str, now: datetime) -> None:
-        """What came due while it was paused is not made up for. Raises StorageFailed."""
+        """Ends the pause; occurrences that came due in it are not made up for. Raises StorageFailed."""
         self._write_mark(name, "resumed", now)
         with as_storage_failed(f"Cannot remove {self._mark(name, 'paused')}"):
             self._mark(name, "paused").unlink(missing_ok=True)
@@ -188,7 +189,7 @@ def find_file(listing: Listing, given: str) -> str:
 
 
 class Sighting(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is remembered of one file. `last_fire`: its last occurrence that was dropped or skipped."""
+    """The memory of one file. `last_fire`: its last occurrence that was dropped or skipped."""
 
     first_seen: datetime
     schedule: str

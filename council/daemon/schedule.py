@@ -1,6 +1,6 @@
 """The scheduler: when a recurring command is due, it drops a command, as any other door does. It starts no run itself.
 
-An occurrence is dropped before that is remembered, so none is lost; its command's id says which one it is, so none runs
+An occurrence is dropped before that is remembered, so none is lost. Its command's id says which one it is, so none runs
 twice, whatever a kill or a clock that is set back leaves behind.
 """
 
@@ -15,8 +15,8 @@ from itertools import islice, takewhile
 
 import msgspec
 
+from council.commands.documents import NotACommand
 from council.commands.models import canonical_hash
-from council.commands.parsing import NotACommand
 from council.commands.recurring import RecurringCommand, occurrence_pattern
 from council.daemon.recurring import RecurringFile, RecurringFolder, Sighting, load_sightings, save_sightings
 from council.engine.receipts import IdBinding, Receipt, Receipts
@@ -146,8 +146,8 @@ class Scheduler:
         return self._known[name]
 
     def _sight(self, command: RecurringCommand, now: datetime) -> Sighting:
-        """What is remembered of the file, made or mended: a new file, a new schedule, and a clock that was set back
-        begin to count now; a resumed file began when it was resumed."""
+        """The memory of the file, made or mended. A new file, a new schedule, and a clock that was set back begin to
+        count now; a resumed file began when it was resumed."""
         old = self._sightings.get(command.file)
         sighting = old
         if sighting is None or sighting.schedule != str(command.schedule) or sighting.counted_from > now:

@@ -1,7 +1,7 @@
-"""Secrets taken out of what an agent says while it is said: each piece is redacted in the light of those before it.
+"""Takes secrets out of an agent's words while they are said: each piece is redacted in the light of those before it.
 
-A key may stand behind a word that tells what it is (`Bearer …`), over several lines (a private key), or be longer than a
-piece. What was shown cannot be taken back: of a secret with white space in it, its beginning may have been.
+A key may stand behind a word that tells what it is (`Bearer …`), over several lines (a private key), or be longer than
+a piece. Shown text cannot be taken back: the beginning of a secret with white space in it may have been shown.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _MAX_SECRET_CHARS = 65_536  # a secret that has not ended keeps its beginning in
 
 
 class Speech:
-    """What one agent says in one turn."""
+    """The words of one agent in one turn."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor

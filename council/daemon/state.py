@@ -1,5 +1,7 @@
-"""`.council/state.json`: what the daemon is doing now, for `council status` and for those who wait. A view, rebuilt at
-every start; the journals are the truth."""
+"""`.council/state.json`: the daemon's present work, for `council status` and for those who wait.
+
+A view, rebuilt at every start; the journals are the truth.
+"""
 
 from __future__ import annotations
 

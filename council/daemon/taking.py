@@ -1,7 +1,7 @@
-"""How a command file leaves the inbox: taken when its run has ended, set aside when it cannot become one.
+"""Command files leave the inbox here: taken when their run has ended, set aside when they cannot become one.
 
-Taking is one rename to `commands/.<run_id>.taken`, then a look: the file as it was admitted goes (or moves to
-`failed/`), anything else goes back without overwriting and is a new command. No step loses bytes, and each may be
+Taking is one rename to `commands/.<run_id>.taken`, then a look. The file as it was admitted goes (or moves to
+`failed/`); anything else goes back without overwriting and is a new command. No step loses bytes, and each may be
 repeated after a crash.
 """
 
@@ -134,7 +134,7 @@ class Taking:
         self._events.publish("command_changed", file=printable(self._move(taken, back).name))
 
     def _move(self, source: Path, target: Path) -> Path:
-        """Renames without overwriting; a taken name gets a number before its ending. Where the file is now."""
+        """Renames without overwriting; a taken name gets a number before its ending. Returns the new place."""
         try:
             target.parent.mkdir(exist_ok=True)
         except OSError as error:
@@ -159,8 +159,8 @@ def _unlink(path: Path) -> None:
 
 
 def is_admitted(found: FileBytes, admitted: FileIdentity) -> bool:
-    """Whether these are the bytes that became a run, whatever inode holds them; where their hash is not kept, whether they
-    are of the same instant."""
+    """True for the bytes that became a run, whatever inode holds them. The file's time decides if their hash is not
+    kept."""
     if admitted.sha256 == FORGOTTEN:
         return found.mtime_ns == admitted.mtime_ns
     return sha256_hex(found.data) == admitted.sha256
@@ -180,7 +180,7 @@ def _fitting(name: str, infix: str, spare_bytes: int) -> str:
 
 
 def error_page(name: str, error: CommandInvalid, *, mend: str = "") -> str:
-    """What stands beside a command that could not become a run. `mend`: where to correct it, if not there."""
+    """The note beside a command that could not become a run. `mend`: where to correct it, if not there."""
     name = plain_line(name, 255).replace("`", "'")
     mend = mend or f"Correct the file beside this note and move it back to `commands/{name}`. Nothing was run."
     lines = [f"# `{name}` could not become a run", "", f"Error code: `{error.code}`", ""]
@@ -193,5 +193,5 @@ def error_page(name: str, error: CommandInvalid, *, mend: str = "") -> str:
 
 
 def _line(text: str) -> str:
-    """What a file says of itself, as one line of a note that people open in a terminal or a browser."""
+    """A file's own words as one line of a note that people open in a terminal or a browser."""
     return for_markdown(plain_line(text, 2_000))

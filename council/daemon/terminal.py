@@ -51,8 +51,10 @@ class JsonLines(_Terminal):
 
 
 class HumanLines(_Terminal):
-    """One plain line per event that a person cares about; on a terminal also what an agent says while it says it. Where
-    several speak at once, the one that began first is heard to its end."""
+    """One plain line per event that a person cares about; on a terminal also an agent's words while they are said.
+
+    Of several speakers, the one that began first is heard to its end.
+    """
 
     def __init__(self, stream: TextIO, redactor: Redactor) -> None:
         self._stream = stream
@@ -146,8 +148,15 @@ def event_line(kind: str, data: dict[str, Any], run_id: str) -> str:
             return f"[WAITING] Run {run_id} waits {data['seconds']:.0f} s for {shown('reason')}: {shown('error')}"
         case "run_handed_back":
             return f"[!] Run {run_id} is handed back; it goes on at the next start."
+        case "run_ended" if data["status"] in ("failed", "cancelled"):
+            error = data["error"] or {"message": "cancelled", "fix": ""}
+            fix = f"\n    Fix: {_shown(error['fix'])}" if error["fix"] else ""
+            page = f"\n    Its page is {shown('artifact')}" if data["artifact"] else ""
+            return f"[{data['status'].upper()}] {_shown(error['message'])}{fix}{page}"
         case "run_ended":
-            return _ended(data)
+            word = "SUCCESS" if data["status"] == "succeeded" else data["status"].upper()
+            left = f"Artifact saved to {shown('artifact')}" if data["artifact"] else shown("title")
+            return "\n    ".join([f"[{word}] {left}", *map(_shown, data["notes"])])
         case "runs_pruned":
             count = len(data["runs"])
             by = ", ".join(_shown(setting) for setting in data["settings"])
@@ -171,17 +180,6 @@ def event_line(kind: str, data: dict[str, Any], run_id: str) -> str:
             return f"{refused}\n    Fix: {shown('fix')}\n    A note is in {shown('note')}"
         case _:
             return ""
-
-
-def _ended(data: dict[str, Any]) -> str:
-    if data["status"] in ("failed", "cancelled"):
-        error = data["error"] or {"message": "cancelled", "fix": ""}
-        fix = f"\n    Fix: {_shown(error['fix'])}" if error["fix"] else ""
-        where = f"\n    Its page is {_shown(data['artifact'])}" if data["artifact"] else ""
-        return f"[{data['status'].upper()}] {_shown(error['message'])}{fix}{where}"
-    word = "SUCCESS" if data["status"] == "succeeded" else data["status"].upper()
-    left = f"Artifact saved to {_shown(data['artifact'])}" if data["artifact"] else _shown(data["title"])
-    return "\n    ".join([f"[{word}] {left}", *map(_shown, data["notes"])])
 
 
 def _shown(value: object) -> str:

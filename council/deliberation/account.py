@@ -8,28 +8,51 @@ from collections.abc import Iterator
 import msgspec
 
 from council.agents.turn import NO_BUDGET, TurnResult
-from council.artifacts.account import Account, Call, Mended, MindChanged, Purpose, Read, StanceTaken
+from council.artifacts.account import Account, Call, Mending, MindChange, Purpose, Read, StanceTaken
+from council.deliberation.costs import cost_of_call, cost_of_embedding
 from council.deliberation.flips import flips
-from council.deliberation.page import PageState, build_page, cost_of_call, cost_of_embedding
-from council.deliberation.refused import Refused
-from council.deliberation.transcript import STEWARD_INPUT, Evidence, Turn
+from council.deliberation.page import build_page
+from council.deliberation.page_state import PageState
+from council.deliberation.transcript import STEWARD_INPUT, Evidence
 from council.llm.structured import Repair
 
-_READ_AS_IT_CAME: frozenset[Repair] = frozenset(
-    {"none", "fences", "prose", "think"}
-)  # only what stood around it was taken off
+# Only what stood around it was taken off.
+_READ_AS_IT_CAME: frozenset[Repair] = frozenset({"none", "fences", "prose", "think"})
 
 
 def account_of(state: PageState, max_rounds: int) -> Account:
-    """Of a run that ended or of one that is under way; its calls are those that the receipt counts."""
-    ending = state.ending
-    stances = tuple(_stance(turn) for turn in state.transcript.turns() if _takes_a_stance(turn))
-    changes = tuple(
-        MindChanged(flip.role, flip.round, flip.before.position, flip.after.position, flip.evidence)
-        for flip in flips(state.transcript)
+    """The account of a run, ended or under way; its calls are those that the receipt counts."""
+    ending, settled, synthesis = state.ending, state.settled, state.synthesis
+    stances, changes = _minds(state)
+    reads = tuple(
+        Read(
+            step=step,
+            asked_by=item.asked_by,
+            round=item.round,
+            request=item.request or item.argument,
+            id=item.id,
+            path=item.path,
+            first_line=item.first_line if item.id else 0,
+            last_line=item.last_line if item.id else 0,
+            sha256=item.sha256,
+            title=item.title,
+            repeats=item.repeats,
+            error_code=item.error_code,
+            error=item.error,
+        )
+        for item, step in _evidence(state)
     )
-    if state.is_withheld:
-        stances, changes = _withheld(stances, changes)
+    mended: list[Mending] = []
+    for turn in state.transcript.turns():
+        if turn.repair not in _READ_AS_IT_CAME or turn.fault:
+            step = f"round/{turn.round}/{turn.role}"
+            tries = len(turn.repairs)
+            mended.append(
+                Mending(step, turn.role, "ranking" if turn.ballot else "stance", turn.repair, tries, turn.fault)
+            )
+    if settled is not None and synthesis is not None and (settled.repair not in _READ_AS_IT_CAME or settled.fault):
+        step, tries = _closing_step(state, synthesis.role), len(settled.repairs)
+        mended.append(Mending(step, synthesis.role, "decision record", settled.repair, tries, settled.fault))
     return Account(
         protocol=state.protocol,
         max_rounds=max_rounds,
@@ -37,12 +60,12 @@ def account_of(state: PageState, max_rounds: int) -> Account:
         letters=dict(state.names.letters),
         model=state.model,
         calls=tuple(call for call in _calls(state) if call.failure != NO_BUDGET),
-        reads=tuple(_reads(state)),
+        reads=reads,
         stances=stances,
         changes=changes,
-        mended=tuple(_mended(state)),
-        written_by=state.synthesis.role if state.synthesis else "",
-        instead_of=tuple(role for role, _ in state.failed_closings) if state.synthesis else (),
+        mended=tuple(mended),
+        written_by=synthesis.role if synthesis else "",
+        instead_of=tuple(role for role, _ in state.failed_closings) if synthesis else (),
         stopped=ending.why if ending else "",
         stopped_because=ending.sentence if ending else "",
         calls_saved=ending.calls_saved if ending else 0,
@@ -50,8 +73,46 @@ def account_of(state: PageState, max_rounds: int) -> Account:
     )
 
 
+def _minds(state: PageState) -> tuple[tuple[StanceTaken, ...], tuple[MindChange, ...]]:
+    """Stances and changes of mind. Of a withheld decision they come without the words that led to it."""
+    replace = msgspec.structs.replace
+    stances: list[StanceTaken] = []
+    for turn in state.transcript.turns():
+        if turn.result.failure is None and not turn.ballot:
+            taken, stance = StanceTaken(turn.role, turn.round, advocate=turn.advocate), turn.stance
+            if stance is not None:
+                taken = replace(
+                    taken,
+                    key=stance.key,
+                    position=stance.position,
+                    confidence=stance.confidence,
+                    evidence=stance.evidence,
+                    would_change=stance.would_change,
+                )
+            stances.append(taken)
+    changes = [
+        MindChange(flip.role, flip.round, flip.before.position, flip.after.position, flip.evidence)
+        for flip in flips(state.transcript)
+    ]
+    if state.is_withheld:
+        keys = {taken.position: taken.key for taken in stances}
+        numbers = {key: number for number, key in enumerate(dict.fromkeys(filter(None, keys.values())), start=1)}
+
+        def told(position: str) -> str:
+            return f"(position {numbers[keys[position]]}, withheld)" if keys.get(position) else "(a position, withheld)"
+
+        stances = [
+            replace(taken, key=told(taken.position), position=told(taken.position), would_change="")
+            if taken.key
+            else taken
+            for taken in stances
+        ]
+        changes = [replace(change, before=told(change.before), after=told(change.after)) for change in changes]
+    return tuple(stances), tuple(changes)
+
+
 def _calls(state: PageState) -> Iterator[Call]:
-    """In the order of `PageState.results`, and those that the budget refused."""
+    """The calls in the order of `PageState.results`, and those that the budget refused."""
     for turn in state.transcript.turns():
         step = f"round/{turn.round}/{turn.role}"
         yield _call(state, step, turn.role, "turn", turn.round, turn.result)
@@ -69,44 +130,6 @@ def _calls(state: PageState) -> Iterator[Call]:
             yield _call(state, step, role, "closing repair", 0, result)
     for aside in state.beside:
         yield _call(state, aside.step, "", aside.purpose, 0, aside.result)
-    yield from _embeddings(state)
-    for refused in state.refused:
-        yield _call(state, refused.step, refused.role, _purpose(refused), refused.round, refused.result)
-
-
-def _purpose(refused: Refused) -> Purpose:
-    if refused.round:
-        return "repair" if refused.is_repair else "turn"
-    return "closing repair" if refused.is_repair else "closing"
-
-
-def _closing_step(state: PageState, role: str) -> str:
-    return "synthesis" if role == state.roles[0] else f"synthesis/{role}"
-
-
-def _call(state: PageState, step: str, role: str, purpose: Purpose, round_no: int, result: TurnResult) -> Call:
-    failure = result.failure
-    return Call(
-        step=step,
-        role=role,
-        purpose=purpose,
-        round=round_no,
-        model=result.model,
-        finish="" if failure else result.finish,
-        usage=result.usage,
-        usd=_usd(state, result),
-        failure=failure.kind if failure else "",
-        message=failure.message if failure else "",
-    )
-
-
-def _usd(state: PageState, result: TurnResult) -> float | None:
-    cost = cost_of_call(state, result)
-    return None if cost is None else float(cost)
-
-
-def _embeddings(state: PageState) -> Iterator[Call]:
-    """The calls that searches took; the first of each search has its step, and so its time."""
     for item, step in _evidence(state):
         for number, call in enumerate(item.embeddings):
             cost = cost_of_embedding(state, call)
@@ -120,10 +143,32 @@ def _embeddings(state: PageState) -> Iterator[Call]:
                 usage=call.usage,
                 usd=None if cost is None else float(cost),
             )
+    for refused in state.refused:
+        purpose: Purpose = "turn" if refused.round else "closing"
+        if "/repair/" in refused.step:
+            purpose = "repair" if refused.round else "closing repair"
+        yield _call(state, refused.step, refused.role, purpose, refused.round, refused.result)
 
 
-def _reads(state: PageState) -> Iterator[Read]:
-    return (_read(item, step) for item, step in _evidence(state))
+def _closing_step(state: PageState, role: str) -> str:
+    return "synthesis" if role == state.roles[0] else f"synthesis/{role}"
+
+
+def _call(state: PageState, step: str, role: str, purpose: Purpose, round_no: int, result: TurnResult) -> Call:
+    failure = result.failure
+    cost = cost_of_call(state, result)
+    return Call(
+        step=step,
+        role=role,
+        purpose=purpose,
+        round=round_no,
+        model=result.model,
+        finish="" if failure else result.finish,
+        usage=result.usage,
+        usd=None if cost is None else float(cost),
+        failure=failure.kind if failure else "",
+        message=failure.message if failure else "",
+    )
 
 
 def _evidence(state: PageState) -> Iterator[tuple[Evidence, str]]:
@@ -134,75 +179,3 @@ def _evidence(state: PageState) -> Iterator[tuple[Evidence, str]]:
         asked[who] += 1
         place = "input" if item.asked_by == STEWARD_INPUT else f"round/{item.round}/{item.asked_by}/request"
         yield item, f"{place}/{asked[who]}"
-
-
-def _read(item: Evidence, step: str) -> Read:
-    return Read(
-        step=step,
-        asked_by=item.asked_by,
-        round=item.round,
-        request=item.request or item.argument,
-        id=item.id,
-        path=item.path,
-        first_line=item.first_line if item.id else 0,
-        last_line=item.last_line if item.id else 0,
-        sha256=item.sha256,
-        title=item.title,
-        repeats=item.repeats,
-        error_code=item.error_code,
-        error=item.error,
-    )
-
-
-def _takes_a_stance(turn: Turn) -> bool:
-    return turn.result.failure is None and not turn.ballot
-
-
-def _stance(turn: Turn) -> StanceTaken:
-    bare = StanceTaken(turn.role, turn.round, advocate=turn.advocate)
-    if turn.stance is None:
-        return bare
-    stance = turn.stance
-    return msgspec.structs.replace(
-        bare,
-        key=stance.key,
-        position=stance.position,
-        confidence=stance.confidence,
-        evidence=stance.evidence,
-        would_change=stance.would_change,
-    )
-
-
-def _withheld(
-    stances: tuple[StanceTaken, ...], changes: tuple[MindChanged, ...]
-) -> tuple[tuple[StanceTaken, ...], tuple[MindChanged, ...]]:
-    """Who stood where, without the words: those went with the decision that they led to."""
-    keys = {stance.position: stance.key for stance in stances}
-    numbers = {key: number for number, key in enumerate(dict.fromkeys(filter(None, keys.values())), start=1)}
-
-    def told(position: str) -> str:
-        return f"(position {numbers[keys[position]]}, withheld)" if keys.get(position) else "(a position, withheld)"
-
-    replace = msgspec.structs.replace
-    return (
-        tuple(
-            replace(stance, key=told(stance.position), position=told(stance.position), would_change="")
-            if stance.key
-            else stance
-            for stance in stances
-        ),
-        tuple(replace(change, before=told(change.before), after=told(change.after)) for change in changes),
-    )
-
-
-def _mended(state: PageState) -> Iterator[Mended]:
-    for turn in state.transcript.turns():
-        if turn.repair not in _READ_AS_IT_CAME or turn.fault:
-            step = f"round/{turn.round}/{turn.role}"
-            yield Mended(
-                step, turn.role, "ranking" if turn.ballot else "stance", turn.repair, len(turn.repairs), turn.fault
-            )
-    settled, synthesis = state.settled, state.synthesis
-    if settled is not None and synthesis is not None and (settled.repair not in _READ_AS_IT_CAME or settled.fault):
-        step = _closing_step(state, synthesis.role)
-        yield Mended(step, synthesis.role, "decision record", settled.repair, len(settled.repairs), settled.fault)

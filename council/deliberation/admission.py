@@ -1,4 +1,4 @@
-"""What is checked before a `deliberate` command becomes a run: where its decision goes, and who takes part. Needs no model."""
+"""Checks before a `deliberate` command becomes a run: the path of its decision, and its members. Needs no model."""
 
 from __future__ import annotations
 
@@ -23,22 +23,18 @@ _SENTENCE = re.compile(r".{12,}?[.?!:](?=\s)")  # shorter ones are "Hello." or "
 def admit_deliberation(
     command: DeliberateCommand, root: ConfinedRoot, output_rules: PathRules, personas: Path, seeds: Path | None
 ) -> Admission:
-    """Title and output path of a command; needs no model. Raises CommandInvalid when the path will not do, or an agent is
-    not known."""
+    """The title and the output path of a command; needs no model. Raises CommandInvalid for a path that will not do, or
+    an agent that is not known."""
     if command.config.agents is not None:
         members_of(command, personas, seeds)
     title = title_of(command.task_description)
-    return Admission(title, _output_path(root, output_rules, command.output_artifact_path, title))
-
-
-def _output_path(root: ConfinedRoot, rules: PathRules, wanted: str, title: str) -> str:
     field = "output_artifact_path"
-    folder = wanted.endswith("/")
-    path = posixpath.normpath(wanted) if not wanted.startswith("/") and ".." not in wanted.split("/") else wanted
+    wanted = command.output_artifact_path
+    path = wanted if wanted.startswith("/") or ".." in wanted.split("/") else posixpath.normpath(wanted)
     try:
         path = path.removeprefix("./")
-        rules.check(path)
-        if folder or root.kind(path) == "directory":
+        output_rules.check(path)
+        if wanted.endswith("/") or root.kind(path) == "directory":
             path = f"{path}/{slugify(title)}.md"
         elif root.kind(path) == "other":
             raise PathRefused(f"`{path}` is not a regular file.", reason="special", fix="name another path")
@@ -54,12 +50,12 @@ def _output_path(root: ConfinedRoot, rules: PathRules, wanted: str, title: str) 
             fix=f"end it in .md, or in / to have {slugify(title)}.md in that folder",
             field=field,
         )
-    return path
+    return Admission(title, path)
 
 
 def members_of(command: DeliberateCommand, personas: Path, seeds: Path | None) -> list[AgentManifest]:
-    """Who takes part, in their order. Raises CommandInvalid for a name in `config.agents` that has no persona,
-    PersonaError when a persona cannot be read or one of the triad is missing."""
+    """The members, in their order. Raises CommandInvalid for a name in `config.agents` that has no persona. Raises
+    PersonaError when a persona cannot be read, or one of the triad is missing."""
     named = command.config.agents
     try:
         known = load_personas(personas, seeds)
@@ -69,24 +65,22 @@ def members_of(command: DeliberateCommand, personas: Path, seeds: Path | None) -
         raise CommandInvalid(error.message, fix=error.fix, field="config.agents") from error
     if named is None:
         return require_roles(known, TRIAD)
-    members = [_member(name, known) for name in named]
+    by_name = {manifest.id.upper(): manifest for manifest in known.values()} | known  # in whatever case
+    members = []
+    for name in named:
+        if name.upper() not in by_name:
+            near = difflib.get_close_matches(name.upper()[:100], sorted(by_name), n=1, cutoff=0.0)
+            meant = f"did you mean {by_name[near[0]].role}? known: {', '.join(sorted(known))}" if near else ""
+            raise CommandInvalid(
+                f"`config.agents` names {plain_line(name, 60)}, and no persona in personas/ has that role.",
+                fix=meant or "add a persona",
+                field="config.agents",
+            )
+        members.append(by_name[name.upper()])
     twice = next((member.role for member in members if members.count(member) > 1), None)
     if twice is not None:
         raise CommandInvalid(f"`config.agents` names {twice} twice.", fix="name each agent once", field="config.agents")
     return members
-
-
-def _member(name: str, known: dict[str, AgentManifest]) -> AgentManifest:
-    """By role or by id, in whatever case."""
-    by_name = {manifest.id.upper(): manifest for manifest in known.values()} | known
-    if name.upper() in by_name:
-        return by_name[name.upper()]
-    near = difflib.get_close_matches(name.upper()[:100], sorted(by_name), n=1, cutoff=0.0)
-    raise CommandInvalid(
-        f"`config.agents` names {plain_line(name, 60)}, and no persona in personas/ has that role.",
-        fix=f"did you mean {by_name[near[0]].role}? known: {', '.join(sorted(known))}" if near else "add a persona",
-        field="config.agents",
-    )
 
 
 def title_of(task: str) -> str:

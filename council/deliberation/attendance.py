@@ -1,4 +1,4 @@
-"""Who answered how often, and who did not and why, in as few lines as say it all. Pure."""
+"""Answers and failures of the members, in as few lines as say it all. Pure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from council.agents.turn import Failure
 from council.deliberation.transcript import Transcript
 
-_MENDED_BY_HAND = frozenset(
-    {"blocked", "length", "network"}
-)  # others pass by themselves, or end the run and say so there
+# Others pass by themselves, or end the run and say so there.
+_MENDED_BY_HAND = frozenset({"blocked", "length", "network"})
 
 
 def attendance(transcript: Transcript, roles: Sequence[str]) -> str:
@@ -62,7 +61,7 @@ def failed_closings(failed: Iterable[tuple[str, Failure]]) -> Iterator[str]:
 
 
 def _said(failure: Failure) -> str:
-    """What went wrong, and what to do where that is somebody's to do."""
+    """The failure in words, and a fix where one is somebody's to make."""
     if failure.kind not in _MENDED_BY_HAND or not failure.fix:
         return failure.message
     return f"{failure.message} To mend it: {failure.fix.rstrip('.')}."

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from council.agents.turn import TurnResult
 from council.llm.base import Message
-from council.llm.structured import Check, Parsed, Repair, Said, parse_block, repair_turns
+from council.llm.structured import Check, Repair, Said, parse_block, repair_turns
 
 T = TypeVar("T", bound=BaseModel)
 _REQUESTS = re.compile(r"(?:\s*\[ORCHESTRATOR_REQUEST:[^\]\n]*\])*\s*", re.IGNORECASE)  # may stand behind a block
@@ -24,8 +24,8 @@ Ask = Callable[[int, tuple[Message, ...]], Awaitable[TurnResult]]  # repair turn
 
 @dataclass(frozen=True)
 class Block(Generic[T]):
-    """What the end of a turn brought. `value` None and `fault` empty: there is no block. `speech` is the turn without
-    it; `repairs` are the calls that mended it, `repair` the strongest thing that was done to read it."""
+    """The end of a turn, read. `value` None and `fault` empty: there is no block. `speech` is the turn without it.
+    `repairs` are the calls that mended it, `repair` the strongest thing that was done to read it."""
 
     value: T | None
     speech: str
@@ -59,10 +59,6 @@ async def read_block(
     if settled.value is None:
         faults = "; ".join(str(problem) for problem in settled.problems)
         return Block(None, result.text, settled.repair, tuple(replies), faults or "no block")
-    return Block(settled.value, _speech(parsed, result.text), settled.repair, tuple(replies))
-
-
-def _speech(parsed: Parsed[T], text: str) -> str:
-    if not parsed.found:
-        return text
-    return "\n\n".join(part.strip() for part in (parsed.before, parsed.after) if part.strip())
+    around = [part.strip() for part in (parsed.before, parsed.after) if part.strip()]
+    speech = "\n\n".join(around) if parsed.found else result.text
+    return Block(settled.value, speech, settled.repair, tuple(replies))

@@ -20,8 +20,8 @@ from council.deliberation.minority import passed_over
 from council.deliberation.names import Names
 from council.deliberation.quotations.lookup import NO_SUCH_EVIDENCE, NO_SUCH_PLACE, UNVERIFIED, Finding, Quotations
 from council.deliberation.quotations.sources import passages_of
-from council.deliberation.record import DecisionRecord, Settled, read
-from council.deliberation.transcript import Transcript, Turn
+from council.deliberation.record import ClosingRecord, DecisionRecord, read
+from council.deliberation.transcript import Transcript
 from council.llm.thoughts import without_thoughts
 
 _SHOWN_CHARS = 120
@@ -30,7 +30,7 @@ _QUOTE_MARKS = re.compile('["“”„«»]')
 
 
 class SourceNow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A file that was read, as it is when the rounds are over: `sha256`, or why it cannot be read any more. `own`: it is a
+    """A file that was read, as it is when the rounds are over: `sha256`, or why it cannot be read any more. `own`: a
     decision page of the council."""
 
     path: str
@@ -47,9 +47,9 @@ class SourcesNow(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Decision:
-    """`answer` and `sections` as the page shows them; `warnings` stand above the text. `untyped` says that there is no
-    typed record, empty when there is one; `how_read` what was done to read the reply; `agrees_with` whose position it takes,
-    by its writer's word."""
+    """A decision as the page shows it, in `answer` and `sections`; `warnings` stand above the text. `untyped` says that
+    there is no typed record, empty when there is one. `how_read` says what was done to read the reply. `agrees_with`
+    says whose position it takes, by its writer's word."""
 
     answer: str
     sections: tuple[Section, ...] = ()
@@ -70,14 +70,16 @@ def files_read(transcript: Transcript) -> list[str]:
 def look_up(transcript: Transcript, own_paths: Sequence[str] = ()) -> Quotations:
     """All that the council read, ready to look quotations up in. `own_paths`: files that the council wrote."""
     passages = [passage for item in transcript.evidence() for passage in passages_of(item, own_paths)]
-    said = [text for turn in transcript.turns() for text in _spoken(turn)]
+    said: list[str] = []
+    for turn in transcript.turns():
+        said += [turn.result.text, *([turn.stance.position, turn.stance.would_change] if turn.stance else [])]
     issued = [item.id for item in transcript.evidence() if item.id]
     return Quotations(passages, issued, [*said, _QUOTE_MARKS.sub(" ", transcript.task)])
 
 
 def decide(
     reply: TurnResult,
-    settled: Settled | None,
+    settled: ClosingRecord | None,
     transcript: Transcript,
     sources: SourcesNow | None,
     holders: Holders,
@@ -87,37 +89,50 @@ def decide(
     """The decision that a closing reply of `writer` brought. `settled` None: the run ended before it was read whole;
     `sources` None: before its files were looked at again."""
     files = sources.files if sources else ()
-    look = _Look(look_up(transcript, [file.path for file in files if file.own]))
+    look = _LookUp(look_up(transcript, [file.path for file in files if file.own]))
     record = settled.record if settled else read(reply)
+    sections: list[Section] = []
     if record is not None:
-        left_out = passed_over(record, transcript, writer, names)
-        answer, sections = look.at(record.answer), tuple(_sections(record, look, holders, left_out))
+        answer = look.at(record.answer)
+        claims = [look.at(_with_evidence(claim.text, claim.evidence)) for claim in record.claims]
+        dissent = [
+            f"{holders.shown(part.held_by)}: {_with_evidence(part.view, part.evidence)}" for part in record.dissent
+        ]
+        dissent = [look.at(view) for view in (*dissent, *passed_over(record, transcript, writer, names))]
+        confidence = f"{record.confidence:.2f} of 1, by the writer's own word; nobody calibrated it."
+        sections += [
+            *_section("Why", claims),
+            *_section("Dissent", dissent or ["None was put on record."]),
+            *_section("Open questions", [look.at(item) for item in record.open_questions]),
+            *_section("Next steps", [look.at(item) for item in record.next_steps], numbered=True),
+            Section("Confidence", (confidence,)),
+            *_section("What would change our mind", [look.at(item) for item in record.would_change]),
+        ]
     else:
-        answer, sections = look.at(_prose((settled and settled.text) or reply.text)), ()
+        body = without_thoughts((settled and settled.text) or reply.text)
+        answer = look.at(f"```json\n{body}\n```" if body.startswith(("{", "[")) else body)
+    roles = list(dict.fromkeys(turn.role for turn in transcript.turns()))
+    named = {role for name in record.agrees_with for role in names.roles_in(name, roles)} if record else set()
+    meant = [role for role in roles if role in named]
     return Decision(
         answer,
-        (*sections, *_looked_up(look)),
+        (*sections, *look.sections()),
         tuple(look.findings),
-        (*_faults(settled), *_strangers(record, holders), *_warnings(look, files)),
+        (*_warnings(settled, record, holders), *look.warnings(files)),
         "" if record else "no typed record",
         _how_read(reply, settled),
-        _tally(look.findings),
-        _agrees_with(record, transcript, names),
+        look.tally(),
+        f"By its writer's word it takes the position of {listed(meant)}." if meant else "",
     )
 
 
-def _faults(settled: Settled | None) -> Iterator[str]:
-    if settled is None:
-        return
-    if settled.fault:
+def _warnings(settled: ClosingRecord | None, record: DecisionRecord | None, holders: Holders) -> Iterator[str]:
+    if settled is not None and settled.fault:
         asked = sum(repair.was_asked for repair in settled.repairs)
         after = f" after {_turns(asked)}" if asked else ""
         yield f"The decision stands as it was written; its typed record could not be read{after}: {settled.fault}."
-    for failure in settled.failed_repairs:
+    for failure in settled.failed_repairs if settled else ():
         yield f"A repair turn of the decision's record failed ({failure.kind}): {failure.message}"
-
-
-def _strangers(record: DecisionRecord | None, holders: Holders) -> Iterator[str]:
     strange = [part for part in record.dissent if not holders.are_members(part.held_by)] if record else []
     if strange:
         what = "dissent is" if len(strange) == 1 else "dissents are"
@@ -126,15 +141,8 @@ def _strangers(record: DecisionRecord | None, holders: Holders) -> Iterator[str]
         yield "The decision says to take the position of one who is no member of this council."
 
 
-def _agrees_with(record: DecisionRecord | None, transcript: Transcript, names: Names) -> str:
-    roles = list(dict.fromkeys(turn.role for turn in transcript.turns()))
-    named = {role for name in record.agrees_with for role in names.roles_in(name, roles)} if record else set()
-    meant = [role for role in roles if role in named]
-    return f"By its writer's word it takes the position of {listed(meant)}." if meant else ""
-
-
-def _how_read(reply: TurnResult, settled: Settled | None) -> str:
-    """What was done to the closing reply, in one sentence, empty where it was read as it came."""
+def _how_read(reply: TurnResult, settled: ClosingRecord | None) -> str:
+    """One sentence on what was done to the closing reply; empty where it was read as it came."""
     if settled is None or settled.fault:
         return ""
     done = ["after its thoughts were taken off"] if reply.thoughts else []
@@ -156,53 +164,91 @@ def _turns(count: int) -> str:
     return f"{count} repair turn{'s' if count != 1 else ''}"
 
 
-def _spoken(turn: Turn) -> Iterator[str]:
-    yield turn.result.text
-    if turn.stance is not None:
-        yield turn.stance.position
-        yield turn.stance.would_change
-
-
-class _Look:
-    """Looks texts up one after another and keeps what was found."""
+class _LookUp:
+    """Looks texts up one after another, and says what came of it."""
 
     def __init__(self, quotations: Quotations) -> None:
         self._quotations = quotations
-        self.passages = quotations.passages
         self.findings: list[Finding] = []
-        self.unknown: dict[str, None] = {}
-        self.no_places: dict[str, None] = {}
-        self.corrected: dict[tuple[str, str], None] = {}
-        self.too_long = False
+        self._unknown: dict[str, None] = {}
+        self._no_places: dict[str, None] = {}
+        self._corrected: dict[tuple[str, str], None] = {}
+        self._too_long = False
 
     def at(self, text: str) -> str:
         checked = self._quotations.check(text)
         self.findings += checked.findings
-        self.unknown.update(dict.fromkeys(checked.unknown_ids))
-        self.no_places.update(dict.fromkeys(checked.no_places))
-        self.corrected.update(dict.fromkeys(checked.corrected))
-        self.too_long = self.too_long or checked.too_long
+        self._unknown.update(dict.fromkeys(checked.unknown_ids))
+        self._no_places.update(dict.fromkeys(checked.no_places))
+        self._corrected.update(dict.fromkeys(checked.corrected))
+        self._too_long = self._too_long or checked.too_long
         return checked.text
 
+    def tally(self) -> str:
+        """The quotations by what became of them, in one sentence; empty without any."""
+        kinds: Counter[str] = Counter()
+        for finding in self.findings:
+            if finding.outcome == "found" and finding.full:
+                kinds["found with omissions"] += 1
+            elif finding.outcome == "found":
+                kinds["found as cited" if finding.cited else "found, without a citation"] += 1
+            else:
+                kinds[_KINDS[finding.outcome]] += 1
+        parts = [f"{kinds[kind]} {kind}" for kind in (*_FOUND, *_KINDS.values()) if kinds[kind]]
+        return f"Quotations looked up in what was read: {len(self.findings)}; {', '.join(parts)}." if parts else ""
 
-def _prose(text: str) -> str:
-    """A reply as text; what was meant as an object and is none stays readable."""
-    body = without_thoughts(text)
-    return f"```json\n{body}\n```" if body.startswith(("{", "[")) else body
+    def sections(self) -> Iterator[Section]:
+        """Quotations and citations that were corrected, leave words out, or could not be verified."""
+        lines: dict[Finding, str] = {}
+        for finding in self.findings:
+            if finding.outcome in ("found", "said") and not finding.full:
+                continue
+            words = finding.quotation.replace("`", "'")
+            shown = words if len(words) <= _SHOWN_CHARS else f"{words[:_SHOWN_CHARS].rsplit(' ', 1)[0]} …"
+            cited = f", cited as `{_bare(finding.cited)}`" if finding.cited else ""
+            full = f" Words are left out; there stands: `{finding.full.replace('`', chr(39))}`." if finding.full else ""
+            if finding.outcome == "unverified":
+                lines[finding] = f"`{shown}`{cited}: unverified, {finding.reason}."
+            elif finding.outcome == "found":
+                lines[finding] = f"`{shown}`{cited}, found with omissions at {finding.place}.{full}"
+            else:
+                lines[finding] = f"`{shown}`{cited}, stands at {finding.place}; the citation is corrected.{full}"
+        yield from _section("Quotations", _first(list(lines.values())))
+        corrected = [f"Cited as `{_bare(old)}`, corrected to {new}." for old, new in self._corrected]
+        yield from _section("Citations", _first(corrected))
+
+    def warnings(self, files: Sequence[SourceNow]) -> Iterator[str]:
+        """Sentences on what is unverified, was never given, or changed since it was read."""
+        unverified = sum(finding.outcome == "unverified" for finding in self.findings)
+        if unverified:
+            what, are = ("quotation stands", "is") if unverified == 1 else ("quotations stand", "are")
+            yield f"{unverified} {what} in nothing that was read, and {are} marked `{UNVERIFIED}`."
+        if self._unknown:
+            yield f"Cited, and never given to the council: {', '.join(self._unknown)}; marked `{NO_SUCH_EVIDENCE}`."
+        if self._no_places:
+            places = list(self._no_places)
+            more = f" and {len(places) - _MAX_SHOWN} more" if len(places) > _MAX_SHOWN else ""
+            shown = ", ".join(f"`{_bare(place)}`" for place in places[:_MAX_SHOWN])
+            yield f"Cited, and no place in what was read: {shown}{more}; marked `{NO_SUCH_PLACE}`."
+        if self._too_long:
+            yield "The decision holds more quotation marks than are looked at; what it quotes after them is not verified."
+        for file in files:
+            passages = [p for p in self._quotations.passages if p.path == file.path and p.sha256 and not p.own]
+            read_as = {} if file.own else {p.sha256: p.id for p in passages}
+            old = ", ".join(id for sha256, id in read_as.items() if sha256 != file.sha256)
+            if old and file.error:
+                yield f"Stale: `{file.path}` ({old}) cannot be read any more: {file.error}"
+            elif old:
+                yield f"Stale: `{file.path}` ({old}) changed after it was read; what is said of it is about the old text."
 
 
-def _sections(record: DecisionRecord, look: _Look, holders: Holders, left_out: Iterable[str]) -> Iterator[Section]:
-    claims = [look.at(_with_evidence(claim.text, claim.evidence)) for claim in record.claims]
-    dissent = [
-        look.at(f"{holders.shown(part.held_by)}: {_with_evidence(part.view, part.evidence)}") for part in record.dissent
-    ]
-    dissent += [look.at(view) for view in left_out]
-    yield from _section("Why", claims)
-    yield from _section("Dissent", dissent or ["None was put on record."])
-    yield from _section("Open questions", [look.at(item) for item in record.open_questions])
-    yield from _section("Next steps", [look.at(item) for item in record.next_steps], numbered=True)
-    yield Section("Confidence", (f"{record.confidence:.2f} of 1, by the writer's own word; nobody calibrated it.",))
-    yield from _section("What would change our mind", [look.at(item) for item in record.would_change])
+_FOUND = ("found as cited", "found, without a citation", "found with omissions")
+_KINDS = {
+    "narrowed": "found in fewer lines than cited",
+    "moved": "found elsewhere",
+    "said": "said in the council, and not read",
+    "unverified": "unverified",
+}
 
 
 def _section(heading: str, items: Sequence[str], *, numbered: bool = False) -> Iterator[Section]:
@@ -216,94 +262,11 @@ def _with_evidence(text: str, refs: Iterable[str]) -> str:
     return " ".join([text, *(f"[{ref}]" for ref in missing)])
 
 
-# ── what the look-up says ────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _tally(findings: Sequence[Finding]) -> str:
-    if not findings:
-        return ""
-    kinds = Counter(map(_kind, findings))
-    parts = [f"{kinds[kind]} {kind}" for kind in _KINDS if kinds[kind]]
-    return f"Quotations looked up in what was read: {len(findings)}; {', '.join(parts)}."
-
-
-_KINDS = (
-    "found as cited",
-    "found, without a citation",
-    "found with omissions",
-    "found in fewer lines than cited",
-    "found elsewhere",
-    "said in the council, and not read",
-    "unverified",
-)
-
-
-def _kind(finding: Finding) -> str:
-    if finding.outcome == "found" and finding.full:
-        return "found with omissions"
-    if finding.outcome == "found":
-        return "found as cited" if finding.cited else "found, without a citation"
-    return {
-        "narrowed": "found in fewer lines than cited",
-        "moved": "found elsewhere",
-        "said": "said in the council, and not read",
-        "unverified": "unverified",
-    }[finding.outcome]
-
-
-def _looked_up(look: _Look) -> Iterator[Section]:
-    """What was corrected, what leaves words out, and what could not be verified."""
-    odd = dict.fromkeys(
-        finding for finding in look.findings if finding.outcome not in ("found", "said") or finding.full
-    )
-    yield from _section("Quotations", _first([_said_of(finding) for finding in odd]))
-    yield from _section(
-        "Citations", _first([f"Cited as `{_bare(old)}`, corrected to {new}." for old, new in look.corrected])
-    )
-
-
 def _first(lines: list[str]) -> list[str]:
     left = len(lines) - _MAX_SHOWN
     return [*lines[:_MAX_SHOWN], f"… and {left} more."] if left > 0 else lines
 
 
-def _said_of(finding: Finding) -> str:
-    words = finding.quotation.replace("`", "'")
-    shown = words if len(words) <= _SHOWN_CHARS else f"{words[:_SHOWN_CHARS].rsplit(' ', 1)[0]} …"
-    cited = f", cited as `{_bare(finding.cited)}`" if finding.cited else ""
-    full = f" Words are left out; there stands: `{finding.full.replace('`', chr(39))}`." if finding.full else ""
-    if finding.outcome == "unverified":
-        return f"`{shown}`{cited}: unverified, {finding.reason}."
-    if finding.outcome == "found":
-        return f"`{shown}`{cited}, found with omissions at {finding.place}.{full}"
-    return f"`{shown}`{cited}, stands at {finding.place}; the citation is corrected.{full}"
-
-
 def _bare(citations: str) -> str:
     """In brackets it would be a citation again."""
     return re.sub(r"[\[\]`]", "", citations)
-
-
-def _warnings(look: _Look, files: Sequence[SourceNow]) -> Iterator[str]:
-    unverified = sum(finding.outcome == "unverified" for finding in look.findings)
-    if unverified:
-        what = "quotation stands" if unverified == 1 else "quotations stand"
-        yield f"{unverified} {what} in nothing that was read, and {'is' if unverified == 1 else 'are'} marked `{UNVERIFIED}`."
-    if look.unknown:
-        yield f"Cited, and never given to the council: {', '.join(look.unknown)}; marked `{NO_SUCH_EVIDENCE}`."
-    if look.no_places:
-        places = list(look.no_places)
-        more = f" and {len(places) - _MAX_SHOWN} more" if len(places) > _MAX_SHOWN else ""
-        shown = ", ".join(f"`{_bare(place)}`" for place in places[:_MAX_SHOWN])
-        yield f"Cited, and no place in what was read: {shown}{more}; marked `{NO_SUCH_PLACE}`."
-    if look.too_long:
-        yield "The decision holds more quotation marks than are looked at; what it quotes after them is not verified."
-    for file in files:
-        read_as = {
-            p.sha256: p.id for p in look.passages if p.path == file.path and p.sha256 and not p.own and not file.own
-        }
-        old = [id for sha256, id in read_as.items() if sha256 != file.sha256]
-        if old and file.error:
-            yield f"Stale: `{file.path}` ({', '.join(old)}) cannot be read any more: {file.error}"
-        elif old:
-            yield f"Stale: `{file.path}` ({', '.join(old)}) changed after it was read; what is said of it is about the old text."

@@ -18,6 +18,7 @@ from council.budgets.budget import BudgetSpent
 from council.budgets.models import CALL_CUT_OFF
 from council.commands.models import ProtocolName
 from council.deliberation.blocks import Block, read_block
+from council.deliberation.costs import is_extract
 from council.deliberation.decision import look_up
 from council.deliberation.duties import Duty
 from council.deliberation.equipment import Equipment
@@ -27,18 +28,17 @@ from council.deliberation.hearing import Hearing
 from council.deliberation.holders import Holders
 from council.deliberation.members import Member, StartView
 from council.deliberation.names import Names
-from council.deliberation.page import is_extract
 from council.deliberation.prompts import (
     INSTRUCTION_CHARS,
+    Discussion,
     Fencer,
-    Said,
     context_message,
     synthesis_instruction,
 )
 from council.deliberation.protocols import PROTOCOLS
 from council.deliberation.ranking import Ranking, exactly
-from council.deliberation.record import DECISION_SCHEMA, Settled, problems, settle
-from council.deliberation.refused import CANCELLED, Refused
+from council.deliberation.record import DECISION_SCHEMA, ClosingRecord, problems, settle
+from council.deliberation.refused import CANCELLED, RefusedCall
 from council.deliberation.refused import last as last_refused
 from council.deliberation.refused import note as note_refused
 from council.deliberation.requests import Requests
@@ -48,16 +48,14 @@ from council.deliberation.stopping import Ending, reason_to_end, still_open
 from council.deliberation.transcript import Closing, Evidence, Transcript, Turn
 from council.engine.runs import PROVIDER, Parked, Run
 from council.errors import CouncilError, InputUnreadable, ModelError, ReplayMiss
-from council.ids import sha256_hex
-from council.llm.base import Message, ToolSpec, TurnInfo, request_hash
+from council.llm.base import Message, TurnInfo, request_hash
 from council.llm.structured import Problem
 from council.safety.untrusted import plain_line
 from council.safety.verdict import ALLOWED, Verdict
 
 _STOPPED = "stopped"
-_WINDOW = (
-    "window"  # a step of its own: each call teaches how many characters a token has, and two equal tasks differ in it
-)
+# A step of its own: each call teaches how many characters a token has, and two equal tasks differ in it.
+_WINDOW = "window"
 MAX_FAILURES_IN_A_ROW = 3  # three agents in a row that cannot answer: the provider is down, not an agent
 
 
@@ -71,7 +69,7 @@ class _RoundsEnd(Exception):
     """No further round; the closing call follows."""
 
 
-class Stopped(msgspec.Struct, frozen=True):
+class EarlyStop(msgspec.Struct, frozen=True):
     """Why the rounds ended early: recorded, so that a resumed run ends them at the same step."""
 
     before: str
@@ -79,7 +77,7 @@ class Stopped(msgspec.Struct, frozen=True):
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """How a council deliberates, as its command says."""
+    """The protocol of a council and its bounds, as its command says."""
 
     protocol: ProtocolName
     max_rounds: int
@@ -111,53 +109,38 @@ class Deliberation:
         self.max_rounds = rules.max_rounds
         self.members = start.members
         self.roles = tuple(member.role for member in start.members)
-        self.names = names_of(rules.protocol, self.roles, run)
+        self.names = Names() if rules.protocol == "triad" else Names.hidden(self.roles, run.choice("names"))
         self.closing_note = ""
         self._changed = changed
         self._manner = manner_of(verdict)
         self._fencer = Fencer(run.secret)
-        self._said = Said(self._fencer, self.names)
+        self._said = Discussion(self._fencer, self.names)
         self._contexts: dict[str, Message] = {}
         self._failures_in_a_row = 0
         self.transcript = Transcript(task)
         self._requests = Requests(run, equipment, start.guard, self.transcript, self._add, changed)
         self.closings: list[Closing] = []
-        self.refused: list[Refused] = []
+        self.refused: list[RefusedCall] = []
         self.hearings: list[Hearing] = []
-        self.settled: Settled | None = None
-        self.stopped: Stopped | None = None
+        self.settled: ClosingRecord | None = None
+        self.stopped: EarlyStop | None = None
         self.ending: Ending | None = None
 
     async def deliberate(self, inputs: Sequence[str]) -> None:
         """All rounds, then the synthesis. Raises CouncilError when it cannot go on, Parked when it can later."""
-        await self._read_inputs(inputs)
-        await self._limit_transcript()
-        try:
-            await PROTOCOLS[self._rules.protocol](self)
-        except _RoundsEnd:
-            self._run.publish("rounds_end", reason=self.stopped.reason if self.stopped else "")
-        self._note_ending()
-        if not self.stopped and not any(turn.result.failure is None for turn in self.transcript.turns()):
-            raise CouncilSilent("no agent answered in any round.", fix=self._last_fix())
-        await self._synthesise()
-
-    # ── inputs ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def _read_inputs(self, inputs: Sequence[str]) -> None:
+        task, read = self.transcript.task, self.transcript.inputs
         for number, path in enumerate(dict.fromkeys(inputs), start=1):
-            self.transcript.inputs.append(await self._requests.read_input(number, path))
-        if self.transcript.inputs and not any(item.ok for item in self.transcript.inputs):
-            reasons = "; ".join(f"`{plain_line(item.argument, 200)}`: {item.error}" for item in self.transcript.inputs)
-            count = len(self.transcript.inputs)
-            which = "the input artifact could not" if count == 1 else f"none of the {count} input artifacts could"
+            read.append(await self._requests.read_input(number, path))
+        if read and not any(item.ok for item in read):
+            reasons = "; ".join(f"`{plain_line(item.argument, 200)}`: {item.error}" for item in read)
+            which = (
+                "the input artifact could not" if len(read) == 1 else f"none of the {len(read)} input artifacts could"
+            )
             raise InputUnreadable(
                 f"{which} be read: {reasons}",
                 fix="correct the paths (relative to the home; `council validate` names what may be meant) and drop it again",
             )
         self._changed()
-
-    async def _limit_transcript(self) -> None:
-        """One limit for all, by the longest persona and memory, so that all are told the same."""
 
         async def measure() -> int:
             return self._equipment.window_chars()
@@ -166,6 +149,30 @@ class Deliberation:
         if window_chars:
             before = max(len(member.system) + len(self._context(member).text) for member in self._start.members)
             self._said.limit(int(window_chars * CONTEXT_SHARE) - before - INSTRUCTION_CHARS)
+        try:
+            await PROTOCOLS[self._rules.protocol](self)
+        except _RoundsEnd:
+            self._run.publish("rounds_end", reason=self.stopped.reason if self.stopped else "")
+        if self.stopped is not None:
+            self.ending = Ending("budget", self.stopped.reason, self._turns_left)
+        elif self.ending is None and self._rules.early_stop:
+            rounds = f"all {self.max_rounds} rounds" if self.max_rounds > 1 else "the one round"
+            self.ending = Ending("cap", "; ".join(filter(None, (f"{rounds} took place", still_open(self.transcript)))))
+        if not self.stopped and not any(turn.result.failure is None for turn in self.transcript.turns()):
+            failures = [turn.result.failure for turn in self.transcript.turns() if turn.result.failure]
+            raise CouncilSilent("no agent answered in any round.", fix=failures[-1].fix if failures else "")
+        instruction = synthesis_instruction(self.closing_note)
+        for chair in self.members:  # where one closing call brings nothing to read, the next member makes it
+            name = "synthesis" if chair is self.members[0] else f"synthesis/{chair.role}"
+            info = TurnInfo(chair.role, "synthesis", self.max_rounds, self.max_rounds, task)
+            self._run.publish("synthesis", role=chair.role)
+            messages = self._messages(chair, instruction)
+            result = await self._ask(name, chair, messages, info)
+            self.closings.append(Closing(chair.role, result))
+            self._changed()
+            failure = result.failure or await self._read_record(name, result, chair, messages, info)
+            if failure is None or failure.kind == NO_BUDGET:  # a spent budget would refuse every other one too
+                return
 
     # ── rounds ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -199,15 +206,22 @@ class Deliberation:
                 await _all_ended(takes)
             finally:
                 turns = [done[member.role] for member in members if member.role in done]
-                self._add_unordered(turns, round_no)
+                self.transcript.entries.extend(turns)
+                heard = list(turns)
+                self.choice(f"order/{round_no}").shuffle(heard)  # the page tells them by member, the members by lot
+                for turn in heard:
+                    self._said.add(turn)
                 self._changed()
-        ended = _raise_first(takes)
+        failures = [failure for take in takes if (failure := take.exception()) is not None]
+        for failure in failures:
+            if not isinstance(failure, _RoundsEnd):
+                raise failure
         self._count_failures(turns)
         asked = {turn.role: self._requests.of(turn) for turn in turns}  # before any is answered: no turn saw an answer
         for member in members:
             if member.role in done:
                 await self._requests.fulfil(member, done[member.role], asked[member.role])
-        if ended:
+        if failures:
             raise _RoundsEnd
 
     def may_end(self, *, evidence_round_due: bool = False) -> bool:
@@ -229,13 +243,6 @@ class Deliberation:
     def choice(self, purpose: str) -> random.Random:
         """A lot that falls the same way after every restart."""
         return self._run.choice(purpose)
-
-    def _note_ending(self) -> None:
-        if self.stopped is not None:
-            self.ending = Ending("budget", self.stopped.reason, self._turns_left)
-        elif self.ending is None and self._rules.early_stop:
-            rounds = f"all {self.max_rounds} rounds" if self.max_rounds > 1 else "the one round"
-            self.ending = Ending("cap", "; ".join(filter(None, (f"{rounds} took place", still_open(self.transcript)))))
 
     async def _take_turn(self, member: Member, round_no: int, duty: Duty, keep: Callable[[Turn], None]) -> Turn:
         """`keep` gets the turn as far as it came, also when reading its block was cut off."""
@@ -281,22 +288,27 @@ class Deliberation:
         return (self._context(member), *([said] if said else []), instruction)
 
     async def _ask(self, name: str, member: Member, messages: tuple[Message, ...], info: TurnInfo) -> TurnResult:
-        system = member.system
-        asked = request_hash(member.model, system, messages)
-        self._end_where_it_ended(name, info)
+        asked = request_hash(member.model, member.system, messages)
+        journal = self._run.journal
+        if info.purpose == "turn" and journal.recorded(_STOPPED):  # a resumed run stops before the same step
+            stopped = journal.result(_STOPPED, EarlyStop)
+            if stopped.before == name or not journal.recorded(name):
+                self.stopped = stopped
+                raise _RoundsEnd
 
         async def call() -> TurnResult:
             if info.purpose == "turn":
                 self._run.publish("turn_started", role=member.role, round=info.round)
             hearing = self._hearing(member, info)
             try:
+                offered = self._equipment.native_tools and info.purpose == "turn" and info.round > 0
                 said = await take_turn(
                     self._equipment.model_of(member),
-                    system=system,
+                    system=member.system,
                     messages=messages,
                     info=info,
                     schema=DECISION_SCHEMA if info.purpose == "synthesis" else None,
-                    tools=self._native_tools(member, info),
+                    tools=self._equipment.tools.specs(member.tools) if offered else (),
                     spell=self._equipment.tools.spell,
                     on_text=hearing,
                 )
@@ -307,7 +319,7 @@ class Deliberation:
                 if hearing is not None:
                     self.hearings.remove(hearing)
 
-        refused = last_refused(self._run.journal, name)
+        refused = last_refused(journal, name)
         self.refused += [refused] if refused else []
         try:
             return await self._run.step(name, call, type=TurnResult, request=asked)
@@ -324,7 +336,14 @@ class Deliberation:
         except ProviderBusy as busy:
             raise Parked(PROVIDER, busy.seconds, busy.error) from busy
         except BudgetSpent as spent:
-            return await self._out_of_budget(name, member, info, spent)
+            if spent.tomorrow:  # another day is of use
+                raise Parked("budget", self._equipment.seconds_to_midnight(), spent) from spent
+            if info.purpose != "turn":
+                failure = Failure(NO_BUDGET, spent.message, spent.fix)
+                return await journal.put(name, TurnResult("", member.model, failure=failure), type=TurnResult)
+            stopped = EarlyStop(name, f"{spent.message} To allow more: {spent.fix}.")
+            self.stopped = await journal.put(_STOPPED, stopped, type=EarlyStop)
+            raise _RoundsEnd from spent
 
     async def _note_refused(self, name: str, member: Member, info: TurnInfo, failure: Failure) -> None:
         self.refused.append(await note_refused(self._run.journal, name, member.model, info, failure))
@@ -341,14 +360,9 @@ class Deliberation:
         self.hearings.append(Hearing(member.role, info.round, tell))
         return self.hearings[-1]
 
-    def _native_tools(self, member: Member, info: TurnInfo) -> Sequence[ToolSpec]:
-        """What may be asked for in a turn, as functions; the closing call and repairs ask for nothing."""
-        offered = self._equipment.native_tools and info.purpose == "turn" and info.round > 0
-        return self._equipment.tools.specs(member.tools) if offered else ()
-
     def _context(self, member: Member) -> Message:
         if member.role not in self._contexts:
-            task = self._fencer.task(self.transcript.task, sha256_hex(self.transcript.task))
+            task = self._fencer.task(self.transcript.task)
             message = context_message(member.memory, task, self.transcript.inputs, self._fencer, self._manner)
             self._contexts[member.role] = message
         return self._contexts[member.role]
@@ -356,35 +370,6 @@ class Deliberation:
     def _add(self, entry: Turn | Evidence) -> None:
         self.transcript.entries.append(entry)
         self._said.add(entry)
-
-    def _add_unordered(self, turns: Sequence[Turn], round_no: int) -> None:
-        """Turns of a round in which nobody heard another: on the page by member, for the members in an order by lot."""
-        self.transcript.entries.extend(turns)
-        heard = list(turns)
-        self.choice(f"order/{round_no}").shuffle(heard)
-        for turn in heard:
-            self._said.add(turn)
-
-    def _end_where_it_ended(self, name: str, info: TurnInfo) -> None:
-        """A resumed run stops before the same step, whatever the budget says now; with it stops every turn that was to be
-        taken at the same time and was not."""
-        journal = self._run.journal
-        if info.purpose == "turn" and journal.recorded(_STOPPED):
-            stopped = journal.result(_STOPPED, Stopped)
-            if stopped.before == name or not journal.recorded(name):
-                self.stopped = stopped
-                raise _RoundsEnd
-
-    async def _out_of_budget(self, name: str, member: Member, info: TurnInfo, spent: BudgetSpent) -> TurnResult:
-        """A spent day parks the run, if another day is of any use; a spent command ends the rounds, and the closing call is
-        what was set aside for."""
-        if spent.tomorrow:
-            raise Parked("budget", self._equipment.seconds_to_midnight(), spent) from spent
-        if info.purpose != "turn":
-            failure = Failure(NO_BUDGET, spent.message, spent.fix)
-            return await self._run.journal.put(name, TurnResult("", member.model, failure=failure), type=TurnResult)
-        self.stopped = await self._run.journal.put(_STOPPED, Stopped(name, _as_said(spent)), type=Stopped)
-        raise _RoundsEnd from spent
 
     def _count_failures(self, turns: Sequence[Turn]) -> None:
         """Of turns taken at once, one answer is enough."""
@@ -396,27 +381,7 @@ class Deliberation:
                 fix=failures[-1].fix,
             )
 
-    def _last_fix(self) -> str:
-        failures = [turn.result.failure for turn in self.transcript.turns() if turn.result.failure]
-        return failures[-1].fix if failures else ""
-
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def _synthesise(self) -> None:
-        """The chair's closing call; where it fails, or brings nothing to read, the next member's. A spent budget would refuse
-        every other one too."""
-        instruction = synthesis_instruction(self.closing_note)
-        for chair in self.members:
-            name = "synthesis" if chair is self.members[0] else f"synthesis/{chair.role}"
-            info = TurnInfo(chair.role, "synthesis", self.max_rounds, self.max_rounds, self.transcript.task)
-            self._run.publish("synthesis", role=chair.role)
-            messages = self._messages(chair, instruction)
-            result = await self._ask(name, chair, messages, info)
-            self.closings.append(Closing(chair.role, result))
-            self._changed()
-            failure = result.failure or await self._read_record(name, result, chair, messages, info)
-            if failure is None or failure.kind == NO_BUDGET:
-                return
 
     async def _read_record(
         self, name: str, reply: TurnResult, chair: Member, messages: tuple[Message, ...], info: TurnInfo
@@ -425,7 +390,7 @@ class Deliberation:
             return await self._ask(f"{name}/repair/{number}", chair, request, info)
 
         if is_extract(reply.model):  # it quotes, and decides nothing that could be typed
-            self.settled = Settled(None)
+            self.settled = ClosingRecord(None)
             return None
         check = problems(look_up(self.transcript), Holders(self.roles, self.names))
         settled = await settle(reply, messages, check, ask)
@@ -436,11 +401,6 @@ class Deliberation:
         self.closings[-1] = Closing(chair.role, failed, settled.repairs)
         self._changed()
         return settled.failure
-
-
-def names_of(protocol: ProtocolName, roles: Sequence[str], run: Run) -> Names:
-    """What the members call one another: the triad goes by roles."""
-    return Names() if protocol == "triad" else Names.hidden(roles, run.choice("names"))
 
 
 def _with_block(turn: Turn, block: Block[Any], unspoken: str, **read: Any) -> Turn:
@@ -461,16 +421,3 @@ async def _all_ended(takes: Sequence[asyncio.Future[Turn]]) -> None:
     for take in takes:
         if not take.cancelled():
             take.exception()
-
-
-def _raise_first(takes: Sequence[asyncio.Future[Turn]]) -> bool:
-    """Raises what the first of these raised, other than that the rounds end; True when one said that."""
-    failures = [failure for take in takes if (failure := take.exception()) is not None]
-    for failure in failures:
-        if not isinstance(failure, _RoundsEnd):
-            raise failure
-    return bool(failures)
-
-
-def _as_said(spent: BudgetSpent) -> str:
-    return f"{spent.message} To allow more: {spent.fix}."

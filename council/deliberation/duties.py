@@ -1,4 +1,4 @@
-"""What an agent is asked for in its turn; each duty ends with the block that is to close the turn. Pure."""
+"""The duties of a turn; each ends with the block that is to close the turn. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ your mind. Change your position only for evidence that is new to you, and name i
 
 @dataclass(frozen=True)
 class Duty:
-    """What a turn is asked for. With a `ballot` it is to rank those answers, else to take a stance."""
+    """The duty of one turn. With a `ballot` it is to rank those answers, else to take a stance."""
 
     instruction: Message
     advocate: bool = False

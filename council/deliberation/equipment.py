@@ -1,4 +1,4 @@
-"""What a council works with: `CouncilSetup` for all runs, built once by `app`; `RunModels` and `Equipment` for one."""
+"""The equipment of a council: `CouncilSetup` for all runs, built once by `app`; `RunModels` and `Equipment` for one."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Equipment:
-    """What a council deliberates with. `model_of` is whom to ask for an agent. `window_chars`: how many characters the
-    smallest context of their models holds, by what is known of tokens now; 0: without end. `streams`: text is
-    shown as it arrives. `native_tools`: models get what their agents may ask for as functions, too. `embedder` is what tools
-    search with, `recall` what a recorded run searched with."""
+    """The means of one deliberation. `model_of` is whom to ask for an agent. `window_chars`: how many characters the
+    smallest context of their models holds, by what is known of tokens now; 0: without end. `streams`: text is shown
+    as it arrives. `native_tools`: models get what their agents may ask for as functions, too. `embedder` is what
+    tools search with, `recall` what a recorded run searched with."""
 
     model_of: Callable[[Member], Model]
     tools: ToolRegistry
@@ -61,10 +61,10 @@ class Models(Protocol):
     """The models of all runs, by chain: spellings of which each stands in for the one before it."""
 
     def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
-        """Which ones speak for an agent, by what its manifest and the command say; role "": for the council."""
+        """The chain that speaks for an agent, by what its manifest and the command say; role "": for the council."""
 
     def names(self, chain: tuple[str, ...]) -> tuple[str, ...]:
-        """What receipts and pages call them. Raises ConfigError for one that cannot be had."""
+        """The names on receipts and pages. Raises ConfigError for a model that cannot be had."""
 
     def price(self, name: str) -> Price | None:
         """None when nobody knows it."""
@@ -73,7 +73,7 @@ class Models(Protocol):
         """The spelling of the model that the guardrails of the run of this secret ask as well; empty for none."""
 
     def opinion_name(self, spelling: str, run_secret: str) -> str:
-        """What pages call that model. Raises ConfigError for one that cannot be had."""
+        """The name of that model on pages. Raises ConfigError for one that cannot be had."""
 
     @property
     def embedding(self) -> str:
@@ -81,10 +81,11 @@ class Models(Protocol):
 
     @property
     def meanings(self) -> str:
-        """Under which name the vectors lie that tools search by, now or when it was recorded; empty without."""
+        """The name under which the vectors lie that tools search by, now or when it was recorded; empty without."""
 
     def window_chars(self, chains: Iterable[tuple[str, ...]], run_secret: str) -> int:
-        """How many characters the smallest context among them holds, as far as is known now to the run of this secret."""
+        """The characters that the smallest context among them holds, as far as is known now to the run of this
+        secret."""
 
     def models_for(self, run: Run, config: BudgetConfig, chair: str) -> RunModels:
         """A run's models, which ask its budget before each call; `chair` is the name of the closing call's."""
@@ -92,7 +93,7 @@ class Models(Protocol):
 
 @dataclass(frozen=True)
 class CouncilSetup:
-    """What the handler needs from the outside, built once by `app`."""
+    """The things that the handler needs from the outside, built once by `app`."""
 
     home: Path
     root: ConfinedRoot

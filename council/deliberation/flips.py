@@ -1,6 +1,6 @@
-"""Who changed its mind, and whether new evidence was the reason. Pure.
+"""Changes of mind, and whether new evidence was the reason. Pure.
 
-New evidence is the only good reason to change a mind (a majority is none): a change that names no evidence issued since
+New evidence is the only good reason to change a mind (a majority is none). A change that names no evidence issued since
 the agent's last stance is unexplained, and said so.
 """
 
@@ -30,7 +30,7 @@ def flips(transcript: Transcript) -> list[Flip]:
 
 
 def unexplained(transcript: Transcript) -> set[str]:
-    """Who holds a position by a change that new evidence explains neither then nor since."""
+    """The roles that hold a position by a change that new evidence explains neither then nor since."""
     roles: set[str] = set()
     for move in _moves(transcript):
         if move.evidence:

@@ -20,21 +20,17 @@ INTRODUCTION = (
 )
 
 
-def position_of(turn: Turn) -> str:
-    """A turn in one line: the position it stated, else its first sentence."""
-    if turn.stance is not None:
-        evidence = f" ({', '.join(turn.stance.evidence)})" if turn.stance.evidence else ""
-        return f"{plain_line(turn.stance.position, _POSITION_CHARS)}{evidence}"
-    text = turn.result.text
-    match = _SENTENCE.match(text)
-    return plain_line(match["first"] if match else text, _POSITION_CHARS)
-
-
 def turn_line(turn: Turn, names: Names) -> str:
+    """A turn in one line: the position it stated, else its first sentence."""
     name = names.of(turn.role)
     if turn.result.failure is not None:
         return f"Round {turn.round}, {name} did not answer."
-    return f"Round {turn.round}, {name}: {names.text(position_of(turn))}"
+    match = _SENTENCE.match(turn.result.text)
+    line = plain_line(match["first"] if match else turn.result.text, _POSITION_CHARS)
+    if turn.stance is not None:
+        evidence = f" ({', '.join(turn.stance.evidence)})" if turn.stance.evidence else ""
+        line = f"{plain_line(turn.stance.position, _POSITION_CHARS)}{evidence}"
+    return f"Round {turn.round}, {name}: {names.text(line)}"
 
 
 def evidence_line(item: Evidence, names: Names, *, too_large: bool) -> str:

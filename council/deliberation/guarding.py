@@ -1,18 +1,19 @@
-"""Guardrails in a deliberation: by which a run goes, what they said, and how that reads on its page.
+"""Guardrails in a deliberation: those of a run, their verdicts, and how these read on its page.
 
-Verdicts are recorded where they change something, so that a resumed run sees the same ones whatever version reads it.
+Verdicts are recorded where they change something, so that a resumed run sees the same ones whatever version reads
+it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
 from council.agents.turn import Failure, TurnResult, attempt_turn
-from council.deliberation.transcript import Aside
+from council.deliberation.transcript import Aside, Evidence
 from council.engine.runs import Run
 from council.errors import GuardrailBlocked
 from council.ids import sha256_hex
@@ -21,6 +22,7 @@ from council.safety.guardrails import POSTURES, check
 from council.safety.laws import LAWS
 from council.safety.scope import ScopeGuard
 from council.safety.second_opinion import SCHEMA, SYSTEM, Opinion, question, read_opinion
+from council.safety.untrusted import plain_line
 from council.safety.verdict import ALLOWED, Posture, Stage, Verdict, gravest
 
 Mode = Literal["on", "warn", "off"]
@@ -29,8 +31,8 @@ WITHHELD = "(withheld by a guardrail)"
 
 
 class Guard(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The guardrails of a run, recorded when it starts. `task` is what the rules say of its task, `model` the spelling of
-    the one that gives second opinions, empty for none."""
+    """The guardrails of a run, recorded when it starts. `task` is what the rules say of its task. `model` is the
+    spelling of the one that gives second opinions, empty for none."""
 
     mode: Mode = "off"
     scope: tuple[str, ...] = ()
@@ -38,7 +40,7 @@ class Guard(msgspec.Struct, frozen=True, omit_defaults=True):
     task: Verdict = ALLOWED
 
     def check(self, stage: Stage, text: str) -> Verdict:
-        """What the rules say of `text` in this mode."""
+        """The verdict of the rules on `text`, in this mode."""
         if self.mode == "off":
             return ALLOWED
         return self.applied(check(stage, text, scope=ScopeGuard(self.scope)))
@@ -52,13 +54,13 @@ class Guard(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class WithheldMemory(msgspec.Struct, frozen=True):
-    """What is not remembered: verdicts by the hash of the text."""
+    """Verdicts on texts that are not remembered, by the hash of the text."""
 
     verdicts: dict[str, Verdict] = {}
 
 
 @dataclass(frozen=True)
-class Judged:
+class Judgement:
     """A verdict for a page; `subject` says on what, in words."""
 
     stage: Stage
@@ -75,7 +77,7 @@ class Judged:
         return f"**Guardrail {done}** ({self.stage}, `{verdict.code}`{posture}{law}). {self.subject}: {verdict.reason}."
 
 
-class Guarding:
+class RunGuard:
     """The guardrails of one run at work."""
 
     def __init__(self, run: Run, guard: Guard, model: Callable[[], Model] | None, model_name: str, task: str) -> None:
@@ -102,7 +104,17 @@ class Guarding:
 
     async def judge_decision(self, text: str) -> None:
         """Raises GuardrailBlocked; then no decision stands on the page."""
-        found = await self._recorded(DECISION_STEP, self._guard.check("decision", text))
+        journal, found = self._run.journal, self._guard.check("decision", text)
+        if journal.recorded(DECISION_STEP):
+            found = journal.result(DECISION_STEP, Verdict)
+        elif found.allows or journal.closed:
+            found = ALLOWED
+        else:
+
+            async def keep() -> Verdict:
+                return found
+
+            found = await self._run.step(DECISION_STEP, keep, type=Verdict, durable=False)
         self.decision = gravest((found, await self._second(f"{DECISION_STEP}/opinion", "decision", text)))
         if self.decision.blocks:
             raise GuardrailBlocked(
@@ -131,48 +143,50 @@ class Guarding:
         verdict = self.memory.verdicts.get(sha256_hex(text), ALLOWED)
         return f"{WITHHELD[:-1]}: {verdict.reason})" if verdict.blocks else text
 
+    def judgements(self, evidence: Iterable[Evidence]) -> Iterator[Judgement]:
+        """The verdicts for a page, in the order of the stages."""
+        if not self.task.allows:
+            yield Judgement("task", "The task", self.task)
+        for item in evidence:
+            if not item.guard.allows:
+                path = plain_line(item.path or item.argument, 120).replace("`", "'")
+                yield Judgement("tool_result", f"{item.id} `{path}`".strip(), item.guard)
+        if not self.decision.allows:
+            yield Judgement("decision", "The decision", self.decision)
+        for verdict in dict.fromkeys(self.memory.verdicts.values()):
+            subject = "Something said, which is not remembered" if verdict.blocks else "Something said"
+            yield Judgement("memory", subject, verdict)
+
     def asides(self) -> list[Aside]:
         """The calls of second opinions, for the account."""
-        return [Aside(step, "second opinion", _as_result(opinion)) for step, opinion in self.opinions.items()]
-
-    async def _recorded(self, step: str, found: Verdict) -> Verdict:
-        journal = self._run.journal
-        if journal.recorded(step):
-            return journal.result(step, Verdict)
-        if found.allows or journal.closed:
-            return ALLOWED
-
-        async def keep() -> Verdict:
-            return found
-
-        return await self._run.step(step, keep, type=Verdict, durable=False)
+        asides = []
+        for step, opinion in self.opinions.items():
+            failure = Failure(opinion.failure, "no second opinion", "") if opinion.failure else None
+            result = TurnResult("", opinion.model, usage=opinion.usage, failure=failure)
+            asides.append(Aside(step, "second opinion", result))
+        return asides
 
     async def _second(self, step: str, stage: Stage, text: str) -> Verdict:
         """The second opinion, recorded; ALLOWED where none is asked for."""
         journal = self._run.journal
         if not journal.recorded(step) and (self._model is None or self._guard.mode == "off" or journal.closed):
             return ALLOWED
-        opinion = await self._run.ephemeral(step, lambda: self._ask(stage, text), type=Opinion)
+
+        async def ask() -> Opinion:
+            # Whatever goes wrong is an outcome: the rules have judged, and no run is lost for want of an opinion.
+            assert self._model is not None
+            name, messages = self._model_name, question(stage, text, self._run.secret)
+            asked = request_hash(name, SYSTEM, messages)
+            info = TurnInfo(GUARDIAN, "other", task=self._task)
+            said = await attempt_turn(self._model(), system=SYSTEM, messages=messages, info=info, schema=SCHEMA)
+            if said.failure is not None:
+                return Opinion(name, asked, failure=said.failure.kind, usage=said.usage)
+            complete = said.finish == "stop"
+            return read_opinion(said.text, complete=complete, model=said.model, asked=asked, usage=said.usage)
+
+        opinion = await self._run.ephemeral(step, ask, type=Opinion)
         self.opinions[step] = opinion
         return self._guard.applied(opinion.verdict())
-
-    async def _ask(self, stage: Stage, text: str) -> Opinion:
-        """Whatever goes wrong is an outcome: the rules have judged, and no run is lost for want of an opinion."""
-        assert self._model is not None
-        messages = question(stage, text, self._run.secret)
-        name = self._model_name
-        asked = request_hash(name, SYSTEM, messages)
-        info = TurnInfo(GUARDIAN, "other", task=self._task)
-        said = await attempt_turn(self._model(), system=SYSTEM, messages=messages, info=info, schema=SCHEMA)
-        if said.failure is not None:
-            return Opinion(name, asked, failure=said.failure.kind, usage=said.usage)
-        complete = said.finish == "stop"
-        return read_opinion(said.text, complete=complete, model=said.model, asked=asked, usage=said.usage)
-
-
-def _as_result(opinion: Opinion) -> TurnResult:
-    failure = Failure(opinion.failure, "no second opinion", "") if opinion.failure else None
-    return TurnResult("", opinion.model, usage=opinion.usage, failure=failure)
 
 
 _FIX = (
@@ -183,17 +197,17 @@ _FIXES = {"out_of_scope": "name a topic of this council, or add one to `scope_to
 
 
 def withheld(verdict: Verdict) -> str:
-    """What stands in a prompt and on the page in the place of a result that a guardrail blocked."""
+    """The words that stand in the place of a result that a guardrail blocked."""
     return f"withheld by a guardrail (`{verdict.code}`): {verdict.reason}"
 
 
 def manner_of(verdict: Verdict) -> str:
-    """What agents are told of a task that goes on with care; empty where there is nothing to tell."""
+    """The posture that agents are told for a task that goes on with care; empty where there is none."""
     return POSTURES[verdict.posture] if verdict.posture and not verdict.allows else ""
 
 
 def declined(verdict: Verdict) -> str:
-    """What the person who asked reads, by posture."""
+    """The answer that the person who asked reads, by posture."""
     return _ANSWERS.get(verdict.posture, _PLAIN).format(reason=verdict.reason)
 
 

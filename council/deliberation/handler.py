@@ -1,4 +1,4 @@
-"""How a `deliberate` command becomes a run (an engine Handler)."""
+"""The handler of `deliberate` commands: each becomes a run (an engine Handler)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from council.deliberation.equipment import CouncilSetup, Models, RunModels
 from council.deliberation.task import Task
 from council.engine.runs import Admission, Run
 from council.llm.base import Model
-from council.llm.embeddings import Embedder
 
 
 class _OneModel:
@@ -25,10 +24,7 @@ class _OneModel:
         self._model = model
 
     def models_for(self, run: Run, config: BudgetConfig, chair: str) -> RunModels:
-        return RunModels(lambda chain: self._model, self._embedder_for(run, config, chair))
-
-    def _embedder_for(self, run: Run, config: BudgetConfig, chair: str) -> Embedder | None:
-        return self._known.models_for(run, config, chair).embedder
+        return RunModels(lambda chain: self._model, self._known.models_for(run, config, chair).embedder)
 
 
 class DeliberateHandler:

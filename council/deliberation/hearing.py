@@ -1,7 +1,7 @@
-"""What an agent is saying right now: text as it arrives, for those who watch. The journal gets the whole reply only.
+"""An agent's words as they arrive, for those who watch. The journal gets the whole reply only.
 
 Thoughts, the block that ends a turn and a record in JSON are not for watching. Pieces are passed on at white space, so
-that words are whole, keys above all; whoever shows them redacts each in the light of those before it.
+that words are whole, keys above all. Whoever shows them redacts each in the light of those before it.
 """
 
 from __future__ import annotations
@@ -42,8 +42,22 @@ class Hearing(Restartable):
         self._tail += piece
         while self._step():
             pass
-        if not self._thinking:
-            self._pass_on(self._end())
+        if self._thinking:
+            return
+        if not self._speaking:
+            first = self._tail.lstrip()
+            if not first or any(start.startswith(first.lower()) for start in (*_JSON, *_THOUGHTS)):
+                return  # it cannot be told yet
+            self._speaking, self._hidden = True, first.startswith(_JSON)
+        block = _BLOCK.search(self._tail) if "council" in self._tail else None
+        self._hidden = self._hidden or block is not None
+        if self._hidden:
+            self._pass_on(block.start() if block else 0)
+            return
+        end = max(self._tail.rfind(" "), self._tail.rfind("\n")) + 1
+        if len(self._tail) - end > _MAX_UNBROKEN and not self._tail.isascii():  # a long key is in no such script
+            end = next((at + 1 for at in range(len(self._tail) - 1, end, -1) if not self._tail[at].isascii()), end)
+        self._pass_on(end)
 
     def _step(self) -> bool:
         """One thought that begins on a line of its own, or ends there, taken out; False when there is none, or not yet."""
@@ -92,22 +106,6 @@ class Hearing(Restartable):
 
     @property
     def text(self) -> str:
-        """What was passed on."""
+        """The words that were passed on."""
         self._passed = ["".join(self._passed)]
         return self._passed[0]
-
-    def _end(self) -> int:
-        """How much of the tail may be passed on: up to the last white space, and nothing of what is hidden."""
-        if not self._speaking:
-            first = self._tail.lstrip()
-            if not first or any(start.startswith(first.lower()) for start in (*_JSON, *_THOUGHTS)):
-                return 0  # it cannot be told yet
-            self._speaking, self._hidden = True, first.startswith(_JSON)
-        block = _BLOCK.search(self._tail) if "council" in self._tail else None
-        self._hidden = self._hidden or block is not None
-        if self._hidden:
-            return block.start() if block else 0
-        end = max(self._tail.rfind(" "), self._tail.rfind("\n")) + 1
-        if len(self._tail) - end <= _MAX_UNBROKEN or self._tail.isascii():  # a long key is in no such script
-            return end
-        return next((at + 1 for at in range(len(self._tail) - 1, end, -1) if not self._tail[at].isascii()), end)

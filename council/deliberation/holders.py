@@ -1,4 +1,4 @@
-"""Whose a dissent is: the members that a text names, and nobody else. Pure."""
+"""Holders of a dissent: the members that a text names, and nobody else. Pure."""
 
 from __future__ import annotations
 
@@ -25,42 +25,34 @@ class Holders:
         spelled = (re.escape(role).replace("_", "[_ -]") for role in sorted(roles, key=len, reverse=True))
         self._role = re.compile(rf"(?<!\w)(?:{'|'.join(spelled)})(?!\w)", re.IGNORECASE) if roles else None
         letters = "".join(names.letters.values())
-        self._letters = _lettered(letters) if letters else None
+        either = letters + letters.lower()  # small ones only behind the word, for a lone `a` is an article
+        named = rf"[Mm]embers?\s+[{either}]{_MORE.format(either)}"
+        self._letters = re.compile(rf"(?<!\w)(?:{named}|[{letters}]{_MORE.format(letters)})(?!\w)") if letters else None
 
     def shown(self, held_by: str) -> str:
         """On one line, members by role; a text that names anybody else, or no member at all, is marked."""
+        known = {role.casefold().replace("_", " "): role for role in self._roles}
+
+        def role(found: re.Match[str]) -> str:
+            return known.get(re.sub(r"[_ -]", " ", found[0].casefold()), found[0])
+
+        def roles(found: re.Match[str]) -> str:
+            letters = [letter.upper() for letter in re.findall(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])", found[0])]
+            return ", ".join(f"{self._names.role_of(letter)} ({letter})" for letter in letters)
+
         line = " ".join(held_by.split())
-        named = self._by_role(line)
-        return named if self.are_members(held_by) else f"{named} {NO_SUCH_MEMBER}"
+        line = self._role.sub(role, line) if self._role else line
+        line = self._letters.sub(roles, line) if self._letters else line
+        return line if self.are_members(held_by) else f"{line} {NO_SUCH_MEMBER}"
 
     def are_members(self, held_by: str) -> bool:
-        """Whether a text names members, and beside them nobody."""
+        """True when a text names members, and beside them nobody."""
         line = _REMARK.sub(" ", " ".join(held_by.split()))
         left = self._role.sub("\0", line) if self._role else line
         left = self._letters.sub("\0", left) if self._letters else left
         return "\0" in left and not _FILLING.sub("", left.replace("\0", " "))
 
     def listed(self) -> str:
-        """How the members are called, for one who is to name them."""
+        """The names of the members, for one who is to name them."""
         shown = [self._names.of(role) for role in self._roles[:_MAX_NAMED]]
         return ", ".join([*shown, "…"] if len(self._roles) > _MAX_NAMED else shown)
-
-    def _by_role(self, line: str) -> str:
-        known = {role.casefold().replace("_", " "): role for role in self._roles}
-
-        def role(found: re.Match[str]) -> str:
-            return known.get(re.sub(r"[_ -]", " ", found[0].casefold()), found[0])
-
-        line = self._role.sub(role, line) if self._role else line
-        return self._letters.sub(self._role_of, line) if self._letters else line
-
-    def _role_of(self, found: re.Match[str]) -> str:
-        letters = re.findall(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])", found[0])
-        return ", ".join(f"{self._names.role_of(letter.upper())} ({letter.upper()})" for letter in letters)
-
-
-def _lettered(letters: str) -> re.Pattern[str]:
-    """One or more letters; small ones only behind the word, for a lone `a` is an article."""
-    either = letters + letters.lower()
-    named = rf"[Mm]embers?\s+[{either}]{_MORE.format(either)}"
-    return re.compile(rf"(?<!\w)(?:{named}|[{letters}]{_MORE.format(letters)})(?!\w)")

@@ -1,4 +1,4 @@
-"""Who takes part in a run, as recorded at its start."""
+"""The members of a run, as recorded at its start."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from council.tools.registry import ToolRegistry
 
 
 class Member(msgspec.Struct, frozen=True):
-    """An agent as this run knows it: its whole system text, its memory digest, the tools it may use, the models that speak
-    for it (each stands in for the one before), and the name of the first of them."""
+    """An agent as this run knows it: its whole system text, its memory digest and the tools it may use. `models` speak
+    for it, each standing in for the one before; `model` is the name of the first of them."""
 
     role: str
     system: str

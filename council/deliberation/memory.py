@@ -1,6 +1,6 @@
-"""How a `memory` command becomes a run: it takes its lane's turn, changes one agent's memory, and leaves a receipt only.
+"""The handler of `memory` commands: a run in its lane's turn that changes one agent's memory and leaves a receipt only.
 
-What was remembered before goes to the archive: nothing is thrown away except by `forget`. Needs no model.
+The tasks remembered before go to the archive: nothing is thrown away except by `forget`. Needs no model.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def admit_memory_change(command: MemoryCommand, memory: Memory, personas: Path, 
 
 
 class _Before(msgspec.Struct, frozen=True):
-    """What was found: recorded, so that a resumed run says the same. `damage` as in `Loaded`."""
+    """The memory as it was found; recorded, so that a resumed run says the same. `damage` as in `LoadedSession`."""
 
     damage: str
 
@@ -76,34 +76,32 @@ class MemoryChange:
 
     async def work(self) -> None:
         """Raises MemoryChanged when it is not the memory that was edited."""
-        self._before = await self._run.step("before", self._look, type=_Before)
-
-    async def _look(self) -> _Before:
         command = self._command
-        path = self._memory.path(command.role, command.session)
-        if command.base_sha256 is not None:
-            current = sha256_hex(session_bytes(path)) if path.is_file() else ""
-            if current != command.base_sha256:
-                raise MemoryChanged(
-                    f"the memory of {command.role} changed after it was opened for editing.",
-                    fix=f"edit it again: `council memory edit {command.role} --lane {command.session}`",
-                )
-        return _Before(self._memory.load(command.role, command.session).damage)
+
+        async def look() -> _Before:
+            path = self._memory.path(command.role, command.session)
+            if command.base_sha256 is not None:
+                current = sha256_hex(session_bytes(path)) if path.is_file() else ""
+                if current != command.base_sha256:
+                    raise MemoryChanged(
+                        f"the memory of {command.role} changed after it was opened for editing.",
+                        fix=f"edit it again: `council memory edit {command.role} --lane {command.session}`",
+                    )
+            return _Before(self._memory.load(command.role, command.session).damage)
+
+        self._before = await self._run.step("before", look, type=_Before)
 
     def conclude(self, finish: Finish) -> Outcome:
         notes = (f"Memory: {self._before.damage}.",) if self._before.damage else ()
         if finish.error is not None or finish.cancelled:
             return Outcome("cancelled" if finish.cancelled else "failed", None, error=finish.error, notes=notes)
         before = self._memory.load(self._command.role, self._command.session).session
-        after = Session(before.role, before.lane, self._tasks(before, finish))
-        outputs = self._memory.replaced(before, after, self._run.id, self._home)
-        return Outcome("succeeded", None, tuple(outputs), self._memory.copies(outputs), notes=notes)
-
-    def _tasks(self, before: Session, finish: Finish) -> tuple[RememberedTask, ...]:
         known = {task.run_id: task for task in before.tasks}
         tasks = []
         for answer in self._command.answers or ():
             task = known.get(answer.run_id) or RememberedTask(answer.run_id, "Note", "noted", finish.at, "")
             title = answer.title or task.title
             tasks.append(msgspec.structs.replace(task, title=title, answer=answer.answer))
-        return tuple(tasks)
+        after = Session(before.role, before.lane, tuple(tasks))
+        outputs = self._memory.replaced(before, after, self._run.id, self._home)
+        return Outcome("succeeded", None, tuple(outputs), self._memory.copies(outputs), notes=notes)

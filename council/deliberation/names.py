@@ -1,4 +1,4 @@
-"""What agents call one another: by role, or by a letter that hides it.
+"""Names among agents: by role, or by a letter that hides it.
 
 A name moves a model more than an argument does; a council that does not know who speaks listens to what is said.
 """
@@ -30,14 +30,14 @@ class Names:
         return bool(self.letters)
 
     def of(self, role: str) -> str:
-        """How an agent is called; a role outside the council keeps its name."""
+        """The name of an agent; a role outside the council keeps its own."""
         return f"Member {self.letters[role]}" if role in self.letters else role
 
     def role_of(self, letter: str) -> str:
         return next(role for role, drawn in self.letters.items() if drawn == letter)
 
     def text(self, text: str) -> str:
-        """What an agent said, with the roles of the members replaced where it spells them out, in whatever case and with an
+        """The words of an agent, without the roles of the members that it spells out, in whatever case and with an
         article or without. A quotation of some words stays as it was quoted."""
         if not self.letters:
             return text
@@ -55,7 +55,7 @@ class Names:
         )
 
     def roles_in(self, text: str, roles: Sequence[str]) -> set[str]:
-        """Whom a text names, by role or letter ("the Auditor", "Members A and C"), in whatever case."""
+        """The members that a text names, by role or letter ("the Auditor", "Members A and C"), in whatever case."""
         named = {role for role in roles if re.search(rf"(?<!\w){_spelling(role)}(?!\w)", text, re.IGNORECASE)}
         lists = re.findall(r"\bmembers?\s+((?:[a-z]\b(?:\s*,\s*|\s+and\s+|\s*&\s*)*)+)", text, re.IGNORECASE)
         letters = set(re.findall(r"\b[a-z]\b", " ".join(lists), re.IGNORECASE))

@@ -1,8 +1,8 @@
-"""What each agent is told. Pure: transcript in, messages out, the same bytes for the same transcript.
+"""The words that each agent is told. Pure: transcript in, messages out, the same bytes for the same transcript.
 
-A request holds one system text and at most three user messages, stable first so that a provider's prefix cache hits:
-memory, task and documents; everything said and read so far; the instruction. No clock, no random ids, no paths of the
-machine. Text from outside stands in fences and its request tokens are inert.
+A request holds one system text and at most three user messages, stable first so that a provider's prefix cache hits.
+They are memory, task and documents; everything said and read so far; the instruction. No clock, no random ids, no paths
+of the machine. Text from outside stands in fences and its request tokens are inert.
 """
 
 from __future__ import annotations
@@ -76,31 +76,25 @@ class Fencer:
         )
 
     def speech(self, turn: Turn, ordinal: int, names: Names) -> str:
-        """A colleague's words: he may quote anything, and cannot speak as another."""
-        text = names.text(_spoken(turn))
-        return fence(
-            text,
-            secret=self._secret,
-            source_id=names.of(turn.role),
-            path="",
-            sha256=sha256_hex(text),
-            ordinal=ordinal,
-            numbered=False,
-        )
+        """A turn's speech and where its speaker stands: he may quote anything, and cannot speak as another."""
+        text, stance = turn.result.text, turn.stance
+        if stance is not None:
+            evidence = ", ".join(stance.evidence) or "none named"
+            standing = f"Position: {stance.position} (confidence {stance.confidence:.2f}; evidence: {evidence})"
+            text = f"{text}\n\n{standing}".strip()
+        return self._words(names.text(text), names.of(turn.role), ordinal)
 
     def folded(self, text: str) -> str:
-        return fence(
-            text,
-            secret=self._secret,
-            source_id="FOLDED",
-            path="",
-            sha256=sha256_hex(text),
-            ordinal=_FIRST_TURN_ORDINAL - 1,
-            numbered=False,
-        )
+        return self._words(text, "FOLDED", _FIRST_TURN_ORDINAL - 1)
 
-    def task(self, text: str, sha256: str) -> str:
-        return fence(text, secret=self._secret, source_id="TASK", path="", sha256=sha256, ordinal=0, numbered=False)
+    def task(self, text: str) -> str:
+        return self._words(text, "TASK", 0)
+
+    def _words(self, text: str, source_id: str, ordinal: int) -> str:
+        sha256 = sha256_hex(text)
+        return fence(
+            text, secret=self._secret, source_id=source_id, path="", sha256=sha256, ordinal=ordinal, numbered=False
+        )
 
 
 def context_message(
@@ -115,7 +109,13 @@ def context_message(
         parts.append(f"# How to treat it\n\n{manner}")
     if inputs:
         parts.append("# Documents given with the task")
-        parts += [_given(item, fencer) for item in inputs]
+    for item in inputs:
+        if item.repeats:
+            parts.append(f"CONTEXT_PROVIDED: `{item.argument}` is already above as {item.repeats}.")
+        elif not item.ok:
+            parts.append(f"CONTEXT_ERROR: `{item.argument}` could not be read: {item.error}")
+        else:
+            parts.append(f"CONTEXT_PROVIDED: {item.id}, {item.title}\n{fencer.evidence(item)}")
     text = "\n\n".join(parts)
     return Message("user", text, tuple(item.source() for item in inputs if item.id), sha256_hex(text))
 
@@ -128,12 +128,12 @@ class _Part:
     text: str
 
 
-class Said:
-    """The second message: everything said, asked and provided so far, in order. What is added is rendered and hashed once,
+class Discussion:
+    """The second message: everything said, asked and provided so far, in order. Each entry is rendered and hashed once,
     so that a turn late in a long task costs what an early one does.
 
-    Beyond `limit` the oldest rounds fold into a line per turn and the ids of their evidence (`folding`), far enough below
-    it that this happens seldom and a provider's cache keeps its prefix in between.
+    Beyond `limit` the oldest rounds fold into a line per turn and the ids of their evidence (`folding`). They fold so
+    far below it that this happens seldom, and a provider's cache keeps its prefix in between.
     """
 
     def __init__(self, fencer: Fencer, names: Names) -> None:
@@ -161,7 +161,9 @@ class Said:
         self._count += 1
         part = _Part(entry, f"{heading}{self._rendered(entry, ordinal)}")
         self._parts.append(part)
-        self._append(part.text)
+        self._texts.append(part.text)
+        self._chars += len(_BETWEEN) + len(part.text)
+        self._hash.update(f"{_BETWEEN}{part.text}".encode())
         if isinstance(entry, Evidence) and entry.id:
             self._evidence[entry.id] = entry
             self._sources += (entry.source(),)
@@ -170,13 +172,22 @@ class Said:
 
     def _rendered(self, entry: Turn | Evidence, ordinal: int) -> str:
         if isinstance(entry, Turn):
-            return _said(entry, self._fencer, ordinal, self._names)
+            name = self._names.of(entry.role)
+            if entry.result.failure is not None:
+                return f"**{name}** did not answer."
+            duty = " (as the devil's advocate)" if entry.advocate and self._names else ""
+            return f"**{name}{duty}:**\n{self._fencer.speech(entry, ordinal, self._names)}"
+        asked_by = self._names.of(entry.asked_by)
         if entry.repeats in self._hidden:  # "already above" would be no answer
             self._hidden.discard(entry.repeats)
             again = self._evidence[entry.repeats]
-            asked_by = self._names.of(entry.asked_by)
             return f"CONTEXT_PROVIDED for {asked_by}: {again.id}, {again.title}\n{self._fencer.evidence(again)}"
-        return _provided(entry, self._fencer, self._names)
+        if entry.repeats:
+            return f"CONTEXT_PROVIDED for {asked_by}: {entry.title} is already above as {entry.repeats}."
+        if not entry.ok:
+            shown = f"{entry.action}({entry.argument})" if entry.action else "the request"
+            return f"CONTEXT_ERROR for {asked_by}: {shown}: {entry.error}"
+        return f"CONTEXT_PROVIDED for {asked_by}: {entry.id}, {entry.title}\n{self._fencer.evidence(entry)}"
 
     def _fold(self, max_chars: int) -> None:
         """Whole rounds, oldest first; of the newest one, which is all that is left then, its oldest entries."""
@@ -191,7 +202,13 @@ class Said:
             if enough or (count == last and size <= max_chars * _LAST_ENTRY):
                 break
             size -= len(self._parts[count].text)
-            self._fold_entry(entry, unseen=count == last)
+            id = "" if isinstance(entry, Turn) else entry.id or entry.repeats
+            if isinstance(entry, Turn):
+                self._folded_turns.append(turn_line(entry, self._names))
+            elif id in self._evidence and (entry.id or id in self._folded_evidence):
+                unseen = count == last
+                self._folded_evidence[id] = evidence_line(self._evidence[id], self._names, too_large=unseen)
+                self._hidden.add(id)
             count += 1
         del self._parts[:count]
         text = folded_text(self._folded_turns, list(self._folded_evidence.items()), int(max_chars * _FOLDED))
@@ -201,24 +218,10 @@ class Said:
             head.append(f"## ROUND {newest}, what is left of it")
         self._begin([*head, *(part.text for part in self._parts)])
 
-    def _fold_entry(self, entry: Turn | Evidence, *, unseen: bool) -> None:
-        if isinstance(entry, Turn):
-            self._folded_turns.append(turn_line(entry, self._names))
-            return
-        id = entry.id or entry.repeats
-        if id in self._evidence and (entry.id or id in self._folded_evidence):
-            self._folded_evidence[id] = evidence_line(self._evidence[id], self._names, too_large=unseen)
-            self._hidden.add(id)
-
     def _begin(self, texts: Sequence[str]) -> None:
         self._texts = [_BETWEEN.join(texts)]
         self._chars = len(self._texts[0])
         self._hash = hashlib.sha256(self._texts[0].encode())
-
-    def _append(self, text: str) -> None:
-        self._texts.append(text)
-        self._chars += len(_BETWEEN) + len(text)
-        self._hash.update(f"{_BETWEEN}{text}".encode())
 
     def message(self) -> Message | None:
         """None when nobody spoke yet."""
@@ -232,39 +235,3 @@ class Said:
 def synthesis_instruction(note: str = "") -> Message:
     text = _SYNTHESIS.replace("{shape}", SHAPE)
     return Message("user", f"{note}\n\n{text}" if note else text)
-
-
-def _given(item: Evidence, fencer: Fencer) -> str:
-    if item.repeats:
-        return f"CONTEXT_PROVIDED: `{item.argument}` is already above as {item.repeats}."
-    if not item.ok:
-        return f"CONTEXT_ERROR: `{item.argument}` could not be read: {item.error}"
-    return f"CONTEXT_PROVIDED: {item.id}, {item.title}\n{fencer.evidence(item)}"
-
-
-def _said(turn: Turn, fencer: Fencer, ordinal: int, names: Names) -> str:
-    name = names.of(turn.role)
-    if turn.result.failure is not None:
-        return f"**{name}** did not answer."
-    duty = " (as the devil's advocate)" if turn.advocate and names else ""
-    return f"**{name}{duty}:**\n{fencer.speech(turn, ordinal, names)}"
-
-
-def _spoken(turn: Turn) -> str:
-    """A turn's speech and where its speaker stands."""
-    stance = turn.stance
-    if stance is None:
-        return turn.result.text
-    evidence = ", ".join(stance.evidence) or "none named"
-    standing = f"Position: {stance.position} (confidence {stance.confidence:.2f}; evidence: {evidence})"
-    return f"{turn.result.text}\n\n{standing}".strip()
-
-
-def _provided(item: Evidence, fencer: Fencer, names: Names) -> str:
-    asked_by = names.of(item.asked_by)
-    if item.repeats:
-        return f"CONTEXT_PROVIDED for {asked_by}: {item.title} is already above as {item.repeats}."
-    if not item.ok:
-        shown = f"{item.action}({item.argument})" if item.action else "the request"
-        return f"CONTEXT_ERROR for {asked_by}: {shown}: {item.error}"
-    return f"CONTEXT_PROVIDED for {asked_by}: {item.id}, {item.title}\n{fencer.evidence(item)}"

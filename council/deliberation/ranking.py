@@ -30,7 +30,7 @@ _LETTER = re.compile(r"\s*(?:member\s+)?([a-z])\s*", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Count:
-    """What an answer got: points, and on how many ballots it stood first."""
+    """The points of an answer, and the ballots on which it stood first."""
 
     letter: str
     points: int
@@ -70,19 +70,17 @@ def ties(counts: Sequence[Count]) -> list[list[Count]]:
 
 
 def count_in_words(transcript: Transcript, letters: Sequence[str]) -> str:
-    """For the chair."""
+    """The count as the chair is told it."""
     ballots = [turn for turn in transcript.turns() if turn.ranking]
     if not ballots:
         return "The members were asked to rank the answers of round 1, and no ranking could be read."
     counts = borda(transcript, letters)
     listed = ", ".join(f"Member {count.letter} {count.points} points" for count in counts)
     given = f" over {len(ballots)} ballot{'s' if len(ballots) != 1 else ''}"
-    tied = "".join(f" {_names(group)} are equal." for group in ties(counts))
+    tied = ""
+    for group in ties(counts):
+        tied += f" Members {', '.join(count.letter for count in group[:-1])} and {group[-1].letter} are equal."
     return (
         f"The members ranked the answers of round 1. Borda count{given}: {listed}.{tied} "
         "A count is no proof: judge by the reasons."
     )
-
-
-def _names(group: Sequence[Count]) -> str:
-    return "Members " + " and ".join(filter(None, (", ".join(c.letter for c in group[:-1]), group[-1].letter)))

@@ -1,14 +1,14 @@
-"""The decision record: what the closing call is asked for as one JSON object, and how its reply is read.
+"""The decision record: the closing call is asked for it as one JSON object, and its reply is read here.
 
-Honest prose is an answer, and asks for nothing more. A reply that holds a damaged object, or nothing to read, is repaired in
-at most two more turns (`council.llm.structured`); what stays without any answer then is a failed call. What comes of it is
-typed; `decision` puts it into words.
+Honest prose is an answer, and asks for nothing more. A reply that holds a damaged object, or nothing to read, is
+repaired in at most two more turns (`council.llm.structured`). A reply that stays without any answer then is a failed
+call. The record is typed; `decision` puts it into words.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from council.agents.turn import Failure, TurnResult
 from council.deliberation.holders import Holders
-from council.deliberation.quotations.citations import Cited, places_in
+from council.deliberation.quotations.citations import CitedPlace, places_in
 from council.deliberation.quotations.lookup import Quotations
 from council.llm.base import Message
 from council.llm.structured import Check, Problem, Repair, Said, parse, repair_turns
@@ -62,7 +62,7 @@ class Dissent(_Part):
 
 
 class DecisionRecord(_Part):
-    """The council's decision. `agrees_with` are the members whose position the answer takes, by the writer's word;
+    """The council's decision. `agrees_with` are the members whose position the answer takes, by the writer's word.
     `confidence` runs from 0 to 1 and is the writer's own word, too, calibrated by nobody."""
 
     answer: Annotated[Text, Field(min_length=1, max_length=20_000)]
@@ -84,10 +84,10 @@ SHAPE = """\
 
 
 @dataclass(frozen=True)
-class Settled:
-    """What the closing reply came to. `record` is None for prose, and for a record that could not be read: `fault` then
-    says why, and `text` is the reply to show. `repairs` are the calls that repairing took, `repair` the strongest thing that
-    was done to read it. `failure`: there is nothing to read at all."""
+class ClosingRecord:
+    """A closing reply as it was read. `record` is None for prose, and for a record that could not be read: `fault` then
+    says why, and `text` is the reply to show. `repairs` are the calls that repairing took, `repair` the strongest
+    thing that was done to read it. `failure`: there is nothing to read at all."""
 
     record: DecisionRecord | None
     repair: Repair = "none"
@@ -102,22 +102,24 @@ class Settled:
 
     @property
     def is_faulty(self) -> bool:
-        """Whether something that was to be there is missing."""
+        """True when something that was to be there is missing."""
         return bool(self.fault or self.failed_repairs)
 
 
 Ask = Callable[[int, tuple[Message, ...]], Awaitable[TurnResult]]
 
 
-async def settle(reply: TurnResult, messages: Sequence[Message], check: Check[DecisionRecord], ask: Ask) -> Settled:
+async def settle(
+    reply: TurnResult, messages: Sequence[Message], check: Check[DecisionRecord], ask: Ask
+) -> ClosingRecord:
     """The record in a closing reply. `messages`: what the reply answers; `check`: what a type cannot say (`problems`);
     `ask(N, messages)` makes repair call N."""
     body = without_thoughts(reply.text)
     thought: Repair = "think" if body != reply.text.strip() else "none"
     if not body:
-        return Settled(None, thought, failure=Failure("empty", "the reply holds thoughts, and no answer."))
+        return ClosingRecord(None, thought, failure=Failure("empty", "the reply holds thoughts, and no answer."))
     if not is_attempt(reply.text):
-        return Settled(None, thought, text=body)
+        return ClosingRecord(None, thought, text=body)
     said = [Said(reply.text, reply.finish == "stop")]
     repairs: list[TurnResult] = []
 
@@ -134,11 +136,11 @@ async def settle(reply: TurnResult, messages: Sequence[Message], check: Check[De
     # A record whose only fault is to cite or name what does not exist is sound: the page marks that.
     sound = settled.value or next((record for each in reversed(said) if (record := _unchecked(each)) is not None), None)
     if sound is not None:
-        return Settled(sound, settled.repair, repairs=tuple(repairs))
+        return ClosingRecord(sound, settled.repair, repairs=tuple(repairs))
     fault = "; ".join(str(problem).rstrip(".") for problem in settled.problems)
     text = next((without_thoughts(each.text) for each in reversed(said) if has_an_answer(each.text)), "")
     failure = None if text else Failure("protocol", f"the reply holds no answer that could be read: {fault}.")
-    return Settled(None, settled.repair, fault, tuple(repairs), text, failure)
+    return ClosingRecord(None, settled.repair, fault, tuple(repairs), text, failure)
 
 
 def read(reply: TurnResult) -> DecisionRecord | None:
@@ -158,7 +160,8 @@ _FEW_WORDS = 12  # beside an object: an introduction to it, no answer that shows
 
 
 def is_attempt(text: str) -> bool:
-    """Whether a reply tries to be a record, or is nothing to read: prose may hold braces, and an example in JSON, too."""
+    """True when a reply tries to be a record, or is nothing to read. Prose may hold braces, and an example in JSON,
+    too."""
     body = without_thoughts(text)
     bare = _FENCED.sub("", body)
     if _BEGINS_AS_JSON.match(bare) or not has_an_answer(text):
@@ -171,8 +174,8 @@ def is_attempt(text: str) -> bool:
 
 
 def has_an_answer(text: str) -> bool:
-    """Whether a reply, thoughts aside, holds words that a person could read as an answer: not the keys of an object, not ids
-    and numbers in it, not a literal."""
+    """True when a reply, thoughts aside, holds words that a person could read as an answer. Keys of an object, ids and
+    numbers in it, and literals are none."""
     bare = _FENCED.sub("", without_thoughts(text)).strip()
     if _BEGINS_AS_JSON.match(bare):
         bare = _NO_WORDS.sub(" ", _ANY_KEY.sub(" ", bare))
@@ -190,18 +193,25 @@ def problems(look: Quotations, holders: Holders) -> Check[DecisionRecord]:
     """A check that refuses evidence and places that nobody was ever shown, and dissent of one who is no member."""
 
     def check(record: DecisionRecord) -> Iterator[Problem]:
-        for where, text in _texts(record):
+        claims, dissent = list(enumerate(record.claims)), list(enumerate(record.dissent))
+        texts = [("answer", record.answer), *((f"claims[{n}].text", claim.text) for n, claim in claims)]
+        texts += [(f"dissent[{n}].view", part.view) for n, part in dissent]
+        for key in ("open_questions", "next_steps", "would_change"):
+            texts += [(f"{key}[{n}]", text) for n, text in enumerate(getattr(record, key))]
+        for where, text in texts:
             checked = look.check(text)
             yield from (_unknown(id, look, where) for id in checked.unknown_ids)
             yield from (_nowhere(place, look, where) for place in checked.no_places)
-        for where, refs in _evidence(record):
+        cited = [(f"claims[{n}].evidence", claim.evidence) for n, claim in claims]
+        for where, refs in (*cited, *((f"dissent[{n}].evidence", part.evidence) for n, part in dissent)):
             for named in (named for ref in refs for named in places_in(ref)):
                 _, fault = look.places.judged(named)
                 if fault == "evidence":
                     yield _unknown(named.id, look, where)
                 elif fault:
                     yield _nowhere(str(named)[1:-1], look, where)
-        for where, name in _members(record):
+        names = [(f"agrees_with[{n}]", name) for n, name in enumerate(record.agrees_with)]
+        for where, name in (*names, *((f"dissent[{n}].held_by", part.held_by) for n, part in dissent)):
             if not holders.are_members(name):
                 message = f"names one who is no member of this council; the members are {holders.listed()}"
                 yield Problem("schema", message, where)
@@ -216,24 +226,6 @@ def _unknown(id: str, look: Quotations, where: str) -> Problem:
 
 
 def _nowhere(place: str, look: Quotations, where: str) -> Problem:
-    [named] = [*places_in(place)][:1] or [Cited("E0")]
+    [named] = [*places_in(place)][:1] or [CitedPlace("E0")]
     held = look.places.described(named.id)
     return Problem("schema", f"{place} is no place in what was read; {named.id} is {held}", where)
-
-
-def _texts(record: DecisionRecord) -> Iterator[tuple[str, str]]:
-    yield "answer", record.answer
-    yield from ((f"claims[{number}].text", claim.text) for number, claim in enumerate(record.claims))
-    yield from ((f"dissent[{number}].view", dissent.view) for number, dissent in enumerate(record.dissent))
-    for key in ("open_questions", "next_steps", "would_change"):
-        yield from ((f"{key}[{number}]", text) for number, text in enumerate(getattr(record, key)))
-
-
-def _members(record: DecisionRecord) -> Iterator[tuple[str, str]]:
-    yield from ((f"agrees_with[{number}]", name) for number, name in enumerate(record.agrees_with))
-    yield from ((f"dissent[{number}].held_by", dissent.held_by) for number, dissent in enumerate(record.dissent))
-
-
-def _evidence(record: DecisionRecord) -> Iterator[tuple[str, Iterable[str]]]:
-    yield from ((f"claims[{number}].evidence", claim.evidence) for number, claim in enumerate(record.claims))
-    yield from ((f"dissent[{number}].evidence", dissent.evidence) for number, dissent in enumerate(record.dissent))

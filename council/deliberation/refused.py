@@ -1,6 +1,8 @@
-"""Calls that a run ended with: a key, a bill or a model that is wrong is wrong for every further call, and who cancels a run
-cuts off those under way. What such a call was for is not recorded, so that a resumed run asks it again; that it was made
-is, so that it counts where it was the last."""
+"""Calls that a run ended with: a fatal error, or a cancel that cut them off.
+
+A key, a bill or a model that is wrong is wrong for every further call. The purpose of such a call stays open, so that a
+resumed run asks it again. The call itself is recorded, so that it counts where it was the last.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from council.llm.base import TurnInfo
 CANCELLED = "cancelled"
 
 
-class Refused(msgspec.Struct, frozen=True):
+class RefusedCall(msgspec.Struct, frozen=True):
     """`step` is what was asked for; `round` 0: the closing call, or one of its repairs."""
 
     step: str
@@ -33,25 +35,21 @@ class Refused(msgspec.Struct, frozen=True):
         """By somebody who cancelled the run."""
         return self.result.failure is not None and self.result.failure.kind == CANCELLED
 
-    @property
-    def is_repair(self) -> bool:
-        return "/repair/" in self.step
 
-
-async def note(journal: Journal, step: str, model: str, info: TurnInfo, failure: Failure) -> Refused:
+async def note(journal: Journal, step: str, model: str, info: TurnInfo, failure: Failure) -> RefusedCall:
     """Records it. Raises StorageFailed."""
     round_no = 0 if step.startswith("synthesis") else info.round
-    refused = Refused(step, info.role, round_no, TurnResult("", model, failure=failure))
+    refused = RefusedCall(step, info.role, round_no, TurnResult("", model, failure=failure))
     free = next(name for name in _names(step) if not journal.recorded(name))
-    return await journal.put(free, refused, type=Refused)
+    return await journal.put(free, refused, type=RefusedCall)
 
 
-def last(journal: Journal, step: str) -> Refused | None:
+def last(journal: Journal, step: str) -> RefusedCall | None:
     """The last try of a step that a run ended without; None where it has an answer, or was not asked."""
     if not journal.closed or journal.recorded(step):
         return None
     tries = list(takewhile(journal.recorded, _names(step)))
-    return journal.result(tries[-1], Refused) if tries else None
+    return journal.result(tries[-1], RefusedCall) if tries else None
 
 
 def _names(step: str) -> map[str]:

@@ -1,7 +1,8 @@
-"""The rolling summary of older tasks: one call after the council's answer, at most every few tasks, as a step of the run.
+"""The rolling summary of older tasks: one call after the council's answer, at most every few tasks, as a step of the
+run.
 
-It is made inside the run's budget and before its commit. A call that fails or brings nothing leaves what is remembered
-as it was, which the page says; the run is none the worse for it.
+It is made inside the run's budget and before its commit. A call that fails or brings nothing leaves the memory as it
+was, which the page says; the run is none the worse for it.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ names and figures that a later task may need. Where a later decision replaces an
 nothing of your own. No headings, no lists, no requests; reply with the summary alone."""
 
 
-class Summarised(msgspec.Struct, frozen=True):
-    """One try: for the memories of `roles`, whose material has the hash `material`; `through` is the newest task in it,
-    `guard` what the guardrails say of it as a memory."""
+class SummaryTry(msgspec.Struct, frozen=True):
+    """One try for the memories of `roles`, whose material has the hash `material`. `through` is the newest task in it,
+    `guard` the verdict of the guardrails on it as a memory."""
 
     roles: tuple[str, ...]
     material: str
@@ -53,7 +54,7 @@ class Summarised(msgspec.Struct, frozen=True):
 
     @property
     def note(self) -> str:
-        """What the page says of it, empty when all went well."""
+        """The note on the page, empty when all went well."""
         if self.text:
             return ""
         failure = self.result.failure
@@ -67,15 +68,15 @@ class Summarised(msgspec.Struct, frozen=True):
 
 async def summarise(
     run: Run, model: Callable[[], Model], asked_model: str, sessions: Sequence[Session], task: str, guard: Guard
-) -> Summarised | None:
-    """The recorded try, else one made now if it is time for one; None if it is not. What `guard` blocks is no summary: it
-    would stand before every later task.
+) -> SummaryTry | None:
+    """The recorded try, else one made now if it is time for one; None if it is not. A summary that `guard` blocks is
+    none: it would stand before every later task.
 
-    One call serves all agents that remember the same, as the members of a council do; one whose memory was changed gets
-    its own when the others need none.
+    One call serves all agents that remember the same, as the members of a council do. An agent whose memory was changed
+    gets its own when the others need none.
     """
     if run.journal.recorded(STEP):
-        return run.journal.result(STEP, Summarised)
+        return run.journal.result(STEP, SummaryTry)
     waiting = [session for session in sessions if tasks_to_summarise(session)]
     if not waiting:
         return None
@@ -83,20 +84,25 @@ async def summarise(
     material = material_of(first)
     roles = tuple(session.role for session in waiting if material_of(session) == material)
     through = tasks_to_summarise(first)[-1].run_id
-    messages = (_material(first, run.secret), Message("user", _INSTRUCTION))
+    old, secret = first.summary.text, run.secret
+    parts = ["# The summary so far", _fenced(old, "SUMMARY", 1, secret)] if old else []
+    parts.append("# The tasks since, oldest first")
+    for number, older in enumerate(tasks_to_summarise(first), start=2):
+        parts.append(_fenced(f"{older.title}\n\n{older.answer}", f"TASK {older.run_id}", number, secret))
+    messages = (Message("user", "\n\n".join(parts)), Message("user", _INSTRUCTION))
 
-    async def call() -> Summarised:
+    async def call() -> SummaryTry:
         info = TurnInfo(first.role, "other", task=task)
         try:
             result = await attempt_turn(model(), system=_SYSTEM, messages=messages, info=info)
         except ReplayMiss as miss:  # the decision is there, and no memory is worth losing it
             result = TurnResult("", asked_model, failure=Failure(miss.kind, miss.message, miss.fix))
-        return Summarised(roles, material, through, result, guard.check("memory", result.text))
+        return SummaryTry(roles, material, through, result, guard.check("memory", result.text))
 
-    return await run.step(STEP, call, type=Summarised, request=request_hash(asked_model, _SYSTEM, messages))
+    return await run.step(STEP, call, type=SummaryTry, request=request_hash(asked_model, _SYSTEM, messages))
 
 
-def applied(session: Session, before: Session, tried: Summarised | None) -> Session:
+def applied(session: Session, before: Session, tried: SummaryTry | None) -> Session:
     """`session` (which is `before` with this run's task) with the new summary; unchanged where it was made of something
     else."""
     if tried is None or before.role not in tried.roles or material_of(before) != tried.material:
@@ -111,16 +117,6 @@ def material_of(session: Session) -> str:
     """A hash of what would be summarised: equal for agents that remember the same."""
     tasks = [[task.run_id, task.title, task.answer] for task in tasks_to_summarise(session)]
     return sha256_hex(canonical_json([session.summary.text, tasks]))
-
-
-def _material(session: Session, secret: bytes) -> Message:
-    parts = (
-        ["# The summary so far", _fenced(session.summary.text, "SUMMARY", 1, secret)] if session.summary.text else []
-    )
-    parts.append("# The tasks since, oldest first")
-    for number, task in enumerate(tasks_to_summarise(session), start=2):
-        parts.append(_fenced(f"{task.title}\n\n{task.answer}", f"TASK {task.run_id}", number, secret))
-    return Message("user", "\n\n".join(parts))
 
 
 def _fenced(text: str, name: str, ordinal: int, secret: bytes) -> str:

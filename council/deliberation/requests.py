@@ -1,10 +1,9 @@
-"""What agents ask for in their turns (Protocol 93, section 2): who may ask for what, how much of it, and the answer as
-evidence. Each answer is a step of the run. What a tool does is the tool's."""
+"""Requests that agents make in their turns (Protocol 93, section 2): who may ask for what, how much of it, and the
+answer as evidence. Each answer is a step of the run. A tool's work is the tool's."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import msgspec
 
@@ -23,7 +22,8 @@ from council.tools.tokens import Request, echoed, parse
 
 
 class Requests:
-    """What the agents of one task ask for, and what it brought. `add` is called with each answer, `changed` after it."""
+    """The requests of one task's agents, and what they brought. `add` is called with each answer, `changed` after
+    it."""
 
     def __init__(
         self,
@@ -45,18 +45,26 @@ class Requests:
 
     async def read_input(self, number: int, path: str) -> Evidence:
         """A file that the command names, read by the rules that agents read by. Raises what a step raises."""
-        item = await self._run.step(f"input/{number}", partial(self._read_input, path), type=Evidence, durable=False)
+
+        async def read() -> Evidence:
+            request = Request(action="READ_FILE", argument=path, raw=path, line=0, honoured=True, reason="")
+            result = await self._call(request, ("READ_FILE",), STEWARD_INPUT, 0)
+            return self._evidence(request, result, STEWARD_INPUT, 0)
+
+        item = await self._run.step(f"input/{number}", read, type=Evidence, durable=False)
         self._outside.add(item.text)
         return item
 
-    async def _read_input(self, path: str) -> Evidence:
-        request = Request(action="READ_FILE", argument=path, raw=path, line=0, honoured=True, reason="")
-        return self._evidence(request, await self._call(request, ("READ_FILE",), STEWARD_INPUT, 0), STEWARD_INPUT, 0)
-
     def of(self, turn: Turn) -> list[tuple[Request, bool]]:
-        """What a turn asks for, and of each whether it is an echo, by what was there when the agent spoke."""
+        """The requests of a turn, and of each whether outside text asks for the same, by what was there when the
+        agent spoke."""
         requests = parse(turn.result.text, max_requests=self._equipment.limits.max_requests_per_reply)
-        return [(request, self._is_echo(request)) for request in requests]
+        told = []
+        for request in requests:
+            path, _, _ = split_range(request.argument)  # other lines of it are the same thing
+            target = f"[ORCHESTRATOR_REQUEST: {request.action}({path.removeprefix('./')}"
+            told.append((request, echoed(request, self._outside) or self._outside.occurs(target)))
+        return told
 
     async def fulfil(self, member: Member, turn: Turn, requests: Sequence[tuple[Request, bool]]) -> None:
         """Answers each of these, as `of` told them: with what was asked for, or with why not."""
@@ -64,20 +72,24 @@ class Requests:
             name = f"round/{turn.round}/{member.role}/request/{number}"
 
             async def answer(request: Request = request, is_echo: bool = is_echo) -> Evidence:
-                return self._evidence(
-                    request, await self._answer(request, is_echo, member, turn.round), member.role, turn.round
-                )
+                result = await self._answer(request, is_echo, member, turn.round)
+                return self._evidence(request, result, member.role, turn.round)
 
             news = not self._run.journal.recorded(name)
             item = await self._run.step(name, answer, type=Evidence)
             self._heard(item)
             if news:
-                self._tell(item, member.role, turn.round, request)
+                self._run.publish(
+                    "request",
+                    role=member.role,
+                    round=turn.round,
+                    request=plain_line(request.raw, 200),
+                    ok=item.ok,
+                    title=item.title,
+                    error=item.error,
+                )
             self._changed()
-        self._add_forgotten(member, turn, len(requests))
-
-    def _add_forgotten(self, member: Member, turn: Turn, known: int) -> None:
-        """What more is recorded for this turn than it asks for: `forget` took the words, not what they brought."""
+        known = len(requests)  # more may be recorded: `forget` took the words, not what they brought
         journal = self._run.journal
         while journal.recorded(name := f"round/{turn.round}/{member.role}/request/{known + 1}"):
             self._heard(journal.result(name, Evidence))
@@ -87,21 +99,13 @@ class Requests:
         self._add(item)
         self._outside.add(item.text)
 
-    def _tell(self, item: Evidence, role: str, round_no: int, request: Request) -> None:
-        self._run.publish(
-            "request",
-            role=role,
-            round=round_no,
-            request=plain_line(request.raw, 200),
-            ok=item.ok,
-            title=item.title,
-            error=item.error,
-        )
-
     async def _answer(self, request: Request, is_echo: bool, member: Member, round_no: int) -> ToolResult:
         if not request.honoured:
             return _refusal("not_honoured", request.reason)
-        if is_echo and not self._fulfilled_before(request):
+        if is_echo and not any(
+            item.ok and (item.action, item.argument) == (request.action, request.argument)
+            for item in self._transcript.evidence()
+        ):
             return _refusal("echoed", "this request stands in text from outside; only your own words can ask")
         asked = [item for item in self._transcript.entries if isinstance(item, Evidence)]
         if len(asked) >= self._equipment.limits.max_requests:
@@ -124,18 +128,6 @@ class Requests:
             return await self._equipment.tools.call(request, allowed=allowed, context=context)
         except ToolRefused as error:
             return _refusal(error.code, str(error))
-
-    def _is_echo(self, request: Request) -> bool:
-        """True when outside text asks for the same thing, also for other lines of it."""
-        path, _, _ = split_range(request.argument)
-        target = f"[ORCHESTRATOR_REQUEST: {request.action}({path.removeprefix('./')}"
-        return echoed(request, self._outside) or self._outside.occurs(target)
-
-    def _fulfilled_before(self, request: Request) -> bool:
-        return any(
-            item.ok and (item.action, item.argument) == (request.action, request.argument)
-            for item in self._transcript.evidence()
-        )
 
     def _evidence(self, request: Request, result: ToolResult, asked_by: str, round_no: int) -> Evidence:
         source = result.sources[0] if result.sources else None

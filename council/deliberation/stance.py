@@ -1,15 +1,16 @@
-"""Where an agent stands at the end of its turn: a small block of JSON, strictly read, never guessed from its words.
+"""The stance of an agent at the end of its turn: a small block of JSON, strictly read, never guessed from its words.
 
 A reply without a block is "position not stated", which is an answer. A block that does not fit is asked for again, at
-most twice. Positions are compared by code: two are the same when they are spelled the same, case, spacing and a final
-stop aside (and what a keyboard decides: `folded`), so agents are asked to repeat the words of a position that they share.
+most twice. Positions are compared by code. Two are the same when they are spelled the same, case, spacing and a final
+stop aside (and what a keyboard decides: `folded`). So agents are asked to repeat the words of a position that they
+share.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -24,8 +25,8 @@ _SAYS_NOTHING = frozenset({"position not stated", "not stated", "no position", "
 
 
 class Stance(BaseModel):
-    """What an agent holds after a turn. `evidence` are ids issued in this run; `would_change` is what would change its
-    mind; `confidence` runs from 0 to 1 and is the agent's own word, calibrated by nobody."""
+    """The position of an agent after a turn. `evidence` are ids issued in this run; `would_change` is what would change
+    its mind. `confidence` runs from 0 to 1 and is the agent's own word, calibrated by nobody."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -65,8 +66,9 @@ def _has_words(text: str) -> bool:
 
 
 def folded(text: str) -> str:
-    """A text as it is compared: one case, single spaces, no final stop; one shape of quotation marks and dashes, one
-    encoding of each letter, and nothing invisible, for a model that repeats a sentence changes these without meaning to."""
+    """A text as it is compared: one case, single spaces, no final stop. It has one shape of quotation marks and dashes,
+    one encoding of each letter, and nothing invisible. A model that repeats a sentence changes these without meaning
+    to."""
     one_shape = unicodedata.normalize("NFC", clean(text)).translate(_ONE_SHAPE)
     return " ".join(one_shape.casefold().split()).rstrip(".!。！ ")
 
@@ -82,7 +84,9 @@ _ONE_SHAPE = str.maketrans(
 
 def only_issued(issued: Collection[str]) -> Check[Stance]:
     """A check that refuses evidence ids which nobody was ever shown."""
-    known = f"the ids are {_listed(tuple(issued))}" if issued else "none was issued yet, so write []"
+    ids = tuple(issued)
+    listed = ", ".join(ids) if len(ids) <= 40 else f"{ids[0]} to {ids[-1]}"
+    known = f"the ids are {listed}" if issued else "none was issued yet, so write []"
 
     def check(stance: Stance) -> Iterable[Problem]:
         for at, name in enumerate(stance.evidence):
@@ -90,7 +94,3 @@ def only_issued(issued: Collection[str]) -> Check[Stance]:
                 yield Problem("schema", f"{name[:40]!r} was never issued in this run; {known}", f"evidence[{at}]")
 
     return check
-
-
-def _listed(ids: Sequence[str]) -> str:
-    return ", ".join(ids) if len(ids) <= 40 else f"{ids[0]} to {ids[-1]}"

@@ -1,5 +1,5 @@
-"""Where the members stood, round by round, for the decision page: positions with their sources, changes of mind, the count
-of a ranking, and why the rounds ended. Pure."""
+"""Tables of a decision page on where the members stood, round by round. They hold positions with their sources, changes
+of mind, the count of a ranking, and why the rounds ended. Pure."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from council.agents.turn import Failure
 from council.artifacts.page import Table
 from council.deliberation.attendance import listed
-from council.deliberation.flips import Flip, flips
+from council.deliberation.flips import flips
 from council.deliberation.names import Names
 from council.deliberation.ranking import borda, ties
 from council.deliberation.stance import Stance
 from council.deliberation.stopping import Ending
-from council.deliberation.transcript import Held, Transcript, Turn
+from council.deliberation.transcript import Standpoint, Transcript, Turn
 
 NOT_STATED = "position not stated"
 _WITH_PLACES = 3  # sources of one position that are told with their places: a cell is no list of files
@@ -28,55 +28,74 @@ def tables(transcript: Transcript, roles: Sequence[str], names: Names, ending: E
     if any(turn.stance is not None or turn.fault for turn in asked):
         one_round = len({turn.round for turn in asked}) == 1
         lines = tuple(_mendings(asked))
-        yield _positions(transcript, roles, names, lines, alone=one_round)
+        yield _positions(transcript, roles, lines, alone=one_round)
         if not one_round:
-            yield _rounds(transcript, names, lines)
-    changed = flips(transcript)
-    if changed:
-        yield Table("Changes of mind", (), (), tuple(_change(flip) for flip in changed))
+            before: dict[str, Stance] = {}
+            rows = []
+            for turn in asked:
+                if turn.result.failure is not None:
+                    continue
+                who, stance = _who(turn.role, names) + (", devil's advocate" if turn.advocate else ""), turn.stance
+                if stance is None:
+                    rows.append((str(turn.round), who, NOT_STATED, "", "", ""))
+                    continue
+                position, would_change = stance.position, stance.would_change
+                cited, last = sources(stance.evidence, transcript), before.get(turn.role)
+                if last is not None and last.key == stance.key:  # what is as before is not written out again
+                    position = "as before"
+                    cited = "" if last.evidence == stance.evidence else cited
+                    would_change = "" if last.would_change == would_change else would_change
+                rows.append((str(turn.round), who, position, f"{stance.confidence:.2f}", cited, would_change))
+                before[turn.role] = stance
+            columns = ("Round", "Agent", "Position", "Confidence", "Evidence", "What would change it")
+            yield Table("Stances, round by round", columns, tuple(rows), lines)
+    changes = []
+    for flip in flips(transcript):
+        move = f"{flip.role}, round {flip.round}: from “{flip.before.position}” to “{flip.after.position}”"
+        new = f"{move}, on new evidence: {', '.join(flip.evidence)}."
+        changes.append(new if flip.evidence else f"{move}. **Unexplained:** it names no evidence that was new to it.")
+    if changes:
+        yield Table("Changes of mind", (), (), tuple(changes))
     ballots = [turn for turn in transcript.turns() if turn.ballot]
     if any(turn.result.failure is None for turn in ballots):
         yield _ranking(transcript, names, ballots)
     if ending is not None:
-        yield Table("How the rounds ended", (), (), (_end(ending),))
+        saved = f" Calls saved: {ending.calls_saved}." if ending.why != "cap" else ""
+        why = f"{ending.why.replace('_', ' ')}: {ending.sentence.rstrip('.')}.{saved}"
+        if ending.why == "budget":  # which one stands above the text
+            why = f"budget: it was spent. Turns not taken: {ending.calls_saved}."
+        yield Table("How the rounds ended", (), (), (why,))
 
 
-def _positions(
-    transcript: Transcript, roles: Sequence[str], names: Names, lines: tuple[str, ...], *, alone: bool
-) -> Table:
+def _positions(transcript: Transcript, roles: Sequence[str], lines: tuple[str, ...], *, alone: bool) -> Table:
     """Each position held last, with all who hold it: the one of most members first, none left out. `alone`: no table of
     stances follows, for there was one round only."""
+    columns = ("Position", "Held by", "Confidence", "Evidence", *(["What would change it"] if alone else []))
     held = transcript.positions()
-    groups: dict[str, list[tuple[str, Held]]] = {}
+    groups: dict[str, list[tuple[str, Standpoint]]] = {}
     for role in roles:
         if role in held:
             groups.setdefault(held[role].stance.key, []).append((role, held[role]))
-    rows = [_position(group, transcript, alone) for group in sorted(groups.values(), key=len, reverse=True)]
+    rows: list[tuple[str, ...]] = []
+    for group in sorted(groups.values(), key=len, reverse=True):
+        cells = (
+            group[0][1].stance.position,
+            ", ".join(role if each.restated else f"{role} (in round {each.round})" for role, each in group),
+            ", ".join(f"{each.stance.confidence:.2f}" for _, each in group),
+            of_each(group, lambda each: sources(each.stance.evidence, transcript)),
+        )
+        rows.append((*cells, of_each(group, lambda each: each.stance.would_change)) if alone else cells)
     asked = [turn for turn in transcript.turns() if not turn.ballot]
     answered = {turn.role for turn in asked if turn.result.failure is None}
     failed = {turn.role for turn in asked} - answered
     for words, who in ((NOT_STATED, answered - set(held)), (_DID_NOT_ANSWER, failed)):
         if who:
-            rows.append((words, ", ".join(role for role in roles if role in who), *[""] * (len(_columns(alone)) - 2)))
-    return Table("Positions", _columns(alone), tuple(rows), lines if alone else ())
+            rows.append((words, ", ".join(role for role in roles if role in who), *[""] * (len(columns) - 2)))
+    return Table("Positions", columns, tuple(rows), lines if alone else ())
 
 
-def _columns(alone: bool) -> tuple[str, ...]:
-    return ("Position", "Held by", "Confidence", "Evidence", *(["What would change it"] if alone else []))
-
-
-def _position(group: Sequence[tuple[str, Held]], transcript: Transcript, alone: bool) -> tuple[str, ...]:
-    cells = (
-        group[0][1].stance.position,
-        ", ".join(role if held.restated else f"{role} (in round {held.round})" for role, held in group),
-        ", ".join(f"{held.stance.confidence:.2f}" for _, held in group),
-        of_each(group, lambda held: sources(held.stance.evidence, transcript)),
-    )
-    return (*cells, of_each(group, lambda held: held.stance.would_change)) if alone else cells
-
-
-def of_each(group: Sequence[tuple[str, Held]], of: Callable[[Held], str]) -> str:
-    """What is the same for all, or what each one has of its own."""
+def of_each(group: Sequence[tuple[str, Standpoint]], of: Callable[[Standpoint], str]) -> str:
+    """The text that is the same for all, or that each one has of its own."""
     by_text: dict[str, list[str]] = {}
     for role, held in group:
         by_text.setdefault(of(held), []).append(role)
@@ -85,58 +104,27 @@ def of_each(group: Sequence[tuple[str, Held]], of: Callable[[Held], str]) -> str
     return "; ".join(f"{', '.join(roles)}: {text}" for text, roles in by_text.items() if text)
 
 
-def _rounds(transcript: Transcript, names: Names, lines: tuple[str, ...]) -> Table:
-    turns = [turn for turn in transcript.turns() if turn.result.failure is None and not turn.ballot]
-    before: dict[str, Stance] = {}
-    rows = []
-    for turn in turns:
-        rows.append(_stance(turn, before.get(turn.role), transcript, names))
-        before |= {turn.role: turn.stance} if turn.stance else {}
-    columns = ("Round", "Agent", "Position", "Confidence", "Evidence", "What would change it")
-    return Table("Stances, round by round", columns, tuple(rows), lines)
-
-
-def _stance(turn: Turn, before: Stance | None, transcript: Transcript, names: Names) -> tuple[str, ...]:
-    """What an agent says as it did before is not written out again."""
-    who = _who(turn.role, names) + (", devil's advocate" if turn.advocate else "")
-    if turn.stance is None:
-        return str(turn.round), who, NOT_STATED, "", "", ""
-    stance = turn.stance
-    position, cited, would_change = stance.position, sources(stance.evidence, transcript), stance.would_change
-    if before is not None and before.key == stance.key:
-        position = "as before"
-        cited = "" if before.evidence == stance.evidence else cited
-        would_change = "" if before.would_change == stance.would_change else would_change
-    return str(turn.round), who, position, f"{stance.confidence:.2f}", cited, would_change
-
-
 def _mendings(turns: Sequence[Turn]) -> Iterator[str]:
-    """What it took to read the blocks of these turns: a line for all that were read, one for each that was not, unless
-    that is said above the text (`unread`)."""
+    """The lines on mended blocks of these turns. One tells of all that were read, and one of each that was not, unless
+    `unread` says so above the text."""
     rounds: dict[tuple[str, str], list[str]] = {}  # by how and by whom
     for turn in turns:
-        if how := _mended(turn):
-            rounds.setdefault((how, turn.role), []).append(str(turn.round))
+        how = [_MENDED["think"]] if turn.result.thoughts else []
+        how += [_MENDED[turn.repair]] if turn.repair in _MENDED else []
+        if turn.repairs:
+            how = [f"{len(turn.repairs)} repair turn{'s' if len(turn.repairs) != 1 else ''}"]
+        if how and (turn.stance is not None or turn.ranking):
+            rounds.setdefault((", ".join(how), turn.role), []).append(str(turn.round))
     alike: dict[tuple[str, str], list[str]] = {}
-    for (how, role), numbers in rounds.items():
-        alike.setdefault((how, f"round{'s' if len(numbers) > 1 else ''} {listed(numbers)}"), []).append(role)
-    mended = [f"{listed(roles)}, {when} ({how})" for (how, when), roles in alike.items()]
+    for (means, role), numbers in rounds.items():
+        alike.setdefault((means, f"round{'s' if len(numbers) > 1 else ''} {listed(numbers)}"), []).append(role)
+    mended = [f"{listed(roles)}, {when} ({means})" for (means, when), roles in alike.items()]
     if mended:
         yield f"Mended to be read: {'; '.join(mended)}."
     for turn in turns:
         if turn.fault and turn.fault != RANKS_NOTHING and not _failed_repair(turn):
             tries = f"{len(turn.repairs)} repair turn{'s' if len(turn.repairs) != 1 else ''}"
             yield f"{turn.role}, round {turn.round}: the {_what(turn)} could not be read after {tries}: {turn.fault}"
-
-
-def _mended(turn: Turn) -> str:
-    """How a block came to be read, empty for one that was as asked for and for none."""
-    if turn.stance is None and not turn.ranking:
-        return ""
-    if turn.repairs:
-        return f"{len(turn.repairs)} repair turn{'s' if len(turn.repairs) != 1 else ''}"
-    thoughts = [_MENDED["think"]] if turn.result.thoughts else []
-    return ", ".join([*thoughts, *([_MENDED[turn.repair]] if turn.repair in _MENDED else [])])
 
 
 def unread(turns: Sequence[Turn]) -> Iterator[str]:
@@ -156,13 +144,6 @@ def _failed_repair(turn: Turn) -> Failure | None:
 
 def _what(turn: Turn) -> str:
     return "ranking" if turn.ballot else "stance"
-
-
-def _change(flip: Flip) -> str:
-    move = f"{flip.role}, round {flip.round}: from “{flip.before.position}” to “{flip.after.position}”"
-    if flip.evidence:
-        return f"{move}, on new evidence: {', '.join(flip.evidence)}."
-    return f"{move}. **Unexplained:** it names no evidence that was new to it."
 
 
 def _ranking(transcript: Transcript, names: Names, ballots: Sequence[Turn]) -> Table:
@@ -192,13 +173,6 @@ def _ranking(transcript: Transcript, names: Names, ballots: Sequence[Turn]) -> T
 
 def _who(role: str, names: Names) -> str:
     return f"{role} ({names.of(role)})" if names else role
-
-
-def _end(ending: Ending) -> str:
-    if ending.why == "budget":  # which one stands above the text
-        return f"budget: it was spent. Turns not taken: {ending.calls_saved}."
-    what = f"{ending.why.replace('_', ' ')}: {ending.sentence.rstrip('.')}."
-    return f"{what} Calls saved: {ending.calls_saved}." if ending.why != "cap" else what
 
 
 def sources(ids: Sequence[str], transcript: Transcript) -> str:

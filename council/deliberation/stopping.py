@@ -1,5 +1,5 @@
-"""When a deliberation may end before its last round, and why: structured stances and evidence decide, never the sound of
-the words. Pure."""
+"""Reasons to end a deliberation before its last round. Structured stances and evidence decide, never the sound of the
+words. Pure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Literal
 import msgspec
 
 from council.deliberation.flips import unexplained
-from council.deliberation.stance import folded
-from council.deliberation.transcript import Transcript, Turn
+from council.deliberation.stance import Stance, folded
+from council.deliberation.transcript import Transcript
 
 Why = Literal["unanimity", "no_new_information", "repeated_turn", "budget", "cap"]
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """Why the rounds ended, in a word and a sentence; `calls_saved` are turns that did not take place."""
+    """The reason why the rounds ended, in a word and a sentence; `calls_saved` are turns that did not take place."""
 
     why: Why
     sentence: str
@@ -26,8 +26,9 @@ class Ending(msgspec.Struct, frozen=True):
 def reason_to_end(
     transcript: Transcript, roles: Sequence[str], *, evidence_round_due: bool = False
 ) -> tuple[Why, str] | None:
-    """Why no further turn is needed, None while one is. Nothing ends before a devil's advocate has spoken.
-    `evidence_round_due`: the next round asks for evidence where positions differ, so that nothing else ends a dispute."""
+    """The reason why no further turn is needed, None while one is. Nothing ends before a devil's advocate has spoken.
+    `evidence_round_due`: the next round asks for evidence where positions differ, so that nothing else ends a
+    dispute."""
     turns = transcript.turns()
     if not any(turn.advocate and turn.result.failure is None for turn in turns):
         return None
@@ -35,10 +36,33 @@ def reason_to_end(
         return "unanimity", f"all {len(roles)} members hold the same position, and each names evidence for it"
     if evidence_round_due and disagree(transcript):
         return None
-    if _all_repeat(turns, roles):
+    last_round = max(turn.round for turn in turns)
+    newest = [turn for turn in turns if turn.round == last_round]
+    answered = [turn for turn in newest if turn.result.failure is None]
+    if {turn.role for turn in newest} != set(roles) or not answered:
+        return None
+    said: dict[str, set[str]] = {}
+    stood: dict[str, list[Stance]] = {}
+    repeats: dict[str, bool] = {}
+    stayed: dict[str, bool] = {}  # it stated a stance that did not move and cites nothing more
+    for turn in turns:
+        if turn.result.failure is not None:
+            continue
+        text, stance = folded(turn.result.text), turn.stance
+        whole = "\n".join([text, stance.key if stance else "", *(sorted(stance.evidence) if stance else ())])
+        if turn.round == last_round:
+            spoke, before = stance is None or text != stance.key, stood.get(turn.role, [])
+            repeats[turn.role] = spoke and whole in said.get(turn.role, set())
+            cited = {name for earlier in before for name in earlier.evidence}
+            same = stance is not None and bool(before) and before[-1].key == stance.key
+            stayed[turn.role] = same and stance is not None and cited.issuperset(stance.evidence)
+        said.setdefault(turn.role, set()).add(whole)
+        stood.setdefault(turn.role, []).extend([stance] if stance else [])
+    if all(repeats.values()):
         who = "every member" if len(roles) > 1 else roles[0]
         return "repeated_turn", f"in round {turns[-1].round} {who} said what it had said before, word for word"
-    if _brought_nothing(transcript, roles):
+    new = any(item.id and item.round == last_round for item in transcript.evidence())
+    if not new and all(stayed.values()):
         what = f"round {turns[-1].round} brought no new evidence and moved no position"
         return "no_new_information", "; ".join(filter(None, (what, still_open(transcript))))
     return None
@@ -66,48 +90,8 @@ def _different(transcript: Transcript) -> int:
 
 
 def is_unanimous(transcript: Transcript, roles: Sequence[str]) -> bool:
-    """`agree`, each names evidence, and nobody came to it by a change that new evidence does not explain: that would be
-    conformity."""
+    """True when they `agree`, each names evidence, and nobody came to it by a change that new evidence does not
+    explain: that would be conformity."""
     stances = transcript.last_stances()
     sourced = all(stance is not None and stance.evidence for stance in stances.values())
     return agree(transcript, roles) and sourced and not unexplained(transcript)
-
-
-def _all_repeat(turns: Sequence[Turn], roles: Sequence[str]) -> bool:
-    """True after a whole round in which all who answered repeated themselves, words, position and evidence. A turn of
-    nothing but its block repeats no words: it keeps its position, as it was asked to."""
-    said: dict[str, set[str]] = {}
-    repeats: dict[str, bool] = {}
-    last_round = max((turn.round for turn in turns), default=0)
-    for turn in turns:
-        if turn.result.failure is not None:
-            continue
-        text = folded(turn.result.text)
-        stance = turn.stance
-        whole = "\n".join([text, stance.key if stance else "", *(sorted(stance.evidence) if stance else ())])
-        if turn.round == last_round:
-            spoke = stance is None or text != stance.key
-            repeats[turn.role] = spoke and whole in said.get(turn.role, set())
-        said.setdefault(turn.role, set()).add(whole)
-    spoken = {turn.role for turn in turns if turn.round == last_round}
-    return spoken == set(roles) and bool(repeats) and all(repeats.values())
-
-
-def _brought_nothing(transcript: Transcript, roles: Sequence[str]) -> bool:
-    """True after a whole round without new evidence in which every stance was stated and none moved or cites more."""
-    last_round = max((turn.round for turn in transcript.turns()), default=0)
-    spoken = [turn for turn in transcript.turns() if turn.round == last_round]
-    answered = [turn for turn in spoken if turn.result.failure is None]
-    if {turn.role for turn in spoken} != set(roles) or not answered:
-        return False
-    if any(item.id and item.round == last_round for item in transcript.evidence()):
-        return False
-    return all(_stayed(turn, transcript.turns()) for turn in answered)
-
-
-def _stayed(turn: Turn, turns: Sequence[Turn]) -> bool:
-    earlier = [other.stance for other in turns if other.role == turn.role and other.round < turn.round and other.stance]
-    if turn.stance is None or not earlier:
-        return False
-    cited = {name for stance in earlier for name in stance.evidence}
-    return earlier[-1].key == turn.stance.key and cited.issuperset(turn.stance.evidence)

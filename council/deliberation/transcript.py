@@ -1,4 +1,4 @@
-"""What happened in one deliberation so far: turns and evidence, in order. Data only."""
+"""The events of one deliberation so far: turns and evidence, in order. Data only."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ STEWARD_INPUT = "STEWARD"
 
 
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a request brought (or a named input): text from outside with its place, or the reason it was refused.
+    """The answer to a request (or a named input): text from outside with its place, or the reason it was refused.
 
     `id` (`E1`, `E2`, …) is empty for a refusal and for a repeated request, which names the earlier id in `repeats`.
-    `embeddings` are the model calls that finding it took, `nearness` what they came to. `guard` is what a guardrail said
-    of it; what one blocked is a refusal, and its text is not kept.
+    `embeddings` are the model calls that finding it took, `nearness` what they came to. `guard` is the verdict of a
+    guardrail; a blocked text is a refusal, and not kept.
     """
 
     asked_by: str
@@ -53,11 +53,11 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """What an agent said in a round. The text of `result` is its speech: a block that was read is taken out of it.
+    """A turn of an agent in a round. The text of `result` is its speech: a block that was read is taken out of it.
 
-    `stance` is None when no position was stated; `fault` says why a block could not be read, `repair` what was done to
-    read it, `repairs` are the calls that took. `advocate`: spoke as the devil's advocate. `ballot`: the answers that it was
-    asked to rank instead of taking a stance; `ranking`: those in its order, empty where it gave none.
+    `stance` is None when no position was stated. `fault` says why a block could not be read, `repair` what was done to
+    read it, `repairs` are the calls that took. `advocate`: spoke as the devil's advocate. `ballot` are the answers that
+    it was asked to rank instead of taking a stance. `ranking` has them in its order, empty where it gave none.
     """
 
     role: str
@@ -73,7 +73,7 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Held:
+class Standpoint:
     """A position as an agent stated it last, in `round`; `restated` False: it was asked again since and stated none."""
 
     stance: Stance
@@ -122,14 +122,14 @@ class Transcript:
         """By role, what each agent that answered held in its last turn that asks for it; None: not stated."""
         return {turn.role: turn.stance for turn in self.turns() if turn.result.failure is None and not turn.ballot}
 
-    def positions(self) -> dict[str, Held]:
+    def positions(self) -> dict[str, Standpoint]:
         """By role, what each agent stated last: a position stays until the agent states another."""
-        held: dict[str, Held] = {}
+        held: dict[str, Standpoint] = {}
         for turn in self.turns():
             if turn.stance is not None:
-                held[turn.role] = Held(turn.stance, turn.round, restated=True)
+                held[turn.role] = Standpoint(turn.stance, turn.round, restated=True)
             elif turn.role in held and not turn.ballot:
-                held[turn.role] = Held(held[turn.role].stance, held[turn.role].round, restated=False)
+                held[turn.role] = Standpoint(held[turn.role].stance, held[turn.role].round, restated=False)
         return held
 
     def next_id(self) -> str:

@@ -1,2 +1,4 @@
-"""`council eval`: golden questions answered by one call, by a vote and by the council, at an equal budget of tokens; what
-each got right, and which of the two that cost the same is worth it."""
+"""`council eval`: golden questions answered by one call, by a vote and by the council, at an equal budget of tokens.
+
+It tells what each got right, and which of the two that cost the same is worth it.
+"""

@@ -12,7 +12,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from council.errors import ModelError
-from council.evaluation.meter import BALLOT, Spent
+from council.evaluation.meter import BALLOT, Expense
 from council.evaluation.questions import Question
 from council.llm.base import Message, Model, TurnInfo
 from council.llm.structured import Check, Problem, Structured, ask_structured
@@ -36,7 +36,7 @@ confidence: from 0 to 1, how probable it is that the answer is right."""
 
 
 class Answer(BaseModel):
-    """What is asked for. `confidence` runs from 0 to 1."""
+    """The reply that is asked for. `confidence` runs from 0 to 1."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -46,7 +46,7 @@ class Answer(BaseModel):
 
 
 class Ballot(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one call (and its repairs) came to. `answer` is as `Question.read` gives it, empty when it cannot be read:
+    """The outcome of one call (and its repairs). `answer` is as `Question.read` gives it, empty when it cannot be read:
     then `fault` says why. `said` is the beginning of the answer in its own words."""
 
     answer: str = ""
@@ -86,14 +86,9 @@ async def read_ballot(question: Question, asking: Awaitable[Structured[Answer]],
     repairs = len(settled.attempts) - 1
     if settled.value is None:
         return Ballot(said=said, fault="; ".join(map(str, settled.problems)), repairs=repairs)
-    return ballot_of(question, settled.value, repairs)
-
-
-def ballot_of(question: Question, answer: Answer, repairs: int = 0) -> Ballot:
-    """An answer that `fits` let through."""
-    read = question.read(answer.answer)
-    assert read is not None
-    return Ballot(read, answer.confidence, answer.answer[:SAID_CHARS], repairs=repairs)
+    read = question.read(settled.value.answer)
+    assert read is not None  # `fits` let it through
+    return Ballot(read, settled.value.confidence, settled.value.answer[:SAID_CHARS], repairs=repairs)
 
 
 def majority(ballots: Sequence[Ballot]) -> Ballot:
@@ -113,8 +108,9 @@ def majority(ballots: Sequence[Ballot]) -> Ballot:
     return Ballot(best, sure / len(read), said=f"{votes} of {len(ballots)} ballots")
 
 
-def more_ballots(budget: int, spent: Spent, cast: int) -> int:
-    """How many more ballots bring the vote nearest to `budget` tokens, when `cast` of them cost what was `spent`."""
+def more_ballots(budget: int, spent: Expense, cast: int) -> int:
+    """The number of further ballots that bring the vote nearest to `budget` tokens, when `cast` of them cost what was
+    `spent`."""
     if cast == 0:
         return 1
     each = spent.tokens / cast

@@ -1,16 +1,17 @@
 """A question before the council: a real run in the evaluation's own home, begun by a drop as every run is.
 
-The run's journal then tells what members held round by round and what was decided. An answer that does not have the form
-that the question asks for is asked for again, as a single one's is: at most twice, and never found by searching.
+The run's journal then tells what members held round by round and what was decided. An answer without the form that the
+question asks for is asked for again, as a single one's is. That is done at most twice, and the answer is never found by
+searching.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -19,8 +20,6 @@ from council.commands.models import ProtocolName
 from council.deliberation.deliberate import CouncilSilent, Deliberation
 from council.deliberation.prompts import Fencer, context_message
 from council.deliberation.task import Task
-from council.deliberation.transcript import Turn
-from council.engine.journal import Exhausted
 from council.engine.outputs import PlacedOutput
 from council.engine.receipts import Receipt
 from council.engine.runs import Run
@@ -29,9 +28,9 @@ from council.evaluation.ballots import NO_ANSWER, SAID_CHARS, SYSTEM, Answer, Ba
 from council.evaluation.meter import READER
 from council.evaluation.questions import Question
 from council.events import Event, Events
-from council.ids import sha256_hex
 from council.llm.base import Message, Model, TurnInfo
 from council.llm.structured import Parsed, Problem, Said, repair_turns
+from council.reports.replay import work_again
 from council.storage.drop import drop
 
 DOCUMENTS = "documents"  # the folder of the evaluation's home that holds what questions name
@@ -48,8 +47,9 @@ class CouncilFailed(CouncilError):
     code = "council_failed"
 
 
-class Held(msgspec.Struct, frozen=True):
-    """Where a member stood after a round. `answer` is as `Question.read` gives it, empty for what it cannot read."""
+class MemberAnswer(msgspec.Struct, frozen=True):
+    """The position of a member after a round. `answer` is as `Question.read` gives it, empty for what it cannot
+    read."""
 
     role: str
     round: int
@@ -57,14 +57,14 @@ class Held(msgspec.Struct, frozen=True):
     confidence: float
 
 
-class Decided(msgspec.Struct, frozen=True):
-    """What the council made of a question. `restated`: its answer had to be asked for again. `stopped`: why its rounds
-    ended early."""
+class CouncilAnswer(msgspec.Struct, frozen=True):
+    """The council's answer to a question. `restated`: it had to be asked for again. `stopped`: why its rounds ended
+    early."""
 
     run_id: str
     status: Literal["succeeded", "degraded", "failed"]
     answer: Ballot
-    held: tuple[Held, ...] = ()
+    held: tuple[MemberAnswer, ...] = ()
     rounds: int = 0
     restated: bool = False
     stopped: str = ""
@@ -83,26 +83,41 @@ class Deliberations:
         self.out_of_budget: Callable[[str], None] = lambda why: None
         app.events.subscribe(self._on_event)
 
-    async def decide(self, question: Question) -> Decided:
+    async def decide(self, question: Question) -> CouncilAnswer:
         """Raises CouncilFailed, and ModelError from a repair turn."""
-        receipt = self._answered(question) or await self._deliberated(question)
+        bound = self._app.receipts.bound(question.ref)  # an earlier process may have begun it
+        receipt = self._app.receipts.read(bound.run_id) if bound is not None else None
+        if receipt is None or receipt.status not in ("succeeded", "degraded"):
+            receipt = await self._deliberated(question)
         told = await self._told(receipt)
         if receipt.status not in ("succeeded", "degraded"):
-            return _without_answer(receipt, told.deliberation)
+            failures = [turn.result.failure for turn in told.deliberation.transcript.turns()]
+            kinds = {failure.kind for failure in failures if failure is not None}
+            error = receipt.error
+            if error is None or error.code != CouncilSilent.code or not kinds <= NO_ANSWER:
+                why = f"{error.code}: {error.message}" if error is not None else receipt.status
+                raise CouncilFailed(f"run {receipt.run_id} brought no answer: {why}", fix=_fix_of(receipt))
+            # It said nothing because of what it was asked.
+            return CouncilAnswer(receipt.run_id, "failed", Ballot(fault=error.message))
         answer, restated = await self._read(question, told)
+        stances = [(turn.role, turn.round, turn.stance) for turn in told.deliberation.transcript.turns() if turn.stance]
+        held = [
+            MemberAnswer(role, round_no, question.read(stance.position) or "", stance.confidence)
+            for role, round_no, stance in stances
+        ]
         ending = told.deliberation.ending
-        return Decided(
+        return CouncilAnswer(
             receipt.run_id,
             "succeeded" if receipt.status == "succeeded" else "degraded",
             answer,
-            tuple(held_in(question, told.deliberation.transcript.turns())),
+            tuple(held),
             receipt.rounds,
             restated,
             ending.why if ending else "",
         )
 
-    async def material(self, decided: Decided) -> Message:
-        """What the members read first: the task and its documents. Raises CouncilFailed."""
+    async def material(self, decided: CouncilAnswer) -> Message:
+        """The material that members read first: the task and its documents. Raises CouncilFailed."""
         receipt = self._app.receipts.read(decided.run_id)
         if receipt is None:
             raise CouncilFailed(f"the receipt of run {decided.run_id} is gone.", fix="begin a new evaluation")
@@ -110,32 +125,24 @@ class Deliberations:
 
     # ── the run ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _answered(self, question: Question) -> Receipt | None:
-        """The receipt of a run that an earlier process began and that ended well, or as ours do."""
-        bound = self._app.receipts.bound(question.ref)
-        receipt = self._app.receipts.read(bound.run_id) if bound is not None else None
-        return receipt if receipt is not None and receipt.status in ("succeeded", "degraded") else None
-
     async def _deliberated(self, question: Question) -> Receipt:
         name = f"{question.ref}.json"
         ended = self._end_of(name)
         if not (self._app.home.commands / name).exists():  # else an earlier process dropped it, and its run goes on
-            drop(self._app.home.commands, name, json.dumps(self._command(question)).encode())
+            command = {
+                "id": question.ref,
+                "session": question.ref,  # a lane of its own: nobody remembers another question
+                "task_description": question.task,
+                "input_artifacts": [f"{DOCUMENTS}/{path}" for path in question.documents],
+                "output_artifact_path": f"artifacts/{question.ref}.md",
+                "config": {"protocol": self._protocol, "max_rounds": self._max_rounds},
+            }
+            drop(self._app.home.commands, name, json.dumps(command).encode())
         run_id = await ended
         receipt = self._app.receipts.read(run_id)
         if receipt is None:
             raise CouncilFailed(f"{question.id}: run {run_id} left no receipt.", fix="go on with --resume")
         return receipt
-
-    def _command(self, question: Question) -> dict[str, Any]:
-        return {
-            "id": question.ref,
-            "session": question.ref,  # a lane of its own: nobody remembers another question
-            "task_description": question.task,
-            "input_artifacts": [f"{DOCUMENTS}/{path}" for path in question.documents],
-            "output_artifact_path": f"artifacts/{question.ref}.md",
-            "config": {"protocol": self._protocol, "max_rounds": self._max_rounds},
-        }
 
     def _end_of(self, name: str) -> asyncio.Future[str]:
         return self._ended.setdefault(name, asyncio.get_running_loop().create_future())
@@ -168,13 +175,7 @@ class Deliberations:
         run = Run(journal, Events(), PlacedOutput(header.output_path, header.output_path, ""))
         task = self._app.handlers[header.type].begin(run)
         assert isinstance(task, Task)
-        try:
-            await task.work()
-        except Exhausted:
-            pass  # it ended before this step
-        except CouncilError as error:
-            if receipt.error is None or receipt.error.code != error.code:
-                raise
+        await work_again(task, receipt.error)
         if task.deliberation is None:  # it did not even begin
             reason = f"{receipt.error.code}: {receipt.error.message}" if receipt.error else receipt.status
             raise CouncilFailed(f"run {receipt.run_id} brought no answer: {reason}", fix=_fix_of(receipt))
@@ -191,9 +192,6 @@ class Deliberations:
         answer = question.read(record.answer) if record is not None else None
         if record is not None and answer is not None:
             return Ballot(answer, record.confidence, record.answer[:SAID_CHARS]), False
-        return await self._restated(question, told, closing.text), True
-
-    async def _restated(self, question: Question, told: _Told, closing: str) -> Ballot:
         info = TurnInfo(READER, "other", 0, 0, question.task)
         messages = (told.material, Message("user", _RESTATE))
         check = fits(question)
@@ -203,8 +201,8 @@ class Deliberations:
             return Said(reply.text, reply.finish == "stop")
 
         first: Parsed[Answer] = Parsed(None, "none", (_NO_FORM,))
-        asking = repair_turns(first, Said(closing, True), messages, Answer, ask, check=check)
-        return await read_ballot(question, asking, closing[:SAID_CHARS])
+        asking = repair_turns(first, Said(closing.text, True), messages, Answer, ask, check=check)
+        return await read_ballot(question, asking, closing.text[:SAID_CHARS]), True
 
 
 @dataclass(frozen=True)
@@ -219,26 +217,7 @@ class _Told:
         """The first message of every member in a lane without a memory."""
         fencer = Fencer(self.secret)
         transcript = self.deliberation.transcript
-        return context_message("", fencer.task(transcript.task, sha256_hex(transcript.task)), transcript.inputs, fencer)
-
-
-def held_in(question: Question, turns: Sequence[Turn]) -> Iterator[Held]:
-    """The positions that were stated, in the order in which they were."""
-    for turn in turns:
-        if turn.stance is not None:
-            answer = question.read(turn.stance.position) or ""
-            yield Held(turn.role, turn.round, answer, turn.stance.confidence)
-
-
-def _without_answer(receipt: Receipt, deliberation: Deliberation) -> Decided:
-    """A council that said nothing because of what it was asked gives no answer. Raises CouncilFailed for any other end."""
-    failures = [turn.result.failure for turn in deliberation.transcript.turns()]
-    kinds = {failure.kind for failure in failures if failure is not None}
-    error = receipt.error
-    if error is None or error.code != CouncilSilent.code or not kinds <= NO_ANSWER:
-        told = f"{error.code}: {error.message}" if error is not None else receipt.status
-        raise CouncilFailed(f"run {receipt.run_id} brought no answer: {told}", fix=_fix_of(receipt))
-    return Decided(receipt.run_id, "failed", Ballot(fault=error.message))
+        return context_message("", fencer.task(transcript.task), transcript.inputs, fencer)
 
 
 def _fix_of(receipt: Receipt) -> str:

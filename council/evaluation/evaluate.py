@@ -1,14 +1,15 @@
 """An evaluation: each question before the council, then as many ballots as its tokens pay for.
 
-What was answered is a step of the evaluation's own journal, so that nothing answered is asked again after a kill: ballots
-one by one, the council's answer when its run (with a journal of its own) has ended. Knows no file format and no report.
+Each answer is a step of the evaluation's own journal, so that nothing answered is asked again after a kill. That are
+ballots one by one, and the council's answer when its run (with a journal of its own) has ended. Knows no file format
+and no report.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -17,11 +18,11 @@ from council.budgets.budget import BudgetSpent
 from council.engine.journal import Journal
 from council.errors import CouncilError, ModelError
 from council.evaluation.ballots import SYSTEM, Ballot, cast, more_ballots
-from council.evaluation.deliberations import Decided, Deliberations
-from council.evaluation.grading import Answered
+from council.evaluation.deliberations import CouncilAnswer, Deliberations
+from council.evaluation.grading import AnsweredQuestion
 from council.evaluation.meter import Meter
 from council.evaluation.questions import Question
-from council.llm.base import Message, Model, request_hash
+from council.llm.base import Model, request_hash
 
 T = TypeVar("T")
 _RAISE = "go on with --resume and a higher limit"
@@ -30,7 +31,7 @@ _DEFAULT_WAIT_S = 60.0  # a rate limit without Retry-After: providers count by t
 Why = Literal["", "budget", "interrupted", "failed"]
 
 
-class Stopped(msgspec.Struct, frozen=True):
+class EvaluationEnd(msgspec.Struct, frozen=True):
     """Why an evaluation ended before its last question; `why` is empty when it did not."""
 
     why: Why = ""
@@ -50,7 +51,7 @@ class Evaluation:
         *,
         parallel: int,
         max_wait_s: float,
-        told: Callable[[Answered], None],
+        told: Callable[[AnsweredQuestion], None],
     ) -> None:
         """`parallel` questions are under way at once; a provider that asks for patience gets up to `max_wait_s` of it for
         each call."""
@@ -62,55 +63,67 @@ class Evaluation:
         self._max_wait_s = max_wait_s
         self._told = told
         self._out_of_budget: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        deliberations.out_of_budget = self._stop
-        self.answered: dict[str, Answered] = {}
+        self.answered: dict[str, AnsweredQuestion] = {}
 
-    async def answer(self, questions: Sequence[Question]) -> Stopped:
+        def stop(why: str) -> None:
+            if not self._out_of_budget.done():
+                self._out_of_budget.set_result(why)
+
+        deliberations.out_of_budget = stop
+
+    async def answer(self, questions: Sequence[Question]) -> EvaluationEnd:
         """All questions, in this order; how it ended. Cancelled, it leaves what is answered in `answered`."""
         waiting = iter(questions)
-        workers = [asyncio.ensure_future(self._work(waiting)) for _ in range(min(self._parallel, len(questions)))]
+
+        async def work() -> None:
+            for question in waiting:
+                answered = await self._answer_one(question)
+                self.answered[question.id] = answered
+                self._told(answered)
+
+        workers = [asyncio.ensure_future(work()) for _ in range(min(self._parallel, len(questions)))]
         try:
-            return await self._ended(workers)
+            pending: set[asyncio.Future[None]] = set(workers)
+            while pending and not self._out_of_budget.done():
+                both: set[asyncio.Future[Any]] = {*pending, self._out_of_budget}
+                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+                for worker in pending:
+                    if worker.done() and (failure := worker.exception()) is not None:
+                        if isinstance(failure, BudgetSpent):
+                            return EvaluationEnd("budget", failure.message, failure.fix)
+                        if isinstance(failure, CouncilError):
+                            return EvaluationEnd("failed", failure.message, failure.fix)
+                        raise failure
+                pending = {worker for worker in pending if not worker.done()}
+            return EvaluationEnd("budget", self._out_of_budget.result(), _RAISE) if pending else EvaluationEnd()
         finally:
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
 
-    async def _ended(self, workers: Sequence[asyncio.Future[None]]) -> Stopped:
-        pending: set[asyncio.Future[None]] = set(workers)
-        while pending and not self._out_of_budget.done():
-            both: set[asyncio.Future[Any]] = {*pending, self._out_of_budget}
-            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-            for worker in pending:
-                if worker.done() and (failure := worker.exception()) is not None:
-                    return _stopped_by(failure)
-            pending = {worker for worker in pending if not worker.done()}
-        return Stopped("budget", self._out_of_budget.result(), _RAISE) if pending else Stopped()
-
-    def _stop(self, why: str) -> None:
-        if not self._out_of_budget.done():
-            self._out_of_budget.set_result(why)
-
-    async def _work(self, waiting: Iterator[Question]) -> None:
-        for question in waiting:
-            answered = await self._answer_one(question)
-            self.answered[question.id] = answered
-            self._told(answered)
-
-    async def _answer_one(self, question: Question) -> Answered:
+    async def _answer_one(self, question: Question) -> AnsweredQuestion:
         decided = await self._journal.step(
             f"{question.id}/council",
             lambda: self._patiently(lambda: self._deliberations.decide(question)),
-            type=Decided,
+            type=CouncilAnswer,
             request=question.asked,
         )
         material = await self._deliberations.material(decided)
         spent = self._meter.council(question.ref)
+
+        async def ballot(number: int) -> Ballot:
+            return await self._journal.step(
+                f"{question.id}/ballot/{number}",
+                lambda: self._patiently(lambda: cast(self._model, question, material, number)),
+                type=Ballot,
+                request=request_hash(self._model.name, SYSTEM, (material,)),
+            )
+
         ballots: list[Ballot] = []
         while more := more_ballots(spent.tokens, self._meter.ballots(question.ref, len(ballots)), len(ballots)):
             numbers = range(len(ballots) + 1, len(ballots) + more + 1)
-            ballots += await _all(self._ballot(question, material, number) for number in numbers)
-        return Answered(
+            ballots += await _all(map(ballot, numbers))
+        return AnsweredQuestion(
             question,
             decided,
             tuple(ballots),
@@ -131,23 +144,6 @@ class Evaluation:
                     raise
                 await asyncio.sleep(wait_s)
                 waited_s += wait_s
-
-    async def _ballot(self, question: Question, material: Message, number: int) -> Ballot:
-        return await self._journal.step(
-            f"{question.id}/ballot/{number}",
-            lambda: self._patiently(lambda: cast(self._model, question, material, number)),
-            type=Ballot,
-            request=request_hash(self._model.name, SYSTEM, (material,)),
-        )
-
-
-def _stopped_by(failure: BaseException) -> Stopped:
-    """Raises what is no failure of the world outside."""
-    if isinstance(failure, BudgetSpent):
-        return Stopped("budget", failure.message, failure.fix)
-    if isinstance(failure, CouncilError):
-        return Stopped("failed", failure.message, failure.fix)
-    raise failure
 
 
 async def _all(calls: Iterable[Awaitable[T]]) -> list[T]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from council.evaluation.meter import Spent
+from council.evaluation.meter import Expense
 
 Arm = Literal["single", "vote", "council"]
 ARMS: tuple[Arm, ...] = ("single", "vote", "council")
@@ -20,24 +20,25 @@ LEVEL = 0.95
 
 
 @dataclass(frozen=True)
-class Marked:
+class MarkedAnswer:
     """One arm's answer to one question. `confidence` is None where none can be read; `failed`: no answer at all."""
 
     right: bool
     confidence: float | None
     readable: bool
-    spent: Spent
+    spent: Expense
     failed: bool = False
 
 
 @dataclass(frozen=True)
 class Row:
-    """One question answered by all arms. `kept`, `good`, `bad`, `other`: members whose first and last position, in this
-    order, were as right as before, wrong and then right, right and then wrong, or wrong both times and not the same.
-    `first_round`: whether the majority of the first round's positions was right; None where nobody stated one."""
+    """One question answered by all arms. `kept`, `good`, `bad` and `other` count members by their first and last
+    position. They were as right as before, wrong and then right, right and then wrong, or wrong both times and not
+    the same. `first_round`: whether the majority of the first round's positions was right; None where nobody stated
+    one."""
 
     id: str
-    arms: Mapping[Arm, Marked]
+    arms: Mapping[Arm, MarkedAnswer]
     good: int = 0
     bad: int = 0
     other: int = 0
@@ -78,14 +79,15 @@ class ArmFigures:
     right: int
     unreadable: int
     failed: int
-    total: Spent
+    total: Expense
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Of the questions that all arms answered. Costs are per question; differences are of accuracy. `good_flips` and
-    `bad_flips`: the share of questions that the council got right and the single answer wrong, and the other way round;
-    `members_good` and `members_bad`: per question, members that changed so between their first and last position."""
+    """The figures of the questions that all arms answered. Costs are per question; differences are of accuracy.
+    `good_flips` is the share of questions that the council got right and the single answer wrong, `bad_flips` that
+    of the other way round. `members_good` and `members_bad` are the members per question that changed so between
+    their first and last position."""
 
     questions: int
     arms: Mapping[Arm, ArmFigures]
@@ -114,7 +116,9 @@ def figures(rows: Sequence[Row], *, resamples: int, seed: int) -> Figures:
         return figure(ratio(values), len(rows), draws)
 
     right: dict[Arm, list[float | None]] = {arm: [float(row.arms[arm].right) for row in rows] for arm in ARMS}
-    costs = {arm: sum((row.arms[arm].spent for row in rows), Spent()) for arm in ARMS}
+    costs = {arm: sum((row.arms[arm].spent for row in rows), Expense()) for arm in ARMS}
+    pairs = [(row.arms["single"].right, row.arms["council"].right) for row in rows]
+    voted = [(row.arms["vote"].right, row.arms["council"].right) for row in rows]
     return Figures(
         questions=len(rows),
         arms={arm: _of_arm(rows, arm, draws) for arm in ARMS},
@@ -126,7 +130,18 @@ def figures(rows: Sequence[Row], *, resamples: int, seed: int) -> Figures:
         members_good=mean([float(row.good) for row in rows]),
         members_bad=mean([float(row.bad) for row in rows]),
         first_round=mean([None if row.first_round is None else float(row.first_round) for row in rows]),
-        counts=_counts(rows),
+        counts=(
+            {
+                "good_flips": pairs.count((False, True)),
+                "bad_flips": pairs.count((True, False)),
+                "only_council_right": voted.count((False, True)),
+                "only_vote_right": voted.count((True, False)),
+                "members_good": sum(row.good for row in rows),
+                "members_bad": sum(row.bad for row in rows),
+                "members_other": sum(row.other for row in rows),
+                "members_kept": sum(row.kept for row in rows),
+            }
+        ),
         vote_to_council_tokens=costs["vote"].tokens / costs["council"].tokens if costs["council"].tokens else None,
         resamples=resamples,
         seed=seed,
@@ -137,28 +152,13 @@ def _less(left: Sequence[float | None], right: Sequence[float | None]) -> list[f
     return [(one or 0.0) - (other or 0.0) for one, other in zip(left, right, strict=True)]
 
 
-def _counts(rows: Sequence[Row]) -> dict[str, int]:
-    pairs = [(row.arms["single"].right, row.arms["council"].right) for row in rows]
-    voted = [(row.arms["vote"].right, row.arms["council"].right) for row in rows]
-    return {
-        "good_flips": pairs.count((False, True)),
-        "bad_flips": pairs.count((True, False)),
-        "only_council_right": voted.count((False, True)),
-        "only_vote_right": voted.count((True, False)),
-        "members_good": sum(row.good for row in rows),
-        "members_bad": sum(row.bad for row in rows),
-        "members_other": sum(row.other for row in rows),
-        "members_kept": sum(row.kept for row in rows),
-    }
-
-
 def _of_arm(rows: Sequence[Row], arm: Arm, draws: Sequence[Draw]) -> ArmFigures:
     marked = [row.arms[arm] for row in rows]
 
     def mean(values: Sequence[float | None]) -> Figure:
         return figure(ratio(values), len(rows), draws)
 
-    total = sum((each.spent for each in marked), Spent())
+    total = sum((each.spent for each in marked), Expense())
     return ArmFigures(
         accuracy=mean([float(each.right) for each in marked]),
         brier=mean([brier(each) for each in marked]),
@@ -178,7 +178,7 @@ def _of_arm(rows: Sequence[Row], arm: Arm, draws: Sequence[Draw]) -> ArmFigures:
 # ── calibration ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def brier(answer: Marked) -> float | None:
+def brier(answer: MarkedAnswer) -> float | None:
     """The square of how far the confidence was from what came: 0 is best, 0.25 is what 0.5 always costs."""
     return None if answer.confidence is None else (answer.confidence - float(answer.right)) ** 2
 
@@ -188,7 +188,7 @@ def bin_of(confidence: float) -> int:
     return min(int(round(confidence * BINS, 9)), BINS - 1)
 
 
-def bins(marked: Sequence[Marked]) -> tuple[Bin, ...]:
+def bins(marked: Sequence[MarkedAnswer]) -> tuple[Bin, ...]:
     """Those that hold an answer."""
     found = []
     for number in range(BINS):
@@ -200,7 +200,7 @@ def bins(marked: Sequence[Marked]) -> tuple[Bin, ...]:
     return tuple(found)
 
 
-def expected_calibration_error(marked: Sequence[Marked]) -> Statistic:
+def expected_calibration_error(marked: Sequence[MarkedAnswer]) -> Statistic:
     """Over the bins, by their share of the answers: how far mean confidence and accuracy are apart."""
     gaps = [None if each.confidence is None else float(each.right) - each.confidence for each in marked]
     places = [0 if each.confidence is None else bin_of(each.confidence) for each in marked]

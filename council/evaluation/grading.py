@@ -6,36 +6,43 @@ Labels are looked at here and nowhere before, so that a corrected one regrades a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from council.evaluation.ballots import Ballot, majority
-from council.evaluation.deliberations import Decided, Held
-from council.evaluation.figures import Marked, Row
-from council.evaluation.meter import Spent
+from council.evaluation.deliberations import CouncilAnswer
+from council.evaluation.figures import MarkedAnswer, Row
+from council.evaluation.meter import Expense
 from council.evaluation.questions import Question
 
 
 @dataclass(frozen=True)
-class Answered:
+class AnsweredQuestion:
     """Everything recorded of one question. The first ballot is the single answer, too."""
 
     question: Question
-    decided: Decided
+    decided: CouncilAnswer
     ballots: tuple[Ballot, ...]
-    single_spent: Spent
-    vote_spent: Spent
-    council_spent: Spent
+    single_spent: Expense
+    vote_spent: Expense
+    council_spent: Expense
 
     @property
     def vote(self) -> Ballot:
         return majority(self.ballots)
 
 
-def row_of(answered: Answered) -> Row:
+def row_of(answered: AnsweredQuestion) -> Row:
     question, decided = answered.question, answered.decided
-    first, last = _ends(decided.held)
-    changes = Counter(_change(question, first[role], last[role]) for role in first)
+    first = {each.role: each for each in reversed(decided.held)}
+    last = {each.role: each for each in decided.held}
+    changes: Counter[str] = Counter()
+    for role, began in first.items():
+        was, is_now = question.is_right(began.answer or None), question.is_right(last[role].answer or None)
+        if was != is_now:
+            changes["good" if is_now else "bad"] += 1
+        else:
+            changes["kept" if was or began.answer == last[role].answer else "other"] += 1
+    ballots = [Ballot(each.answer, each.confidence) for each in decided.held if each.round == 1]
     return Row(
         id=question.id,
         arms={
@@ -47,29 +54,9 @@ def row_of(answered: Answered) -> Row:
         bad=changes["bad"],
         other=changes["other"],
         kept=changes["kept"],
-        first_round=_first_round(question, decided.held),
+        first_round=question.is_right(majority(ballots).answer or None) if ballots else None,
     )
 
 
-def _marked(question: Question, ballot: Ballot, spent: Spent, *, failed: bool = False) -> Marked:
-    return Marked(question.is_right(ballot.answer or None), ballot.confidence, bool(ballot.answer), spent, failed)
-
-
-def _ends(held: Sequence[Held]) -> tuple[dict[str, Held], dict[str, Held]]:
-    """By role, the first and the last position."""
-    first: dict[str, Held] = {}
-    for each in held:
-        first.setdefault(each.role, each)
-    return first, {each.role: each for each in held}
-
-
-def _change(question: Question, first: Held, last: Held) -> str:
-    was, is_now = question.is_right(first.answer or None), question.is_right(last.answer or None)
-    if was == is_now:
-        return "kept" if was or first.answer == last.answer else "other"
-    return "good" if is_now else "bad"
-
-
-def _first_round(question: Question, held: Sequence[Held]) -> bool | None:
-    ballots = [Ballot(each.answer, each.confidence) for each in held if each.round == 1]
-    return question.is_right(majority(ballots).answer or None) if ballots else None
+def _marked(question: Question, ballot: Ballot, spent: Expense, *, failed: bool = False) -> MarkedAnswer:
+    return MarkedAnswer(question.is_right(ballot.answer or None), ballot.confidence, bool(ballot.answer), spent, failed)

@@ -1,11 +1,13 @@
-"""What an evaluation's calls cost, arm by arm, at the seam to the provider; and the limits that all of them share.
+"""The meter of an evaluation: what its calls cost, arm by arm, at the seam to the provider; and the limits that all
+share.
 
-Every call of an evaluation is seen here, those of the council's real runs too: which question and arm it belongs to
-follows from its `TurnInfo`. A provider that does not count its tokens gets them estimated, the same way for all arms.
+Every call of an evaluation is seen here, those of the council's real runs too. Its `TurnInfo` says to which question
+and arm it belongs. A provider that does not count its tokens gets them estimated, the same way for all arms.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -27,16 +29,15 @@ from council.storage.files import as_storage_failed
 BALLOT = "BALLOT"  # the role of a call that answers a question by itself; its `round` is the number of the ballot
 READER = "READER"  # the role of a call that asks again for the council's answer
 _CHARS_PER_TOKEN = 4  # of prose; only for what no provider counted
-_REFUSED = frozenset(
-    {"auth", "billing", "not_found", "request", "rate", "overload", "server"}
-)  # not worked on, not billed
+# Not worked on, not billed.
+_REFUSED = frozenset({"auth", "billing", "not_found", "request", "rate", "overload", "server"})
 
 Arm = Literal["ballot", "council"]
 
 
 class EvaluationSpent(BudgetSpent):
-    """The evaluation's own limit. Its scope is `day`, so that a council's run is parked and can go on with a higher one,
-    instead of ending with what it has."""
+    """The evaluation's own limit is spent. Its scope is `day`, so that a council's run is parked and can go on with a
+    higher one."""
 
     def __init__(self, spent: BudgetSpent) -> None:
         super().__init__("day", spent.meter, 0, 0)
@@ -45,7 +46,7 @@ class EvaluationSpent(BudgetSpent):
         self.args = (self.message,)
 
 
-class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
+class MeasuredCall(msgspec.Struct, frozen=True, omit_defaults=True):
     """One call. `number` is that of the ballot, 0 for the council. `usd` None: the price is not known. `estimated`: nobody
     counted the tokens. `failed`: the kind of its error."""
 
@@ -61,7 +62,7 @@ class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 @dataclass(frozen=True)
-class Spent:
+class Expense:
     """A sum of calls. `seconds` are those in which calls were under way, one after the other or not."""
 
     calls: int = 0
@@ -70,9 +71,9 @@ class Spent:
     seconds: float = 0.0
     estimated: int = 0
 
-    def __add__(self, other: Spent) -> Spent:
+    def __add__(self, other: Expense) -> Expense:
         usd = None if self.usd is None or other.usd is None else self.usd + other.usd
-        return Spent(
+        return Expense(
             self.calls + other.calls,
             self.tokens + other.tokens,
             usd,
@@ -89,26 +90,27 @@ class Meter:
         """`refs`: the questions' refs by their task, which is how a call says what it is about."""
         self._path = path
         self._refs = refs
-        self._spent: defaultdict[tuple[str, Arm, int], Spent] = defaultdict(Spent)
+        self._spent: defaultdict[tuple[str, Arm, int], Expense] = defaultdict(Expense)
         self.models: set[str] = set()
         if path.exists():
             for line in path.read_bytes().split(b"\n"):
-                self._load(line)
+                with contextlib.suppress(msgspec.MsgspecError):  # empty, or torn by a power cut
+                    self._add(msgspec.json.decode(line, type=MeasuredCall))
 
-    def ballot(self, ref: str, number: int) -> Spent:
-        return self._spent.get((ref, "ballot", number), Spent())
+    def ballot(self, ref: str, number: int) -> Expense:
+        return self._spent.get((ref, "ballot", number), Expense())
 
-    def ballots(self, ref: str, count: int) -> Spent:
+    def ballots(self, ref: str, count: int) -> Expense:
         """Of the ballots 1 to `count`."""
-        return sum((self.ballot(ref, number) for number in range(1, count + 1)), Spent())
+        return sum((self.ballot(ref, number) for number in range(1, count + 1)), Expense())
 
-    def council(self, ref: str) -> Spent:
-        return self._spent.get((ref, "council", 0), Spent())
+    def council(self, ref: str) -> Expense:
+        return self._spent.get((ref, "council", 0), Expense())
 
-    def everything(self) -> Spent:
-        return sum(self._spent.values(), Spent())
+    def everything(self) -> Expense:
+        return sum(self._spent.values(), Expense())
 
-    def note(self, info: TurnInfo | None, call: Measured) -> None:
+    def note(self, info: TurnInfo | None, call: MeasuredCall) -> None:
         """Raises StorageFailed."""
         task, role, number = (info.task, info.role, info.round) if info is not None else ("", "", 0)
         arm: Arm = "ballot" if role == BALLOT else "council"
@@ -122,17 +124,11 @@ class Meter:
                 os.close(fd)
         self._add(placed)
 
-    def _add(self, call: Measured) -> None:
+    def _add(self, call: MeasuredCall) -> None:
         key = (call.question, call.arm, call.number)
-        self._spent[key] += Spent(1, call.tokens, call.usd, call.seconds, int(call.estimated))
+        self._spent[key] += Expense(1, call.tokens, call.usd, call.seconds, int(call.estimated))
         if not call.failed:
             self.models.add(call.model)
-
-    def _load(self, line: bytes) -> None:
-        try:
-            self._add(msgspec.json.decode(line, type=Measured))
-        except msgspec.MsgspecError:
-            return  # empty, or torn by a power cut
 
 
 class MeteredModel(ModelAround):
@@ -163,7 +159,7 @@ class MeteredModel(ModelAround):
 
     def _note(self, asked: Asked, usage: Usage, began_s: float, *, estimated: bool, failed: str) -> None:
         price = self._price_of(self.name)
-        call = Measured(
+        call = MeasuredCall(
             question="",
             arm="council",
             number=0,

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import ErrorDetails
 
 from council.commands.documents import Document, Problem, read_document
 from council.deliberation.stance import MAX_POSITION_CHARS, folded
@@ -91,25 +90,24 @@ class Question:
     @cached_property
     def task(self) -> str:
         """The question in words, the same for every arm. Names no right answer and no id, which may hint at one."""
-        return "\n\n".join([self.text.strip(), *self._form(), f"(Reference: {self.ref})"])
+        parts = [self.text.strip()]
+        form = "the answer in as few words as can be, without a sentence around it"
+        if self.choices:
+            choices = [f"{label}: {' '.join(text.split())}" for label, text in self.choices.items()]
+            parts.append("Choices:\n" + "\n".join(choices))
+            form = "the label of one choice, and nothing else"
+        elif self.match == "number":
+            form = "one number in digits, without a unit and without words"
+        return "\n\n".join([*parts, _FORM.format(what=form), f"(Reference: {self.ref})"])
 
     @cached_property
     def asked(self) -> str:
         """A hash of what is asked and of the names of its documents; labels are no part of it."""
         return sha256_hex("\n".join([self.task, *self.documents]))
 
-    def _form(self) -> Iterator[str]:
-        if self.choices:
-            yield "Choices:\n" + "\n".join(f"{label}: {' '.join(text.split())}" for label, text in self.choices.items())
-            yield _FORM.format(what="the label of one choice, and nothing else")
-        elif self.match == "number":
-            yield _FORM.format(what="one number in digits, without a unit and without words")
-        else:
-            yield _FORM.format(what="the answer in as few words as can be, without a sentence around it")
-
     def read(self, said: str) -> str | None:
-        """What an answer comes to, in the one spelling that is compared and counted; None when it is none. Nothing is looked
-        for in the words around: the whole of `said` is the answer."""
+        """An answer in the one spelling that is compared and counted; None when it is none. Nothing is looked for in
+        the words around: the whole of `said` is the answer."""
         bare = said.strip(_ORNAMENTS)
         if self.choices:
             return self._spellings.get(folded(bare))
@@ -119,7 +117,7 @@ class Question:
         return (bare if self.match == "exact" else folded(bare)) or None
 
     def is_right(self, answer: str | None) -> bool:
-        """Whether an answer (as `read` gives it) is the right one."""
+        """True when an answer (as `read` gives it) is the right one."""
         if answer is None:
             return False
         if self.match == "number" and not self.choices:
@@ -161,9 +159,19 @@ def as_number(text: str) -> Decimal | None:
 def load_folder(folder: Path, library: Library) -> list[Question]:
     """All questions of a folder, in the order of its files. `library` reads its documents. Raises QuestionsInvalid with
     every problem found (the first twenty)."""
+    if not folder.is_dir():
+        raise QuestionsInvalid(f"{folder} is no folder.", fix="`council eval --init FOLDER` makes one with an example")
+    files = sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
+    if not files:
+        raise QuestionsInvalid(
+            f"{folder} holds no questions.yaml and no questions.jsonl.",
+            fix="`council eval --init FOLDER` makes a folder with an example",
+        )
+    if len(files) > MAX_FILES:
+        raise _invalid([f"{folder} holds {len(files)} files of questions; at most {MAX_FILES} are read"])
     problems: list[str] = []
     found: dict[str, Question] = {}
-    for path in _files(folder):
+    for path in files:
         for entry in _entries(path, problems):
             question = entry.question(problems)
             if question is None:
@@ -179,20 +187,6 @@ def load_folder(folder: Path, library: Library) -> list[Question]:
     if problems:
         raise _invalid(problems)
     return list(found.values())
-
-
-def _files(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        raise QuestionsInvalid(f"{folder} is no folder.", fix="`council eval --init FOLDER` makes one with an example")
-    found = sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
-    if not found:
-        raise QuestionsInvalid(
-            f"{folder} holds no questions.yaml and no questions.jsonl.",
-            fix="`council eval --init FOLDER` makes a folder with an example",
-        )
-    if len(found) > MAX_FILES:
-        raise _invalid([f"{folder} holds {len(found)} files of questions; at most {MAX_FILES} are read"])
-    return found
 
 
 def _invalid(problems: Sequence[str]) -> QuestionsInvalid:
@@ -227,84 +221,89 @@ class _Placed:
         if not isinstance(self.value, dict):
             problems.append(self.said("a question is an object with the keys id, question and answer or accept"))
             return None
-        if mistyped := list(self._labels_that_are_no_text()):
+        # YAML reads `yes`, `no` and `1` as something else, and says so in words that help nobody.
+        no_text = "which YAML does not read as text: put it into quotes"
+        choices, answer = self.value.get("choices"), self.value.get("answer")
+        labels = [label for label in choices if not isinstance(label, str)] if isinstance(choices, dict) else []
+        mistyped = [self.said(f"has the label {label!r}, {no_text}", "choices") for label in labels]
+        if answer is not None and not isinstance(answer, str):
+            mistyped.append(self.said(f"is {answer!r}, {no_text}", "answer"))
+        if mistyped:
             problems += mistyped
             return None
         try:
             entry = _Entry.model_validate(self.value)
         except ValidationError as error:
-            problems += [self._problem(detail) for detail in error.errors(include_url=False)]
+            for detail in error.errors(include_url=False):
+                loc = tuple(part for part in detail["loc"] if part not in ("str", "int", "float", "[key]"))
+                message = f"does not fit: {detail['msg'][:1].lower()}{detail['msg'][1:]}"
+                if detail["type"] == "missing":
+                    loc, message = loc[:-1], f"`{loc[-1]}` is missing"
+                elif detail["type"] == "extra_forbidden":
+                    near = difflib.get_close_matches(str(loc[-1]), list(_Entry.model_fields), n=1)
+                    hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(_Entry.model_fields)}"
+                    message = f"is not a known key; {hint}"
+                problems.append(self.said(message, *loc))
             return None
         faults = list(self._faults(entry))
         problems += faults
-        return None if faults else _question(entry)
-
-    def _labels_that_are_no_text(self) -> Iterator[str]:
-        """YAML reads `yes`, `no` and `1` as something else, and says so in words that help nobody."""
-        choices = self.value.get("choices")
-        for label in choices if isinstance(choices, dict) else ():
-            if not isinstance(label, str):
-                yield self.said(
-                    f"has the label {label!r}, which YAML does not read as text: put it into quotes", "choices"
-                )
-        answer = self.value.get("answer")
-        if answer is not None and not isinstance(answer, str):
-            yield self.said(f"is {answer!r}, which YAML does not read as text: put it into quotes", "answer")
-
-    def _problem(self, detail: ErrorDetails) -> str:
-        loc = tuple(part for part in detail["loc"] if part not in ("str", "int", "float", "[key]"))
-        if detail["type"] == "missing":
-            return self.said(f"`{loc[-1]}` is missing", *loc[:-1])
-        if detail["type"] == "extra_forbidden":
-            near = difflib.get_close_matches(str(loc[-1]), list(_Entry.model_fields), n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(_Entry.model_fields)}"
-            return self.said(f"is not a known key; {hint}", *loc)
-        message = detail["msg"]
-        return self.said(f"does not fit: {message[:1].lower()}{message[1:]}", *loc)
+        if faults:
+            return None
+        question = Question(
+            id=entry.id,
+            text=entry.question,
+            right=(),
+            choices=entry.choices or {},
+            match=entry.match,
+            tolerance=Decimal(str(entry.tolerance)),
+            documents=tuple(dict.fromkeys(path.removeprefix("./") for path in entry.documents)),
+            split=entry.split,
+            why=entry.why,
+        )
+        given = [entry.answer or ""] if entry.choices else [str(right) for right in entry.accept or ()]
+        right = tuple(answer for answer in map(question.read, given) if answer is not None)
+        return replace(question, right=right)
 
     def _faults(self, entry: _Entry) -> Iterator[str]:
-        """What a type cannot say."""
+        """Faults that a type cannot say."""
         if not entry.question.strip():
             yield self.said("is blank", "question")
         if (entry.choices is None) == (entry.accept is None):
             yield self.said("has either `choices` with an `answer`, or `accept`")
         elif entry.choices is not None:
-            yield from self._choice_faults(entry, entry.choices)
+            labels = ", ".join(entry.choices)
+            if not 2 <= len(entry.choices) <= 26:
+                yield self.said(f"has {len(entry.choices)} choices; from 2 to 26 can be", "choices")
+            for label in entry.choices:
+                if not _LABEL.fullmatch(label):
+                    yield self.said(f"has the label {label[:40]!r}; a label is a short word such as A", "choices")
+            if entry.answer is None:
+                yield self.said("`answer` is missing: the label of the right choice")
+            elif entry.answer not in entry.choices:
+                yield self.said(f"is {entry.answer[:40]!r}, which is none of the labels {labels}", "answer")
+            if entry.match != "text" or entry.tolerance:
+                yield self.said(
+                    "goes with `accept`, not with `choices`", "match" if entry.match != "text" else "tolerance"
+                )
+            seen: dict[str, str] = {}
+            for label, text in entry.choices.items():
+                for spelling in spellings_of(label, text):
+                    if seen.setdefault(spelling, label) != label:
+                        yield self.said(
+                            f"cannot be told apart: {spelling[:40]!r} names both {seen[spelling]} and {label}",
+                            "choices",
+                        )
         elif entry.accept is not None:
-            yield from self._accept_faults(entry, entry.accept)
-
-    def _choice_faults(self, entry: _Entry, choices: dict[str, str]) -> Iterator[str]:
-        labels = ", ".join(choices)
-        if not 2 <= len(choices) <= 26:
-            yield self.said(f"has {len(choices)} choices; from 2 to 26 can be", "choices")
-        for label in choices:
-            if not _LABEL.fullmatch(label):
-                yield self.said(f"has the label {label[:40]!r}; a label is a short word such as A", "choices")
-        if entry.answer is None:
-            yield self.said("`answer` is missing: the label of the right choice")
-        elif entry.answer not in choices:
-            yield self.said(f"is {entry.answer[:40]!r}, which is none of the labels {labels}", "answer")
-        if entry.match != "text" or entry.tolerance:
-            yield self.said("goes with `accept`, not with `choices`", "match" if entry.match != "text" else "tolerance")
-        seen: dict[str, str] = {}
-        for label, text in choices.items():
-            for spelling in spellings_of(label, text):
-                if seen.setdefault(spelling, label) != label:
-                    yield self.said(
-                        f"cannot be told apart: {spelling[:40]!r} names both {seen[spelling]} and {label}", "choices"
-                    )
-
-    def _accept_faults(self, entry: _Entry, accept: list[str | int | float]) -> Iterator[str]:
-        if entry.answer is not None:
-            yield self.said("goes with `choices`; `accept` lists the right answers", "answer")
-        if entry.tolerance and entry.match != "number":
-            yield self.said("goes with `match: number`", "tolerance")
-        for at, right in enumerate(accept):
-            text = str(right)
-            if entry.match == "number" and as_number(text) is None:
-                yield self.said(f"is {text[:40]!r}, which is no number", "accept", at)
-            elif not text.strip(_ORNAMENTS) or len(text) > MAX_POSITION_CHARS:
-                yield self.said(f"must be from 1 to {MAX_POSITION_CHARS} characters", "accept", at)
+            if entry.answer is not None:
+                yield self.said("goes with `choices`; `accept` lists the right answers", "answer")
+            if entry.tolerance and entry.match != "number":
+                yield self.said("goes with `match: number`", "tolerance")
+            for at, right in enumerate(entry.accept):
+                text = str(right)
+                if entry.match == "number" and as_number(text) is None:
+                    yield self.said(f"is {text[:40]!r}, which is no number", "accept", at)
+                elif not text.strip(_ORNAMENTS) or len(text) > MAX_POSITION_CHARS:
+                    yield self.said(f"must be from 1 to {MAX_POSITION_CHARS} characters", "accept", at)
 
     def documents_that_fail(self, question: Question, library: Library) -> Iterator[str]:
         for at, path in enumerate(question.documents):
@@ -312,23 +311,6 @@ class _Placed:
                 library.read(path)
             except (PathRefused, StorageFailed) as error:
                 yield self.said(f"is {path[:100]!r}: {error.message}", "documents", at)
-
-
-def _question(entry: _Entry) -> Question:
-    bare = Question(
-        id=entry.id,
-        text=entry.question,
-        right=(),
-        choices=entry.choices or {},
-        match=entry.match,
-        tolerance=Decimal(str(entry.tolerance)),
-        documents=tuple(dict.fromkeys(path.removeprefix("./") for path in entry.documents)),
-        split=entry.split,
-        why=entry.why,
-    )
-    given = [entry.answer or ""] if entry.choices else [str(right) for right in entry.accept or ()]
-    right = tuple(answer for answer in map(bare.read, given) if answer is not None)
-    return replace(bare, right=right)
 
 
 def _entries(path: Path, problems: list[str]) -> Iterator[_Placed]:

@@ -1,8 +1,9 @@
-"""An evaluation's whole model traffic as one cassette: the runs of its council, and the calls that are no part of a run.
+"""An evaluation's whole model traffic as one cassette: the runs of its council, and the calls that are no part of a
+run.
 
 The runs are rendered from their journals, as `council cassette` does it. Ballots, and the calls that ask for an answer
-again, are noted as they are made, behind retries and stand-ins: `traffic.jsonl`. Of a ballot only the first one's prompt
-is kept whole, the others differ in nothing but their number; for each, its hash is what answers.
+again, are noted as they are made, behind retries and stand-ins: `traffic.jsonl`. Ballots differ in nothing but their
+number, so only the first one's prompt is kept whole; of each, its hash is what answers.
 """
 
 from __future__ import annotations
@@ -67,7 +68,18 @@ class RecordingModel(ModelAround):
         self._redactor = redactor
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
-        call = _question(self.name, messages, asked)
+        info = asked.get("info") or TurnInfo()
+        system = asked["system"]
+        keeps = info.role != BALLOT or info.round <= 1 or len(messages) > 2  # a repair says what was wrong, too
+        call = Call(
+            step=_step(info.task, info.role, info.round),
+            request=request_hash(self.name, system, messages),
+            role=info.role,
+            purpose=info.purpose,
+            round=info.round,
+            system=system if keeps else "",
+            messages=tuple(Said(message.role, message.text) for message in messages) if keeps else None,
+        )
         try:
             reply = await self._inner.generate(messages, **asked)
         except ModelError as error:
@@ -82,21 +94,6 @@ class RecordingModel(ModelAround):
 
     def _note(self, call: Call) -> None:
         self._traffic.note(redacted_call(call, self._redactor))
-
-
-def _question(model: str, messages: Sequence[Message], asked: Asked) -> Call:
-    info = asked.get("info") or TurnInfo()
-    system = asked["system"]
-    keeps = info.role != BALLOT or info.round <= 1 or len(messages) > 2  # a repair says what was wrong, too
-    return Call(
-        step=_step(info.task, info.role, info.round),
-        request=request_hash(model, system, messages),
-        role=info.role,
-        purpose=info.purpose,
-        round=info.round,
-        system=system if keeps else "",
-        messages=tuple(Said(message.role, message.text) for message in messages) if keeps else None,
-    )
 
 
 def _step(task: str, role: str, number: int) -> str:

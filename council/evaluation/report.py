@@ -5,15 +5,15 @@ Says of itself what it does not show: answers from a script or a cassette prove 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from council.evaluation.ballots import Ballot
-from council.evaluation.evaluate import Stopped
+from council.evaluation.evaluate import EvaluationEnd
 from council.evaluation.figures import ARMS, Arm, Figure, Figures, Row
-from council.evaluation.grading import Answered
-from council.evaluation.meter import Spent
+from council.evaluation.grading import AnsweredQuestion
+from council.evaluation.meter import Expense
 from council.evaluation.verdict import RULE, Verdict
 from council.safety.markdown import for_markdown
 from council.safety.untrusted import plain_line
@@ -38,12 +38,12 @@ class Report:
     max_rounds: int
     split: str | None
     asked: int
-    answered: Sequence[Answered]
+    answered: Sequence[AnsweredQuestion]
     rows: Sequence[Row]
     figures: Figures
     verdict: Verdict
-    everything: Spent
-    stopped: Stopped
+    everything: Expense
+    stopped: EvaluationEnd
     temperature: float | None = None
 
     @property
@@ -104,7 +104,7 @@ def as_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _question(answered: Answered, row: Row) -> dict[str, Any]:
+def _question(answered: AnsweredQuestion, row: Row) -> dict[str, Any]:
     decided = answered.decided
     said: dict[Arm, Ballot] = {"single": answered.ballots[0], "vote": answered.vote, "council": decided.answer}
     arms: dict[str, Any] = {
@@ -212,17 +212,45 @@ def _usd(usd: float | None) -> str:
 
 
 def as_markdown(report: Report) -> str:
-    found = report.figures
+    found, spent = report.figures, report.everything
+    answered_by = f" (answered: {_cell(', '.join(report.models), 300)})" if set(report.models) - {report.model} else ""
+    setup = (
+        f"- evaluation: {report.id}, in `{report.place}`; the runs are in its `home/`",
+        f"- model: {_cell(report.model)}{answered_by}",
+        f"- council: protocol {report.protocol}, at most {report.max_rounds} rounds",
+        f"- questions: {len(report.rows)} of {report.asked}" + (f", split {report.split}" if report.split else ""),
+        f"- spent in all: {spent.calls:,} calls, {spent.tokens:,} tokens, {_usd(spent.usd)} USD",
+    )
+    bins = []
+    for arm in ARMS:
+        for each in found.arms[arm].bins:
+            span, sure = f"{each.low:.1f} to {each.high:.1f}", f"{each.mean_confidence:.3f}"
+            bins.append((span, _NAMES[arm], str(each.count), sure, f"{each.accuracy:.3f}"))
+    costs = []
+    for label, name, digits in (
+        ("tokens", "tokens", 0),
+        ("calls", "calls", 1),
+        ("seconds", "seconds", 2),
+        ("USD", "usd", 5),
+    ):
+        of_arms = [getattr(found.arms[arm], name) for arm in ARMS]
+        cells = (
+            "-" if each.value is None else f"{each.value:,.{digits}f} [{each.low:,.{digits}f}, {each.high:,.{digits}f}]"
+            for each in of_arms
+        )
+        costs.append((label, *cells))
+    tokens = found.vote_to_council_tokens
+    share = "an unknown share" if tokens is None else f"{100 * tokens:.0f} %"
     parts = [
         f"# Evaluation of {_cell(report.folder)}",
         f"**{report.verdict.sentence}**",
         *(f"> {_cell(note, 1_000)}" for note in report.notes()),
-        "\n".join(_setup(report)),
+        "\n".join(setup),
         "## The three arms",
         _table(_HEAD, _arm_rows(found)),
         "Tokens, calls, seconds (of calls under way, added up) and US dollars are those of all questions together. Unreadable "
         "answers count as wrong.",
-        _table(("per question", *(_NAMES[arm] for arm in ARMS)), _cost_rows(found)),
+        _table(("per question", *(_NAMES[arm] for arm in ARMS)), costs),
         "## Differences in accuracy, question by question",
         _table(("", "difference"), ((name, _signed(value)) for name, value in _differences(found))),
         f"Only the council was right on {found.counts['only_council_right']}, only the vote on "
@@ -230,9 +258,9 @@ def as_markdown(report: Report) -> str:
         "## Changes of mind",
         "\n".join(f"- {line}" for line in _flip_lines(found)),
         "## Calibration",
-        _table(("confidence", "arm", "answers", "mean confidence", "accuracy"), _bin_rows(found)),
+        _table(("confidence", "arm", "answers", "mean confidence", "accuracy"), bins),
         "## How the verdict comes about",
-        f"{RULE} Here the vote spent {_share(found.vote_to_council_tokens)} of the council's tokens. Intervals: "
+        f"{RULE} Here the vote spent {share} of the council's tokens. Intervals: "
         f"{found.resamples:,} bootstrap draws of whole questions, seed {found.seed}, 2.5th to 97.5th percentile.",
         "## Questions",
         _table(
@@ -242,42 +270,10 @@ def as_markdown(report: Report) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _setup(report: Report) -> Iterator[str]:
-    yield f"- evaluation: {report.id}, in `{report.place}`; the runs are in its `home/`"
-    yield f"- model: {_cell(report.model)}" + (
-        f" (answered: {_cell(', '.join(report.models), 300)})" if set(report.models) - {report.model} else ""
-    )
-    yield f"- council: protocol {report.protocol}, at most {report.max_rounds} rounds"
-    yield f"- questions: {len(report.rows)} of {report.asked}" + (f", split {report.split}" if report.split else "")
-    spent = report.everything
-    yield f"- spent in all: {spent.calls:,} calls, {spent.tokens:,} tokens, {_usd(spent.usd)} USD"
-
-
-def _cost_rows(found: Figures) -> Iterator[tuple[str, ...]]:
-    def cells(name: str, digits: int) -> tuple[str, ...]:
-        figures = [getattr(found.arms[arm], name) for arm in ARMS]
-        return tuple(
-            "-" if each.value is None else f"{each.value:,.{digits}f} [{each.low:,.{digits}f}, {each.high:,.{digits}f}]"
-            for each in figures
-        )
-
-    yield ("tokens", *cells("tokens", 0))
-    yield ("calls", *cells("calls", 1))
-    yield ("seconds", *cells("seconds", 2))
-    yield ("USD", *cells("usd", 5))
-
-
-def _bin_rows(found: Figures) -> Iterator[tuple[str, ...]]:
-    for arm in ARMS:
-        for each in found.arms[arm].bins:
-            span = f"{each.low:.1f} to {each.high:.1f}"
-            yield (span, _NAMES[arm], str(each.count), f"{each.mean_confidence:.3f}", f"{each.accuracy:.3f}")
-
-
 _QUESTION_HEAD = ("question", "right", "single", "vote", "council", "tokens vote / council", "run")
 
 
-def _question_row(answered: Answered, row: Row) -> tuple[str, ...]:
+def _question_row(answered: AnsweredQuestion, row: Row) -> tuple[str, ...]:
     decided = answered.decided
     tokens = f"{row.arms['vote'].spent.tokens:,} / {row.arms['council'].spent.tokens:,}"
     vote = answered.vote
@@ -298,14 +294,10 @@ def _given(ballot: Ballot, *, right: bool) -> str:
     return f"{'✓' if right else '✗'} {_cell(ballot.answer)}"
 
 
-def _table(head: Sequence[str], rows: Iterator[tuple[str, ...]]) -> str:
+def _table(head: Sequence[str], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
 def _cell(text: str, max_chars: int = _CELL_CHARS) -> str:
     return for_markdown(plain_line(text, max_chars)).replace("|", "\\|")
-
-
-def _share(value: float | None) -> str:
-    return "an unknown share" if value is None else f"{100 * value:.0f} %"

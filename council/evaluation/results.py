@@ -1,4 +1,4 @@
-"""Where an evaluation lives: `FOLDER/results/<id>/`, with a home of its own for its runs.
+"""The place of an evaluation: `FOLDER/results/<id>/`, with a home of its own for its runs.
 
     council.db       what was answered: a store of the evaluation's own (record 0 of its run holds the setup)
     calls.jsonl      what every call cost
@@ -10,7 +10,7 @@ Labels lie nowhere in it: the models of an evaluation could read them there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -135,7 +135,7 @@ def require_same_questions(results: Results, questions: Sequence[Question]) -> N
 def bring_documents(results: Results, folder: ConfinedRoot, questions: Sequence[Question], *, max_bytes: int) -> None:
     """Copies what the questions name into the evaluation's home. Raises NotTheSame for one that changed since it was
     copied, PathRefused, StorageFailed."""
-    for path in _documents(questions):
+    for path in sorted({path for question in questions for path in question.documents}):
         data = folder.read(path, max_bytes=max_bytes).data
         copy = results.home.root / DOCUMENTS / path
         with as_storage_failed(f"Cannot copy {path}"):
@@ -147,7 +147,3 @@ def bring_documents(results: Results, folder: ConfinedRoot, questions: Sequence[
                     f"the evaluation {results.id} cannot go on: {path} changed since it began.",
                     fix="put it back, or begin anew without --resume",
                 )
-
-
-def _documents(questions: Sequence[Question]) -> Iterator[str]:
-    yield from sorted({path for question in questions for path in question.documents})

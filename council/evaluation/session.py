@@ -7,28 +7,27 @@ from __future__ import annotations
 
 import functools
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from council import __version__
 from council.app import App, build_app
+from council.app.models import model_price
 from council.app.reading import build_library, seeds_folder
 from council.app.safekeeping import open_store
 from council.budgets.budget import Budget
 from council.budgets.budget import Limits as Budgeted
 from council.budgets.calibration import Calibration
-from council.budgets.prices import Price, Prices
 from council.budgets.spend import Spend
 from council.commands.models import ProtocolName
 from council.errors import UsageError
 from council.evaluation import results
 from council.evaluation.deliberations import Deliberations
-from council.evaluation.evaluate import Evaluation, Stopped, in_order
+from council.evaluation.evaluate import Evaluation, EvaluationEnd, in_order
 from council.evaluation.figures import figures
-from council.evaluation.grading import Answered, row_of
+from council.evaluation.grading import AnsweredQuestion, row_of
 from council.evaluation.meter import Meter, MeteredModel
 from council.evaluation.questions import Question, load_folder
 from council.evaluation.recording import RecordingModel, Traffic, cassette_of
@@ -47,8 +46,8 @@ _READ_FROM_FILES = ("scripted", "cassette")  # providers whose model is a file, 
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is to be evaluated, and how far."""
+class EvaluationRequest:
+    """An evaluation as it is asked for: its folder, and how far it goes."""
 
     folder: Path
     protocol: ProtocolName = "independent"
@@ -67,7 +66,7 @@ class Session:
     """`questions` are those to answer, in their order. `steward` is the store of the steward's home: its day pays for this,
     too."""
 
-    wanted: Wanted
+    wanted: EvaluationRequest
     home: Home
     settings: Settings
     results: results.Results
@@ -78,9 +77,9 @@ class Session:
     steward: Store
     model: Model
     deliberations: Deliberations
-    answered: dict[str, Answered] = field(default_factory=dict)
+    answered: dict[str, AnsweredQuestion] = field(default_factory=dict)
 
-    async def answer(self, told: Callable[[Answered], None]) -> Stopped:
+    async def answer(self, told: Callable[[AnsweredQuestion], None]) -> EvaluationEnd:
         """All questions, while the home is served; how it ended. What is answered when it is cancelled is kept."""
         evaluation = Evaluation(
             self.results.journal,
@@ -94,7 +93,7 @@ class Session:
         self.answered = evaluation.answered
         return await evaluation.answer(self.questions)
 
-    def report(self, stopped: Stopped) -> Report:
+    def report(self, stopped: EvaluationEnd) -> Report:
         """Of what is answered. Raises StorageFailed."""
         answered = sorted(self.answered.values(), key=lambda each: self.file_order[each.question.id])
         rows = [row_of(each) for each in answered]
@@ -138,7 +137,7 @@ class Session:
 
 
 def open_session(
-    home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str], wanted: Wanted
+    home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str], wanted: EvaluationRequest
 ) -> Session:
     """Checks everything before the first call. Raises QuestionsInvalid, UsageError, NotTheSame, ConfigError, and what
     opening a home may raise."""
@@ -160,7 +159,37 @@ def open_session(
             found = results.begin(wanted.folder, setup, home.personas, SystemClock())
         try:
             results.bring_documents(found, root, questions, max_bytes=settings.max_file_bytes)
-            return _opened(home, settings, keys, environ, wanted, found, loaded, questions)
+            clock = SystemClock()
+            meter = Meter(found.calls, {each.task: each.ref for each in questions})
+            steward = open_store(home, settings)
+            budget = Budget(
+                command=Budgeted(None, wanted.max_tokens, wanted.max_usd),
+                day=Budgeted(settings.day_max_calls, settings.day_max_tokens, settings.day_max_usd),
+                spend=Spend(steward, found.id, 0, clock),
+                price_of=functools.cache(functools.partial(model_price, settings)),
+                chair="",
+                clock=clock,
+            )
+            calibration = Calibration(found.store)
+
+            def around(model: Model) -> Model:
+                budget.require_price(model.name)
+                return MeteredModel(model, budget, calibration, meter, max_output_tokens=settings.max_output_tokens)
+
+            share_keys(home.root, found.home.root)
+            app = build_app(found.home, _own_settings(home, settings), keys, environ=environ, around=around)
+            order = {each.id: at for at, each in enumerate(loaded)}
+            attempts, max_wait_s = settings.model_attempts, settings.max_inline_wait_s
+            chain = app.spending.chain("", (), None)
+            model = RecordingModel(
+                FallbackModel(
+                    [RetryingModel(app.models.get(each), attempts=attempts, max_wait_s=max_wait_s) for each in chain]
+                ),
+                Traffic(found.traffic),
+                app.redactor,
+            )
+            deliberations = Deliberations(app, wanted.protocol, wanted.max_rounds, model)
+            return Session(wanted, home, settings, found, questions, order, app, meter, steward, model, deliberations)
         except BaseException:
             found.store.close()
             if not wanted.resume:  # nothing was asked: nothing stays
@@ -168,53 +197,8 @@ def open_session(
             raise
 
 
-def _opened(
-    home: Home,
-    settings: Settings,
-    keys: ProviderKeys,
-    environ: Mapping[str, str],
-    wanted: Wanted,
-    found: results.Results,
-    loaded: Sequence[Question],
-    questions: list[Question],
-) -> Session:
-    """`loaded` are all questions of the folder, in its order; `questions` those to answer."""
-    clock = SystemClock()
-    meter = Meter(found.calls, {each.task: each.ref for each in questions})
-    steward = open_store(home, settings)
-    budget = Budget(
-        command=Budgeted(None, wanted.max_tokens, wanted.max_usd),
-        day=Budgeted(settings.day_max_calls, settings.day_max_tokens, settings.day_max_usd),
-        spend=Spend(steward, found.id, 0, clock),
-        price_of=_price_of(settings),
-        chair="",
-        clock=clock,
-    )
-    calibration = Calibration(found.store)
-
-    def around(model: Model) -> Model:
-        budget.require_price(model.name)
-        return MeteredModel(model, budget, calibration, meter, max_output_tokens=settings.max_output_tokens)
-
-    share_keys(home.root, found.home.root)
-    app = build_app(found.home, _own_settings(home, settings), keys, environ=environ, around=around)
-    order = {each.id: at for at, each in enumerate(loaded)}
-    model = RecordingModel(_ballot_model(app, settings), Traffic(found.traffic), app.redactor)
-    deliberations = Deliberations(app, wanted.protocol, wanted.max_rounds, model)
-    return Session(wanted, home, settings, found, questions, order, app, meter, steward, model, deliberations)
-
-
-def _ballot_model(app: App, settings: Settings) -> Model:
-    """Whom ballots ask: the council's own model and its stand-ins, through the same limits."""
-    attempts, max_wait_s = settings.model_attempts, settings.max_inline_wait_s
-    chain = app.spending.chain("", (), None)
-    return FallbackModel(
-        [RetryingModel(app.models.get(each), attempts=attempts, max_wait_s=max_wait_s) for each in chain]
-    )
-
-
-def _setup(settings: Settings, wanted: Wanted) -> dict[str, Any]:
-    """What all answers of one evaluation have in common."""
+def _setup(settings: Settings, wanted: EvaluationRequest) -> dict[str, Any]:
+    """The setup that all answers of one evaluation have in common."""
     return {
         "council": __version__,
         "model": settings.model,
@@ -258,12 +242,3 @@ def _found_from(home: Home, spelling: str) -> str:
     """A spelling that means the same file from another home."""
     provider, _, path = spelling.partition(":")
     return f"{provider}:{(home.root / path).resolve()}" if provider in _READ_FROM_FILES else spelling
-
-
-def _price_of(settings: Settings) -> Callable[[str], Price | None]:
-    def decimals(values: tuple[float, float, float | None]) -> Price:
-        fresh, output, cached = values
-        return Price(Decimal(str(fresh)), Decimal(str(output)), None if cached is None else Decimal(str(cached)))
-
-    overrides = {name: decimals((price.input, price.output, price.cached)) for name, price in settings.prices.items()}
-    return functools.cache(Prices(overrides).of)

@@ -1,5 +1,5 @@
-"""Which of the two that cost the same to use: a rule over the figures and nothing else, so that other labels give another
-verdict."""
+"""The verdict on the two that cost the same: a rule over the figures and nothing else, so that other labels give
+another verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Where keys are kept: the system's keyring, a systemd credential, CREDENTIAL_ENCRYPTION_KEY, or a file outside the home.
+"""The places where keys are kept: the system's keyring, a systemd credential, CREDENTIAL_ENCRYPTION_KEY, or a file
+outside the home.
 
 Whoever reads the home must not have its keys: a file inside it, or one that others may read, is refused.
 """
@@ -65,7 +66,15 @@ class KeyFile:
             return None
         except OSError as error:
             raise storage_failed(error, f"Cannot read {self._path}") from error
-        self._require_private(status)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+            raise KeysRefused(
+                f"the key file {self._path} is not a regular file of this user.", fix="name another one with `key_file`"
+            )
+        if status.st_mode & 0o077:
+            raise KeysRefused(
+                f"the key file {self._path} can be read by others (mode {stat.S_IMODE(status.st_mode):o}).",
+                fix=f"chmod 600 {self._path}; if others may have read it, rotate: `council vault rotate`",
+            )
         return _decoded(read_limited(self._path, _MAX_BYTES).decode("utf-8", "replace"), self.name)
 
     def save(self, keyring: Keyring) -> None:
@@ -90,17 +99,6 @@ class KeyFile:
             raise KeysRefused(
                 f"the key file {self._path} is inside the home, whose readers would have the keys as well.",
                 fix="name a file outside it with `key_file`",
-            )
-
-    def _require_private(self, status: os.stat_result) -> None:
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-            raise KeysRefused(
-                f"the key file {self._path} is not a regular file of this user.", fix="name another one with `key_file`"
-            )
-        if status.st_mode & 0o077:
-            raise KeysRefused(
-                f"the key file {self._path} can be read by others (mode {stat.S_IMODE(status.st_mode):o}).",
-                fix=f"chmod 600 {self._path}; if others may have read it, rotate: `council vault rotate`",
             )
 
 
@@ -178,14 +176,24 @@ def key_source(
     if kind == "keyring":
         return SystemKeyring(_id_of(home), home / ".council")
     if kind == "systemd" or (kind == "auto" and credential.is_file()):
-        return GivenKeys(f"the systemd credential {SYSTEMD_CREDENTIAL}", _read_credential(credential))
+        try:
+            text = read_limited(credential, _MAX_BYTES).decode("ascii", "replace")
+        except FileNotFoundError:
+            raise KeysRefused(
+                f"there is no systemd credential {SYSTEMD_CREDENTIAL}.",
+                fix=f"add LoadCredential={SYSTEMD_CREDENTIAL}:<file> to the service",
+            ) from None
+        return GivenKeys(f"the systemd credential {SYSTEMD_CREDENTIAL}", Secret(text))
     if kind == "environment" or (kind == "auto" and given is not None):
         if given is None:
             raise KeysRefused(f"{KEY_VARIABLE} is not set.", fix=f"set it, or leave key_source = {'auto'!r}")
         return GivenKeys(KEY_VARIABLE, given)
-    return KeyFile(
-        home_relative(key_file, home) if key_file else _default_folder(environ) / f"{_id_of(home)}.json", home
-    )
+    if key_file:
+        return KeyFile(home_relative(key_file, home), home)
+    base = environ.get("XDG_CONFIG_HOME", "")
+    folder = Path(base) if base.startswith("/") else Path(environ.get("HOME") or Path.home()) / ".config"
+    # A file for each home: a rotation in one concerns no other.
+    return KeyFile(folder / "council" / "keys" / f"{_id_of(home)}.json", home)
 
 
 def require_keys(source: KeySource) -> Keyring:
@@ -204,13 +212,6 @@ def require_keys(source: KeySource) -> Keyring:
 def load_or_create(source: KeySource) -> Keyring:
     """The keys; a first one is made where Council may. Raises KeysRefused, StorageFailed."""
     return source.load() or source.create(Keyring((new_key(),)))
-
-
-def _default_folder(environ: Mapping[str, str]) -> Path:
-    """A file for each home: a rotation in one concerns no other."""
-    base = environ.get("XDG_CONFIG_HOME", "")
-    folder = Path(base) if base.startswith("/") else Path(environ.get("HOME") or Path.home()) / ".config"
-    return folder / "council" / "keys"
 
 
 def _id_of(home: Path) -> str:
@@ -241,16 +242,6 @@ def _create_once(path: Path, data: bytes) -> None:
 
 def home_relative(path: str, home: Path) -> Path:
     return home / Path(path).expanduser()
-
-
-def _read_credential(path: Path) -> Secret:
-    try:
-        return Secret(read_limited(path, _MAX_BYTES).decode("ascii", "replace"))
-    except FileNotFoundError:
-        raise KeysRefused(
-            f"there is no systemd credential {SYSTEMD_CREDENTIAL}.",
-            fix=f"add LoadCredential={SYSTEMD_CREDENTIAL}:<file> to the service",
-        ) from None
 
 
 def _encoded(keyring: Keyring) -> str:

@@ -1,1 +1,1 @@
-"""What agents may know of the home: the library of readable files and the tools over it (Protocol 93)."""
+"""The home as agents may know it: the library of readable files and the tools over it (Protocol 93)."""

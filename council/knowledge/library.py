@@ -49,7 +49,16 @@ class Library:
         """Raises PathRefused with the reason."""
         normal = path.removeprefix("./")
         self._rules.check(normal)
-        data = self._bytes_of(normal)
+        try:
+            data = self._root.read(normal, max_bytes=self._max_file_bytes).data
+        except PathRefused as error:
+            if error.reason != "too_large":
+                raise
+            raise PathRefused(
+                f"`{normal}` is larger than the {self._max_file_bytes:,} bytes that are read of a file.",
+                reason="too_large",
+                fix="split the file, or raise max_file_bytes",
+            ) from None
         lines = split_lines(as_text(normal, data))
         total = len(lines)
         if first_line > max(total, 1) or (last_line is not None and last_line < first_line):
@@ -59,7 +68,12 @@ class Library:
                 fix=f"ask for lines between 1 and {total}",
             )
         chosen = lines[first_line - 1 : last_line]
-        kept = _fit(chosen, self._max_text_bytes)
+        kept, size = chosen, 0
+        for index, line in enumerate(chosen):
+            size += len(line.encode())
+            if size > self._max_text_bytes:
+                kept = chosen[:index] or [line.encode()[: self._max_text_bytes].decode("utf-8", "ignore")]
+                break
         return Document(
             path=normal,
             text="".join(kept),
@@ -69,18 +83,6 @@ class Library:
             sha256=sha256_hex(data),
             cut=len(kept) < len(chosen),
         )
-
-    def _bytes_of(self, path: str) -> bytes:
-        try:
-            return self._root.read(path, max_bytes=self._max_file_bytes).data
-        except PathRefused as error:
-            if error.reason != "too_large":
-                raise
-            raise PathRefused(
-                f"`{path}` is larger than the {self._max_file_bytes:,} bytes that are read of a file.",
-                reason="too_large",
-                fix="split the file, or raise max_file_bytes",
-            ) from None
 
     def list(self, glob: str) -> tuple[list[str], bool]:
         """Readable files that match `glob`, sorted, at most MAX_LISTED; True when there are more."""
@@ -111,7 +113,7 @@ def split_range(argument: str) -> tuple[str, int, int | None]:
 
 
 def is_denied(rules: PathRules, path: str) -> bool:
-    """Whether the rules keep this file from readers."""
+    """Tells whether the rules keep this file from readers."""
     try:
         rules.check(path)
     except PathRefused:
@@ -120,7 +122,8 @@ def is_denied(rules: PathRules, path: str) -> bool:
 
 
 def is_closed(rules: PathRules, folder: str) -> bool:
-    """Whether nothing in a folder can be read. A folder that no rule allows by its own name may hold files that are."""
+    """Tells whether nothing in a folder can be read. A folder that no rule allows by its own name may hold files that
+    are."""
     try:
         rules.check(folder)
     except PathRefused as error:
@@ -145,12 +148,3 @@ def as_text(path: str, data: bytes) -> str:
         raise PathRefused(
             f"`{path}` is not UTF-8 (byte {error.start}).", reason="encoding", fix="save it as UTF-8"
         ) from None
-
-
-def _fit(lines: list[str], max_bytes: int) -> list[str]:
-    size = 0
-    for index, line in enumerate(lines):
-        size += len(line.encode())
-        if size > max_bytes:
-            return lines[:index] or [line.encode()[:max_bytes].decode("utf-8", "ignore")]
-    return lines

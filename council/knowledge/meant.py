@@ -1,4 +1,4 @@
-"""Which file was probably meant by a path that cannot be read: for people who name files, not for agents, whom names of
+"""Guesses the file that was meant by a path that cannot be read. The guess is for people, not for agents: names of
 files tell what others wrote."""
 
 from __future__ import annotations
@@ -14,13 +14,20 @@ _PATTERN_SIGNS = "*?["
 
 
 def better_fix(library: Library, path: str, error: PathRefused) -> str:
-    """How the refusal of `path` is mended, with names of files where some offer themselves; else the error's own fix."""
+    """The fix for the refusal of `path`, with names of files where some offer themselves; else the error's own."""
     if error.reason == "directory" or (error.reason == "segment" and path.endswith("/")):
         return _named(library, f"{path.rstrip('/')}/**", "name the files in it") or "it holds no file that can be read"
     if error.reason in ("not_found", "not_a_folder"):
         if any(sign in path for sign in _PATTERN_SIGNS):
             return _named(library, path, "each path names one file: name those that fit") or "each path names one file"
-        if near := _near(library, path):
+        try:
+            found, _ = library.list("**")
+        except PathRefused:
+            found = []
+        # The files that are spelled almost so, or of the same name in another folder.
+        name = path.rsplit("/", 1)[-1].casefold()
+        same = [each for each in found if each.rsplit("/", 1)[-1].casefold() == name]
+        if near := (same or difflib.get_close_matches(path, found, n=1, cutoff=_ALIKE))[:_SHOWN]:
             return f"did you mean {' or '.join(f'`{name}`' for name in near)}?"
     return error.fix
 
@@ -35,14 +42,3 @@ def _named(library: Library, glob: str, told: str) -> str:
     left = len(found) - _SHOWN
     rest = f" and {'more than ' if more else ''}{left} more" if left > 0 else ""
     return f"{told}: {', '.join(f'`{name}`' for name in found[:_SHOWN])}{rest}"
-
-
-def _near(library: Library, path: str) -> list[str]:
-    """The files that are spelled almost so, or of the same name in another folder."""
-    try:
-        found, _ = library.list("**")
-    except PathRefused:
-        return []
-    name = path.rsplit("/", 1)[-1].casefold()
-    same = [each for each in found if each.rsplit("/", 1)[-1].casefold() == name]
-    return (same or difflib.get_close_matches(path, found, n=1, cutoff=_ALIKE))[:_SHOWN]

@@ -89,7 +89,27 @@ def query_cortex(search: Search) -> Tool:
         scope: Scope | None = next((known for known in SCOPES if known == named), None)
         if scope is None:
             return _no_answer("no_such_scope", f"there is no scope `{named}`; it is {' or '.join(SCOPES)}")
-        return await _asked(search, question, scope, context)
+        # Whose memory is looked into; empty for files, which are everybody's.
+        own = f"{context.lane}/{context.role.lower()}" if context.role else context.lane
+        embedder = None if context.embedder is None else CountedEmbedder(context.embedder)
+        recall = context.recall
+        recorded = await recall(context.role, context.round, scope, question) if recall is not None else None
+        try:
+            found = await search.query(
+                question,
+                scope=scope,
+                group="" if scope == "files" else own,
+                patience_s=_CORTEX_PATIENCE_S,
+                embedder=embedder,
+                recorded=recorded,
+            )
+        except StorageFailed as error:  # the index is only a copy of what can be read: no reason to end a run
+            return msgspec.structs.replace(_no_answer(error.code, str(error)), embeddings=_calls(embedder, recorded))
+        answer = found.answer
+        for note in answer.upkeep:
+            log.info("%s", note)  # no part of the evidence: a run that a crash cut off finds what it would have found
+        result = answered(question, answer)
+        return msgspec.structs.replace(result, embeddings=_calls(embedder, recorded), nearness=found.nearness)
 
     return Tool(
         name="QUERY_CORTEX",
@@ -108,37 +128,8 @@ def query_cortex(search: Search) -> Tool:
     )
 
 
-async def _asked(search: Search, question: str, scope: Scope, context: ToolContext) -> ToolResult:
-    embedder = None if context.embedder is None else CountedEmbedder(context.embedder)
-    recall = context.recall
-    recorded = await recall(context.role, context.round, scope, question) if recall is not None else None
-    try:
-        found = await search.query(
-            question,
-            scope=scope,
-            group=_group(scope, context),
-            patience_s=_CORTEX_PATIENCE_S,
-            embedder=embedder,
-            recorded=recorded,
-        )
-    except StorageFailed as error:  # the index is only a copy of what can be read: no reason to end a run
-        return msgspec.structs.replace(_no_answer(error.code, str(error)), embeddings=_calls(embedder, recorded))
-    answer = found.answer
-    for note in answer.upkeep:
-        log.info("%s", note)  # no part of the evidence: a run that a crash cut off finds what it would have found
-    result = answered(question, answer)
-    return msgspec.structs.replace(result, embeddings=_calls(embedder, recorded), nearness=found.nearness)
-
-
-def _group(scope: Scope, context: ToolContext) -> str:
-    """Whose memory is looked into; empty for files, which are everybody's."""
-    if scope == "files":
-        return ""
-    return f"{context.lane}/{context.role.lower()}" if context.role else context.lane
-
-
 def _calls(embedder: CountedEmbedder | None, recorded: RecordedSearch | None) -> tuple[EmbeddingCall, ...]:
-    """What a search took, or had taken when it was recorded."""
+    """The calls that a search took, or had taken when it was recorded."""
     if recorded is not None:
         return recorded.calls
     return () if embedder is None else tuple(embedder.calls)
@@ -161,18 +152,16 @@ def answered(question: str, answer: Answer) -> ToolResult:
         return _no_answer("no_match", f"no passage fits “{question}”{said}")
     count = f"{len(answer.hits)} passage{'s' if len(answer.hits) != 1 else ''}"
     places = ", ".join(f"`{place(hit)}`" for hit in answer.hits)
-    blocks = [f"{_head(hit)}\n{indent(hit.quotation, '    ')}" for hit in answer.hits]
+    blocks = []
+    for hit in answer.hits:
+        own = " [the council's own artifact, not a source]" if hit.own_artifact else ""
+        under = f" (under: {hit.heading})" if hit.heading else ""
+        blocks.append(f"{place(hit)} sha256 {hit.sha256}{own}{under}\n{indent(hit.quotation, '    ')}")
     return ToolResult(ok=True, title=f"{count} for “{question}”: {places}{said}", text="\n\n".join(blocks) + "\n")
 
 
 def place(hit: Hit) -> str:
     return f"{hit.path}:{hit.first_line}-{hit.last_line}"
-
-
-def _head(hit: Hit) -> str:
-    own = " [the council's own artifact, not a source]" if hit.own_artifact else ""
-    under = f" (under: {hit.heading})" if hit.heading else ""
-    return f"{place(hit)} sha256 {hit.sha256}{own}{under}"
 
 
 def _no_answer(code: str, error: str) -> ToolResult:
@@ -187,7 +176,7 @@ def provided(document: Document) -> ToolResult:
 
 
 def span(document: Document) -> str:
-    """Which lines of how many, and whether the text was cut."""
+    """Says which lines of how many these are, and whether the text was cut."""
     if document.total_lines == 0:
         return "(empty file)"
     cut = ", cut to fit: ask for the other lines by number" if document.cut else ""

@@ -1,3 +1,3 @@
-"""The one seam to a language model (`base`), the models behind it (`gemini`, `openai_compatible`, `scripted`, `replay`,
-`offline`), what is wrapped around them (`retry`, `limits`, `fallback`, `json_mode`), and how typed answers are read
-(`structured`)."""
+"""The one seam to a language model (`base`) and the models behind it (`gemini`, `openai_compatible`, `scripted`,
+`replay`, `offline`). `retry`, `limits`, `fallback` and `json_mode` are wrapped around them; `structured` reads typed
+answers."""

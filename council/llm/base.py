@@ -78,8 +78,8 @@ class Replaced(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What a model said. `usage` is None when the provider did not count: unknown, never zero. `replaced`: those in whose
-    place `model` answered."""
+    """A model's answer. `usage` is None when the provider did not count: unknown, never zero. `replaced`: those in
+    whose place `model` answered."""
 
     text: str
     finish: Finish
@@ -100,7 +100,7 @@ class Restartable(ABC):
 
 
 def restart(on_text: OnText | None) -> bool:
-    """Whether whoever listens, if anybody, is ready for another attempt."""
+    """Tells the listener, if there is one, of another attempt; False if it cannot take back what it heard."""
     if isinstance(on_text, Restartable):
         on_text.restart()
         return True
@@ -111,7 +111,8 @@ GUARDIAN = "GUARDIAN"  # the role of whoever gives a second opinion
 
 
 class TurnInfo(msgspec.Struct, frozen=True):
-    """What a request is for, beside the words: engines that are not language models go by it; providers ignore it."""
+    """The purpose of a request, beside its words: engines that are not language models go by it; providers ignore
+    it."""
 
     role: str = ""
     purpose: Literal["turn", "synthesis", "other"] = "other"
@@ -121,8 +122,8 @@ class TurnInfo(msgspec.Struct, frozen=True):
 
 
 def request_hash(model: str, system: str, messages: Sequence[Message]) -> str:
-    """What was asked, as one SHA-256: equal requests, equal hash. A chain over the hashes of the messages, so that one that
-    knows its own is not hashed again."""
+    """A request as one SHA-256: equal requests, equal hash. It is a chain over the hashes of the messages, so that a
+    message that knows its own is not hashed again."""
     digest = _hash_of(model, system)
     for message in messages:
         digest = sha256_hex(f"{digest}\n{message.role}\n{message.sha256 or sha256_hex(message.text)}")
@@ -135,7 +136,7 @@ def _hash_of(model: str, system: str) -> str:
 
 
 class Asked(TypedDict, total=False):
-    """What a request says beside its messages; see `Model.generate`. For models that pass a request on."""
+    """The parts of a request beside its messages; see `Model.generate`. For models that pass a request on."""
 
     system: Required[str]
     schema: Mapping[str, Any] | None

@@ -43,29 +43,31 @@ class BoundedModel(ModelAround):
         try:
             reply = await self._inner.generate(messages, **asked)
         except ModelError as error:
-            _bound(error)
+            # It holds a server's own words and wishes.
+            error.message = whole_characters(error.message)
+            if error.retry_after_s is not None:
+                error.retry_after_s = min(error.retry_after_s, MAX_WAIT_S)
             raise
         if pieces is not None:
             pieces.end()
         sent_chars = len(asked["system"]) + sum(len(message.text) for message in messages)
         reply = msgspec.structs.replace(reply, usage=plausible(reply.usage, sent_chars))
         text = whole_characters(reply.text)
-        calls = tuple(self._call(call) for call in reply.tool_calls)
+        calls = []
+        for call in reply.tool_calls:
+            written = json.dumps(call.arguments, ensure_ascii=False)
+            if len(call.name) + len(written) > MAX_REPLY_CHARS:
+                raise ModelError(
+                    "protocol",
+                    f"{self.name} made a function call of {len(written):,} characters.",
+                    fix="try again, or name another model",
+                    model=self.name,
+                )
+            arguments: dict[str, Any] = json.loads(whole_characters(written))
+            calls.append(ToolCall(whole_characters(call.name), arguments, whole_characters(call.id)))
         if len(text) > MAX_REPLY_CHARS:
             return msgspec.structs.replace(reply, text=text[:MAX_REPLY_CHARS], finish="length", tool_calls=())
-        return msgspec.structs.replace(reply, text=text, tool_calls=calls)
-
-    def _call(self, call: ToolCall) -> ToolCall:
-        written = json.dumps(call.arguments, ensure_ascii=False)
-        if len(call.name) + len(written) > MAX_REPLY_CHARS:
-            raise ModelError(
-                "protocol",
-                f"{self.name} made a function call of {len(written):,} characters.",
-                fix="try again, or name another model",
-                model=self.name,
-            )
-        arguments: dict[str, Any] = json.loads(whole_characters(written))
-        return ToolCall(whole_characters(call.name), arguments, whole_characters(call.id))
+        return msgspec.structs.replace(reply, text=text, tool_calls=tuple(calls))
 
 
 def plausible(usage: Usage | None, sent_chars: int) -> Usage | None:
@@ -78,13 +80,6 @@ def plausible(usage: Usage | None, sent_chars: int) -> Usage | None:
     cached = min(max(usage.cached_tokens, 0), usage.input_tokens)
     thoughts = min(max(usage.thought_tokens, 0), usage.output_tokens)
     return Usage(usage.input_tokens, usage.output_tokens, cached, thoughts)
-
-
-def _bound(error: ModelError) -> None:
-    """It holds a server's own words and wishes."""
-    error.message = whole_characters(error.message)
-    if error.retry_after_s is not None:
-        error.retry_after_s = min(error.retry_after_s, MAX_WAIT_S)
 
 
 class _Pieces:

@@ -192,21 +192,8 @@ def load(path: Path) -> Cassette:
 def decode(data: bytes, name: str) -> Cassette:
     """The cassette in `data`; raises as `load`."""
     first, _, rest = data.partition(b"\n")
-    header = _header(first, name)
-    lines = rest.split(b"\n")
-    if lines.pop():
-        raise _damaged(name, len(lines) + 2, "the line has no end: the file was cut off")
-    calls = tuple(_call(line, name, number) for number, line in enumerate(lines, start=2))
-    if len(calls) != header.calls:
-        raise _damaged(name, len(calls) + 1, f"the file ends here, after {len(calls)} of {header.calls} calls")
-    if sha256_hex(data.replace(header.sha256.encode(), b"", 1)) != header.sha256:
-        raise _damaged(name, 1, "its sha256 is not that of the file, which was changed after it was written")
-    return Cassette(header, calls)
-
-
-def _header(line: bytes, name: str) -> Header:
     try:
-        found = msgspec.json.decode(line, type=_Any).cassette
+        found = msgspec.json.decode(first, type=_Any).cassette
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise ConfigError(
             f"{name}: line 1: this is not a cassette.", fix="`council cassette RUN -o FILE` writes one"
@@ -217,21 +204,27 @@ def _header(line: bytes, name: str) -> Header:
             fix=f"update Council, or {_MAKE_ANEW}",
         )
     try:
-        header = _header_decoder.decode(line)
+        header = _header_decoder.decode(first)
         for secret in (header.run_secret, *(run.run_secret for run in runs_of(header))):
             bytes.fromhex(secret)
     except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
         raise _damaged(name, 1, str(error)) from None
     if not header.sha256:
         raise _damaged(name, 1, "it has no sha256")
-    return header
-
-
-def _call(line: bytes, name: str, number: int) -> Call:
-    try:
-        return _call_decoder.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise _damaged(name, number, str(error)) from None
+    lines = rest.split(b"\n")
+    if lines.pop():
+        raise _damaged(name, len(lines) + 2, "the line has no end: the file was cut off")
+    calls = []
+    for number, line in enumerate(lines, start=2):
+        try:
+            calls.append(_call_decoder.decode(line))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise _damaged(name, number, str(error)) from None
+    if len(calls) != header.calls:
+        raise _damaged(name, len(calls) + 1, f"the file ends here, after {len(calls)} of {header.calls} calls")
+    if sha256_hex(data.replace(header.sha256.encode(), b"", 1)) != header.sha256:
+        raise _damaged(name, 1, "its sha256 is not that of the file, which was changed after it was written")
+    return Cassette(header, tuple(calls))
 
 
 def _damaged(name: str, line: int, reason: str) -> ConfigError:

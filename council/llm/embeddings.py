@@ -40,8 +40,8 @@ class EmbeddingCall(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Nearness(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an embedding model made of a question: the passages that lie nearest to it, best first, each by its path and first
-    line. `places` None: it was not asked, or did not answer; `notes` say why, and what else is to be said."""
+    """An embedding model's answer to a question: the nearest passages, best first, each by its path and first line.
+    `places` None: it was not asked, or did not answer. `notes` say why, and what else a reader should know."""
 
     scope: str
     question: str
@@ -58,7 +58,7 @@ class RecordedSearch(Nearness, frozen=True, omit_defaults=True):
 
 
 class Recall(Protocol):
-    """What a recorded run's embedding model made of a question; None where it was not asked that."""
+    """Looks up what a recorded run's embedding model made of a question; None where it was not asked that."""
 
     async def __call__(self, role: str, round_no: int, scope: str, question: str) -> RecordedSearch | None: ...
 
@@ -161,27 +161,25 @@ def cut_to(text: str, max_bytes: int) -> str:
 
 
 def unit_vectors(rows: object, *, count: int, dimensions: int | None) -> tuple[Any, ...]:
-    """What a provider gave, as vectors of length 1. Raises ValueError saying what is wrong with it: not `count` of them, of
-    different or other lengths than `dimensions`, not of finite numbers, or of zeros alone."""
+    """Turns a provider's rows into vectors of length 1. Raises ValueError saying what is wrong: a number of rows that
+    is not `count`, lengths that differ or are not `dimensions`, values that are not finite, or zeros alone."""
     if not isinstance(rows, list | tuple):
         raise ValueError("it holds no list of vectors")
     if len(rows) != count:
         raise ValueError(f"{len(rows)} vectors came for {count} texts")
-    vectors = tuple(_unit_vector(row) for row in rows)
+    vectors = []
+    for row in rows:
+        if not isinstance(row, list | tuple) or not 0 < len(row) <= MAX_DIMENSIONS:
+            raise ValueError(f"a vector is no list of 1 to {MAX_DIMENSIONS} numbers")
+        if any(isinstance(value, bool) or not isinstance(value, int | float) for value in row):
+            raise ValueError("a vector holds something that is no number")
+        length = math.hypot(*row)
+        if not math.isfinite(length) or length == 0.0:
+            raise ValueError("a vector has no direction")
+        vectors.append(array("f", [value / length for value in row]))
     lengths = {len(vector) for vector in vectors}
     if len(lengths) > 1:
         raise ValueError("its vectors have different numbers of dimensions")
     if dimensions is not None and lengths - {dimensions}:
         raise ValueError(f"its vectors have {lengths.pop()} dimensions, and {dimensions} were asked for")
-    return vectors
-
-
-def _unit_vector(row: object) -> Any:
-    if not isinstance(row, list | tuple) or not 0 < len(row) <= MAX_DIMENSIONS:
-        raise ValueError(f"a vector is no list of 1 to {MAX_DIMENSIONS} numbers")
-    if any(isinstance(value, bool) or not isinstance(value, int | float) for value in row):
-        raise ValueError("a vector holds something that is no number")
-    length = math.hypot(*row)
-    if not math.isfinite(length) or length == 0.0:
-        raise ValueError("a vector has no direction")
-    return array("f", [value / length for value in row])
+    return tuple(vectors)

@@ -1,4 +1,4 @@
-"""Where the JSON object stands in a model's reply: behind its thoughts, in a fence, amid prose. Pure.
+"""Finds the JSON object in a model's reply: behind its thoughts, in a fence, amid prose. Pure.
 
 Only places are looked for here; nothing is parsed or repaired, except that one whole object is told from two. Time is
 linear in the reply.
@@ -40,7 +40,16 @@ def extract(reply: str, keys: Collection[str]) -> Extract:
     """The one object that a reply is or holds, for a model that was asked for nothing else. `keys`: those it must have,
     by which it is told from an example beside it."""
     body = without_thoughts(reply)
-    found = _extract(body, keys)
+    text = _with_own_lines(body)
+    blocks = [] if body.startswith("{") else [block for block in _blocks(text) if "{" in block.text]
+    if len(blocks) > 1:
+        blocks = [block for block in blocks if _names(block.text, keys)] or blocks
+    if blocks:
+        found = _fenced(text, blocks[-1], "fences")
+        beside = "{" in found.before + found.after and _names(found.before + found.after, keys)
+        found = Extract(found.text, found.before, found.after, "fences", several=len(blocks) > 1 or beside)
+    else:
+        found = _bare(body)
     return found if body == reply.strip(BLANK) else _wrapped(found, "think")
 
 
@@ -52,24 +61,21 @@ def extract_block(reply: str, keys: Collection[str], tag: str = BLOCK_TAG) -> Ex
     """
     body = without_thoughts(reply)
     text = _with_own_lines(body)
-    blocks = [block for block in _blocks(text) if block.tag == tag or _is_candidate(block, keys)]
+    blocks = [
+        block
+        for block in _blocks(text)
+        if block.tag == tag
+        or (
+            block.tag in _JSON_TAGS
+            and block.text.lstrip(BLANK)[:1] in ("{", "/", "#")  # with a comment, at worst
+            and _names(block.text, keys)
+        )
+    ]
     found = _fenced(text, blocks[-1], "none") if blocks else _trailing(body, keys)
     return found if body == reply.strip(BLANK) else _wrapped(found, "think")
 
 
 # ── one object ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _extract(body: str, keys: Collection[str]) -> Extract:
-    text = _with_own_lines(body)
-    blocks = [] if body.startswith("{") else [block for block in _blocks(text) if "{" in block.text]
-    if len(blocks) > 1:
-        blocks = [block for block in blocks if _names(block.text, keys)] or blocks
-    if not blocks:
-        return _bare(body)
-    found = _fenced(text, blocks[-1], "fences")
-    beside = "{" in found.before + found.after and _names(found.before + found.after, keys)
-    return Extract(found.text, found.before, found.after, "fences", several=len(blocks) > 1 or beside)
 
 
 def _bare(body: str) -> Extract:
@@ -104,7 +110,7 @@ def _trailing(body: str, keys: Collection[str]) -> Extract:
 
 
 def _more_than_one(text: str) -> bool:
-    """Whether a whole object is followed by another one."""
+    """Tells whether a whole object is followed by another one."""
     try:
         _, end = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
@@ -118,7 +124,7 @@ def _wrapped(found: Extract, wrapping: Wrapping) -> Extract:
 
 
 def _names(text: str, keys: Collection[str]) -> bool:
-    """Whether a text names at least half of the keys, as keys."""
+    """Tells whether a text names at least half of the keys, as keys."""
     found = sum(1 for key in keys if re.search(rf"(?<!\w){re.escape(key)}[\"']?\s*:", text))
     return 2 * found >= max(1, len(keys))
 
@@ -139,11 +145,6 @@ def _with_own_lines(body: str) -> str:
 def _blocks(body: str) -> list[Fence]:
     """The fenced blocks that are neither quoted nor part of a list."""
     return [fence for fence in fences(body) if not fence.prefix.strip()]
-
-
-def _is_candidate(fence: Fence, keys: Collection[str]) -> bool:
-    begins_like_one = fence.text.lstrip(BLANK)[:1] in ("{", "/", "#")  # with a comment, at worst
-    return fence.tag in _JSON_TAGS and begins_like_one and _names(fence.text, keys)
 
 
 def _fenced(body: str, fence: Fence, wrapping: Wrapping) -> Extract:

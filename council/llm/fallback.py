@@ -1,7 +1,7 @@
 """`FallbackModel`: another model where the one that was asked cannot answer now, said so by name and reason.
 
-Only what time or another provider can mend falls back. A key that is not accepted, a bill, a model that is not there, a
-malformed request or a blocked text would only be hidden by it: those leave as they came.
+Only what time or another provider can mend falls back. A refused key, a bill, a missing model, a malformed request or
+a blocked text leaves as it came: another model would only hide it.
 """
 
 from __future__ import annotations
@@ -52,24 +52,20 @@ class FallbackModel:
                 continue
             replaced = tuple(Replaced(failed.name, error.kind, error.message) for failed, error in failures)
             return msgspec.structs.replace(reply, replaced=replaced) if replaced else reply
-        raise _none_answered(failures)
+        # The first one's error: what it says to do is what helps. A wait is as long as the shortest that anybody asks for.
+        _, first = failures[0]
+        if len(failures) == 1:
+            raise first
+        others = " ".join(f"In its place {model.name}: {error.message}" for model, error in failures[1:])
+        waits = [error.retry_after_s for _, error in failures if error.retry_after_s is not None]
+        raise ModelError(
+            first.kind,
+            f"{first.message} {others}",
+            fix=first.fix,
+            retry_after_s=min(waits, default=None),
+            model=first.model,
+        )
 
     async def aclose(self) -> None:
         for model in self._models:
             await model.aclose()
-
-
-def _none_answered(failures: Sequence[tuple[Model, ModelError]]) -> ModelError:
-    """The first one's error: what it says to do is what helps; a wait is as long as the shortest that anybody asks for."""
-    _, first = failures[0]
-    if len(failures) == 1:
-        return first
-    others = " ".join(f"In its place {model.name}: {error.message}" for model, error in failures[1:])
-    waits = [error.retry_after_s for _, error in failures if error.retry_after_s is not None]
-    return ModelError(
-        first.kind,
-        f"{first.message} {others}",
-        fix=first.fix,
-        retry_after_s=min(waits, default=None),
-        model=first.model,
-    )

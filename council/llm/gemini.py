@@ -16,14 +16,13 @@ from contextlib import aclosing, contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from council.errors import ConfigError, ModelError, ModelErrorKind
-from council.llm.base import Finish, Message, Model, OnText, Reply, ToolSpec, TurnInfo, Usage
+from council.errors import ConfigError, ModelError
+from council.llm.base import Finish, Message, OnText, Reply, ToolSpec, TurnInfo, Usage
 from council.llm.bounds import plausible
 from council.llm.embeddings import Embedded, Embedder, unit_vectors
-from council.llm.failures import Failures
 from council.llm.gemini_answer import CUT_SHORT, MALFORMED, WHOLE, Answer
 from council.llm.gemini_errors import FIX, refusal_of
-from council.llm.http_failures import AnswerTooLarge, failure_of, tls_context
+from council.llm.http_failures import AnswerTooLarge, Failures, failure_of, tls_context
 from council.llm.providers import ListedModel, Provider, Setup
 from council.redaction import Secret
 
@@ -63,8 +62,9 @@ class GeminiModel:
         self._max_output_tokens = max_output_tokens
         self._temperature = temperature
         self._context_tokens = context_tokens
-        self._key_name = key_name
-        self._failures = Failures(self.name, Secret(api_key.reveal().strip()), self._fix)
+        self._failures = Failures(
+            self.name, Secret(api_key.reveal().strip()), lambda kind: FIX[kind].format(key=key_name)
+        )
         self._error, self._quote = self._failures.error, self._failures.quote
         self._client: Client | None = None
         self._client_loop: asyncio.AbstractEventLoop | None = None
@@ -93,7 +93,28 @@ class GeminiModel:
         with self._provider_failures():
             await self._import_sdk()
             client = self._open_client()
-            request = self._request(messages, system, schema, tools, max_output_tokens, temperature)
+            # Plain dicts: half the time of SDK objects on a long history.
+            config: dict[str, Any] = {
+                "max_output_tokens": max_output_tokens or self._max_output_tokens,
+                "automatic_continuation": False,  # on by default and without a bound: one call became 201
+                "automatic_function_calling": {"disable": True},
+            }
+            if system:
+                config["system_instruction"] = system
+            warmth = self._temperature if temperature is None else temperature
+            if warmth is not None:
+                config["temperature"] = warmth
+            if schema is not None:
+                config["response_mime_type"] = "application/json"
+                config["response_json_schema"] = dict(schema)
+            if tools:
+                declarations = [
+                    {"name": tool.name, "description": tool.description, "parameters_json_schema": tool.parameters}
+                    for tool in tools
+                ]
+                config["tools"] = [{"function_declarations": declarations}]
+            contents = [{"role": message.role, "parts": [{"text": message.text}]} for message in messages]
+            request: dict[str, Any] = {"model": self._model_id, "contents": contents, "config": config}
         answer = Answer()
         async with self._failures.whole_call(self._timeout_s):
             if on_text is None:
@@ -104,7 +125,8 @@ class GeminiModel:
                     async for chunk in chunks:
                         if piece := answer.add(chunk):
                             on_text(piece)
-                self._require_an_end(answer)
+                if not answer.finish and not answer.prompt_block and answer.seen_candidate:
+                    raise self._error("protocol", f"the answer of {self.name} broke off: no finish reason came.")
         return self._reply(answer)
 
     async def embed(self, texts: Sequence[str], config: Mapping[str, Any], dimensions: int | None) -> Embedded:
@@ -201,44 +223,7 @@ class GeminiModel:
         self._client_loop = loop
         return self._client
 
-    def _request(
-        self,
-        messages: Sequence[Message],
-        system: str,
-        schema: Mapping[str, Any] | None,
-        tools: Sequence[ToolSpec],
-        max_output_tokens: int | None,
-        temperature: float | None,
-    ) -> dict[str, Any]:
-        """The arguments of an SDK call, as plain dicts: half the time of SDK objects on a long history."""
-        config: dict[str, Any] = {
-            "max_output_tokens": max_output_tokens or self._max_output_tokens,
-            "automatic_continuation": False,  # on by default and without a bound: one call became 201
-            "automatic_function_calling": {"disable": True},
-        }
-        if system:
-            config["system_instruction"] = system
-        warmth = self._temperature if temperature is None else temperature
-        if warmth is not None:
-            config["temperature"] = warmth
-        if schema is not None:
-            config["response_mime_type"] = "application/json"
-            config["response_json_schema"] = dict(schema)
-        if tools:
-            declarations = [
-                {"name": tool.name, "description": tool.description, "parameters_json_schema": tool.parameters}
-                for tool in tools
-            ]
-            config["tools"] = [{"function_declarations": declarations}]
-        contents = [{"role": message.role, "parts": [{"text": message.text}]} for message in messages]
-        return {"model": self._model_id, "contents": contents, "config": config}
-
     # --- the answer --------------------------------------------------------------------------------------------------
-
-    def _require_an_end(self, answer: Answer) -> None:
-        """A plain answer is whole if its JSON is; a stream may end in good order and still be cut."""
-        if not answer.finish and not answer.prompt_block and answer.seen_candidate:
-            raise self._error("protocol", f"the answer of {self.name} broke off: no finish reason came.")
 
     def _reply(self, answer: Answer) -> Reply:
         text, finish = answer.text, answer.finish
@@ -279,16 +264,23 @@ class GeminiModel:
             # The cause is cut: tracebacks of the HTTP layer quote header values, and the key is one.
             raise self._failure(exc) from None
 
-    def _fix(self, kind: ModelErrorKind) -> str:
-        return FIX[kind].format(key=self._key_name)
-
     def _failure(self, exc: Exception) -> ModelError:
         from google.genai import errors
         from pydantic import ValidationError
 
         match exc:
             case errors.APIError():
-                return self._refusal(exc)
+                status = exc.code if isinstance(exc.code, int) else 0
+                headers = getattr(exc.response, "headers", None) or {}
+                refusal = refusal_of(status, str(exc.message or exc.status or ""), exc.details, headers)
+                said = self._quote(refusal.words).rstrip(".")
+                return self._error(
+                    refusal.kind,
+                    f"{self.name} answered {status or 'an error'}{said and f': {said}'}.",
+                    fix=refusal.fix,
+                    retry_after_s=refusal.retry_after_s,
+                    status=status,
+                )
             case errors.UnknownApiResponseError() | ValidationError():
                 words = f"the answer of {self.name} is not what the API promises: it has another form."
                 return self._error("protocol", words)
@@ -301,24 +293,6 @@ class GeminiModel:
                 failure = failure_of(exc, self.name)
         fix = "check the base URL and the API version of the model." if failure.kind == "request" else failure.fix
         return self._error(failure.kind, failure.message, fix=fix)
-
-    def _refusal(self, exc: Any) -> ModelError:
-        """An answer with an error status, or an error object in the middle of a stream."""
-        status = exc.code if isinstance(exc.code, int) else 0
-        headers = getattr(exc.response, "headers", None) or {}
-        refusal = refusal_of(status, str(exc.message or exc.status or ""), exc.details, headers)
-        words = self._quote(refusal.words).rstrip(".")
-        return self._error(
-            refusal.kind,
-            f"{self.name} answered {status or 'an error'}{words and f': {words}'}.",
-            fix=refusal.fix,
-            retry_after_s=refusal.retry_after_s,
-            status=status,
-        )
-
-
-def _build(setup: Setup) -> Model:
-    return _client(setup, DEFAULT_MODEL_ID)
 
 
 async def _list_models(setup: Setup) -> Sequence[ListedModel]:
@@ -363,7 +337,7 @@ _OPTIONS = frozenset(
     {"base_url", "api_version", "key_env", "context_tokens", "temperature", "max_output_tokens", "request_timeout_s"}
 )
 provider = Provider(
-    _build,
+    lambda setup: _client(setup, DEFAULT_MODEL_ID),
     _list_models,
     key_names=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     key_needed=True,

@@ -27,7 +27,7 @@ WHOLE = frozenset({"STOP", "FINISH_REASON_UNSPECIFIED", ""})
 
 @dataclass
 class Answer:
-    """What has come so far: one response, or the chunks of a stream."""
+    """The answer so far: one response, or the chunks of a stream."""
 
     pieces: list[str] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
@@ -51,7 +51,15 @@ class Answer:
         if feedback is not None and feedback.block_reason is not None:
             self.prompt_block = str(feedback.block_reason.value)
             self.finish_message = feedback.block_reason_message or ""
-        self.usage = _usage(response.usage_metadata) or self.usage
+        counts = response.usage_metadata
+        if counts is not None and counts.prompt_token_count:  # some gateways send zeros
+            thoughts = counts.thoughts_token_count or 0
+            self.usage = Usage(
+                input_tokens=counts.prompt_token_count,
+                output_tokens=(counts.candidates_token_count or 0) + thoughts,  # both are billed as output
+                cached_tokens=counts.cached_content_token_count or 0,
+                thought_tokens=thoughts,
+            )
         candidate = response.candidates[0] if response.candidates else None
         if candidate is None:
             return ""
@@ -68,16 +76,3 @@ class Answer:
             if part.function_call is not None
         ]
         return brought
-
-
-def _usage(counts: types.GenerateContentResponseUsageMetadata | None) -> Usage | None:
-    """None where nothing was counted: some gateways send zeros."""
-    if counts is None or not counts.prompt_token_count:
-        return None
-    thoughts = counts.thoughts_token_count or 0
-    return Usage(
-        input_tokens=counts.prompt_token_count,
-        output_tokens=(counts.candidates_token_count or 0) + thoughts,  # both are billed as output
-        cached_tokens=counts.cached_content_token_count or 0,
-        thought_tokens=thoughts,
-    )

@@ -1,5 +1,5 @@
-"""What the Gemini API means by a refusal: its kind, how long it asks to wait, and what to do. Knows the shape of Google's error
-bodies, not the SDK."""
+"""Reads a refusal of the Gemini API: its kind, how long it asks to wait, and what to do. Knows the shape of Google's
+error bodies, not the SDK."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from council.errors import ModelErrorKind
 from council.llm.http_failures import PROXY_VARIABLES, redirect_words, seconds
@@ -77,7 +76,9 @@ class Refusal:
 
 def refusal_of(status: int, message: str, body: object, headers: Mapping[str, str]) -> Refusal:
     """`status` 0: none was given. `body` is the error body in whatever shape it came."""
-    details = _details(body)
+    failure = body.get("error") if isinstance(body, dict) else None
+    told = failure.get("details") if isinstance(failure, dict) else None
+    details = [detail for detail in told if isinstance(detail, dict)] if isinstance(told, list) else []
     if 300 <= status < 400:
         return Refusal(
             "network", redirect_words(headers.get("location", "")), "write the address that it leads to as base_url."
@@ -85,7 +86,11 @@ def refusal_of(status: int, message: str, body: object, headers: Mapping[str, st
     if status == 407:
         return Refusal("network", message, f"check the proxy variables ({PROXY_VARIABLES}).")
     kind = _kind_of_refusal(status, f"{message} {json.dumps(details)}")
-    wait_s = _retry_after_s(headers, details)
+    # The longer of the provider's two wishes: the Retry-After header (seconds or a date) and RetryInfo
+    # (`"2s"`).
+    wishes = [seconds(str(headers.get("retry-after") or ""))]
+    wishes += [seconds(str(detail.get("retryDelay") or "").removesuffix("s")) for detail in details]
+    wait_s = max((wish for wish in wishes if wish is not None), default=None)
     if kind == "rate" and "perday" in json.dumps(details).lower():
         fix = "the daily quota of this key is used up: wait for tomorrow or raise the plan."
         return Refusal(kind, message, fix, max(wait_s or 0.0, _DAILY_QUOTA_WAIT_S))
@@ -108,17 +113,3 @@ def _kind_of_refusal(status: int, words: str) -> ModelErrorKind:
     if 500 <= status < 600:
         return "server"
     return "protocol"
-
-
-def _details(body: object) -> list[dict[str, Any]]:
-    """The `details` of a Google error body; empty for a body of any other shape."""
-    failure = body.get("error") if isinstance(body, dict) else None
-    details = failure.get("details") if isinstance(failure, dict) else None
-    return [detail for detail in details if isinstance(detail, dict)] if isinstance(details, list) else []
-
-
-def _retry_after_s(headers: Mapping[str, str], details: list[dict[str, Any]]) -> float | None:
-    """The longer of the provider's two wishes: the Retry-After header (seconds or a date) and RetryInfo (`"2s"`)."""
-    wishes = [seconds(str(headers.get("retry-after") or ""))]
-    wishes += [seconds(str(detail.get("retryDelay") or "").removesuffix("s")) for detail in details]
-    return max((wish for wish in wishes if wish is not None), default=None)

@@ -69,7 +69,16 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
             data = b"".join([piece async for piece in body])
         finally:
             await body.aclose()
-        return httpx2.Response(_status_of(data), headers=headers, content=data, request=request)
+        # Gateways send errors in an answer of 200. Nothing here but a JSON object is an answer.
+        beginning = data[:_ERROR_BEGINS_WITHIN].lstrip()
+        if not beginning.startswith(b"{"):
+            json.loads(data)
+            raise TypeError("no object")
+        status = 200
+        if b'"error"' in beginning and (error := json.loads(data).get("error")):
+            code = error.get("code") if isinstance(error, dict) else None
+            status = code if isinstance(code, int) and 400 <= code < 600 else 500
+        return httpx2.Response(status, headers=headers, content=data, request=request)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -114,16 +123,3 @@ class _Body(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._inner.aclose()
-
-
-def _status_of(data: bytes) -> int:
-    """200, or that of the error which stands in an answer of 200. Raises ValueError for no JSON, TypeError for no object."""
-    beginning = data[:_ERROR_BEGINS_WITHIN].lstrip()
-    if not beginning.startswith(b"{"):
-        json.loads(data)
-        raise TypeError("no object")
-    if b'"error"' not in beginning:
-        return 200
-    error = json.loads(data).get("error")
-    code = error.get("code") if isinstance(error, dict) else None
-    return code if isinstance(code, int) and 400 <= code < 600 else 500 if error else 200

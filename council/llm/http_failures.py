@@ -1,26 +1,29 @@
-"""What a failed exchange over HTTP means, for every provider that is asked so: its kind, what to say, and what to do.
+"""Failed exchanges over HTTP, read for every provider: their kind, what to say, and what to do.
 
-Foreign bytes are read during an exchange, so that any exception can come out of it; each gets a kind here. The causes are
-told in the words of the operating system where it has some. Also what all such providers quote, how they
-say to wait, and whom a proxy cannot reach.
+An exchange reads foreign bytes, so any exception can come out of it; each gets a kind here. Causes are told in the
+words of the operating system where it has some. Also here: quoting a server's words, reading Retry-After, and telling
+loopback addresses, which a proxy cannot reach.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import os
 import re
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 
-from council.errors import ModelErrorKind
+from council.errors import ModelError, ModelErrorKind
 from council.llm.bounds import whole_characters
+from council.redaction import Redactor, Secret
 
 MESSAGE_CHARS = 300  # of a server's own words; an HTML error page is not a message
 PROXY_VARIABLES = "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY"
@@ -50,7 +53,8 @@ class Failure:
 
 
 def tls_context() -> ssl.SSLContext:
-    """What this machine trusts, or SSL_CERT_FILE and SSL_CERT_DIR. Raises CertificatesUnusable."""
+    """Builds a context from the certificates that this machine trusts, or from SSL_CERT_FILE and SSL_CERT_DIR. Raises
+    CertificatesUnusable."""
     import httpx2
 
     try:
@@ -60,7 +64,7 @@ def tls_context() -> ssl.SSLContext:
 
 
 def failure_of(exc: Exception, name: str) -> Failure:
-    """What an exception of the HTTP client, or of reading what it brought, means when `name` was asked."""
+    """Reads an exception of the HTTP client, or of parsing what it brought; `name` is the model that was asked."""
     import httpx2
 
     match exc:
@@ -80,54 +84,36 @@ def failure_of(exc: Exception, name: str) -> Failure:
         case httpx2.DecodingError():
             return Failure("protocol", f"the answer of {name} could not be decompressed.")
         case httpx2.TransportError() | OSError():
-            return _connection(exc, name)
+            causes: list[BaseException] = [exc]  # and what it came of, the members of groups included
+            for cause in causes:
+                causes += cause.exceptions if isinstance(cause, BaseExceptionGroup) else ()
+                causes += [each for each in (cause.__cause__, cause.__context__) if each is not None]
+                if len(causes) > _MAX_CAUSES:
+                    break
+            causes, why, fix = causes[:_MAX_CAUSES], "", ""
+            for cause in causes:
+                if isinstance(cause, socket.gaierror):
+                    why, fix = "no such host is known", "check the host's name in the address, and the network."
+                elif isinstance(cause, ssl.SSLCertVerificationError):
+                    why = f"the server's certificate is not accepted ({brief(cause.verify_message or str(cause)).rstrip('.')})"
+                    fix = "name the authority that signed it in SSL_CERT_FILE, or use the address that it was made for."
+                elif isinstance(cause, ssl.SSLError) and "WRONG_VERSION_NUMBER" in str(cause):
+                    why, fix = "what answers there speaks no TLS", "write http:// in the address, or another port."
+            if not why:
+                number = next((cause.errno for cause in causes if isinstance(cause, OSError) and cause.errno), 0)
+                why = os.strerror(number).lower() if number > 0 else _words(exc)
+            return Failure("network", f"the connection to {name} failed: {why}.", fix)
         case ValueError() | TypeError() | KeyError() | AttributeError() | IndexError() | RecursionError():
-            return Failure("protocol", f"the answer of {name} is not what the API promises: {_flaw(exc)}.")
+            flaw = "it is nested too deeply" if isinstance(exc, RecursionError) else "it has another form"
+            if isinstance(exc, json.JSONDecodeError | UnicodeDecodeError):
+                flaw = "it is no JSON"
+            return Failure("protocol", f"the answer of {name} is not what the API promises: {flaw}.")
         case _:
             return Failure("protocol", f"the exchange with {name} failed ({type(exc).__name__}).")
 
 
-def _flaw(exc: Exception) -> str:
-    match exc:
-        case json.JSONDecodeError() | UnicodeDecodeError():
-            return "it is no JSON"
-        case RecursionError():
-            return "it is nested too deeply"
-        case _:
-            return "it has another form"
-
-
-def _connection(exc: Exception, name: str) -> Failure:
-    causes = list(_causes(exc))
-    why, fix = "", ""
-    for cause in causes:
-        if isinstance(cause, socket.gaierror):
-            why, fix = "no such host is known", "check the host's name in the address, and the network."
-        elif isinstance(cause, ssl.SSLCertVerificationError):
-            why = f"the server's certificate is not accepted ({brief(cause.verify_message or str(cause)).rstrip('.')})"
-            fix = "name the authority that signed it in SSL_CERT_FILE, or use the address that it was made for."
-        elif isinstance(cause, ssl.SSLError) and "WRONG_VERSION_NUMBER" in str(cause):
-            why, fix = "what answers there speaks no TLS", "write http:// in the address, or another port."
-    if not why:
-        number = next((cause.errno for cause in causes if isinstance(cause, OSError) and cause.errno), 0)
-        why = os.strerror(number).lower() if number > 0 else _words(exc)
-    return Failure("network", f"the connection to {name} failed: {why}.", fix)
-
-
 def _words(exc: Exception) -> str:
     return brief(str(exc)).rstrip(".") or type(exc).__name__
-
-
-def _causes(exc: BaseException) -> Iterator[BaseException]:
-    """It and what it came of, the members of groups included."""
-    found: list[BaseException] = [exc]
-    for _ in range(_MAX_CAUSES):
-        if not found:
-            return
-        first = found.pop(0)
-        yield first
-        found += first.exceptions if isinstance(first, BaseExceptionGroup) else ()
-        found += [cause for cause in (first.__cause__, first.__context__) if cause is not None]
 
 
 def brief(text: str) -> str:
@@ -149,16 +135,60 @@ def seconds(text: str) -> float | None:
 
 
 def redirect_words(location: str) -> str:
-    """What is to be said of a redirect to there."""
+    """The words for a redirect to `location`."""
     to = f" to {brief(location)}" if location else ""
     return f"a redirect{to}, which is not followed because the key would go along"
 
 
 def is_loopback(host: str) -> bool:
-    """Whether this is an address of this machine itself, which a proxy cannot reach."""
+    """Recognises an address of this machine itself, which a proxy cannot reach."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+class Failures:
+    """Makes the errors of one model, by its name. Its key stands in none of them."""
+
+    def __init__(self, model: str, key: Secret | None, fix_of: Callable[[ModelErrorKind], str]) -> None:
+        """`fix_of` says what to do about a kind of failure, where the error itself does not suggest anything."""
+        self.model = model
+        self._redactor = Redactor([key] if key is not None else [])
+        self._fix_of = fix_of
+
+    def error(
+        self, kind: ModelErrorKind, message: str, *, fix: str = "", retry_after_s: float | None = None, **data: object
+    ) -> ModelError:
+        return ModelError(
+            kind,
+            self._redactor.redact(message),
+            fix=fix or self._fix_of(kind),
+            retry_after_s=retry_after_s,
+            model=self.model,
+            **data,
+        )
+
+    def quote(self, words: str) -> str:
+        """A server's words, safe to show. The key goes first: cut through its middle, it would not be found."""
+        return brief(self._redactor.redact(words))
+
+    def require_sendable(self, key: str) -> None:
+        """Raises ModelError for a key that does not fit into a header."""
+        if not (key.isascii() and key.isprintable() and " " not in key):
+            raise self.error("auth", f"{self.model} was not called: the API key holds characters no key can hold.")
+
+    @asynccontextmanager
+    async def whole_call(self, timeout_s: float, lacking: str = "gave no whole answer") -> AsyncIterator[None]:
+        """A call, from its first byte to its last. Raises ModelError when it takes longer than `timeout_s`; `lacking`
+        says what the model did not do by then."""
+        limit = asyncio.timeout(timeout_s)
+        try:
+            async with limit:
+                yield
+        except TimeoutError:
+            if not limit.expired():
+                raise  # a listener's own
+            raise self.error("timeout", f"{self.model} {lacking} within {timeout_s:g} s.") from None

@@ -49,7 +49,7 @@ class KeptPauses:
         return max(0.0, min((pause.until - self._clock.now()).total_seconds(), pause.seconds))
 
     def note(self, provider: str, seconds: float) -> None:
-        """Where that cannot be written, only a restart would ask too soon."""
+        """Keeps a pause. A failure to write is only logged: nothing but a restart would then ask too soon."""
         try:
             pause = _Pause(self._clock.now() + timedelta(seconds=seconds), seconds)
             set_mark(self._store, _PAUSES + provider, msgspec.json.encode(pause).decode())
@@ -102,7 +102,22 @@ class Bucket:
     async def __aenter__(self) -> None:
         await self._slots.acquire()
         try:
-            await self._wait_for_turn()
+            while True:
+                now = self._clock.monotonic_s()
+                wait_s = self._not_before_s - now
+                if self._max_per_minute is not None and len(self._started) >= self._max_per_minute:
+                    wait_s = max(wait_s, self._started[0] + _MINUTE_S - now)
+                if wait_s <= 0:
+                    self._started.append(now)
+                    return
+                if wait_s > self._max_pause_s:
+                    raise ModelError(
+                        "rate",
+                        f"the provider asked to wait {wait_s:.0f} s longer.",
+                        fix="the run waits by itself; nothing is to be done",
+                        retry_after_s=wait_s,
+                    )
+                await self._sleep(wait_s)
         except BaseException:
             self._slots.release()
             raise
@@ -113,27 +128,6 @@ class Bucket:
                 self.pause(error.retry_after_s)
         finally:
             self._slots.release()
-
-    async def _wait_for_turn(self) -> None:
-        while True:
-            now = self._clock.monotonic_s()
-            wait_s = max(self._not_before_s - now, self._minute_wait_s(now))
-            if wait_s <= 0:
-                self._started.append(now)
-                return
-            if wait_s > self._max_pause_s:
-                raise ModelError(
-                    "rate",
-                    f"the provider asked to wait {wait_s:.0f} s longer.",
-                    fix="the run waits by itself; nothing is to be done",
-                    retry_after_s=wait_s,
-                )
-            await self._sleep(wait_s)
-
-    def _minute_wait_s(self, now: float) -> float:
-        if self._max_per_minute is None or len(self._started) < self._max_per_minute:
-            return 0.0
-        return self._started[0] + _MINUTE_S - now
 
 
 class LimitedModel(ModelAround):

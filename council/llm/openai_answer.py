@@ -26,7 +26,7 @@ class _ToolCallParts:
 
 @dataclass
 class Answer:
-    """What has come so far: one whole answer, or the chunks of a stream.
+    """The answer so far: one whole answer, or the chunks of a stream.
 
     `told`: a listener has heard some. `thought`: the model thought before it spoke.
     """
@@ -49,7 +49,15 @@ class Answer:
 
     def take(self, content: Any) -> str:
         """One chunk; gives back the text to show now. Raises TypeError or AttributeError for one of another shape."""
-        self.usage = _usage(content.get("usage")) or self.usage
+        counts = content.get("usage")
+        prompt, completion = count_of(counts, "prompt_tokens"), count_of(counts, "completion_tokens")
+        # Some servers do not count thinking into the completion, though they bill it.
+        output = max(completion, count_of(counts, "total_tokens") - prompt)
+        if prompt and output:  # some send zeros, or leave the prompt out when it was cached
+            inputs, outputs = counts.get("prompt_tokens_details"), counts.get("completion_tokens_details")
+            cached = count_of(inputs, "cached_tokens") or count_of(counts, "prompt_cache_hit_tokens")
+            thoughts = min(count_of(outputs, "reasoning_tokens"), output)
+            self.usage = Usage(prompt, output, min(cached, prompt), thoughts)
         choices = content.get("choices") or []
         if not isinstance(choices, list):
             raise TypeError("choices is no list")
@@ -63,7 +71,19 @@ class Answer:
         self.refused += said.get("refusal") or ""
         self.thought = self.thought or bool(said.get("reasoning_content") or said.get("reasoning"))
         for at, part in enumerate(said.get("tool_calls") or []):
-            self._take_call(part, at)
+            index = part["index"] if isinstance(part.get("index"), int) else at
+            id_, function = part.get("id") or "", part.get("function") or {}
+            known = self._calls[self._call_at[index]] if index in self._call_at else None
+            if known is None or (id_ and known.id and id_ != known.id) or (not id_ and _is_next(known, function)):
+                known = _ToolCallParts()
+                self._call_at[index] = len(self._calls)
+                self._calls.append(known)
+            known.id = known.id or str(id_)
+            known.name = known.name or str(function.get("name") or "")
+            arguments = function.get("arguments")
+            known.arguments.append(
+                arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
+            )
         piece = _text_of(said.get("content"))
         self._pieces.append(piece)
         return piece
@@ -79,30 +99,20 @@ class Answer:
 
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """Raises ValueError for a call without a name or with arguments that are no JSON object."""
-        return tuple(ToolCall(call.name, _arguments("".join(call.arguments)), call.id) for call in self._named_calls())
-
-    def _named_calls(self) -> list[_ToolCallParts]:
         if any(not call.name for call in self._calls):
             raise ValueError("a call without a name")
-        return self._calls
-
-    def _take_call(self, part: Any, at: int) -> None:
-        """A call, or a fragment of one. Most servers number them; the others send each whole, or repeat its id."""
-        index = part["index"] if isinstance(part.get("index"), int) else at
-        id_, function = part.get("id") or "", part.get("function") or {}
-        known = self._calls[self._call_at[index]] if index in self._call_at else None
-        if known is None or (id_ and known.id and id_ != known.id) or (not id_ and _is_next(known, function)):
-            known = _ToolCallParts()
-            self._call_at[index] = len(self._calls)
-            self._calls.append(known)
-        known.id = known.id or str(id_)
-        known.name = known.name or str(function.get("name") or "")
-        arguments = function.get("arguments")
-        known.arguments.append(arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else "")
+        calls = []
+        for call in self._calls:
+            text = "".join(call.arguments)
+            arguments = json.loads(text) if text.strip() else {}
+            if not isinstance(arguments, dict):
+                raise ValueError("arguments are no JSON object")
+            calls.append(ToolCall(call.name, arguments, call.id))
+        return tuple(calls)
 
 
 def _is_next(known: _ToolCallParts, function: Any) -> bool:
-    """Whether a part without an id, which gives a name, is another call than the one before: that one is whole."""
+    """Tells whether a part without an id, which gives a name, begins another call: the one before is whole."""
     if not function.get("name") or not known.name:
         return False
     try:
@@ -119,27 +129,6 @@ def _text_of(content: object) -> str:
         raise TypeError("content is neither text nor a list")
     parts = [part for part in content if isinstance(part, dict) and part.get("type") in ("text", "output_text")]
     return "".join(str(part.get("text") or "") for part in parts)
-
-
-def _arguments(text: str) -> dict[str, Any]:
-    content = json.loads(text) if text.strip() else {}
-    if not isinstance(content, dict):
-        raise ValueError("arguments are no JSON object")
-    return content
-
-
-def _usage(counts: object) -> Usage | None:
-    """None where the server did not count: some send zeros, or leave the prompt out when it was cached."""
-    if not isinstance(counts, dict):
-        return None
-    prompt, completion = count_of(counts, "prompt_tokens"), count_of(counts, "completion_tokens")
-    # Some servers do not count thinking into the completion, though they bill it.
-    output = max(completion, count_of(counts, "total_tokens") - prompt)
-    if prompt == 0 or output == 0:
-        return None
-    inputs, outputs = counts.get("prompt_tokens_details"), counts.get("completion_tokens_details")
-    cached = count_of(inputs, "cached_tokens") or count_of(counts, "prompt_cache_hit_tokens")
-    return Usage(prompt, output, min(cached, prompt), min(count_of(outputs, "reasoning_tokens"), output))
 
 
 def count_of(counts: object, name: str) -> int:

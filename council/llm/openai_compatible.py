@@ -1,11 +1,11 @@
 """`OpenAICompatibleModel`: any server that speaks OpenAI's chat completions, behind the `Model` seam, over plain httpx2.
 
 One stateless call per request, one attempt per call: retries, limits and records wrap it from outside. Every failure
-leaves as a `ModelError` whose kind says what to do next. Such servers differ in what they refuse; what one of them
-refused by name (JSON mode, usage in streams, native tools, a system role, the name of the token limit) is left out of
-the same call, once, and remembered for the life of the model. Text within `<think>` is no part of a reply, and
-neither is a `reasoning_content` beside it. Not here: assistants, images, the Responses API; `openai_embeddings` asks the
-same servers for embeddings through the connection that is made here.
+leaves as a `ModelError` whose kind says what to do next. Such servers differ in what they refuse: JSON mode, usage in
+streams, native tools, a system role, the name of the token limit. What a server refused by name is left out of the
+same call, once, and remembered for the life of the model. Text within `<think>` is no part of a reply, and neither is
+a `reasoning_content` beside it. Not here: assistants, images, the Responses API; `openai_embeddings` asks the same
+servers for embeddings through the connection that is made here.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from urllib.parse import urlsplit
 
 from council import __version__
 from council.errors import ModelError, ModelErrorKind
-from council.llm.base import Finish, Message, OnText, Reply, ToolCall, ToolSpec, TurnInfo
+from council.llm.base import Finish, Message, OnText, Reply, ToolSpec, TurnInfo
 from council.llm.bounds import whole_characters
 from council.llm.http_failures import AnswerTooLarge, ProxyUnusable, brief, is_loopback, tls_context
 from council.llm.json_mode import WITHOUT_SCHEMA
 from council.llm.openai_answer import Answer, count_of
-from council.llm.openai_dialect import Asked, Dialect, JsonMode, Server, body_of, left_out
+from council.llm.openai_dialect import ChatRequest, Dialect, JsonMode, Server, body_of, left_out
 from council.llm.openai_errors import Refusal, refusal_in, refusal_of
 from council.llm.openai_failures import ServerFailures
 from council.llm.providers import ListedModel
@@ -116,7 +116,7 @@ class OpenAICompatibleModel:
 
     @property
     def json_mode(self) -> JsonMode:
-        """How replies are held to a schema here; `none` once the server has refused it."""
+        """The way in which replies are held to a schema here; `none` once the server has refused it."""
         return self._dialect.json_mode
 
     @property
@@ -139,22 +139,47 @@ class OpenAICompatibleModel:
         """One call, one attempt. Raises ModelError; see `Model`. `on_text` may get pieces of a reply that fails."""
         limit = max_output_tokens or self._max_output_tokens
         warmth = self._temperature if temperature is None else temperature
-        asked = Asked(messages, system, schema, tools, limit, warmth, on_text)
+        asked = ChatRequest(messages, system, schema, tools, limit, warmth, on_text)
         async with self._failures.whole_call(self._timeout_s):
-            return await self._ask(asked)
+            learnt: dict[str, Any] = {}
+            while True:  # each turn leaves out one more of the few things that `Dialect` knows
+                dialect = replace(self._dialect, **learnt)  # another call may learn the same meanwhile
+                try:
+                    reply = await self._call(asked, dialect)
+                except _Refused as refused:
+                    change = left_out(refused.refusal, asked, dialect)
+                    if change.keys() <= learnt.keys():
+                        refused.error.data[WITHOUT_SCHEMA] = dialect.json_mode == "none"
+                        raise refused.error from None
+                    learnt |= change
+                else:
+                    self._dialect = replace(self._dialect, **learnt)
+                    return reply
 
     async def list_models(self) -> list[ListedModel]:
         """The models that the server says it has, in its order. Raises ModelError."""
         content = await self.read("/models")
         with self._transport_failures():
-            return _listed(content)
+            models = content if isinstance(content, list) else content["data"] or []
+            found = []
+            for model in models[:MAX_LISTED_MODELS]:
+                id_ = model.get("id") or model.get("name")
+                if not id_:
+                    continue
+                # vLLM, OpenRouter, Groq, llama.cpp and the Hugging Face router each have their own name for the window.
+                names = ("max_model_len", "context_length", "context_window")
+                places = [(model, name) for name in names] + [(model.get("meta"), "n_ctx_train")]
+                places += [(provider, "context_length") for provider in model.get("providers") or []]
+                window = next((count for place, name in places if (count := count_of(place, name))), None)
+                found.append(ListedModel(whole_characters(str(id_)), window))
+            return found
 
     async def read(self, path: str) -> Any:
         """A page of the server, below its base URL, as JSON. Raises ModelError."""
         return await self._exchange("GET", path)
 
     async def ask(self, body: Mapping[str, Any]) -> Any:
-        """What the endpoint answers to `body`, as JSON; for endpoints other than chat. Raises ModelError."""
+        """Asks the endpoint with `body` and gives its JSON; for endpoints other than chat. Raises ModelError."""
         data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         return await self._exchange("POST", self._endpoint, data)
 
@@ -180,45 +205,70 @@ class OpenAICompatibleModel:
             except _Refused as refused:
                 raise refused.error from None
 
-    async def _ask(self, asked: Asked) -> Reply:
-        """Sends the request, and again without a thing that the server refused. What then went well is remembered."""
-        learnt: dict[str, Any] = {}
-        while True:  # each turn leaves out one more of the few things that `Dialect` knows
-            dialect = replace(self._dialect, **learnt)  # another call may learn the same meanwhile
-            try:
-                reply = await self._call(asked, dialect)
-            except _Refused as refused:
-                change = left_out(refused.refusal, asked, dialect)
-                if change.keys() <= learnt.keys():
-                    refused.error.data[WITHOUT_SCHEMA] = dialect.json_mode == "none"
-                    raise refused.error from None
-                learnt |= change
-            else:
-                self._dialect = replace(self._dialect, **learnt)
-                return reply
-
-    async def _call(self, asked: Asked, dialect: Dialect) -> Reply:
+    async def _call(self, asked: ChatRequest, dialect: Dialect) -> Reply:
         data = json.dumps(body_of(self._model_id, asked, dialect), ensure_ascii=False).encode("utf-8", "replace")
         async with self._response("POST", self._endpoint, data) as response:
             await self._require_success(response)
-            if _is_event_stream(response, asked.on_text is not None):
-                answer = Answer()
+            answer = Answer()
+            # A stream that was asked for may have been taken for plain bytes on its way.
+            type_ = str(response.headers.get("content-type", "")).lower().partition(";")[0].strip()
+            if type_ == "text/event-stream" or (asked.on_text is not None and type_ in _UNTYPED):
                 await self._read_stream(response, answer, asked.on_text)
             else:
-                answer = Answer()
                 content = await self._read_json(response)
                 if isinstance(content, dict) and "choices" not in content:
                     raise self.malformed(f"it holds no choices, and says {json.dumps(content, ensure_ascii=False)}")
                 with self._transport_failures():
                     answer.take_whole(content)
-        return self._reply(answer, asked.on_text)
+        # An answer that has ended is judged; a listener gets one that did not come as a stream.
+        text = answer.text()
+        finish = answer.finish
+        if not answer.seen_choice:
+            raise self._error("empty", f"{self.name} answered with no choice.", reason="no choice")
+        if answer.refused:
+            raise self._error("blocked", f"{self.name} refused: {self._quote(answer.refused)}", reason="refusal")
+        if finish in _FILTERED:
+            raise self._error("blocked", f"{self.name} stopped before the end of an answer: {finish}.", reason=finish)
+        if finish in _FAILED:
+            raise self._error(_FAILED[finish], f"{self.name} broke an answer off: {finish}.", reason=finish)
+        if finish not in _WHOLE and finish not in _CUT_SHORT:
+            words = f"{self.name} ended an answer for a reason that is not known: {self._quote(finish)}."
+            raise self._error("protocol", words, reason=finish)
+        try:
+            calls = answer.tool_calls()
+        except (ValueError, RecursionError):
+            if finish not in _CUT_SHORT:
+                raise self._error("protocol", f"{self.name} produced a malformed function call.") from None
+            words = f"{self.name} reached the output token limit within a function call."
+            raise self._error("length", words, reason="length") from None
+        if not text.strip() and not calls:
+            thoughts = answer.usage.thought_tokens if answer.usage else 0
+            thinking = f" ({thoughts} tokens went into thinking)" if thoughts else " (it was thinking)"
+            spent = thinking if thoughts or answer.thought else ""
+            if finish in _CUT_SHORT:
+                words = f"{self.name} reached the output token limit before its first word{spent}."
+                raise self._error("length", words, reason="length")
+            raise self._error("empty", f"{self.name} answered with no text{spent}.", reason=finish or "no text")
+        if asked.on_text is not None and text and not answer.told:
+            asked.on_text(text)
+        how: Finish = "length" if finish in _CUT_SHORT else "tool_calls" if calls else "stop"
+        return Reply(text, how, self.name, answer.usage, calls)
 
     @asynccontextmanager
     async def _response(self, method: str, path: str, data: bytes = b"") -> AsyncIterator[httpx2.Response]:
         """An answer whose body is still to be read."""
         with self._transport_failures():
             client = self._open_client()
-            request = client.build_request(method, self._base_url + path, content=data, headers=self._headers())
+            headers = {
+                "Content-Type": "application/json",
+                "User-Agent": f"council/{__version__}",
+                **self._server.headers,
+            }
+            key = self._api_key.reveal() if self._api_key is not None else ""
+            if key:
+                self._failures.require_sendable(key)
+                headers["Authorization"] = f"Bearer {key}"
+            request = client.build_request(method, self._base_url + path, content=data, headers=headers)
             response = await client.send(request, stream=True)
         async with aclosing(response):
             yield response
@@ -228,7 +278,12 @@ class OpenAICompatibleModel:
             async for event in stream:
                 if event == "[DONE]":
                     answer.done = True
-                    await self._read_on(stream)
+                    # To the end of a body in which nothing more is said, for a connection that
+                    # can be used again. Some servers keep it open instead.
+                    with suppress(ModelError, TimeoutError):
+                        async with asyncio.timeout(_LINGER_S):
+                            async for _ in stream:
+                                continue
                     break
                 with self._transport_failures():
                     content = json.loads(event)
@@ -241,14 +296,6 @@ class OpenAICompatibleModel:
                     on_text(piece)
         if not answer.done and not answer.finish:  # a stream may end in good order and still be cut
             raise self._error("protocol", f"the answer of {self.name} broke off: no finish reason came.")
-
-    async def _read_on(self, stream: AsyncIterator[str]) -> None:
-        """To the end of a body in which nothing more is said, for a connection that can be used again. Some servers keep
-        it open instead."""
-        with suppress(ModelError, TimeoutError):
-            async with asyncio.timeout(_LINGER_S):
-                async for _ in stream:
-                    continue
 
     async def _events(self, response: httpx2.Response) -> AsyncGenerator[str, None]:
         with self._transport_failures():
@@ -265,7 +312,10 @@ class OpenAICompatibleModel:
             try:
                 content = json.loads(data)
             except ValueError:
-                raise self.malformed(_no_json(data)) from None
+                words = brief(data.decode("utf-8", "replace"))[:_BEGINNING_CHARS]
+                raise self.malformed(
+                    f"it is no JSON, and begins with: {words}" if words else "it is no JSON, but empty"
+                ) from None
             refusal = refusal_in(content, response.headers)
         if refusal is not None:
             self._refuse(refusal)
@@ -287,8 +337,13 @@ class OpenAICompatibleModel:
             return self._client
         import httpx2
 
-        host = _host(self._base_url)
-        if host is None:
+        try:
+            parts = urlsplit(self._base_url)
+            usable = parts.scheme in ("http", "https") and (parts.port is None or parts.port > 0)
+            host = parts.hostname if usable else None
+        except ValueError:
+            host = None
+        if not host:
             raise self._error(
                 "request",
                 f"{self.name} was not called: its base_url is no http or https address.",
@@ -307,60 +362,6 @@ class OpenAICompatibleModel:
             raise ProxyUnusable(str(error)) from None
         self._client_loop = loop
         return self._client
-
-    def _headers(self) -> dict[str, str]:
-        headers = {"Content-Type": "application/json", "User-Agent": f"council/{__version__}", **self._server.headers}
-        key = self._api_key.reveal() if self._api_key is not None else ""
-        if key:
-            self._failures.require_sendable(key)
-            headers["Authorization"] = f"Bearer {key}"
-        return headers
-
-    # --- the answer --------------------------------------------------------------------------------------------------
-
-    def _reply(self, answer: Answer, on_text: OnText | None) -> Reply:
-        """What an answer that has ended amounts to; a listener gets one that did not come as a stream."""
-        text = answer.text()
-        finish = answer.finish
-        if not answer.seen_choice:
-            raise self._error("empty", f"{self.name} answered with no choice.", reason="no choice")
-        if answer.refused:
-            raise self._error("blocked", f"{self.name} refused: {self._quote(answer.refused)}", reason="refusal")
-        if finish in _FILTERED:
-            raise self._error("blocked", f"{self.name} stopped before the end of an answer: {finish}.", reason=finish)
-        if finish in _FAILED:
-            raise self._error(_FAILED[finish], f"{self.name} broke an answer off: {finish}.", reason=finish)
-        if finish not in _WHOLE and finish not in _CUT_SHORT:
-            words = f"{self.name} ended an answer for a reason that is not known: {self._quote(finish)}."
-            raise self._error("protocol", words, reason=finish)
-        calls = self._tool_calls(answer)
-        if not text.strip() and not calls:
-            raise self._no_words(answer)
-        if on_text is not None and text and not answer.told:
-            on_text(text)
-        how: Finish = "length" if finish in _CUT_SHORT else "tool_calls" if calls else "stop"
-        return Reply(text, how, self.name, answer.usage, calls)
-
-    def _tool_calls(self, answer: Answer) -> tuple[ToolCall, ...]:
-        try:
-            return answer.tool_calls()
-        except (ValueError, RecursionError):
-            if answer.finish in _CUT_SHORT:
-                raise self._error(
-                    "length", f"{self.name} reached the output token limit within a function call.", reason="length"
-                ) from None
-            raise self._error("protocol", f"{self.name} produced a malformed function call.") from None
-
-    def _no_words(self, answer: Answer) -> ModelError:
-        thoughts = answer.usage.thought_tokens if answer.usage else 0
-        spent = (
-            f" ({thoughts} tokens went into thinking)" if thoughts else " (it was thinking)" if answer.thought else ""
-        )
-        if answer.finish in _CUT_SHORT:
-            return self._error(
-                "length", f"{self.name} reached the output token limit before its first word{spent}.", reason="length"
-            )
-        return self._error("empty", f"{self.name} answered with no text{spent}.", reason=answer.finish or "no text")
 
     # --- failures ----------------------------------------------------------------------------------------------------
 
@@ -386,20 +387,6 @@ class OpenAICompatibleModel:
 # ── reading and writing, without a model ─────────────────────────────────────────────────────────────────────────────
 
 
-def _listed(content: Any) -> list[ListedModel]:
-    models = content if isinstance(content, list) else content["data"] or []
-    found = [(model, model.get("id") or model.get("name")) for model in models[:MAX_LISTED_MODELS]]
-    return [ListedModel(whole_characters(str(id_)), _window(model)) for model, id_ in found if id_]
-
-
-def _window(model: dict[str, Any]) -> int | None:
-    """How much a model holds: vLLM, OpenRouter, Groq, llama.cpp and the Hugging Face router each have their own name."""
-    meta = model.get("meta")
-    places = [(model, "max_model_len"), (model, "context_length"), (model, "context_window"), (meta, "n_ctx_train")]
-    places += [(provider, "context_length") for provider in model.get("providers") or []]
-    return next((count for place, name in places if (count := count_of(place, name))), None)
-
-
 async def _read(response: httpx2.Response, max_bytes: int) -> bytes:
     """The body, and no more of it than shows that it is longer than `max_bytes`."""
     pieces, total = [], 0
@@ -409,24 +396,3 @@ async def _read(response: httpx2.Response, max_bytes: int) -> bytes:
         if total > max_bytes:
             break
     return b"".join(pieces)
-
-
-def _is_event_stream(response: httpx2.Response, asked_for: bool) -> bool:
-    """By its type; one that was asked for also where something on its way took it for plain bytes."""
-    type_ = str(response.headers.get("content-type", "")).lower().partition(";")[0].strip()
-    return type_ == "text/event-stream" or (asked_for and type_ in _UNTYPED)
-
-
-def _no_json(data: bytes) -> str:
-    words = brief(data.decode("utf-8", "replace"))[:_BEGINNING_CHARS]
-    return f"it is no JSON, and begins with: {words}" if words else "it is no JSON, but empty"
-
-
-def _host(url: str) -> str | None:
-    """The host of an http address; None for one that is none."""
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and (parts.port is None or parts.port > 0)
-    except ValueError:
-        return None
-    return (parts.hostname or None) if usable else None

@@ -1,5 +1,5 @@
-"""How an OpenAI-compatible server wants to be asked: what is known of it beforehand, a request in its dialect, and what of that
-a refusal asks to leave out. Pure."""
+"""The dialects of OpenAI-compatible servers: a server as it is known beforehand, a request in its dialect, and what a
+refusal asks to leave out. Pure."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _JSON_MODE = re.compile(
 
 @dataclass(frozen=True)
 class Server:
-    """What is known of a server beforehand.
+    """A server as it is known beforehand.
 
     `base_url` ends before `/chat/completions`. `key_env` names the variable that holds its key. `start` and `fetch`
-    say how it is started and how a missing model is had (`{model}` is its id).
+    are the commands that start it and that get a missing model (`{model}` is its id).
     """
 
     name: str
@@ -51,7 +51,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How this server wants to be spoken to, as far as is known."""
+    """The ways of one server, as far as they are known."""
 
     token_limit_field: TokenLimitField
     json_mode: JsonMode
@@ -61,7 +61,7 @@ class Dialect:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ChatRequest:
     """One request, before it is written down in the server's dialect."""
 
     messages: Sequence[Message]
@@ -73,11 +73,27 @@ class Asked:
     on_text: OnText | None
 
 
-def body_of(model_id: str, asked: Asked, dialect: Dialect) -> dict[str, Any]:
+def body_of(model_id: str, asked: ChatRequest, dialect: Dialect) -> dict[str, Any]:
     """The request as JSON."""
+    system = asked.system
+    if asked.schema is not None and dialect.json_mode == "object":
+        texts = (system, *(message.text for message in asked.messages))
+        if not any("json" in text.lower() for text in texts):  # without the word, some servers refuse this mode
+            system = f"{system}\n\nAnswer with one JSON object.".lstrip()
+    written: list[dict[str, str]] = []
+    if system and dialect.system_role:
+        written.append({"role": "system", "content": system})
+    spoken = [("assistant" if message.role == "model" else "user", message.text) for message in asked.messages]
+    if system and not dialect.system_role:
+        spoken.insert(0, ("user", system))
+    for role, text in spoken:
+        if written and written[-1]["role"] == role:
+            written[-1]["content"] += f"\n\n{text}"
+        else:
+            written.append({"role": role, "content": text})
     body: dict[str, Any] = {
         "model": model_id,
-        "messages": _written(asked, dialect),
+        "messages": written,
         dialect.token_limit_field: asked.max_output_tokens,
     }
     if asked.temperature is not None:
@@ -102,7 +118,7 @@ def body_of(model_id: str, asked: Asked, dialect: Dialect) -> dict[str, Any]:
     return body
 
 
-def left_out(refusal: Refusal, asked: Asked, dialect: Dialect) -> dict[str, Any]:
+def left_out(refusal: Refusal, asked: ChatRequest, dialect: Dialect) -> dict[str, Any]:
     """The change of dialect that a refusal asks for; empty where there is none."""
     if refusal.about_context or refusal.status not in (0, 400, 404, 405, 422, 500, 501):
         return {}
@@ -120,25 +136,3 @@ def left_out(refusal: Refusal, asked: Asked, dialect: Dialect) -> dict[str, Any]
     if asked.schema is not None and dialect.json_mode != "none" and (by_name or refusal.kind == "request"):
         return {"json_mode": "none"}
     return {}
-
-
-def _written(asked: Asked, dialect: Dialect) -> list[dict[str, str]]:
-    """The messages as chat completions have them. Neighbours of one role become one: many chat templates insist that
-    roles alternate."""
-    system = asked.system
-    if asked.schema is not None and dialect.json_mode == "object":
-        texts = (system, *(message.text for message in asked.messages))
-        if not any("json" in text.lower() for text in texts):  # without the word, some servers refuse this mode
-            system = f"{system}\n\nAnswer with one JSON object.".lstrip()
-    written: list[dict[str, str]] = []
-    if system and dialect.system_role:
-        written.append({"role": "system", "content": system})
-    spoken = [("assistant" if message.role == "model" else "user", message.text) for message in asked.messages]
-    if system and not dialect.system_role:
-        spoken.insert(0, ("user", system))
-    for role, text in spoken:
-        if written and written[-1]["role"] == role:
-            written[-1]["content"] += f"\n\n{text}"
-        else:
-            written.append({"role": role, "content": text})
-    return written

@@ -57,30 +57,21 @@ class OpenAIEmbedder:
             body["dimensions"] = self._dimensions
         content = await self._server.ask(body)
         try:
-            rows = _rows(content)
+            data = content.get("data") if isinstance(content, dict) else None
+            if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
+                raise ValueError("it holds no list of vectors")
+            places = [item.get("index", at) for at, item in enumerate(data)]
+            if sorted(place for place in places if type(place) is int) != list(range(len(data))):
+                raise ValueError("its vectors are not numbered from 0")
+            placed = sorted(zip(places, data, strict=True), key=lambda pair: pair[0])
+            rows = [item.get("embedding") for _, item in placed]
             vectors = unit_vectors(rows, count=len(texts), dimensions=self._dimensions)
         except (ValueError, OverflowError) as error:
             raise self._server.malformed(str(error)) from None
-        return Embedded(vectors, plausible(_usage(content.get("usage")), sum(map(len, texts))))
+        counts = content.get("usage")
+        tokens = count_of(counts, "prompt_tokens") or count_of(counts, "total_tokens")
+        return Embedded(vectors, plausible(Usage(input_tokens=tokens) if tokens else None, sum(map(len, texts))))
 
     async def aclose(self) -> None:
         """Closes the connections; a later call opens new ones."""
         await self._server.aclose()
-
-
-def _rows(content: Any) -> list[Any]:
-    """The vectors in the order of the texts: each says which one it belongs to. Raises ValueError."""
-    data = content.get("data") if isinstance(content, dict) else None
-    if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
-        raise ValueError("it holds no list of vectors")
-    places = [item.get("index", at) for at, item in enumerate(data)]
-    if sorted(place for place in places if type(place) is int) != list(range(len(data))):
-        raise ValueError("its vectors are not numbered from 0")
-    placed = sorted(zip(places, data, strict=True), key=lambda pair: pair[0])
-    return [item.get("embedding") for _, item in placed]
-
-
-def _usage(counts: object) -> Usage | None:
-    """None where the server did not count: some send zeros."""
-    tokens = count_of(counts, "prompt_tokens") or count_of(counts, "total_tokens")
-    return Usage(input_tokens=tokens) if tokens else None

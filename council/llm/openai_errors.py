@@ -1,4 +1,5 @@
-"""What an OpenAI-compatible server means by a refusal: its error object, whatever shape it has, as a `ModelErrorKind`. Pure.
+"""Reads a refusal of an OpenAI-compatible server: its error object, whatever shape it has, as a `ModelErrorKind`.
+Pure.
 
 The same status says different things at different servers, and some wrap an error in a 200. Words decide only where the
 status does not.
@@ -12,7 +13,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 from council.errors import ModelErrorKind
 from council.llm.http_failures import seconds
@@ -124,16 +124,13 @@ class Refusal:
 
     @property
     def about_context(self) -> bool:
-        """Whether prompt and answer do not fit into the model's window."""
+        """Tells whether prompt and answer do not fit into the model's window."""
         return self.status in (0, 400, 413, 422, 500) and bool(_CONTEXT.search(self.words))
 
     @property
     def kind(self) -> ModelErrorKind:
         if self.about_context:
             return "request"
-        return self._kind_by_words() or self._kind_by_code_and_status()
-
-    def _kind_by_words(self) -> ModelErrorKind | None:
         status, words = self.status, self.words
         if status == 402 and seconds(self.headers.get("retry-after", "")) is not None and not _PAYMENT.search(words):
             return "rate"  # a router's budget for calls in flight: it says when to come back
@@ -147,39 +144,43 @@ class Refusal:
             return "billing"
         if status in (0, 400, 422) and _NO_MODEL.search(words):
             return "not_found"
-        return None
-
-    def _kind_by_code_and_status(self) -> ModelErrorKind:
         by_code = _KIND_OF_CODE.get(self.code.lower())
         by_type = _KIND_OF_CODE.get(self.type.lower())
         if by_code is not None and by_code != "request":
             return by_code
-        if self.status in _KIND_OF_STATUS:
-            return _KIND_OF_STATUS[self.status]
+        if status in _KIND_OF_STATUS:
+            return _KIND_OF_STATUS[status]
         said = by_code or by_type
-        if said is not None and (self.status < 500 or said != "request"):
+        if said is not None and (status < 500 or said != "request"):
             return said
-        if self.status == 0:
+        if status == 0:
             return "server"
-        if 400 <= self.status < 500:
+        if 400 <= status < 500:
             return "request"
-        if 500 <= self.status < 600:
+        if 500 <= status < 600:
             return "server"
-        return "network" if 300 <= self.status < 400 else "protocol"
+        return "network" if 300 <= status < 400 else "protocol"
 
     @property
     def retry_after_s(self) -> float | None:
         """The longest wait that the answer asks for."""
-        wishes = [_milliseconds(self.headers.get("retry-after-ms", "")), seconds(self.headers.get("retry-after", ""))]
+        text = self.headers.get("retry-after-ms", "")
+        value = seconds(text) if text else None
+        wishes = [None if value is None else value / 1000, seconds(self.headers.get("retry-after", ""))]
         wishes.append(self.estimated_wait_s)
         if self.kind in ("rate", "overload"):
-            wishes.append(_until_s(self.reset_ms))
-            wishes.append(_spelled_out_s(self.message) if self.headers.get("retry-after") is None else None)
+            wishes.append(
+                None if self.reset_ms is None else max(0.0, self.reset_ms / 1000 - datetime.now(UTC).timestamp())
+            )
+            spelled_out = _TRY_AGAIN_IN.search(self.message)
+            if spelled_out is not None and self.headers.get("retry-after") is None:
+                minutes, amount, unit = spelled_out.groups()
+                wishes.append(60 * int(minutes or 0) + float(amount) / (1000 if unit.lower() == "ms" else 1))
         return max((wish for wish in wishes if wish is not None), default=None)
 
 
 def refusal_of(status: int, body: bytes, headers: Mapping[str, str]) -> Refusal:
-    """What an answer with an error status says; any body will do."""
+    """Reads an answer with an error status; any body will do."""
     lowered = {name.lower(): value for name, value in headers.items()}
     try:
         content = json.loads(body)
@@ -189,7 +190,13 @@ def refusal_of(status: int, body: bytes, headers: Mapping[str, str]) -> Refusal:
     if found is not None:
         return found
     if isinstance(content, dict):  # FastAPI's own errors, and those of gateways
-        words = _said(content.get("detail") or content.get("message"))
+        told = content.get("detail") or content.get("message")
+        if isinstance(told, list):  # a validation error, without the input that it repeats: that is the prompt
+            faults = [item for item in told[:5] if isinstance(item, dict)]
+            told = "; ".join(
+                f"{'.'.join(map(str, fault.get('loc') or ()))}: {_text(fault.get('msg'))}" for fault in faults
+            )
+        words = _text(told)
         return Refusal(status, words, bare=not words or words == "Not Found", headers=lowered)
     return Refusal(status, content if isinstance(content, str) else "", bare=True, headers=lowered)
 
@@ -217,39 +224,24 @@ def _error_object(content: object, status: int, headers: Mapping[str, str]) -> R
         return Refusal(status, error, estimated_wait_s=wait_s, headers=headers)
     if not isinstance(error, dict) or not error:
         return None
-    code, metadata = error.get("code"), error.get("metadata")
+    code, routed = error.get("code"), error.get("metadata")
+    routed = routed if isinstance(routed, dict) else {}
+    # What a router passes on: the words of the provider behind it, and when its limit is reset.
+    raw, reasons, upstream = routed.get("raw"), routed.get("reasons"), routed.get("headers")
+    said = raw if isinstance(raw, str) else json.dumps(raw) if raw else ""
+    details = [_text(routed.get("provider_name")), said[:_RAW_CHARS]]
+    details += [str(reason)[:100] for reason in reasons[:5]] if isinstance(reasons, list) else []
     own_status = _status(code) or _status(error.get("status")) or _status(error.get("http_status"))
-    detail, reset_ms = _routed(metadata if isinstance(metadata, dict) else {})
     return Refusal(
         status or own_status or 0,
         _text(error.get("message")),
         code=code if isinstance(code, str) and not _status(code) else "",
         type=_text(error.get("type")),
-        detail=detail,
+        detail=" ".join(part for part in details if part),
         estimated_wait_s=wait_s if wait_s is not None else _number(error.get("estimated_time")),
-        reset_ms=reset_ms,
+        reset_ms=_number(upstream.get("X-RateLimit-Reset") if isinstance(upstream, dict) else None),
         headers=headers,
     )
-
-
-def _said(detail: object) -> str:
-    """Words of a validation error without the input that it repeats: that is the prompt."""
-    if not isinstance(detail, list):
-        return _text(detail)
-    faults = [item for item in detail[:5] if isinstance(item, dict)]
-    return "; ".join(f"{'.'.join(map(str, fault.get('loc') or ()))}: {_text(fault.get('msg'))}" for fault in faults)
-
-
-def _routed(metadata: dict[str, Any]) -> tuple[str, float | None]:
-    """What a router passes on: the words of the provider behind it, and when its limit is reset (epoch, milliseconds)."""
-    raw = metadata.get("raw")
-    said = raw if isinstance(raw, str) else json.dumps(raw) if raw else ""
-    reasons = metadata.get("reasons")
-    parts = [_text(metadata.get("provider_name")), said[:_RAW_CHARS]]
-    parts += [str(reason)[:100] for reason in reasons[:5]] if isinstance(reasons, list) else []
-    headers = metadata.get("headers")
-    reset = headers.get("X-RateLimit-Reset") if isinstance(headers, dict) else None
-    return " ".join(part for part in parts if part), _number(reset)
 
 
 def _status(value: object) -> int:
@@ -270,20 +262,3 @@ def _number(value: object) -> float | None:
         return seconds(value)
     ok = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
     return float(value) if ok else None  # type: ignore[arg-type]
-
-
-def _milliseconds(text: str) -> float | None:
-    value = seconds(text) if text else None
-    return None if value is None else value / 1000
-
-
-def _until_s(epoch_ms: float | None) -> float | None:
-    return None if epoch_ms is None else max(0.0, epoch_ms / 1000 - datetime.now(UTC).timestamp())
-
-
-def _spelled_out_s(message: str) -> float | None:
-    found = _TRY_AGAIN_IN.search(message)
-    if found is None:
-        return None
-    value = float(found[2]) / (1000 if found[3].lower() == "ms" else 1)
-    return value + 60 * int(found[1] or 0)

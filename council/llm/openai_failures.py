@@ -1,10 +1,9 @@
-"""What is said when a server that speaks OpenAI's API refuses a call or cannot be reached, and how that is mended."""
+"""The errors of servers that speak OpenAI's API: a refused call or a server out of reach, each with its fix."""
 
 from __future__ import annotations
 
 from council.errors import ModelError, ModelErrorKind
-from council.llm.failures import Failures
-from council.llm.http_failures import PROXY_VARIABLES, failure_of, redirect_words
+from council.llm.http_failures import PROXY_VARIABLES, Failures, failure_of, redirect_words
 from council.llm.openai_dialect import Server
 from council.llm.openai_errors import Refusal
 from council.redaction import Secret
@@ -34,7 +33,7 @@ class ServerFailures(Failures):
         self._endpoint = endpoint
 
     def of_exchange(self, exc: Exception) -> ModelError:
-        """What an exception of the HTTP client, or of reading what it brought, amounts to."""
+        """The error for an exception of the HTTP client, or of parsing what it brought."""
         failure = failure_of(exc, self.model)
         fix = failure.fix
         if failure.kind == "request":
@@ -42,37 +41,33 @@ class ServerFailures(Failures):
         return self.error(failure.kind, failure.message, fix=fix)
 
     def of_refusal(self, refusal: Refusal) -> ModelError:
-        kind = refusal.kind
+        table = f"[providers.{self._server.name}]"
+        fix = ""  # leaves it to the kind
+        if refusal.about_context:
+            fix = (
+                "prompt and answer do not fit into the model's context: shorten the inputs, lower max_output_tokens, or "
+                f"serve the model with a larger context; then set context_tokens in {table} to what it holds."
+            )
+        elif 300 <= refusal.status < 400:
+            fix = f"write the address that it leads to, up to {self._endpoint}, as base_url into {table}."
+        elif refusal.status == 407:
+            fix = f"check the proxy variables ({PROXY_VARIABLES})."
+        elif refusal.kind == "not_found" and refusal.bare:
+            fix = f"nothing answers at {self._base_url}{self._endpoint}: base_url in {table} usually ends in /v1."
+        elif refusal.kind == "request" and "temperature" in refusal.words:
+            fix = f"this model takes no temperature of one's own: leave `temperature` unset, also in {table}."
         words = self.quote(f"{refusal.message}{refusal.detail and f' ({refusal.detail})'}").rstrip(".")
         if 300 <= refusal.status < 400:
             words = self.quote(redirect_words(refusal.headers.get("location", "")))
         said = f": {words}" if words else ""
         status = refusal.status or "an error"
         return self.error(
-            kind,
+            refusal.kind,
             f"{self.model} answered {status}{said}.",
-            fix=self._fix_of_refusal(refusal),
+            fix=fix,
             retry_after_s=refusal.retry_after_s,
             status=refusal.status,
         )
-
-    def _fix_of_refusal(self, refusal: Refusal) -> str:
-        """A fix that the refusal itself suggests; empty leaves it to the kind."""
-        table = f"[providers.{self._server.name}]"
-        if refusal.about_context:
-            return (
-                "prompt and answer do not fit into the model's context: shorten the inputs, lower max_output_tokens, or "
-                f"serve the model with a larger context; then set context_tokens in {table} to what it holds."
-            )
-        if 300 <= refusal.status < 400:
-            return f"write the address that it leads to, up to {self._endpoint}, as base_url into {table}."
-        if refusal.status == 407:
-            return f"check the proxy variables ({PROXY_VARIABLES})."
-        if refusal.kind == "not_found" and refusal.bare:
-            return f"nothing answers at {self._base_url}{self._endpoint}: base_url in {table} usually ends in /v1."
-        if refusal.kind == "request" and "temperature" in refusal.words:
-            return f"this model takes no temperature of one's own: leave `temperature` unset, also in {table}."
-        return ""
 
     def _fix_of_kind(self, kind: ModelErrorKind) -> str:
         server = self._server

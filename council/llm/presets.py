@@ -75,7 +75,7 @@ class Preset:
             await model.aclose()
 
     async def served_by_ollama(self, setup: Setup) -> int | None:
-        """How many tokens Ollama gives a model that it has loaded; it cuts longer prompts off in silence."""
+        """Asks how many tokens Ollama gives a model that it has loaded; it cuts longer prompts off in silence."""
         root = self.server_of(setup).base_url.rstrip("/").removesuffix("/v1")
         model = self._model(replace(setup, options={**setup.options, "base_url": root}), "")
         try:
@@ -112,7 +112,11 @@ class Preset:
         if "base_url" not in changes and named:
             changes["base_url"] = ollama_base_url(named) if self.address == "OLLAMA_HOST" else named
         if "context_tokens" not in changes and self.window and (said := setup.variable(self.window)):
-            changes["context_tokens"] = _whole_number(self.window, said)
+            if not (said.isascii() and said.isdigit() and int(said) > 0):
+                raise ConfigError(
+                    f"{self.window} is {said!r}, which is no number of tokens.", fix="write a whole number, or unset it"
+                )
+            changes["context_tokens"] = int(said)
         return replace(self.server, name=setup.provider, **changes)
 
     def _key(self, setup: Setup, server: Server) -> Secret | None:
@@ -156,12 +160,6 @@ def ollama_base_url(host: str) -> str:
     port = port or {"http": 80, "https": 443}.get(scheme, OLLAMA_PORT)
     shown = f"[{name}]" if ":" in str(name) else name
     return f"{scheme or 'http'}://{shown}:{port}{parts.path}/v1"
-
-
-def _whole_number(name: str, said: str) -> int:
-    if not (said.isascii() and said.isdigit() and int(said) > 0):
-        raise ConfigError(f"{name} is {said!r}, which is no number of tokens.", fix="write a whole number, or unset it")
-    return int(said)
 
 
 def _provider(preset: Preset, summary: str, *, local: bool = False, **defaults: float) -> Provider:

@@ -1,4 +1,4 @@
-"""Where models come from: a provider is one file with a `Provider` (or a plain function) and an entry point.
+"""Providers, from which models come: each is one file with a `Provider` (or a plain function) and an entry point.
 
     [project.entry-points."council.providers"]
     acme = "council_acme:provider"
@@ -55,7 +55,7 @@ class ListedModel:
 
 @dataclass(frozen=True)
 class Setup:
-    """What a provider gets to build a model from.
+    """The values from which a provider builds a model.
 
     `model_id` is what stands behind the colon, empty without one. `options` is the table `[providers.<name>]`, as far
     as it is set. `key(name)` finds a secret in the environment or `.env`, and has it kept out of every text;
@@ -143,11 +143,19 @@ def find_provider(name: str, tables: Mapping[str, Mapping[str, Any]]) -> Provide
         return _load(installed[name])
     if tables.get(name, {}).get("base_url"):
         return _load(EntryPoint(name, OWN_SERVER, GROUP))
-    raise _unknown(name, sorted({*BUILT_IN, *installed, *tables} - {name}), has_table=name in tables)
+    known = sorted({*BUILT_IN, *installed, *tables} - {name})
+    if name in tables:
+        raise ConfigError(
+            f"there is no provider {name!r}, and [providers.{name}] has no base_url.",
+            fix="give it the base_url of its server, or install the package that provides it",
+        )
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise ConfigError(f"there is no provider {name!r}.", fix=f"{hint}there are {', '.join(known)}; see docs/models.md")
 
 
 def installed_providers() -> dict[str, EntryPoint]:
-    """What is installed beside the council's own, without loading it."""
+    """Lists the providers installed beside the council's own, without loading them."""
     return {point.name: point for point in entry_points(group=GROUP) if point.name not in BUILT_IN}
 
 
@@ -200,14 +208,3 @@ def _load(point: EntryPoint) -> Provider:
         f"the provider {point.name!r} ({point.value}) is neither a Provider nor a function.",
         fix="this is a defect of the provider: update it, or choose another model",
     )
-
-
-def _unknown(name: str, known: Sequence[str], *, has_table: bool) -> ConfigError:
-    if has_table:
-        return ConfigError(
-            f"there is no provider {name!r}, and [providers.{name}] has no base_url.",
-            fix="give it the base_url of its server, or install the package that provides it",
-        )
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    return ConfigError(f"there is no provider {name!r}.", fix=f"{hint}there are {', '.join(known)}; see docs/models.md")

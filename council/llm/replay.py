@@ -1,8 +1,9 @@
 """`ReplayModel`: the replies of a recorded run, in place of a language model (`cassette:<file>`).
 
 Each request is answered by its hash: the same words get the reply that they got then. Calls that asked the very same
-are told apart by role, round and purpose, then answered in their order, again from the first when all were given. A
-request that was not recorded fails loudly (`ReplayMiss`), with what comes nearest to it; nothing is ever made up.
+are told apart by role, round and purpose. They are answered in their order, and again from the first when all were
+given. A request that was not recorded fails loudly (`ReplayMiss`), with what comes nearest to it; nothing is ever made
+up.
 
 Recorded failures fail again, as they were left after their retries. Recorded tokens are reported; nothing is paid.
 No streaming of its own: `on_text` gets the whole text in one piece. Schema, tools and limits are not looked at.
@@ -82,7 +83,8 @@ class ReplayModel:
         return next(windows, self._header.window_chars)
 
     def opinions_of(self, run_secret: str) -> str:
-        """What signs the second opinions of the recorded run with this secret (hex); empty where it had none."""
+        """The name that signs the second opinions of the recorded run with this secret (hex); empty where it had
+        none."""
         of_run = [run.opinions for run in self._runs if run.run_secret == run_secret] or [self._header.opinions]
         signed = of_run[0]
         return "" if isinstance(signed, msgspec.UnsetType) else _named(signed)
@@ -94,8 +96,9 @@ class ReplayModel:
         return None if isinstance(said, msgspec.UnsetType) else said
 
     def recall(self, role: str, round_no: int, scope: str, question: str) -> RecordedSearch | None:
-        """What the embedding model made of a question (`council.llm.embeddings.Recall`): those of this agent and round in their
-        order, then from the first again; else as anybody was answered. It is signed as replies are."""
+        """Gives what the embedding model made of a question (`council.llm.embeddings.Recall`). Searches of this agent
+        and round come in their order, then from the first again; else anybody's answer counts. It is signed as replies
+        are."""
         equal = [search for search in self._searches if (search.scope, search.question) == (scope, question)]
         own = [search for search in equal if (search.role, search.round) == (role, round_no)] or equal
         if not own:
@@ -134,7 +137,38 @@ class ReplayModel:
         info = info or TurnInfo()
         call = self._take(system, messages, info)
         if call is None:
-            raise self._miss(system, messages, info)
+            asked = prompt_text(system, messages)
+            # By what it is for; among equals the one that begins most alike.
+            nearest = max(
+                (call for call in self._calls if call.messages is not None),
+                key=lambda call: (
+                    *(call.role == info.role, call.purpose == info.purpose, call.round == info.round),
+                    _equal_lines(prompt_text(call.system, call.messages or ()), asked),
+                ),
+                default=None,
+            )
+            where = _where(info.role, info.round, info.purpose)
+            message = f"{self.name} holds no reply to what {where} is asked"
+            fix = "what the agents are told differs from the recorded run: command, documents, personas, memory or version"
+            if nearest is None:
+                raise ReplayMiss(f"{message}; no prompt like it is recorded.", fix=fix, model=self.name)
+            recorded = prompt_text(nearest.system, nearest.messages or ())
+            old, new = recorded.split("\n"), asked.split("\n")
+            at = _equal_lines(recorded, asked)
+            if all(at + 1 < len(lines) and lines[at].startswith(_MARK) for lines in (old, new)):
+                at += 1  # the marks only say that the material below them differs
+            titles = (line.strip("= ") for line in reversed(old[: at + 1]) if line.startswith("== "))
+            section = next(titles, "the beginning")
+            parting = f"in {section}: recorded {_excerpt(old, new, at)}, asked now {_excerpt(new, old, at)}."
+            diff = "\n".join(first_difference(recorded, asked))
+            near = _where(nearest.role, nearest.round, nearest.purpose)
+            log.error("%s; the nearest recorded prompt is that of %s:\n%s", message, near, diff)
+            raise ReplayMiss(
+                f"{message}. The nearest recorded prompt, of {near}, parts from it {parting}",
+                fix=f"{fix}; the log shows the difference",
+                model=self.name,
+                diff=diff,
+            )
         if call.failed is not None:
             raise ModelError(call.failed.kind, call.failed.message, fix=call.failed.fix, model=self.name)
         text = f"{_THOUGHTS}{call.text}" if call.thoughts else call.text
@@ -157,38 +191,9 @@ class ReplayModel:
         self._given[key] += 1
         return calls[(self._given[key] - 1) % len(calls)]
 
-    def _miss(self, system: str, messages: Sequence[Message], info: TurnInfo) -> ReplayMiss:
-        asked = prompt_text(system, messages)
-        nearest = self._nearest(asked, info)
-        where = _where(info.role, info.round, info.purpose)
-        message = f"{self.name} holds no reply to what {where} is asked"
-        fix = "what the agents are told differs from the recorded run: command, documents, personas, memory or version"
-        if nearest is None:
-            return ReplayMiss(f"{message}; no prompt like it is recorded.", fix=fix, model=self.name)
-        recorded = prompt_text(nearest.system, nearest.messages or ())
-        diff = "\n".join(first_difference(recorded, asked))
-        near = _where(nearest.role, nearest.round, nearest.purpose)
-        log.error("%s; the nearest recorded prompt is that of %s:\n%s", message, near, diff)
-        return ReplayMiss(
-            f"{message}. The nearest recorded prompt, of {near}, parts from it {_parting(recorded, asked)}",
-            fix=f"{fix}; the log shows the difference",
-            model=self.name,
-            diff=diff,
-        )
-
-    def _nearest(self, asked: str, info: TurnInfo) -> Call | None:
-        """By what it is for; among equals the one that begins most alike."""
-        known = [call for call in self._calls if call.messages is not None]
-
-        def nearness(call: Call) -> tuple[bool, bool, bool, int]:
-            alike = (call.role == info.role, call.purpose == info.purpose, call.round == info.round)
-            return (*alike, _equal_lines(prompt_text(call.system, call.messages or ()), asked))
-
-        return max(known, key=nearness, default=None)
-
 
 def _named(recorded: str) -> str:
-    """What a reply is signed with: never the bare name of the model, which did not answer now."""
+    """The name that signs a reply: never the bare name of the model, which did not answer now."""
     return f"{PROVIDER}:{recorded.removeprefix(f'{PROVIDER}:')}"
 
 
@@ -216,22 +221,13 @@ def first_difference(before: str, after: str, context: int = 3) -> Iterator[str]
 
 
 def _equal_lines(one: str, other: str) -> int:
-    """How many lines two texts have in common at their beginning."""
+    """Counts the lines that two texts have in common at their beginning."""
     count = 0
     for left, right in zip(one.split("\n"), other.split("\n"), strict=False):
         if left != right:
             break
         count += 1
     return count
-
-
-def _parting(recorded: str, asked: str) -> str:
-    old, new = (text.split("\n") for text in (recorded, asked))
-    at = _equal_lines(recorded, asked)
-    if all(at + 1 < len(lines) and lines[at].startswith(_MARK) for lines in (old, new)):
-        at += 1  # the marks only say that the material below them differs
-    section = next((line.strip("= ") for line in reversed(old[: at + 1]) if line.startswith("== ")), "the beginning")
-    return f"in {section}: recorded {_excerpt(old, new, at)}, asked now {_excerpt(new, old, at)}."
 
 
 def _excerpt(lines: list[str], others: list[str], at: int) -> str:

@@ -55,7 +55,7 @@ class RetryingModel(ModelAround):
 
 
 class Retries:
-    """How often a call is made again, and after how long a wait: up to `attempts` times in all (at least 1).
+    """Repeats a call up to `attempts` times in all (at least 1), with waits between.
 
     The wait is the larger of the backoff (`initial_wait_s`, doubled per attempt, at most `max_wait_s`) and the
     provider's `retry_after_s`. Where the provider asks for more than `max_wait_s` there is no wait: the error leaves

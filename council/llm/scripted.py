@@ -41,7 +41,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from council.errors import ConfigError, ModelError, ModelErrorKind
 from council.llm.base import Message, OnText, Reply, ToolSpec, TurnInfo, Usage
-from council.llm.providers import Provider, Setup
+from council.llm.providers import Provider
 
 _MAX_SCRIPT_BYTES = 16 * 1024 * 1024
 _FORMAT = "see docs/scripted-model.md for the format."
@@ -65,7 +65,7 @@ class ScriptedError(_Strict):
 
 
 class ScriptedAnswer(_Strict):
-    """What a call gets: a text or an error, never both."""
+    """The answer to a call: a text or an error, never both."""
 
     text: str | None = None
     error: ScriptedError | None = None
@@ -146,7 +146,23 @@ class ScriptedModel:
         info: TurnInfo | None = None,
     ) -> Reply:
         """The answer to `info`. Raises the scripted ModelError, or kind `request` when no entry is left for it."""
-        answer = self._take(info or TurnInfo())
+        info = info or TurnInfo()
+        answer = self._script.default
+        for at, entry in enumerate(self._script.replies):
+            if entry.fits(info) and (entry.times == 0 or self._served[at] < entry.times):
+                self._served[at] += 1
+                answer = entry
+                break
+        if answer is None:
+            raise ModelError(
+                "request",
+                f"{self.name} has no reply left for role {info.role or '-'}, round {info.round}, purpose {info.purpose}.",
+                fix="add an entry under `replies`, raise its `times`, or give a `default`.",
+                model=self.name,
+                role=info.role,
+                round=info.round,
+                purpose=info.purpose,
+            )
         if answer.delay_s:
             await asyncio.sleep(answer.delay_s)
         if answer.error is not None:
@@ -166,23 +182,6 @@ class ScriptedModel:
     async def aclose(self) -> None:
         """Nothing to close."""
 
-    def _take(self, info: TurnInfo) -> ScriptedAnswer:
-        for at, entry in enumerate(self._script.replies):
-            if entry.fits(info) and (entry.times == 0 or self._served[at] < entry.times):
-                self._served[at] += 1
-                return entry
-        if self._script.default is not None:
-            return self._script.default
-        raise ModelError(
-            "request",
-            f"{self.name} has no reply left for role {info.role or '-'}, round {info.round}, purpose {info.purpose}.",
-            fix="add an entry under `replies`, raise its `times`, or give a `default`.",
-            model=self.name,
-            role=info.role,
-            round=info.round,
-            purpose=info.purpose,
-        )
-
 
 def load_script(path: Path) -> Script:
     try:
@@ -197,30 +196,24 @@ def load_script(path: Path) -> Script:
     try:
         content = yaml.safe_load(data.decode("utf-8-sig"))
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as exc:
-        raise ConfigError(f"{path}: the script is not YAML: {_one_line(exc)}.", fix=_FORMAT) from exc
+        said = " ".join(str(exc).split()).rstrip(".") or type(exc).__name__
+        raise ConfigError(f"{path}: the script is not YAML: {said}.", fix=_FORMAT) from exc
     if not isinstance(content, dict):
         raise ConfigError(f"{path}: the script must be a mapping with `replies`.", fix=_FORMAT)
     try:
         return Script.model_validate(content)
     except ValidationError as exc:
-        faults = [f"{_field(fault['loc'])}: {fault['msg'].removeprefix('Value error, ')}" for fault in exc.errors()]
+        faults = []
+        for fault in exc.errors():
+            field = ""  # as `replies[2].error.kind`
+            for part in fault["loc"]:
+                field += f"[{part}]" if isinstance(part, int) else f".{part}" if field else part
+            faults.append(f"{field or 'script'}: {fault['msg'].removeprefix('Value error, ')}")
         raise ConfigError(f"{path}: {'; '.join(faults)}.", fix=_FORMAT, fields=faults) from exc
 
 
-def _field(location: tuple[int | str, ...]) -> str:
-    """`('replies', 2, 'error', 'kind')` as `replies[2].error.kind`."""
-    name = ""
-    for part in location:
-        name += f"[{part}]" if isinstance(part, int) else f".{part}" if name else part
-    return name or "script"
-
-
-def _one_line(exc: Exception) -> str:
-    return " ".join(str(exc).split()).rstrip(".") or type(exc).__name__
-
-
-def _build(setup: Setup) -> ScriptedModel:
-    return ScriptedModel.from_file(setup.home / setup.model_id)
-
-
-provider = Provider(_build, local=True, summary="replies from a file, for tests and demonstrations")
+provider = Provider(
+    lambda setup: ScriptedModel.from_file(setup.home / setup.model_id),
+    local=True,
+    summary="replies from a file, for tests and demonstrations",
+)

@@ -1,8 +1,8 @@
 """A model's reply → a validated object of a pydantic type, or what is wrong with it, in words a model can act on.
 
-The order is fixed: thoughts and fences off (`extraction`) → strict validation → repair of the spelling (`_respelled`), only
-where the reply ended by itself → at most two more turns that carry the problems and the schema. A reply that was cut off
-is never completed. The result says how an object was come by.
+The order is fixed: thoughts and fences off (`extraction`) → strict validation → repair of the spelling (`_respelled`)
+→ at most two more turns. The spelling is repaired only where the reply ended by itself; a reply that was cut off is
+never completed. A further turn carries the problems and the schema. The result says which of these it took.
 
 Pure, but for `ask_structured` and `repair_turns`. For steps of a journal use the pieces: record the reply, then `parse`
 (or `parse_block`) it, and let `repair_turns` ask through a function that is a step.
@@ -69,7 +69,7 @@ Check = Callable[[T], Iterable[Problem]]  # what a type cannot say by itself, su
 
 @dataclass(frozen=True)
 class Parsed(Generic[T]):
-    """What one reply brought: a value, or problems. `repair` is the strongest thing done to read it.
+    """The outcome of one reply: a value, or problems. `repair` is the strongest thing done to read it.
 
     `before` and `after` are the prose around the object, thoughts left out. `found` is False when the reply holds nothing
     that could be the object: for a block that may be left out, that is an answer.
@@ -100,7 +100,8 @@ class Attempt(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Structured(Generic[T]):
-    """What all turns brought. `value` is None when the last allowed turn did not mend it; `problems` are then that turn's.
+    """The outcome of all turns. `value` is None when the last allowed turn did not mend it; `problems` are then that
+    turn's.
 
     `repair` is `turn_1` or `turn_2`, the last repair turn taken; without one, what was done to read the first reply.
     """
@@ -140,20 +141,15 @@ def _read(found: Extract, type: type[T], complete: bool, check: Check[T] | None)
     if found.several:
         return parsed(None, [_SEVERAL])
     value, problem = _load(found.text)
+    repair: Repair = found.wrapping
     if problem is not None and problem.code in ("syntax", "cut"):
-        return _read_respelled(found, problem, type, check) if complete else parsed(None, [_CUT])
-    if problem is not None:
-        return parsed(None, [problem])
-    return parsed(*validate(value, type, check))
-
-
-def _read_respelled(found: Extract, problem: Problem, type: type[T], check: Check[T] | None) -> Parsed[T]:
-    value = _respelled(found.text)
-    if value is None:
-        return Parsed(None, found.wrapping, (problem,), found.before, found.after)
-    unsound = _unsound(value)
-    result, problems = validate(value, type, check) if unsound is None else (None, (unsound,))
-    return Parsed(result, "json_repair", problems, found.before, found.after)
+        if not complete:
+            return parsed(None, [_CUT])
+        value = _respelled(found.text)
+        if value is not None:
+            problem, repair = _unsound(value), "json_repair"
+    result, problems = validate(value, type, check) if problem is None else (None, (problem,))
+    return Parsed(result, repair, problems, found.before, found.after)
 
 
 _NO_OBJECT = Problem("none", "there is no JSON object in the reply")
@@ -178,7 +174,13 @@ def _load(text: str) -> tuple[Any, Problem | None]:
     except _Refused as refused:
         return None, refused.problem
     except json.JSONDecodeError as error:
-        return None, _syntax(text, error)
+        rest = text[error.pos :].strip()
+        if error.msg.startswith("Unterminated string") or not any(char in rest for char in ' \r\n":{}[]'):
+            return None, _CUT
+        near = _quoted(text[max(0, error.pos - 20) : error.pos + 20])
+        what = f"{error.msg[:1].lower()}{error.msg[1:]}"
+        told = f"not JSON at line {error.lineno}, column {error.colno}: {what}, near {near}"
+        return None, Problem("syntax", told)
     except RecursionError:
         return None, _TOO_DEEP
     return value, _unsound(value)
@@ -211,14 +213,17 @@ _TOO_DEEP = Problem("nesting", f"the object is nested deeper than {MAX_DEPTH} le
 
 
 def _unsound(value: Any) -> Problem | None:
-    """What JSON can spell and nothing can hold: numbers out of range, half characters, bottomless nesting."""
+    """Finds what JSON can spell and nothing can hold: numbers out of range, half characters, bottomless nesting."""
     level = [value]
     for _ in range(MAX_DEPTH):
         inner: list[Any] = []
         for entry in level:
-            problem = _unsound_scalar(entry)
-            if problem is not None:
-                return problem
+            if isinstance(entry, int) and abs(entry) > _MAX_INT:
+                return _too_big(entry)
+            if isinstance(entry, float) and not math.isfinite(entry):
+                return Problem("number", "a number is out of range")
+            if isinstance(entry, str) and entry.encode("utf-8", "replace").decode() != entry:
+                return Problem("encoding", f"the text {_quoted(entry)} holds half of a \\u pair of escapes")
             if isinstance(entry, dict):
                 inner += [*entry.keys(), *entry.values()]
             elif isinstance(entry, list):
@@ -227,28 +232,6 @@ def _unsound(value: Any) -> Problem | None:
             return None
         level = inner
     return _TOO_DEEP
-
-
-def _unsound_scalar(value: Any) -> Problem | None:
-    if isinstance(value, int) and abs(value) > _MAX_INT:
-        return _too_big(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return Problem("number", "a number is out of range")
-    if isinstance(value, str) and not value.isascii():
-        try:
-            value.encode("utf-8")
-        except UnicodeEncodeError:
-            return Problem("encoding", f"the text {_quoted(value)} holds half of a \\u pair of escapes")
-    return None
-
-
-def _syntax(text: str, error: json.JSONDecodeError) -> Problem:
-    rest = text[error.pos :].strip()
-    if error.msg.startswith("Unterminated string") or not any(char in rest for char in ' \r\n":{}[]'):
-        return _CUT
-    near = _quoted(text[max(0, error.pos - 20) : error.pos + 20])
-    what = f"{error.msg[:1].lower()}{error.msg[1:]}"
-    return Problem("syntax", f"not JSON at line {error.lineno}, column {error.colno}: {what}, near {near}")
 
 
 def _respelled(text: str) -> Any | None:
@@ -333,11 +316,18 @@ _EXPECTED_BY = {  # with the values of the type's own limits
 
 def _schema_problem(detail: ErrorDetails, type: type[BaseModel]) -> Problem:
     kind = detail["type"]
-    path = _path(detail["loc"])
+    path = ""  # `claims[0].evidence`
+    for part in detail["loc"]:
+        name = " ".join(str(part).split())[:_QUOTED_CHARS]
+        path += f"[{part}]" if isinstance(part, int) else f".{name}" if path else name
     if kind == "missing":
         return Problem("schema", "is missing; add it", path)
     if kind == "extra_forbidden":
-        known = f"; the keys are {', '.join(_keys(type))}" if len(detail["loc"]) == 1 else ""
+        known = (
+            f"; the keys are {', '.join([field.alias or name for name, field in type.model_fields.items()])}"
+            if len(detail["loc"]) == 1
+            else ""
+        )
         return Problem("schema", f"is not a key of this object; remove it{known}", path)
     if kind == "value_error":
         return Problem("schema", detail["msg"].removeprefix("Value error, "), path)
@@ -346,19 +336,6 @@ def _schema_problem(detail: ErrorDetails, type: type[BaseModel]) -> Problem:
     if expected is None:
         expected = " ".join(detail["msg"].removeprefix("Input should be ").split())
     return Problem("schema", f"expected {expected}; it is {_kind(detail['input'])}", path)
-
-
-def _keys(type: type[BaseModel]) -> list[str]:
-    return [field.alias or name for name, field in type.model_fields.items()]
-
-
-def _path(location: tuple[int | str, ...]) -> str:
-    """`("claims", 0, "evidence")` as `claims[0].evidence`."""
-    path = ""
-    for part in location:
-        name = " ".join(str(part).split())[:_QUOTED_CHARS]
-        path += f"[{part}]" if isinstance(part, int) else f".{name}" if path else name
-    return path
 
 
 def _kind(value: object) -> str:
@@ -381,7 +358,7 @@ def _quoted(text: str) -> str:
 
 
 def repair_prompt(problems: Sequence[Problem], type: type[BaseModel]) -> str:
-    """What a model is told about its last reply: the problems, the schema, and to send the object alone."""
+    """The request of a repair turn: the problems, the schema, and to send the object alone."""
     listed = "\n".join(f"- {problem}" for problem in problems)
     return (
         f"Your last reply cannot be used as it stands:\n{listed}\n\n"
@@ -418,11 +395,11 @@ async def repair_turns(
     repairs: int = MAX_REPAIRS,
     check: Check[T] | None = None,
 ) -> Structured[T]:
-    """What the first reply brought or, with the model's help, at most `repairs` (0 to 2) turns later.
+    """Settles a first reply or, with the model's help, at most `repairs` (0 to 2) turns later.
 
-    `ask(turn, messages)`, `turn` from 1, makes the call, as a step of a journal or not; None ends the turns with what
-    there is, and what it raises is raised. Each turn carries the request in `messages`, the reply before it and what is
-    wrong with that one, so that a request never grows by more than one reply.
+    `ask(turn, messages)`, `turn` from 1, makes the call, as a step of a journal or not. None ends the turns with what
+    there is; an exception passes through. Each turn carries the request in `messages`, the last reply and its
+    problems, so a request never grows by more than one reply.
     """
     if not 0 <= repairs <= MAX_REPAIRS:
         raise ValueError(f"repairs is {repairs}, must be from 0 to {MAX_REPAIRS}")

@@ -1,4 +1,4 @@
-"""What a model thought aloud is taken out of what it says. Pure.
+"""Takes out of a reply what the model thought aloud. Pure.
 
 Reasoning models write `<think>…</think>` before their answer or between its paragraphs, where the server does not part the
 two. Some servers open the element in the prompt, so that the reply holds the closing tag alone.
@@ -22,8 +22,8 @@ _BETWEEN = re.compile(
 
 
 def without_thoughts(reply: str) -> str:
-    """What a reply says once the model has thought: no `<think>` element that begins it or a line of its prose, and nothing
-    before a `</think>` that was never opened. A reply that never stopped thinking says nothing."""
+    """Leaves out a `<think>` element that begins the reply or a line of its prose, and all before a `</think>` that
+    was never opened. A reply that never stopped thinking says nothing."""
     at = 0
     while opening := _LEADING.match(reply, at):
         closing = CLOSING.search(reply, opening.end())

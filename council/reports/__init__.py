@@ -1,1 +1,1 @@
-"""What can be said of runs afterwards, from their journals alone: `replay` (the page again), `diff` (where two part)."""
+"""Reports on runs afterwards, from their journals alone: `replay` (the page again), `diff` (where two part)."""

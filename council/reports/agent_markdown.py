@@ -1,7 +1,7 @@
-"""What agents wrote, as HTML: paragraphs, lists, tables, code and emphasis, and nothing that loads, links or runs.
+"""Texts of agents as HTML: paragraphs, lists, tables, code and emphasis, and nothing that loads, links or runs.
 
-Raw HTML stays visible as text, and so do links and images, as they were spelled. Citations of known evidence lead to its
-row in the report.
+Raw HTML stays visible as text, and so do links and images, as they were spelled. Citations of known evidence lead to
+its row in the report.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from markupsafe import Markup
 
 from council.safety.untrusted import clean
 
-_REQUEST = re.compile(
-    r"\[ORCHESTRATOR_REQUEST:\s*", re.IGNORECASE
-)  # a page that is read again must not look like asking
+# A page that is read again must not look like asking.
+_REQUEST = re.compile(r"\[ORCHESTRATOR_REQUEST:\s*", re.IGNORECASE)
 _EVIDENCE = re.compile(r"\bE[0-9]{1,4}\b")
 _OFF = ("html_block", "html_inline", "image", "link", "autolink", "reference")
 _MAX_CHARS = 200_000  # of one text; a reply is far shorter
@@ -30,17 +29,26 @@ class AgentMarkdown:
     """Renders texts of one run; `evidence` are the ids that have a row."""
 
     def __init__(self, evidence: Collection[str]) -> None:
-        self._evidence = frozenset(evidence)
+        known = frozenset(evidence)
         self._parser = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable(list(_OFF))
 
+        def cited(found: re.Match[str]) -> str:
+            return f'<a class="cite" href="#{found[0]}">{found[0]}</a>' if found[0] in known else found[0]
+
         def text(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-            return _EVIDENCE.sub(self._cited, escape(tokens[index].content))
+            return _EVIDENCE.sub(cited, escape(tokens[index].content))
+
+        def heading(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+            return f"<{_HEADING}>" if tokens[index].nesting == 1 else f"</{_HEADING}>\n"
+
+        def cell(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+            return f"<{tokens[index].tag}>"  # without its alignment, which would be a style of its own
 
         self._parser.add_render_rule("text", text)
         for rule in ("heading_open", "heading_close"):
-            self._parser.add_render_rule(rule, _heading)
+            self._parser.add_render_rule(rule, heading)
         for rule in ("th_open", "td_open"):
-            self._parser.add_render_rule(rule, _cell)
+            self._parser.add_render_rule(rule, cell)
 
     def __call__(self, text: str) -> Markup:
         return Markup(self._parser.render(_harmless(text)))  # noqa: S704  the parser escapes, html is off
@@ -49,17 +57,6 @@ class AgentMarkdown:
         """One line, for a cell or an item."""
         return Markup(self._parser.renderInline(" ".join(_harmless(text).split())))  # noqa: S704
 
-    def _cited(self, found: re.Match[str]) -> str:
-        return f'<a class="cite" href="#{found[0]}">{found[0]}</a>' if found[0] in self._evidence else found[0]
-
 
 def _harmless(text: str) -> str:
     return _REQUEST.sub("[request: ", clean(text)[:_MAX_CHARS])
-
-
-def _heading(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-    return f"<{_HEADING}>" if tokens[index].nesting == 1 else f"</{_HEADING}>\n"
-
-
-def _cell(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-    return f"<{tokens[index].tag}>"  # without its alignment, which would be a style of its own

@@ -1,5 +1,8 @@
-"""The report's four pictures: stances by round, the timeline, tokens and latencies per agent. Values in, SVG out; None where
-there is nothing to draw. Everything that a picture shows stands in a table beside it, too."""
+"""The report's four pictures: stances by round, the timeline, tokens and latencies per agent.
+
+Values in, SVG out; None where there is nothing to draw. Everything that a picture shows stands in a table beside it,
+too.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from council.artifacts.account import StanceTaken
-from council.reports.chronicle import StepTaken
 from council.reports.explain import AgentShare, CallMade, Explanation
 from council.reports.scale import TimeScale, nice_ceiling
 from council.reports.svg import Svg
@@ -56,12 +58,18 @@ def stances_chart(told: Explanation) -> str | None:
     """A row per agent, a column per round; size is confidence, colour and number the position, a line how it moved."""
     if not any(stance.key for stance in told.stances):
         return None
-    number_of = _numbers(told)
+    keys = dict.fromkeys(stance.key for stance in told.stances if stance.key)
+    number_of = {key: number for number, key in enumerate(keys, start=1)}
     roles = [agent.role for agent in told.agents if any(stance.role == agent.role for stance in told.stances)]
     rounds = sorted({stance.round for stance in told.stances})
     width = max(_WIDTH, _LABELS + _COLUMN * len(rounds))
     step = (width - _LABELS) / len(rounds)
-    svg = Svg("stances", width, 34 + _ROW * len(roles), "Stances by round", _stances_desc(told, number_of))
+    desc = "; ".join(
+        f"{stance.role} in round {stance.round}: "
+        + (f"position {number_of[stance.key]}, confidence {stance.confidence:.2f}" if stance.key else "not stated")
+        for stance in told.stances
+    )
+    svg = Svg("stances", width, 34 + _ROW * len(roles), "Stances by round", desc)
     at = {round_no: _LABELS + step * (column + 0.5) for column, round_no in enumerate(rounds)}
     for round_no in rounds:
         svg.text(at[round_no], 18, f"round {round_no}", "tick mid")
@@ -69,53 +77,32 @@ def stances_chart(told: Explanation) -> str | None:
         y = 34 + _ROW * (row + 0.5)
         svg.line(_LABELS, y, width, y, "grid")
         svg.text(_LABELS - 12, y + 4, role, "label end", max_chars=20)
-        _path(svg, told, role, at, y, number_of)
+        changes = {(change.role, change.round): change for change in told.changes}
+        own = [stance for stance in told.stances if stance.role == role]
+        before: StanceTaken | None = None
+        for stance in own:
+            if not stance.key:
+                continue
+            if before is not None:
+                change = changes.get((role, stance.round))
+                kind = "kept" if change is None else "moved" if change.evidence else "unexplained"
+                svg.line(at[before.round], y, at[stance.round], y, kind)
+                if change is not None:
+                    middle, why = (at[before.round] + at[stance.round]) / 2, ", ".join(change.evidence)
+                    svg.text(middle, y - 8, why or "unexplained", f"{kind}-note mid", max_chars=18)
+            before = stance
+        for stance in own:
+            x = at[stance.round]
+            if not stance.key:
+                svg.circle(x, y, 7, "unstated", f"{role}, round {stance.round}: not stated")
+                continue
+            number, radius = number_of[stance.key], 9 + 10 * stance.confidence
+            hint = f"{role}, round {stance.round}: {stance.position} (confidence {stance.confidence:.2f})"
+            if stance.advocate:
+                svg.circle(x, y, radius + 4, "advocate", "devil's advocate in this round")
+            svg.circle(x, y, radius, f"p{(number - 1) % _COLOURS + 1}", hint)
+            svg.text(x, y + 4.5, str(number), "on mid")
     return svg.markup()
-
-
-def _numbers(told: Explanation) -> dict[str, int]:
-    keys = dict.fromkeys(stance.key for stance in told.stances if stance.key)
-    return {key: number for number, key in enumerate(keys, start=1)}
-
-
-def _path(svg: Svg, told: Explanation, role: str, at: dict[int, float], y: float, number_of: dict[str, int]) -> None:
-    changes = {(change.role, change.round): change for change in told.changes}
-    own = [stance for stance in told.stances if stance.role == role]
-    before: StanceTaken | None = None
-    for stance in own:
-        if not stance.key:
-            continue
-        if before is not None:
-            change = changes.get((role, stance.round))
-            kind = "kept" if change is None else "moved" if change.evidence else "unexplained"
-            svg.line(at[before.round], y, at[stance.round], y, kind)
-            if change is not None:
-                middle = (at[before.round] + at[stance.round]) / 2
-                svg.text(middle, y - 8, ", ".join(change.evidence) or "unexplained", f"{kind}-note mid", max_chars=18)
-        before = stance
-    for stance in own:
-        _node(svg, stance, at[stance.round], y, number_of)
-
-
-def _node(svg: Svg, stance: StanceTaken, x: float, y: float, number_of: dict[str, int]) -> None:
-    if not stance.key:
-        svg.circle(x, y, 7, "unstated", f"{stance.role}, round {stance.round}: not stated")
-        return
-    number = number_of[stance.key]
-    hint = f"{stance.role}, round {stance.round}: {stance.position} (confidence {stance.confidence:.2f})"
-    radius = 9 + 10 * stance.confidence
-    if stance.advocate:
-        svg.circle(x, y, radius + 4, "advocate", "devil's advocate in this round")
-    svg.circle(x, y, radius, f"p{(number - 1) % _COLOURS + 1}", hint)
-    svg.text(x, y + 4.5, str(number), "on mid")
-
-
-def _stances_desc(told: Explanation, number_of: dict[str, int]) -> str:
-    return "; ".join(
-        f"{stance.role} in round {stance.round}: "
-        + (f"position {number_of[stance.key]}, confidence {stance.confidence:.2f}" if stance.key else "not stated")
-        for stance in told.stances
-    )
 
 
 # ── the timeline ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -135,7 +122,9 @@ def timeline_chart(told: Explanation) -> str | None:
     roles = [agent.role for agent in told.agents if agent.role]
     lanes = [*roles, _RUN]
     height = 44 + _LANE * len(lanes)
-    svg = Svg("timeline", _WIDTH, height, "Timeline", _timeline_desc(told))
+    took = [call for call in told.calls if call.seconds is not None]
+    desc = "; ".join(f"{call.step} took {duration(call.seconds)}" for call in took)
+    svg = Svg("timeline", _WIDTH, height, "Timeline", desc)
     bottom = 16 + _LANE * len(lanes)
     for x, seconds in scale.ticks():
         svg.line(x, 12, x, bottom, "grid")
@@ -152,8 +141,24 @@ def timeline_chart(told: Explanation) -> str | None:
             svg.line(x, 6, x, bottom, "attempt", f"attempt {attempt.number}: {attempt.because}")
     calls = {call.step: call for call in told.calls}
     for step in timed:
-        _bar(svg, step, calls.get(step.name), scale, y_of, roles)
-    _retries(svg, told, scale, y_of, roles)
+        call, began = calls.get(step.name), step.began_ms or 0
+        x, y = scale.x(began), y_of[_lane_of(step.name, call, roles)]
+        width = scale.x(step.ended_ms or began) - x
+        if step.outcome not in ("done", "refused"):
+            hint = f"{step.name}: {step.outcome}"
+            svg.rect(x, y - _BAR / 2, max(4.0, width), _BAR, "cut", hint)
+            svg.cross(x + 2, y, 8, "cut-mark", hint)
+            continue
+        kind = "aside"
+        if call is not None:
+            kind = "failed" if call.failure else "closing" if "closing" in call.purpose else "call"
+        svg.rect(x, y - _BAR / 2, max(2.5, width), _BAR, kind, f"{step.name}: {duration(step.seconds)}", radius=2)
+    for retry in told.retries:
+        y = y_of[_lane_of(retry.step, calls.get(retry.step), roles)]
+        x0, x1 = scale.x(retry.at_ms), scale.x(retry.at_ms + int(retry.wait_s * 1000))
+        hint = f"try {retry.attempt} failed ({retry.kind}); {duration(retry.wait_s)} until the next"
+        svg.rect(x0, y - _BAR / 2, x1 - x0, _BAR, "retry", hint)
+        svg.cross(x0, y, 7, "retry-mark", hint)
     return svg.markup()
 
 
@@ -163,47 +168,6 @@ def _lane_of(name: str, call: CallMade | None, roles: Sequence[str]) -> str:
     parts = name.split("/")
     is_turn = len(parts) >= 3 and parts[0] == "round" and "request" not in parts
     return parts[2] if is_turn and parts[2] in roles else roles[0] if name == "synthesis" and roles else _RUN
-
-
-def _bar(
-    svg: Svg,
-    step: StepTaken,
-    call: CallMade | None,
-    scale: TimeScale,
-    y_of: dict[str, float],
-    roles: Sequence[str],
-) -> None:
-    began, y = step.began_ms or 0, y_of[_lane_of(step.name, call, roles)]
-    x0 = scale.x(began)
-    hint = f"{step.name}: {duration(step.seconds)}"
-    if step.outcome not in ("done", "refused"):
-        svg.rect(
-            x0,
-            y - _BAR / 2,
-            max(4.0, scale.x(step.ended_ms or began) - x0),
-            _BAR,
-            "cut",
-            f"{step.name}: {step.outcome}",
-        )
-        svg.cross(x0 + 2, y, 8, "cut-mark", f"{step.name}: {step.outcome}")
-        return
-    kind = "aside" if call is None else "failed" if call.failure else "closing" if "closing" in call.purpose else "call"
-    svg.rect(x0, y - _BAR / 2, max(2.5, scale.x(step.ended_ms or began) - x0), _BAR, kind, hint, radius=2)
-
-
-def _retries(svg: Svg, told: Explanation, scale: TimeScale, y_of: dict[str, float], roles: Sequence[str]) -> None:
-    calls = {call.step: call for call in told.calls}
-    for retry in told.retries:
-        y = y_of[_lane_of(retry.step, calls.get(retry.step), roles)]
-        x0, x1 = scale.x(retry.at_ms), scale.x(retry.at_ms + int(retry.wait_s * 1000))
-        hint = f"try {retry.attempt} failed ({retry.kind}); {duration(retry.wait_s)} until the next"
-        svg.rect(x0, y - _BAR / 2, x1 - x0, _BAR, "retry", hint)
-        svg.cross(x0, y, 7, "retry-mark", hint)
-
-
-def _timeline_desc(told: Explanation) -> str:
-    timed = [call for call in told.calls if call.seconds is not None]
-    return "; ".join(f"{call.step} took {duration(call.seconds)}" for call in timed)
 
 
 # ── tokens and latency ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -261,22 +225,16 @@ def latency_chart(told: Explanation) -> str | None:
             x = _HALF_LABELS + room * middle / most
             svg.line(x, y - 11, x, y + 11, "median", f"median {duration(middle)}")
         for number, call in enumerate(call for call in timed if call.role == agent.role):
-            _dot(svg, call, _HALF_LABELS, room / most, y + (number % 3 - 1) * 6)  # equal times do not hide one another
+            at, seconds = y + (number % 3 - 1) * 6, call.seconds or 0.0  # equal times do not hide one another
+            x, hint = _HALF_LABELS + room / most * seconds, f"{call.step}: {duration(seconds)}"
+            if call.retries:
+                alone = _HALF_LABELS + room / most * max(0.0, seconds - call.retries_s)
+                svg.line(alone, at, x, at, "waited", f"{call.retries} tries failed")
+            if call.failure:
+                svg.cross(x, at, 9, "failed-mark", f"{hint}, failed ({call.failure})")
+            else:
+                svg.circle(x, at, 5, "closing dot" if "closing" in call.purpose else "call dot", hint)
     return svg.markup()
-
-
-def _dot(svg: Svg, call: CallMade, left: float, per_second: float, y: float) -> None:
-    seconds = call.seconds or 0.0
-    x = left + per_second * seconds
-    hint = f"{call.step}: {duration(seconds)}"
-    if call.retries:
-        svg.line(
-            left + per_second * max(0.0, seconds - call.retries_s), y, x, y, "waited", f"{call.retries} tries failed"
-        )
-    if call.failure:
-        svg.cross(x, y, 9, "failed-mark", f"{hint}, failed ({call.failure})")
-    else:
-        svg.circle(x, y, 5, "closing dot" if "closing" in call.purpose else "call dot", hint)
 
 
 def _axis(svg: Svg, most: float, room: float, rows: int, words: Callable[[float], str]) -> None:

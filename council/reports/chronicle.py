@@ -1,5 +1,8 @@
-"""What a journal says of time: when each step began and ended, what was tried again, what was waited for, when the process
-died. Reads the records alone, also of a journal that is damaged or still grows. Pure."""
+"""The times of a journal: when each step began and ended, what was tried again, what was waited for, when the process
+died.
+
+Reads the records alone, also of a journal that is damaged or still grows. Pure.
+"""
 
 from __future__ import annotations
 
@@ -122,23 +125,64 @@ class _Writer:
 
     def read(self, record: Record) -> None:
         if isinstance(record, StepBegun):
-            self._began(record)
+            if record.name == HANDBACK:
+                self._leave("cut off", record.at)
+                self._end_attempt("handed back")
+                self._because = "restart"
+            elif record.name == ATTEMPT:
+                if self._attempt_open:
+                    self._leave("cut off", None)
+                    self._end_attempt("cut off")
+                    self._because = "restart"
+                waits = self.chronicle.waits
+                if waits and waits[-1].until_ms is None and record.at:
+                    waits[-1] = msgspec.structs.replace(waits[-1], until_ms=record.at)
+                made = AttemptMade(
+                    len(self.chronicle.attempts) + 1, record.at or None, self._because, "under way", self._retry_from
+                )
+                self.chronicle.attempts.append(made)
+                self._attempt_open, self._retry_from = True, ""
+            else:
+                self._begun[record.name] = record.at
         elif isinstance(record, StepDone) and (refused := _REFUSED.fullmatch(record.name)):
             self._step(refused[1], self._begun.pop(refused[1], 0), record.at, "refused")
         elif isinstance(record, StepDone):
             began = self._begun.pop(record.name, 0)
             self._step(record.name, began or record.at, record.at, "done")
             if record.name == FINISH:
-                self._finish(record)
+                finish: Finish | None = msgspec.json.decode(record.out, type=Finish | None)
+                if finish is not None and finish.error is not None and finish.error.code == MAX_WAIT:
+                    self._leave("parked", record.at)
+                    self._end_attempt("waiting")
+                    self._because = "wait given up"
+                else:
+                    self._end_attempt("finished")
+                    self._because = "restart"
         elif isinstance(record, Retried):
             retry = RetryMade(record.step, record.at, record.attempt, record.wait_s, record.kind, record.error)
             self.chronicle.retries.append(retry)
         elif isinstance(record, Waiting):
-            self._wait(record)
+            since = milliseconds(record.since)
+            begun = max(self._begun.values(), default=0)
+            since = max(since, begun)  # `since` is cut to the second
+            self._leave("parked", since)
+            self._end_attempt("waiting")
+            self._because = "wait over"
+            self.chronicle.waits.append(WaitMade(record.reason, since, None, record.seconds, record.error))
         elif isinstance(record, Committed) and self._attempt_open:
             self._end_attempt("finished")
         elif isinstance(record, Reopened):
-            self._reopen(record)
+            self._leave("not recorded", None)
+            self._because, self._retry_from = ("retry", record.retry_from) if record.retry_from else ("resume", "")
+            self._attempt_open = False
+            counting = [step.name for step in self.chronicle.steps if step.counts]
+            dropped = {FINISH}
+            if record.retry_from in counting:
+                dropped |= set(counting[counting.index(record.retry_from) :])
+            self.chronicle.steps = [
+                msgspec.structs.replace(step, again=step.again or (step.counts and step.name in dropped))
+                for step in self.chronicle.steps
+            ]
 
     def close(self, outcome: Outcome) -> None:
         self._leave(outcome, None)
@@ -147,65 +191,10 @@ class _Writer:
         elif self._attempt_open:
             self._end_attempt("cut off")
 
-    def _began(self, record: StepBegun) -> None:
-        if record.name == HANDBACK:
-            self._leave("cut off", record.at)
-            self._end_attempt("handed back")
-            self._because = "restart"
-        elif record.name == ATTEMPT:
-            self._attempt(record.at)
-        else:
-            self._begun[record.name] = record.at
-
-    def _attempt(self, at: int) -> None:
-        if self._attempt_open:
-            self._leave("cut off", None)
-            self._end_attempt("cut off")
-            self._because = "restart"
-        waits = self.chronicle.waits
-        if waits and waits[-1].until_ms is None and at:
-            waits[-1] = msgspec.structs.replace(waits[-1], until_ms=at)
-        made = AttemptMade(len(self.chronicle.attempts) + 1, at or None, self._because, "under way", self._retry_from)
-        self.chronicle.attempts.append(made)
-        self._attempt_open, self._retry_from = True, ""
-
     def _end_attempt(self, how: str) -> None:
         if self.chronicle.attempts:
             self.chronicle.attempts[-1] = msgspec.structs.replace(self.chronicle.attempts[-1], ended=how)
         self._attempt_open = False
-
-    def _finish(self, record: StepDone) -> None:
-        """The end of the work; one that came because nobody would wait so long is then written in an attempt of its own."""
-        finish: Finish | None = msgspec.json.decode(record.out, type=Finish | None)
-        if finish is not None and finish.error is not None and finish.error.code == MAX_WAIT:
-            self._leave("parked", record.at)
-            self._end_attempt("waiting")
-            self._because = "wait given up"
-        else:
-            self._end_attempt("finished")
-            self._because = "restart"
-
-    def _wait(self, record: Waiting) -> None:
-        since = milliseconds(record.since)
-        begun = max(self._begun.values(), default=0)
-        since = max(since, begun)  # `since` is cut to the second
-        self._leave("parked", since)
-        self._end_attempt("waiting")
-        self._because = "wait over"
-        self.chronicle.waits.append(WaitMade(record.reason, since, None, record.seconds, record.error))
-
-    def _reopen(self, record: Reopened) -> None:
-        self._leave("not recorded", None)
-        self._because, self._retry_from = ("retry", record.retry_from) if record.retry_from else ("resume", "")
-        self._attempt_open = False
-        counting = [step.name for step in self.chronicle.steps if step.counts]
-        dropped = {FINISH}
-        if record.retry_from in counting:
-            dropped |= set(counting[counting.index(record.retry_from) :])
-        self.chronicle.steps = [
-            msgspec.structs.replace(step, again=step.again or (step.counts and step.name in dropped))
-            for step in self.chronicle.steps
-        ]
 
     def _leave(self, outcome: Outcome, at: int | None) -> None:
         for name, began in self._begun.items():

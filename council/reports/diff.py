@@ -1,7 +1,7 @@
-"""Where two runs part: the first step whose question or answer differs. Pure; reads recorded steps, and what they asked
-where that could be rendered again (`council.reports.requests`).
+"""The place where two runs part: the first step whose question or answer differs. Pure.
 
-The marks around material differ from run to run and say nothing: two prompts that differ in them alone are the same.
+Reads recorded steps, and what they asked where that could be rendered again (`council.reports.requests`). The marks
+around material differ from run to run and say nothing: two prompts that differ in them alone are the same.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ Alike = Callable[[str], bool]  # whether both runs asked the same at this step, 
 
 @dataclass(frozen=True)
 class Divergence:
-    """`kind`: `question` (the same step was asked something else), `answer` (asked the same, answered differently),
-    `order` (another step stands there), `longer` (one run goes on where the other ends), `same`. The answers are the
-    recorded JSON, empty where there is none; of two different answers only what is in `field` (`members[0].memory`; empty:
-    the whole), from shortly before they differ."""
+    """The first difference. `kind`: `question` (the same step was asked something else), `answer` (asked the same,
+    answered differently), `order` (another step stands there), `longer` (one run goes on where the other ends),
+    `same`. The answers are the recorded JSON, empty where there is none. Two different answers begin shortly before
+    they differ, and only what is in `field` is told (`members[0].memory`; empty: the whole)."""
 
     kind: Kind
     same_steps: int
@@ -62,7 +62,7 @@ class Divergence:
 
 @dataclass(frozen=True)
 class Questions:
-    """What two runs asked, by step; `why_not` says why that of either is not known, empty when both are."""
+    """The questions of two runs, by step; `why_not` says why those of either are not known, empty when both are."""
 
     first: Mapping[str, AskedCall]
     second: Mapping[str, AskedCall]
@@ -98,7 +98,14 @@ def diff(first: Journal, second: Journal, alike: Alike = lambda step: False) -> 
         one, other = next(iter(left.values()), None), next(iter(right.values()), None)
         if one is not None and other is not None and other.name in left:
             other = right.get(one.name, other)
-        kind = _kind(one, other, alike)
+        kind: Kind = "longer"
+        if one is not None and other is not None:
+            if one.name != other.name:
+                kind = "order"
+            elif one.request != other.request and not alike(one.name):
+                kind = "question"
+            else:
+                kind = "same" if _said(one) == _said(other) else "answer"
         if kind == "answer" and one is not None and other is not None:
             field, first_part, second_part = _parted(json.loads(_said(one)), json.loads(_said(other)))
             return Divergence(kind, same, _name(one), _name(other), first_part, second_part, field)
@@ -111,16 +118,6 @@ def diff(first: Journal, second: Journal, alike: Alike = lambda step: False) -> 
 
 def _steps(journal: Journal) -> list[RecordedStep]:
     return [step for step in journal.steps() if step.name not in _NOT_COMPARED]
-
-
-def _kind(one: RecordedStep | None, other: RecordedStep | None, alike: Alike) -> Kind:
-    if one is None or other is None:
-        return "longer"
-    if one.name != other.name:
-        return "order"
-    if one.request != other.request and not alike(one.name):
-        return "question"
-    return "same" if _said(one) == _said(other) else "answer"
 
 
 def _said(step: RecordedStep) -> bytes:

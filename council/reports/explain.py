@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from council.artifacts.account import Account, Call, Mended, MindChanged, Read, StanceTaken
+from council.artifacts.account import Account, Call, Mending, MindChange, Read, StanceTaken
 from council.artifacts.page import Page
 from council.budgets.spend import spent_by
 from council.engine.journal import FINISH, Exhausted, Journal
@@ -93,9 +93,9 @@ class CallMade(msgspec.Struct, frozen=True):
     retries_s: float
 
 
-class Charged(msgspec.Struct, frozen=True):
-    """What the spend logs hold: tries that failed, calls that a kill cut off (at their worst case) and those of earlier
-    retries included, so it may be more than the calls that count. `cost_usd` None: unknown."""
+class Charge(msgspec.Struct, frozen=True):
+    """The sums of the spend logs. They hold tries that failed, calls that a kill cut off (at their worst case) and
+    those of earlier retries. So they may be more than the calls that count. `cost_usd` None: unknown."""
 
     calls: int
     tokens: int
@@ -157,14 +157,14 @@ class Explanation(msgspec.Struct, frozen=True):
     tokens: Tokens
     calls_counted: int
     cost_usd: float | None
-    charged: Charged
+    charged: Charge
     agents: tuple[AgentShare, ...]
     decision: Decision | None
     calls: tuple[CallMade, ...]
     reads: tuple[Read, ...]
     stances: tuple[StanceTaken, ...]
-    changes: tuple[MindChanged, ...]
-    mended: tuple[Mended, ...]
+    changes: tuple[MindChange, ...]
+    mended: tuple[Mending, ...]
     attempts: tuple[AttemptMade, ...]
     steps: tuple[StepTaken, ...]
     retries: tuple[RetryMade, ...]
@@ -173,12 +173,12 @@ class Explanation(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Live:
-    """How a run without a receipt stands: `status` by the daemon that has it, None when none has."""
+    """The state of a run without a receipt: `status` by the daemon that has it, None when none has."""
 
     status: RunStatus | None
 
 
-class Explained(msgspec.Struct, frozen=True):
+class ExplainedRun(msgspec.Struct, frozen=True):
     """The explanation, and the page that the same work makes; None for a command without one."""
 
     explanation: Explanation
@@ -187,7 +187,7 @@ class Explained(msgspec.Struct, frozen=True):
 
 async def explain(
     store: Looking, run_id: str, receipt: Receipt | None, live: Live, handlers: Mapping[str, Handler]
-) -> Explained:
+) -> ExplainedRun:
     """Explains the run. `receipt` None: it has not ended, and `live` says how it stands. Raises RunNotFound, JournalDamaged,
     StorageFailed."""
     header, *records = Ledger(store).records(run_id)
@@ -196,15 +196,20 @@ async def explain(
     chronicle = chronicle_of(records, "not recorded" if receipt else "under way" if live.status else "cut off")
     finish = _finish(journal, receipt)
     account = await _account(journal, finish, handlers)
-    missing = _gaps(chronicle, account, receipt)
+    missing: list[str] = []
+    if any(step.ended_ms is None and step.outcome == "done" for step in chronicle.steps):
+        missing.append("Steps that an older version recorded have no times.")
+    if receipt is not None and account is not None and (calls := len(account.calls)) != receipt.calls:
+        counted = f"The receipt counts {receipt.calls} calls, {calls} of them can be explained"
+        missing.append(f"{counted}: journal and receipt differ.")
     totals = spent_by(store, run_id)
-    charged = Charged(totals.calls, totals.tokens, totals.usd)
+    charged = Charge(totals.calls, totals.tokens, totals.usd)
     told = _Teller(journal, chronicle, account, receipt, finish)
-    return Explained(told.explanation(live, tuple(missing), charged), account.page if account else None)
+    return ExplainedRun(told.explanation(live, tuple(missing), charged), account.page if account else None)
 
 
 def _finish(journal: Journal, receipt: Receipt | None) -> Finish | None:
-    """How the work ended, by the journal or by the receipt."""
+    """The end of the work, by the journal or by the receipt."""
     if journal.recorded(FINISH):
         return journal.result(FINISH, Finish)
     if receipt is None:
@@ -229,16 +234,6 @@ async def _account(journal: Journal, finish: Finish | None, handlers: Mapping[st
     return execution.account(finish)
 
 
-def _gaps(chronicle: Chronicle, account: Account | None, receipt: Receipt | None) -> Iterable[str]:
-    if any(step.ended_ms is None and step.outcome == "done" for step in chronicle.steps):
-        yield "Steps that an older version recorded have no times."
-    if receipt is None or account is None:
-        return
-    calls = len(account.calls)
-    if calls != receipt.calls:
-        yield f"The receipt counts {receipt.calls} calls, {calls} of them can be explained: journal and receipt differ."
-
-
 class _Teller:
     """Brings the account, the times and the receipt together."""
 
@@ -257,9 +252,19 @@ class _Teller:
         self._finish = finish
         self._calls = tuple(self._call(call) for call in account.calls) if account else ()
 
-    def explanation(self, live: Live, missing: tuple[str, ...], charged: Charged) -> Explanation:
+    def explanation(self, live: Live, missing: tuple[str, ...], charged: Charge) -> Explanation:
         header, account, receipt = self._journal.header, self._account, self._receipt
-        tokens = _tokens(self._calls)
+        began = next((attempt.began_ms for attempt in self._chronicle.attempts if attempt.began_ms), None)
+        last = max((step.ended_ms for step in self._chronicle.steps if step.ended_ms), default=None)
+        spans = [(step.began_ms, step.ended_ms) for step in self._chronicle.steps if step.began_ms and step.ended_ms]
+        covered_ms, until = 0, 0  # while at least one step was under way
+        for span_began, span_ended in sorted(spans):
+            covered_ms += max(0, span_ended - max(span_began, until))
+            until = max(until, span_ended)
+        decision = None
+        if account is not None and account.written_by:
+            page = account.page
+            decision = Decision(page.heading, account.written_by, account.instead_of, page.byline)
         return Explanation(
             format=FORMAT,
             run_id=header.run_id,
@@ -277,13 +282,21 @@ class _Teller:
             max_rounds=account.max_rounds if account else 0,
             rounds=receipt.rounds if receipt else len({call.round for call in self._calls if call.purpose == "turn"}),
             model=account.model if account else "",
-            times=self._times(),
-            tokens=tokens,
+            times=Times(
+                created=header.created,
+                finished=receipt.finished if receipt else "",
+                total_s=max(0, last - header.admitted_ms) / 1000 if last else None,
+                queued_s=max(0, began - header.admitted_ms) / 1000 if began else None,
+                working_s=covered_ms / 1000 if spans else None,
+                waiting_s=round(sum(wait.seconds or 0.0 for wait in self._chronicle.waits), 3),
+                admitted_ms=header.admitted_ms,
+            ),
+            tokens=_tokens(self._calls),
             calls_counted=len(self._calls),
             cost_usd=_cost(self._calls),
             charged=charged,
             agents=tuple(self._agents()),
-            decision=self._decision(),
+            decision=decision,
             calls=self._calls,
             reads=account.reads if account else (),
             stances=account.stances if account else (),
@@ -299,7 +312,10 @@ class _Teller:
 
     def _call(self, call: Call) -> CallMade:
         step = self._chronicle.step(call.step) or self._chronicle.refused(call.step)
-        retries = [retry for retry in self._chronicle.retries if step is not None and _within(retry, step)]
+        retries: list[RetryMade] = []
+        if step is not None and step.began_ms is not None and step.ended_ms is not None:
+            made = [retry for retry in self._chronicle.retries if retry.step == step.name]
+            retries = [retry for retry in made if step.began_ms <= retry.at_ms <= step.ended_ms]
         usage = call.usage
         return CallMade(
             step=call.step,
@@ -341,30 +357,6 @@ class _Teller:
                 latencies_s=latencies,
             )
 
-    def _decision(self) -> Decision | None:
-        account = self._account
-        if account is None or not account.written_by:
-            return None
-        return Decision(account.page.heading, account.written_by, account.instead_of, account.page.byline)
-
-    # ── times ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _times(self) -> Times:
-        created, finished = self._journal.header.created, self._receipt.finished if self._receipt else ""
-        began = next((attempt.began_ms for attempt in self._chronicle.attempts if attempt.began_ms), None)
-        admitted_ms = self._journal.header.admitted_ms
-        last = max((step.ended_ms for step in self._chronicle.steps if step.ended_ms), default=None)
-        spans = [(step.began_ms, step.ended_ms) for step in self._chronicle.steps if step.began_ms and step.ended_ms]
-        return Times(
-            created=created,
-            finished=finished,
-            total_s=max(0, last - admitted_ms) / 1000 if last else None,
-            queued_s=max(0, began - admitted_ms) / 1000 if began else None,
-            working_s=_covered_ms(spans) / 1000 if spans else None,
-            waiting_s=round(sum(wait.seconds or 0.0 for wait in self._chronicle.waits), 3),
-            admitted_ms=admitted_ms,
-        )
-
     # ── why ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _why(self, live: Live) -> Why:
@@ -375,28 +367,14 @@ class _Teller:
         if error is not None:
             return Why(error.code, f"It failed: {error.message}", error.fix)
         if self._receipt is None:
-            return self._why_not_yet(live)
-        return self._why_the_rounds_ended()
-
-    def _at_rest(self) -> RunStatus:
-        """The status of a run that no process has."""
-        return "waiting" if self._open_wait() is not None else "queued"
-
-    def _open_wait(self) -> WaitMade | None:
-        waits = self._chronicle.waits
-        return waits[-1] if waits and waits[-1].until_ms is None else None
-
-    def _why_not_yet(self, live: Live) -> Why:
-        wait = self._open_wait()
-        status = live.status or self._at_rest()
-        fix = "" if live.status else "no daemon runs: `council run` goes on with it"
-        if status == "waiting" and wait is not None:
-            until = _moment(wait.since_ms + int(wait.asked_s * 1000))
-            return Why(status, f"It has not stopped: it waits for {wait.reason} until {until}. {wait.error}", fix)
-        words = {"running": "it is being worked on", "queued": "it is queued and goes on when its turn comes"}
-        return Why(status, f"It has not stopped: {words.get(status, f'it is {status}')}.", fix)
-
-    def _why_the_rounds_ended(self) -> Why:
+            wait = self._open_wait()
+            status = live.status or self._at_rest()
+            fix = "" if live.status else "no daemon runs: `council run` goes on with it"
+            if status == "waiting" and wait is not None:
+                until = _moment(wait.since_ms + int(wait.asked_s * 1000))
+                return Why(status, f"It has not stopped: it waits for {wait.reason} until {until}. {wait.error}", fix)
+            words = {"running": "it is being worked on", "queued": "it is queued and goes on when its turn comes"}
+            return Why(status, f"It has not stopped: {words.get(status, f'it is {status}')}.", fix)
         account = self._account
         if account is None:
             return Why("done", "Its work was done.")
@@ -406,14 +384,15 @@ class _Teller:
         if not self._journal.recorded(FINISH):
             return Why("unknown", "The journal no longer says why; the receipt names no error.")
         rounds = len({call.round for call in self._calls if call.purpose == "turn"})
-        planned = f"its {rounds} round{'s' if rounds != 1 else ''} took place"
-        return Why("cap", f"{planned[:1].upper()}{planned[1:]}, and the decision was written.")
+        return Why("cap", f"Its {rounds} round{'s' if rounds != 1 else ''} took place, and the decision was written.")
 
+    def _at_rest(self) -> RunStatus:
+        """The status of a run that no process has."""
+        return "waiting" if self._open_wait() is not None else "queued"
 
-def _within(retry: RetryMade, step: StepTaken) -> bool:
-    if retry.step != step.name or step.began_ms is None or step.ended_ms is None:
-        return False
-    return step.began_ms <= retry.at_ms <= step.ended_ms
+    def _open_wait(self) -> WaitMade | None:
+        waits = self._chronicle.waits
+        return waits[-1] if waits and waits[-1].until_ms is None else None
 
 
 def _tokens(calls: Sequence[CallMade]) -> Tokens:
@@ -430,15 +409,6 @@ def _tokens(calls: Sequence[CallMade]) -> Tokens:
 def _cost(calls: Sequence[CallMade]) -> float | None:
     known = [call.cost_usd for call in calls if call.cost_usd is not None]
     return round(sum(known), 9) if len(known) == len(calls) else None
-
-
-def _covered_ms(spans: Sequence[tuple[int, int]]) -> int:
-    """How long at least one of the spans lasted."""
-    covered, until = 0, 0
-    for began, ended in sorted(spans):
-        covered += max(0, ended - max(began, until))
-        until = max(until, ended)
-    return covered
 
 
 def _moment(ms: int) -> str:

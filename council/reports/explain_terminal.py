@@ -83,45 +83,14 @@ def _console_of(stream: TextIO, *, columns: int, coloured: bool) -> Console:
 
 
 def _parts(told: Explanation, columns: int) -> Iterator[RenderableType]:
-    yield _head(told)
-    if told.missing:
-        yield section("What is missing", [_line(sentence, "yellow") for sentence in told.missing])
-    yield section("Why it stopped", _why(told))
-    if told.agents:
-        yield section(
-            "Who spent what", [_agents(told.agents, columns), faint(spent_line(told)), faint(charged_line(told))]
-        )
-    yield section("What happened", [_timeline(timeline(told))])
-    if told.reads:
-        yield section("Who read what", [_reads(told)])
-    if any(stance.key for stance in told.stances):
-        yield section("Where they stood", [_stances(told)])
-    if told.changes:
-        yield section("Changes of mind", _changes(told))
-    if told.retries or told.waits:
-        yield section("Retries and waits", [_waits(told)])
-    if told.mended:
-        yield section("Repairs", [_line(f"{step_words(m.step)}: {mended_words(m)}") for m in told.mended])
-
-
-def _head(told: Explanation) -> RenderableType:
     status = Text(told.status, _STATUS_STYLES.get(told.status, "bold cyan"))
     about = Text.assemble(f"run {told.run_id}  ", status, "  ", (" · ".join(status_line(told)), "dim"))
     lines = [Text(plain(told.title), "bold"), about, Text(time_line(told), "dim")]
     if told.artifact and not told.live:
         lines.append(Text(f"page {plain(told.artifact)}", "dim"))
-    return Group(*lines)
-
-
-def section(title: str, body: Sequence[RenderableType]) -> RenderableType:
-    return Group(
-        Text(""),
-        Text(title, "bold"),
-        *(Padding(part, (0, 0, 0, _INDENT), expand=False) for part in body if part != Text("")),
-    )
-
-
-def _why(told: Explanation) -> list[RenderableType]:
+    yield Group(*lines)
+    if told.missing:
+        yield section("What is missing", [_line(sentence, "yellow") for sentence in told.missing])
     saved = f" Calls saved: {told.why.calls_saved}." if told.why.calls_saved else ""
     lines = [Text.assemble((f"{told.why.code}  ", "bold"), plain(told.why.sentence, 1_000), saved)]
     lines += [faint(f"to mend it: {plain(told.why.fix, 500)}")] if told.why.fix else []
@@ -131,7 +100,49 @@ def _why(told: Explanation) -> list[RenderableType]:
             instead = f", in place of {' and '.join(told.decision.instead_of)}, whose closing call failed"
         lines.append(Text(f"The decision was written by {told.decision.written_by}{instead}."))
     lines += [_line(f"note: {note.replace('**', '')}", "yellow") for note in told.notes]
-    return list(lines)
+    yield section("Why it stopped", list(lines))
+    if told.agents:
+        yield section(
+            "Who spent what", [_agents(told.agents, columns), faint(spent_line(told)), faint(charged_line(told))]
+        )
+    yield section("What happened", [_timeline(timeline(told))])
+    if told.reads:
+        table = table_of("id", "what", "asked by", "brought")
+        for read in told.reads:
+            by = read.asked_by if not read.round else f"{read.asked_by}, round {read.round}"
+            what = asked_for(read) if read.error_code or not read.path else lines_read(read)
+            style = "red" if read.error_code else ""
+            table.add_row(Text(read.id or read.repeats or "–"), Text(what), Text(by), Text(outcome_of(read), style))
+        yield section("Who read what", [table])
+    if any(stance.key for stance in told.stances):
+        yield section("Where they stood", [_stances(told)])
+    if told.changes:
+        yield section(
+            "Changes of mind",
+            [
+                Text.assemble(
+                    (f"{change.role}, round {change.round}: ", "bold"),
+                    (change_words(change), "" if change.evidence else "yellow"),
+                )
+                for change in told.changes
+            ],
+        )
+    if told.retries or told.waits:
+        table = table_of("at (UTC)", ">waited", "what", "what was said")
+        for moment in delays(told):
+            waited = duration(moment.seconds) if moment.seconds is not None else "still waits"
+            table.add_row(Text(clock(moment.at_ms), "dim"), waited, Text(moment.what), Text(moment.detail, "dim"))
+        yield section("Retries and waits", [table])
+    if told.mended:
+        yield section("Repairs", [_line(f"{step_words(m.step)}: {mended_words(m)}") for m in told.mended])
+
+
+def section(title: str, body: Sequence[RenderableType]) -> RenderableType:
+    return Group(
+        Text(""),
+        Text(title, "bold"),
+        *(Padding(part, (0, 0, 0, _INDENT), expand=False) for part in body if part != Text("")),
+    )
 
 
 def _agents(agents: Sequence[AgentShare], columns: int) -> Table:
@@ -190,16 +201,6 @@ def _timeline(moments: Sequence[Moment]) -> Table:
     return table
 
 
-def _reads(told: Explanation) -> Table:
-    table = table_of("id", "what", "asked by", "brought")
-    for read in told.reads:
-        by = read.asked_by if not read.round else f"{read.asked_by}, round {read.round}"
-        what = asked_for(read) if read.error_code or not read.path else lines_read(read)
-        style = "red" if read.error_code else ""
-        table.add_row(Text(read.id or read.repeats or "–"), Text(what), Text(by), Text(outcome_of(read), style))
-    return table
-
-
 def _stances(told: Explanation) -> Table:
     table = table_of(">round", "agent", "position", ">confidence", "evidence")
     for stance in told.stances:
@@ -211,24 +212,6 @@ def _stances(told: Explanation) -> Table:
         table.add_row(
             str(stance.round), Text(who), Text(plain(stance.position)), f"{stance.confidence:.2f}", Text(evidence)
         )
-    return table
-
-
-def _changes(told: Explanation) -> list[RenderableType]:
-    return [
-        Text.assemble(
-            (f"{change.role}, round {change.round}: ", "bold"),
-            (change_words(change), "" if change.evidence else "yellow"),
-        )
-        for change in told.changes
-    ]
-
-
-def _waits(told: Explanation) -> Table:
-    table = table_of("at (UTC)", ">waited", "what", "what was said")
-    for moment in delays(told):
-        waited = duration(moment.seconds) if moment.seconds is not None else "still waits"
-        table.add_row(Text(clock(moment.at_ms), "dim"), waited, Text(moment.what), Text(moment.detail, "dim"))
     return table
 
 

@@ -16,42 +16,20 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from council import __version__
-from council.artifacts.page import Request, Speech
+from council.artifacts.page import Speech
 from council.reports import charts, words
 from council.reports.agent_markdown import AgentMarkdown
-from council.reports.explain import Explained, Explanation
+from council.reports.explain import ExplainedRun, Explanation
 from council.safety.untrusted import plain_line
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-def render_html(explained: Explained) -> str:
+def render_html(explained: ExplainedRun) -> str:
     """The whole page."""
     told, page = explained.explanation, explained.page
     markdown = AgentMarkdown([read.id for read in told.reads if read.id])
     style = (_TEMPLATES / "report.css").read_text(encoding="utf-8")
-    template = _environment(markdown).get_template("report.html")
-    return template.render(
-        told=told,
-        page=page,
-        speech=lambda entry: isinstance(entry, Speech),
-        asked=_asked,
-        style=Markup(style),  # noqa: S704  our own file
-        policy=_policy(style),
-        tiles=list(_tiles(told)),
-        positions=charts.positions(told),
-        stances_chart=_chart(charts.stances_chart(told)),
-        timeline_chart=_chart(charts.timeline_chart(told)),
-        tokens_chart=_chart(charts.tokens_chart(told.agents)),
-        latency_chart=_chart(charts.latency_chart(told)),
-        moments=words.timeline(told),
-        delays=words.delays(told),
-        about=list(words.status_line(told)),
-        version=__version__,
-    )
-
-
-def _environment(markdown: AgentMarkdown) -> Environment:
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -75,21 +53,30 @@ def _environment(markdown: AgentMarkdown) -> Environment:
         step=words.step_words,
     )
     environment.globals.update(spent_line=words.spent_line, charged_line=words.charged_line, time_line=words.time_line)
-    return environment
-
-
-def _policy(style: str) -> str:
-    """Nothing but this style sheet: no script, no image, no font, no frame, no form."""
+    template = environment.get_template("report.html")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    return template.render(
+        told=told,
+        page=page,
+        speech=lambda entry: isinstance(entry, Speech),
+        asked=lambda entry: words.without_brackets(plain_line(entry.spelling, 300)),
+        style=Markup(style),  # noqa: S704  our own file
+        policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
+        tiles=list(_tiles(told)),
+        positions=charts.positions(told),
+        stances_chart=_chart(charts.stances_chart(told)),
+        timeline_chart=_chart(charts.timeline_chart(told)),
+        tokens_chart=_chart(charts.tokens_chart(told.agents)),
+        latency_chart=_chart(charts.latency_chart(told)),
+        moments=words.timeline(told),
+        delays=words.delays(told),
+        about=list(words.status_line(told)),
+        version=__version__,
+    )
 
 
 def _chart(svg: str | None) -> Markup | None:
     return None if svg is None else Markup(svg)  # noqa: S704  ElementTree escaped it
-
-
-def _asked(entry: Request) -> str:
-    return words.without_brackets(plain_line(entry.spelling, 300))
 
 
 def _tiles(told: Explanation) -> Iterator[dict[str, Any]]:

@@ -25,29 +25,26 @@ def show(records: Sequence[Record], stream: TextIO, *, columns: int, coloured: b
         column.no_wrap, column.overflow = True, "ellipsis"
     table.expand, table.columns[-1].ratio = True, 1
     for index, record in enumerate(records):
-        name, at_ms, text = _told(record)
+        name, at_ms, text = "", None, ""
+        match record:
+            case RunHeader():
+                name, at_ms, text = record.run_id, record.admitted_ms, record.title
+            case StepBegun():
+                name, at_ms = record.name, record.at or None
+            case StepDone():
+                name, at_ms = record.name, record.at or None
+                text = bytes(record.out)[: 4 * _BEGINNING_CHARS].decode(errors="replace")
+            case Retried():
+                name, at_ms, text = record.step, record.at, f"{record.kind}: {record.error}"
+            case Waiting():
+                name, at_ms, text = record.reason, milliseconds(record.since), record.error
+            case Committed():
+                name, text = record.status, ", ".join(file.final for file in record.files)
+            case Reopened():
+                name, at_ms = record.retry_from, milliseconds(record.at)
         kind, size = record.__struct_config__.tag, len(msgspec.json.encode(record))
         beginning = plain(text, _BEGINNING_CHARS)
         table.add_row(
             number(index), clock(at_ms), str(kind), Text(plain(name, _NAME_CHARS)), number(size), faint(beginning)
         )
     print_all([table], stream, columns=columns, coloured=coloured)
-
-
-def _told(record: Record) -> tuple[str, int | None, str]:
-    """Its name, when it was made (milliseconds since the epoch), and what it says."""
-    match record:
-        case RunHeader():
-            return record.run_id, record.admitted_ms, record.title
-        case StepBegun():
-            return record.name, record.at or None, ""
-        case StepDone():
-            return record.name, record.at or None, bytes(record.out)[: 4 * _BEGINNING_CHARS].decode(errors="replace")
-        case Retried():
-            return record.step, record.at, f"{record.kind}: {record.error}"
-        case Waiting():
-            return record.reason, milliseconds(record.since), record.error
-        case Committed():
-            return record.status, None, ", ".join(file.final for file in record.files)
-        case Reopened():
-            return record.retry_from, milliseconds(record.at), ""

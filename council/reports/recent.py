@@ -1,7 +1,7 @@
-"""What the agents and the models of the last runs took, call by call, from the runs' journals: tokens and seconds.
+"""The calls of the last runs, by agent and by model, from the runs' journals: tokens and seconds.
 
-The ledger has sums of runs; only journals know of calls. So this looks at the newest runs alone, as many as a plot shows.
-A journal that cannot be read is left out and counted.
+The ledger has sums of runs; only journals know of calls. So this looks at the newest runs alone, as many as a plot
+shows. A journal that cannot be read is left out and counted.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Share(msgspec.Struct, frozen=True):
-    """An agent's or a model's calls in the last runs. `tokens` and `seconds` have one figure for each of those runs, oldest
-    first: the sum of its tokens and the median of its calls' seconds, None where it made no call or nobody knows."""
+    """An agent's or a model's calls in the last runs. `tokens` and `seconds` have one figure for each of those runs,
+    oldest first: the sum of its tokens and the median of its calls' seconds. They are None where it made no call or
+    nobody knows."""
 
     name: str
     calls: int
@@ -133,39 +134,34 @@ def _answer(data: bytes) -> _Answer | None:
 def _shares(found: Mapping[str, Sequence[Call]], by: str) -> Iterator[Share]:
     """Those with most tokens first, then by name."""
     groups: dict[str, dict[str, list[Call]]] = defaultdict(lambda: {run_id: [] for run_id in found})
-    for run_id, calls in found.items():
-        for call in calls:
+    for run_id, of_run in found.items():
+        for call in of_run:
             groups[getattr(call, by)][run_id].append(call)
-    shares = [_share(name, list(of_runs.values())) for name, of_runs in groups.items()]
+    shares = []
+    for name, of_runs in groups.items():
+        calls = [call for of_run in of_runs.values() for call in of_run]
+        latencies = _seconds(calls)
+        counted = [[call.tokens for call in of_run if call.tokens is not None] for of_run in of_runs.values()]
+        tokens = tuple(sum(counts) if counts else None for counts in counted)
+        known = [count for count in tokens if count is not None]
+        share = Share(
+            name=name,
+            calls=len(calls),
+            unknown_calls=sum(call.tokens is None for call in calls),
+            tokens_per_run=round(sum(known) / len(known), 1) if known else None,
+            p50_s=rank(latencies, 0.5),
+            p90_s=rank(latencies, 0.9),
+            tokens=tokens,
+            seconds=tuple(rank(_seconds(of_run), 0.5) for of_run in of_runs.values()),
+        )
+        shares.append(share)
     yield from sorted(shares, key=lambda share: (-sum(filter(None, share.tokens)), share.name))
-
-
-def _share(name: str, runs: Sequence[Sequence[Call]]) -> Share:
-    calls = [call for of_run in runs for call in of_run]
-    latencies = _seconds(calls)
-    tokens = tuple(_tokens(of_run) for of_run in runs)
-    known = [count for count in tokens if count is not None]
-    return Share(
-        name=name,
-        calls=len(calls),
-        unknown_calls=sum(call.tokens is None for call in calls),
-        tokens_per_run=round(sum(known) / len(known), 1) if known else None,
-        p50_s=_rank(latencies, 0.5),
-        p90_s=_rank(latencies, 0.9),
-        tokens=tokens,
-        seconds=tuple(_rank(_seconds(of_run), 0.5) for of_run in runs),
-    )
-
-
-def _tokens(calls: Iterable[Call]) -> int | None:
-    known = [call.tokens for call in calls if call.tokens is not None]
-    return sum(known) if known else None
 
 
 def _seconds(calls: Iterable[Call]) -> list[float]:
     return sorted(call.seconds for call in calls if call.seconds is not None)
 
 
-def _rank(ordered: Sequence[float], share: float) -> float | None:
-    """The nearest rank."""
+def rank(ordered: Sequence[float], share: float) -> float | None:
+    """The nearest rank: the smallest value that at least this share does not exceed."""
     return ordered[max(0, -int(-share * len(ordered) // 1) - 1)] if ordered else None

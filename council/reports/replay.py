@@ -6,14 +6,10 @@ from collections.abc import Mapping
 
 from council.engine.journal import Exhausted, Journal
 from council.engine.outputs import PlacedOutput
-from council.engine.records import Committed
-from council.engine.runs import Finish, Handler, Run
+from council.engine.receipts import ErrorRef
+from council.engine.runs import Execution, Finish, Handler, Run
 from council.errors import CouncilError, RunNotFound
 from council.events import Events
-
-
-def _placed(journal: Journal, committed: Committed) -> PlacedOutput:
-    return PlacedOutput(journal.header.output_path, committed.files[0].final, committed.displaced)
 
 
 async def replay(journal: Journal, handlers: Mapping[str, Handler]) -> bytes:
@@ -25,16 +21,23 @@ async def replay(journal: Journal, handlers: Mapping[str, Handler]) -> bytes:
     if not journal.header.output_path or not committed.files:
         raise RunNotFound(f"run {run_id} left no artifact.", fix="`council show` prints its receipt")
     journal.closed = True
-    run = Run(journal, Events(), _placed(journal, committed))
+    run = Run(
+        journal, Events(), PlacedOutput(journal.header.output_path, committed.files[0].final, committed.displaced)
+    )
     execution = handlers[journal.header.type].begin(run)
     finish = journal.result("finish", Finish)
+    await work_again(execution, finish.error)
+    outcome = execution.conclude(finish)
+    assert outcome.artifact is not None
+    return outcome.artifact
+
+
+async def work_again(execution: Execution, ended_with: ErrorRef | None) -> None:
+    """Does the work of a run over its recorded steps, as far as they go. Raises an error that it did not end with."""
     try:
         await execution.work()
     except Exhausted:
         pass  # the run ended before this step: the rest is what it left
     except CouncilError as error:
-        if finish.error is None or finish.error.code != error.code:
+        if ended_with is None or ended_with.code != error.code:
             raise
-    outcome = execution.conclude(finish)
-    assert outcome.artifact is not None
-    return outcome.artifact

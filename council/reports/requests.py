@@ -1,30 +1,31 @@
-"""What a recorded run asked its model: rendered again from its journal, and checked against the recorded hashes.
+"""The requests of a recorded run: rendered again from its journal, and checked against the recorded hashes.
 
-The handler does the run's work once more over the recorded steps, as for a replay of its page. Before a step that asked
-a model is read, its call is begun with a model that only notes what it is asked; nothing is sent anywhere.
+The handler does the run's work once more over the recorded steps, as for a replay of its page. The call of a step that
+asked a model is begun before the step is read, with a model that only notes what it is asked. Nothing is sent anywhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeVar, Unpack
+from typing import NoReturn, TypeVar, Unpack
 
 import msgspec
 
-from council.engine.journal import Exhausted, Journal
+from council.engine.journal import Journal
 from council.engine.outputs import OutputFile, PlacedOutput
 from council.engine.records import EPOCH, FORGOTTEN
 from council.engine.runs import Finish, Handler, Run
 from council.errors import CouncilError
 from council.events import Events
 from council.llm.base import Asked, Message, Model, TurnInfo, request_hash
+from council.reports.replay import work_again
 
 T = TypeVar("T")
 
 
 class CannotRender(CouncilError):
-    """What the run asked cannot be told any more."""
+    """The requests of a run cannot be told any more."""
 
     code = "cannot_render"
     http_status = 409
@@ -32,7 +33,7 @@ class CannotRender(CouncilError):
 
 @dataclass(frozen=True)
 class AskedCall:
-    """One request of a run. `request` is its hash; `recorded` False: the run ended before an answer was recorded;
+    """One request of a run. `request` is its hash. `recorded` False: the run ended before an answer was recorded.
     `is_checked` False: the hash was forgotten with words that stood in it."""
 
     step: str
@@ -64,13 +65,7 @@ async def requests_of(journal: Journal, handlers: Callable[[Model], Mapping[str,
         return []
     execution = handler.begin(run)
     finish = journal.result("finish", Finish) if journal.recorded("finish") else Finish("")
-    try:
-        await execution.work()
-    except Exhausted:
-        pass  # the run ended before this step
-    except CouncilError as error:
-        if finish.error is None or finish.error.code != error.code:
-            raise
+    await work_again(execution, finish.error)
     return run.asked
 
 
@@ -85,7 +80,7 @@ class _Noted(Exception):
 
 
 class _Outcome(msgspec.Struct):
-    """What is kept of an ephemeral step that asked a model: which one, and the hash of what it was asked."""
+    """The part of an ephemeral step that is kept: the model, and the hash of what it was asked."""
 
     model: str
     asked: str
@@ -128,35 +123,29 @@ class _NotingRun(Run):
         durable: bool = False,
     ) -> T:
         if request:
-            await self._note(name, fn, request)
+            known = self._recorded.get(name)
+            if known is not None and known.request not in ("", request):
+                raise CannotRender(
+                    f"step {name} of run {self.id} was asked in words that this version of Council does not use any more.",
+                    fix="use the version that asked it",
+                    step=name,
+                )
+            try:
+                await fn()
+            except _Noted as noted:
+                checked = known is None or known.request == request
+                call = AskedCall(name, request, noted.system, noted.messages, noted.info, known is not None, checked)
+                self.asked.append(call)
         return await super().step(name, fn, type=type, request=request, durable=durable)
 
     async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T]) -> T:
         if name in self._recorded:
-            await self._note_opinion(name, fn, msgspec.json.decode(self._recorded[name].answer, type=_Outcome))
+            outcome = msgspec.json.decode(self._recorded[name].answer, type=_Outcome)
+            try:
+                await fn()
+            except _Noted as noted:
+                request = request_hash(outcome.model, noted.system, noted.messages)
+                if outcome.asked in (request, FORGOTTEN):
+                    checked = outcome.asked == request
+                    self.asked.append(AskedCall(name, request, noted.system, noted.messages, noted.info, True, checked))
         return await super().ephemeral(name, fn, type=type)
-
-    async def _note_opinion(self, name: str, fn: Callable[[], Awaitable[Any]], outcome: _Outcome) -> None:
-        """Nothing where the recorded hash is of something else."""
-        try:
-            await fn()
-        except _Noted as noted:
-            request = request_hash(outcome.model, noted.system, noted.messages)
-            if outcome.asked in (request, FORGOTTEN):
-                checked = outcome.asked == request
-                self.asked.append(AskedCall(name, request, noted.system, noted.messages, noted.info, True, checked))
-
-    async def _note(self, name: str, fn: Callable[[], Awaitable[Any]], request: str) -> None:
-        known = self._recorded.get(name)
-        if known is not None and known.request not in ("", request):
-            raise CannotRender(
-                f"step {name} of run {self.id} was asked in words that this version of Council does not use any more.",
-                fix="use the version that asked it",
-                step=name,
-            )
-        try:
-            await fn()
-        except _Noted as noted:
-            checked = known is None or known.request == request
-            call = AskedCall(name, request, noted.system, noted.messages, noted.info, known is not None, checked)
-            self.asked.append(call)

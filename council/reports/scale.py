@@ -35,9 +35,20 @@ class TimeScale:
 
     def __init__(self, spans: Sequence[tuple[int, int]], left: float, right: float) -> None:
         """`spans` is not empty; they may overlap, in any order."""
-        merged = _merged(spans)
+        merged: list[tuple[int, int]] = []
+        for began, ended in sorted(spans):
+            if merged and began <= merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(ended, merged[-1][1]))
+            else:
+                merged.append((began, max(began, ended)))
         working = max(1, sum(ended - began for began, ended in merged))
-        joined = _joined(merged, max(1, int(working * _PAUSE_SHARE)))
+        pause_ms = max(1, int(working * _PAUSE_SHARE))
+        joined = merged[:1]  # over pauses that are too short to be drawn as one
+        for began, ended in merged[1:]:
+            if began - joined[-1][1] <= pause_ms:
+                joined[-1] = (joined[-1][0], ended)
+            else:
+                joined.append((began, ended))
         width = right - left - _PAUSE_WIDTH * (len(joined) - 1)
         total = max(1, sum(ended - began for began, ended in joined))
         self.stretches: list[Stretch] = []
@@ -83,23 +94,3 @@ def nice_ceiling(value: float) -> float:
     while power >= value * 10:
         power /= 10
     return next(step * power / 10 for step in _ROUND if step * power / 10 >= value * 0.999999)
-
-
-def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
-    for began, ended in sorted(spans):
-        if merged and began <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(ended, merged[-1][1]))
-        else:
-            merged.append((began, max(began, ended)))
-    return merged
-
-
-def _joined(merged: Sequence[tuple[int, int]], pause_ms: int) -> list[tuple[int, int]]:
-    joined = [merged[0]]
-    for began, ended in merged[1:]:
-        if began - joined[-1][1] <= pause_ms:
-            joined[-1] = (joined[-1][0], ended)
-        else:
-            joined.append((began, ended))
-    return joined

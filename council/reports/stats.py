@@ -9,15 +9,16 @@ from datetime import datetime
 import msgspec
 
 from council.engine.ledger import Entry
-from council.reports.recent import Recent
+from council.reports.recent import Recent, rank
 
 FORMAT = 1  # raised when a key of the JSON changes its meaning or goes
 _MOST = 5
 
 
-class Spent(msgspec.Struct, frozen=True):
-    """`cost_usd` is the sum of what is known; `cost_unknown_runs` made calls whose price or tokens nobody knows, so it is a
-    lower bound when that is not 0. `cached` is part of `input`; `unknown_calls` have no count of tokens."""
+class RunSums(msgspec.Struct, frozen=True):
+    """The sums of some runs. `cost_usd` is the sum of what is known. `cost_unknown_runs` made calls whose price or
+    tokens nobody knows, so it is a lower bound when that is not 0. `cached` is part of `input`; `unknown_calls` have
+    no count of tokens."""
 
     runs: int
     calls: int
@@ -33,7 +34,7 @@ class OfModel(msgspec.Struct, frozen=True):
     """`model` is empty for runs that made no call, or whose row an older version wrote."""
 
     model: str
-    spent: Spent
+    spent: RunSums
 
 
 class OfDay(msgspec.Struct, frozen=True):
@@ -41,7 +42,7 @@ class OfDay(msgspec.Struct, frozen=True):
 
     day: str
     by_status: dict[str, int]
-    spent: Spent
+    spent: RunSums
 
 
 class Durations(msgspec.Struct, frozen=True):
@@ -64,15 +65,15 @@ class MostUsed(msgspec.Struct, frozen=True):
 
 
 class Stats(msgspec.Struct, frozen=True):
-    """The JSON of `council stats --json`. `since` is empty for all runs; `first` and `last` are the admissions of the first
-    and the last run counted; `recent` looks into the newest of them."""
+    """The JSON of `council stats --json`. `since` is empty for all runs. `first` and `last` are the admissions of the
+    first and the last run counted. `recent` looks into the newest of them."""
 
     format: int
     since: str
     first: str
     last: str
     by_status: dict[str, int]
-    spent: Spent
+    spent: RunSums
     durations: Durations
     models: tuple[OfModel, ...]
     days: tuple[OfDay, ...]
@@ -85,6 +86,14 @@ def stats(entries: Iterable[Entry], since: str, *, last_runs: Recent | None = No
     """`entries`: rows in the order of their admission. Control commands (`cancel`, `resume`, …) are no runs and not counted.
     `last_runs`: what is known of the newest, call by call."""
     runs = [entry for entry in entries if entry.lane]
+    took: list[float] = []
+    for run in runs:
+        if run.finished and run.status in ("succeeded", "degraded", "failed"):
+            whole = datetime.fromisoformat(run.finished) - datetime.fromisoformat(run.created)
+            took.append(max(0.0, whole.total_seconds()) if run.took_ms is None else run.took_ms / 1000)
+    took.sort()
+    models = [OfModel(model, _spent(of)) for model, of in _grouped(runs, lambda run: run.model).items()]
+    days = _grouped(runs, lambda run: run.created[:10])
     return Stats(
         format=FORMAT,
         since=since,
@@ -92,9 +101,9 @@ def stats(entries: Iterable[Entry], since: str, *, last_runs: Recent | None = No
         last=runs[-1].created if runs else "",
         by_status=_by_status(runs),
         spent=_spent(runs),
-        durations=_durations(runs),
-        models=tuple(sorted(_models(runs), key=lambda model: -model.spent.runs)),
-        days=tuple(_days(runs)),
+        durations=Durations(len(took), rank(took, 0.5), rank(took, 0.9), took[-1] if took else None),
+        models=tuple(sorted(models, key=lambda model: -model.spent.runs)),
+        days=tuple(OfDay(day, _by_status(of_day), _spent(of_day)) for day, of_day in days.items()),
         most_used=MostUsed(
             lanes=_most(entry.lane for entry in runs),
             types=_most(entry.type for entry in runs),
@@ -106,8 +115,8 @@ def stats(entries: Iterable[Entry], since: str, *, last_runs: Recent | None = No
     )
 
 
-def _spent(runs: Sequence[Entry]) -> Spent:
-    return Spent(
+def _spent(runs: Sequence[Entry]) -> RunSums:
+    return RunSums(
         runs=len(runs),
         calls=sum(run.calls for run in runs),
         input=sum(run.tokens_in for run in runs),
@@ -117,16 +126,6 @@ def _spent(runs: Sequence[Entry]) -> Spent:
         cost_usd=round(sum(run.cost_usd or 0.0 for run in runs), 9),
         cost_unknown_runs=sum(run.calls > 0 and run.cost_usd is None for run in runs),
     )
-
-
-def _models(runs: Sequence[Entry]) -> Iterable[OfModel]:
-    for model, of_model in _grouped(runs, lambda run: run.model).items():
-        yield OfModel(model, _spent(of_model))
-
-
-def _days(runs: Sequence[Entry]) -> Iterable[OfDay]:
-    for day, of_day in _grouped(runs, lambda run: run.created[:10]).items():
-        yield OfDay(day, _by_status(of_day), _spent(of_day))
 
 
 def _grouped(runs: Sequence[Entry], key: Callable[[Entry], str]) -> Mapping[str, list[Entry]]:
@@ -142,22 +141,3 @@ def _by_status(runs: Sequence[Entry]) -> dict[str, int]:
 
 def _most(names: Iterable[str]) -> dict[str, int]:
     return dict(Counter(filter(None, names)).most_common(_MOST))
-
-
-def _durations(runs: Sequence[Entry]) -> Durations:
-    took = sorted(_seconds(run) for run in runs if run.finished and run.status in ("succeeded", "degraded", "failed"))
-    return Durations(len(took), _rank(took, 0.5), _rank(took, 0.9), took[-1] if took else None)
-
-
-def _seconds(run: Entry) -> float:
-    if run.took_ms is not None:
-        return run.took_ms / 1000
-    took = datetime.fromisoformat(run.finished) - datetime.fromisoformat(run.created)
-    return max(0.0, took.total_seconds())
-
-
-def _rank(ordered: Sequence[float], share: float) -> float | None:
-    """The nearest rank: the smallest value that at least this share does not exceed."""
-    if not ordered:
-        return None
-    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]

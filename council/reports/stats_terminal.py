@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from council.reports.explain_terminal import barred, faint, print_all, section, table_of
-from council.reports.recent import Recent, Share
-from council.reports.stats import OfDay, Spent, Stats
+from council.reports.recent import Share
+from council.reports.stats import OfDay, RunSums, Stats
 from council.reports.words import cost, duration, number, plain
 
 _MAX_DAYS = 31
@@ -34,40 +34,14 @@ def _parts(stats: Stats, plots: bool, columns: int) -> Iterator[RenderableType]:
     yield faint(", ".join(f"{count:,} {status}" for status, count in stats.by_status.items()))
     for note in stats.notes:
         yield Text(note, "yellow")
-    yield section("Spent", [_line(stats.spent), _times(stats)])
-    yield section("By model", [_models(stats)])
-    yield section("By day (UTC)", _days(stats.days, plots, columns))
-    yield from _recent(stats.recent, plots)
-    yield section("Most used", [_most(stats)])
-
-
-def _line(spent: Spent) -> Text:
-    unknown = f"; {spent.unknown_calls:,} of the calls without a count" if spent.unknown_calls else ""
-    return Text(
-        f"{spent.calls:,} calls, {spent.input:,} tokens in ({spent.cached:,} cached), {spent.output:,} out{unknown}; "
-        f"cost {cost_words(spent)}"
-    )
-
-
-def cost_words(spent: Spent) -> str:
-    """What is known, and that it is not all where it is not."""
-    if not spent.cost_unknown_runs:
-        return cost(spent.cost_usd)
-    runs = f"{spent.cost_unknown_runs} run{'s' if spent.cost_unknown_runs != 1 else ''}"
-    return f"{cost(spent.cost_usd)} and that of {runs} unknown" if spent.cost_usd else f"unknown ({runs})"
-
-
-def _times(stats: Stats) -> Text:
-    took = stats.durations
-    if took.p50_s is None:
-        return faint("no run has come to its end by itself yet")
-    return Text(
-        f"from admission to receipt: half within {duration(took.p50_s)}, nine in ten within {duration(took.p90_s)}, the "
-        f"longest {duration(took.longest_s)}"
-    )
-
-
-def _models(stats: Stats) -> Table:
+    sums, took = stats.spent, stats.durations
+    unknown = f"; {sums.unknown_calls:,} of the calls without a count" if sums.unknown_calls else ""
+    tokens = f"{sums.input:,} tokens in ({sums.cached:,} cached), {sums.output:,} out{unknown}"
+    times = faint("no run has come to its end by itself yet")
+    if took.p50_s is not None:
+        half, most = f"half within {duration(took.p50_s)}", f"nine in ten within {duration(took.p90_s)}"
+        times = Text(f"from admission to receipt: {half}, {most}, the longest {duration(took.longest_s)}")
+    yield section("Spent", [Text(f"{sums.calls:,} calls, {tokens}; cost {cost_words(sums)}"), times])
     table = table_of("model", ">runs", ">calls", ">in", ">cached", ">out", "cost")
     for row in stats.models:
         spent = row.spent
@@ -80,7 +54,24 @@ def _models(stats: Stats) -> Table:
             number(spent.output),
             cost_words(spent),
         )
-    return table
+    yield section("By model", [table])
+    yield section("By day (UTC)", _days(stats.days, plots, columns))
+    last = stats.recent
+    if last.runs:  # a mark for each run where they are drawn
+        newest = f"last {len(last.runs)} runs" if len(last.runs) > 1 else "last run"
+        left_out = f"{last.left_out} of the newest runs are left out: their journals are gone, damaged or very long"
+        notes = [faint(left_out)] if last.left_out else []
+        yield section(f"By agent, {newest}", [_shares("agent", last.agents, plots), *notes])
+        yield section(f"By answering model, {newest}", [_shares("model", last.models, plots)])
+    yield section("Most used", [_most(stats)])
+
+
+def cost_words(spent: RunSums) -> str:
+    """The known cost, and that it is not all where it is not."""
+    if not spent.cost_unknown_runs:
+        return cost(spent.cost_usd)
+    runs = f"{spent.cost_unknown_runs} run{'s' if spent.cost_unknown_runs != 1 else ''}"
+    return f"{cost(spent.cost_usd)} and that of {runs} unknown" if spent.cost_usd else f"unknown ({runs})"
 
 
 def _days(days: Sequence[OfDay], plots: bool, columns: int) -> list[RenderableType]:
@@ -101,17 +92,6 @@ def _days(days: Sequence[OfDay], plots: bool, columns: int) -> list[RenderableTy
     table = barred(headings, rows, tokens if plots else [], columns)
     left_out = len(days) - len(shown)
     return [table, faint(f"{left_out} earlier days are in --json")] if left_out else [table]
-
-
-def _recent(last: Recent, plots: bool) -> Iterator[RenderableType]:
-    """The newest runs by agent and by model, a mark for each run where they are drawn."""
-    if not last.runs:
-        return
-    runs = f"last {len(last.runs)} runs" if len(last.runs) > 1 else "last run"
-    left_out = f"{last.left_out} of the newest runs are left out: their journals are gone, damaged or very long"
-    notes = [faint(left_out)] if last.left_out else []
-    yield section(f"By agent, {runs}", [_shares("agent", last.agents, plots), *notes])
-    yield section(f"By answering model, {runs}", [_shares("model", last.models, plots)])
 
 
 def _shares(name: str, shares: Sequence[Share], plots: bool) -> Table:

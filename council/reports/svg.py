@@ -22,9 +22,9 @@ class Svg:
         self._root = ElementTree.Element("svg")
         for key, value in {
             "class": "chart",
-            "viewBox": f"0 0 {_n(width)} {_n(height)}",
-            "width": _n(width),
-            "height": _n(height),
+            "viewBox": f"0 0 {_short(width)} {_short(height)}",
+            "width": _short(width),
+            "height": _short(height),
             "role": "img",
             "aria-labelledby": f"{name}-title {name}-desc",
         }.items():
@@ -51,7 +51,8 @@ class Svg:
 
     def cross(self, x: Number, y: Number, size: Number, kind: str, hint: str = "") -> None:
         half = size / 2
-        path = f"M{_n(x - half)} {_n(y - half)}l{_n(size)} {_n(size)}m0 {_n(-size)}l{_n(-size)} {_n(size)}"
+        left, top, along, back = map(_short, (x - half, y - half, size, -size))
+        path = f"M{left} {top}l{along} {along}m0 {back}l{back} {along}"
         element = self._add("path", kind, hint, {})
         element.set("d", path)
 
@@ -68,11 +69,11 @@ class Svg:
         element = ElementTree.SubElement(self._root, tag)
         element.set("class", kind)
         for key, value in values.items():
-            element.set(key, _n(value))
+            element.set(key, _short(value))
         if hint:
             ElementTree.SubElement(element, "title").text = plain_line(hint, 300)
         return element
 
 
-def _n(value: Number) -> str:
+def _short(value: Number) -> str:
     return f"{value:.1f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

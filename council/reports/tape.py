@@ -26,14 +26,14 @@ _NOT_KEPT = "(what was said is not kept)"  # of an opinion that was none
 
 
 class _Start(msgspec.Struct):
-    """What of a run's `start` is of use here."""
+    """The part of a run's `start` that is of use here."""
 
     model: str
     meanings: str | None = None
 
 
 class _Search(msgspec.Struct):
-    """What a tool's step holds of a search."""
+    """The part of a tool's step that tells of a search."""
 
     asked_by: str
     round: int
@@ -79,8 +79,8 @@ class _Opinion(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Tape:
-    """A cassette's bytes, and what is to be said of it: `unrendered` steps whose words are not kept, `forgotten` ones in
-    which words were forgotten since, `redacted` calls in which a secret stood."""
+    """A cassette's bytes, and what is to be said of it. `unrendered` are steps whose words are not kept, `forgotten`
+    ones in which words were forgotten since, `redacted` calls in which a secret stood."""
 
     data: bytes
     model: str
@@ -94,13 +94,20 @@ def record(journal: Journal, asked: Iterable[AskedCall], status: str, redactor: 
     """Raises RunNotFound for a run in which no model was asked, JournalDamaged for a blob that is gone."""
     steps = {step.name: step for step in journal.steps()}
     known = {call.step: call for call in asked}
-    opinions = {name: _opinion(step) for name, step in steps.items() if name in _OPINION_STEPS}
+    opinions = {
+        name: msgspec.json.decode(step.answer, type=_Opinion) for name, step in steps.items() if name in _OPINION_STEPS
+    }
     calls = [
         call
         for name, step in steps.items()
         if name not in opinions and (call := _call(step, known.get(name))) is not None
     ]
-    calls += _unanswered(steps, known)
+    error = msgspec.json.decode(steps[FINISH].answer, type=Finish).error if FINISH in steps else None
+    fatal = {f"model_{kind}": kind for kind in FATAL}
+    if error is not None and error.code in fatal:  # it ended the run, and the calls under way with it
+        failed = Failed(fatal[error.code], error.message, error.fix)
+        open_calls = [call for call in known.values() if not call.recorded]
+        calls += [msgspec.structs.replace(_question(call), failed=failed) for call in open_calls]
     calls += [call for name, said in opinions.items() if (call := _opined(name, said, known.get(name))) is not None]
     header = journal.header
     if not calls:
@@ -164,10 +171,6 @@ def _search(step: RecordedStep, redactor: Redactor) -> RecordedSearch | None:
     )
 
 
-def _opinion(step: RecordedStep) -> _Opinion:
-    return msgspec.json.decode(step.answer, type=_Opinion)
-
-
 def _opined(step: str, opinion: _Opinion, asked: AskedCall | None) -> Call | None:
     """The call that an opinion came of; None for one that the budget refused."""
     if opinion.failure not in (*_KINDS, ""):
@@ -189,7 +192,10 @@ def _call(step: RecordedStep, asked: AskedCall | None) -> Call | None:
     """None for a step that asked no model: a tool's, or a call that the budget refused."""
     if asked is None and not step.request:
         return None
-    result = _result(step.answer)
+    try:
+        result = msgspec.json.decode(step.answer, type=_Result)
+    except msgspec.ValidationError:
+        result = msgspec.json.decode(step.answer, type=_Nested).result
     if result.failure is not None and result.failure.kind not in _KINDS:
         return None
     call = Call(step.name, step.request) if asked is None else _question(asked)
@@ -210,24 +216,6 @@ def _question(asked: AskedCall) -> Call:
     messages = tuple(Said(message.role, message.text) for message in asked.messages)
     info = asked.info
     return Call(asked.step, asked.request, info.role, info.purpose, info.round, asked.system, messages)
-
-
-def _result(answer: bytes) -> _Result:
-    try:
-        return msgspec.json.decode(answer, type=_Result)
-    except msgspec.ValidationError:
-        return msgspec.json.decode(answer, type=_Nested).result
-
-
-def _unanswered(steps: dict[str, RecordedStep], asked: dict[str, AskedCall]) -> list[Call]:
-    """The calls under way when one failed in a way that every further one would have met: that ended the run."""
-    finish = msgspec.json.decode(steps[FINISH].answer, type=Finish) if FINISH in steps else Finish("")
-    error = finish.error
-    fatal = {f"model_{kind}": kind for kind in FATAL}
-    if error is None or error.code not in fatal:
-        return []
-    failed = Failed(fatal[error.code], error.message, error.fix)
-    return [msgspec.structs.replace(_question(call), failed=failed) for call in asked.values() if not call.recorded]
 
 
 def redacted_call(call: Call, redactor: Redactor) -> Call:

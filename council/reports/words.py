@@ -1,4 +1,5 @@
-"""How figures and times read, and the timeline of an explanation in sentences: the same for the terminal and the page. Pure.
+"""Figures and times in words, and the timeline of an explanation in sentences: the same for the terminal and the page.
+Pure.
 
 Texts of agents, files and providers come out as one plain line each, cut to a length.
 """
@@ -11,8 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from council.artifacts.account import Mended, MindChanged, Read
-from council.reports.chronicle import AttemptMade, RetryMade, StepTaken, WaitMade
+from council.artifacts.account import Mending, MindChange, Read
+from council.reports.chronicle import StepTaken
 from council.reports.explain import CallMade, Explanation
 from council.safety.untrusted import plain_line
 
@@ -124,12 +125,12 @@ def outcome_of(read: Read) -> str:
     return f"given before, as {read.repeats}" if read.repeats else plain(read.title).replace("`", "")
 
 
-def change_words(change: MindChanged) -> str:
+def change_words(change: MindChange) -> str:
     why = f"on new evidence: {', '.join(change.evidence)}" if change.evidence else UNEXPLAINED
     return f"from “{plain(change.before)}” to “{plain(change.after)}”, {why}"
 
 
-def mended_words(mended: Mended) -> str:
+def mended_words(mended: Mending) -> str:
     turns = f"{mended.calls} repair turn{'s' if mended.calls != 1 else ''}"
     if mended.fault:
         after = f" after {turns}" if mended.calls else ""
@@ -143,7 +144,10 @@ def timeline(explanation: Explanation) -> list[Moment]:
     """Everything that happened, in the order in which it began; what has no time stays behind what it followed."""
     facts = _Facts(explanation)
     moments = [Moment(explanation.times.admitted_ms, explanation.times.queued_s, "attempt", "the command is admitted")]
-    moments += [_attempt(attempt) for attempt in explanation.attempts]
+    for attempt in explanation.attempts:
+        where = f" from {attempt.retry_from}" if attempt.retry_from else ""
+        what = f"attempt {attempt.number} {_BECAUSE.get(attempt.because, attempt.because)}{where}"
+        moments.append(Moment(attempt.began_ms, None, "attempt", what, _ENDED.get(attempt.ended, attempt.ended)))
     moments += [facts.step(step) for step in explanation.steps]
     return _in_order([*moments, *_delays(explanation)])
 
@@ -154,12 +158,15 @@ def delays(explanation: Explanation) -> list[Moment]:
 
 
 def _delays(explanation: Explanation) -> list[Moment]:
-    return [*map(_wait, explanation.waits), *map(_retry, explanation.retries)]
-
-
-def _retry(retry: RetryMade) -> Moment:
-    what = f"{step_words(retry.step)}: try {retry.attempt} failed ({retry.kind})"
-    return Moment(retry.at_ms, retry.wait_s, "retry", what, plain(retry.error))
+    moments = []
+    for wait in explanation.waits:
+        over = "" if wait.until_ms is not None else f" for {duration(wait.asked_s)}, and still does"
+        what = f"the run waits for {wait.reason}{over}"
+        moments.append(Moment(wait.since_ms, wait.seconds, "wait", what, plain(wait.error)))
+    for retry in explanation.retries:
+        what = f"{step_words(retry.step)}: try {retry.attempt} failed ({retry.kind})"
+        moments.append(Moment(retry.at_ms, retry.wait_s, "retry", what, plain(retry.error)))
+    return moments
 
 
 def _in_order(moments: list[Moment]) -> list[Moment]:
@@ -168,23 +175,6 @@ def _in_order(moments: list[Moment]) -> list[Moment]:
         last = moment.at_ms if moment.at_ms is not None else last
         known.append((last, position, moment))
     return [moment for _, _, moment in sorted(known, key=lambda item: item[:2])]
-
-
-def _attempt(attempt: AttemptMade) -> Moment:
-    because = _BECAUSE.get(attempt.because, attempt.because)
-    where = f" from {attempt.retry_from}" if attempt.retry_from else ""
-    return Moment(
-        attempt.began_ms, None, "attempt", f"attempt {attempt.number} {because}{where}", attempt_end(attempt.ended)
-    )
-
-
-def attempt_end(ended: str) -> str:
-    return _ENDED.get(ended, ended)
-
-
-def _wait(wait: WaitMade) -> Moment:
-    over = "" if wait.until_ms is not None else f" for {duration(wait.asked_s)}, and still does"
-    return Moment(wait.since_ms, wait.seconds, "wait", f"the run waits for {wait.reason}{over}", plain(wait.error))
 
 
 def step_words(name: str) -> str:
@@ -202,7 +192,7 @@ def step_words(name: str) -> str:
 
 
 class _Facts:
-    """What is known of a step beside its times."""
+    """The things known of a step beside its times."""
 
     def __init__(self, explanation: Explanation) -> None:
         self._calls = {call.step: call for call in explanation.calls}
@@ -221,7 +211,8 @@ class _Facts:
             return Moment(step.began_ms, step.seconds, mark, self._words(step.name), call_words(call))
         if read is not None:
             mark = "failed" if read.error_code else "done"
-            return Moment(step.began_ms, step.seconds, mark, self._words(step.name), _brought(read))
+            brought = f"{read.id}: {outcome_of(read)}" if read.id else outcome_of(read)
+            return Moment(step.began_ms, step.seconds, mark, self._words(step.name), brought)
         return Moment(step.began_ms, step.seconds, "done", self._words(step.name), faint=step.name in _OWN_STEPS)
 
     def _words(self, name: str) -> str:
@@ -243,10 +234,6 @@ def asked_for(read: Read) -> str:
 def without_brackets(asked: str) -> str:
     inner = re.fullmatch(r"\[ORCHESTRATOR_REQUEST:\s*(.*)\]", asked, re.IGNORECASE)
     return inner[1] if inner else asked
-
-
-def _brought(read: Read) -> str:
-    return f"{read.id}: {outcome_of(read)}" if read.id else outcome_of(read)
 
 
 def call_words(call: CallMade) -> str:
@@ -285,7 +272,7 @@ def spent_line(explanation: Explanation) -> str:
 
 
 def charged_line(explanation: Explanation) -> str:
-    """What the budget counts beside the calls that count, empty when that is the same."""
+    """The sums of the budget beside the calls that count, empty when they are the same."""
     charged = explanation.charged
     tokens = explanation.tokens.input + explanation.tokens.output
     if (charged.calls, charged.tokens) == (explanation.calls_counted, tokens) or not charged.calls:

@@ -105,7 +105,7 @@ _DENIAL = re.compile(
 
 
 def overrides(text: str) -> bool:
-    """Whether a sentence of `text` orders its reader to drop its instructions, or speaks as the system."""
+    """Tells whether a sentence of `text` orders its reader to drop its instructions, or speaks as the system."""
     return any(pattern.search(sentence) for sentence in sentences(text) for pattern in _OVERRIDES)
 
 

@@ -1,9 +1,9 @@
 """The boundary table (source: The Conductor, "Safety Boundaries") as postures, found by rules that read English prose.
 
-A rule names a plain request in the writer's own words: a verb that is asked for, and what it is done to as the end of its
-phrase ("kill my boss", not "kill my boss's old process"). A sentence about defence, law, fiction or a prohibition asks for
-nothing. The rules are few on purpose and easy to get around: what they miss is for a second opinion, and what must never
-happen is stopped elsewhere.
+A rule names a plain request in the writer's own words: a verb, and its object at the end of the phrase ("kill my
+boss", not "kill my boss's old process"). A sentence about defence, law, fiction or a prohibition asks for nothing. The
+rules are few on purpose and easy to get around. A second opinion sees what they miss; what must never happen is
+stopped elsewhere.
 """
 
 from __future__ import annotations
@@ -161,6 +161,6 @@ def crossed(text: str, rows: tuple[Boundary, ...], *, with_code: bool = False) -
 
 
 def is_venting(text: str) -> bool:
-    """Whether somebody says how they feel, tells of it in every sentence, and asks for nothing."""
+    """Tells whether somebody says how they feel, tells of it in every sentence, and asks for nothing."""
     said = sentences(text)
     return "?" not in text and any(map(_FEELS.search, said)) and all(map(_TELLS.match, said))

@@ -1,6 +1,6 @@
-"""Which requests stand in the outside texts of a task, so that one which only repeats them is recognised
-(docs/security.md). Sees through the usual encodings (`encodings`), not through a cipher or a translation: what an
-agent then asks for in its own words is bounded by its allowlist and `read_roots`."""
+"""Recognises a request that only repeats one in the outside texts of a task (docs/security.md). The usual encodings
+(`encodings`) are seen through, a cipher or a translation is not. An agent's own requests are bounded by its allowlist
+and `read_roots`."""
 
 from __future__ import annotations
 
@@ -47,24 +47,22 @@ class OutsideTexts:
             while 0 <= following <= end:  # overlapping windows are kept once
                 end = following + self._WINDOW
                 following = folded.find(_MARKER, following + 1)
-            self._keep(folded[start:end].encode("utf-8", "replace"))
+            window = folded[start:end].encode("utf-8", "replace")
+            digest = hashlib.sha256(window).digest()
+            if digest not in self._seen:
+                self._seen.add(digest)
+                self._bytes += len(window)
+                if not self.full:
+                    self._kept.append(window)
             start = following
 
     def occurs(self, token: str) -> bool:
-        """Whether `token` stands in a text added before: by its letters and digits, NFKD, case, accents and look-alikes
-        aside."""
+        """Tells whether `token` stands in a text added before: by its letters and digits, NFKD, case, accents and
+        look-alikes aside."""
         if self.full:
             return True
         needle = _fold(token)[: self._WINDOW].encode("utf-8", "replace")
         return any(needle in kept for kept in self._kept)
-
-    def _keep(self, window: bytes) -> None:
-        digest = hashlib.sha256(window).digest()
-        if digest not in self._seen:
-            self._seen.add(digest)
-            self._bytes += len(window)
-            if not self.full:
-                self._kept.append(window)
 
 
 _MARKER = "orchestratorrequest"
@@ -77,7 +75,7 @@ def _fold(text: str) -> str:
 
 
 class _FoldTable(dict[int, "str | None"]):
-    """What each character becomes for comparison; filled on first sight."""
+    """Each character as it is compared; filled on first sight."""
 
     def __missing__(self, code: int) -> str | None:
         folded = "".join(c for c in fold_char(chr(code)) if c.isalnum() and unicodedata.category(c) != "Lm") or None

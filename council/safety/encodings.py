@@ -42,7 +42,10 @@ def decodings(text: str) -> list[str]:
     for _ in range(_DEPTH):
         latest = [read for known in latest for read in _once(known) if read != known and read not in found]
         found.update(dict.fromkeys(latest))
-    torn = _torn_base64(text)
+    # The letters of the whole text as one stretch, whatever stands between them, where that spells a request.
+    letters = _NOT_BASE64.sub("", text.translate(_URL_ALPHABET))
+    whole = (data.translate(None, _NOT_TEXT).decode() for data in _from_each_start(letters))
+    torn = "\n".join(read for read in whole if "orchestrator" in read.lower())
     if torn:
         found[torn] = None
     return list(found)
@@ -56,54 +59,31 @@ def _once(text: str) -> Iterator[str]:
     if "&" in text:
         yield html.unescape(text)
     if "\\" in text or "U+" in text:
-        yield _ESCAPE.sub(lambda match: _char(int(match[1] or match[2] or match[3], 16)), text)
+        codes = (int(digits, 16) for digits in map("".join, _ESCAPE.findall(text)))
+        yield _ESCAPE.sub(lambda _: chr(code) if (code := next(codes)) <= 0x10FFFF else "", text)
     if "=" in text:
         yield _PRINTABLE.sub(lambda match: chr(int(match[1], 16)) if match[1] else "", text)
     if "<" in text:
         yield _MARKUP.sub("", text)
-    stretches = [_of_hex(match.group()) for match in _HEX.finditer(text)]
-    stretches += [_of_base64(match.group()) for match in _BASE64.finditer(text)]
-    stretches += [_of_base32(match.group()) for match in _BASE32.finditer(text)]
+    stretches: list[bytes] = []
+    for match in _HEX.finditer(text):
+        digits = _NOT_HEX.sub("", match.group())
+        stretches.append(bytes.fromhex(digits[: len(digits) // 2 * 2]))
+    for match in _BASE64.finditer(text):  # wherever in it the encoding begins: a word may stand right before it
+        letters = _NOT_BASE64.sub("", match.group().translate(_URL_ALPHABET))
+        stretches += [data for data in _from_each_start(letters) if len(data) >= _MIN_TOKEN]
+    for match in _BASE32.finditer(text):
+        whole = match.group()
+        rest = len(whole) % 8
+        padded = whole + "=" * (8 - rest) if rest in (2, 4, 5, 7) else whole[: len(whole) - rest]
+        stretches.append(base64.b32decode(padded))
     for base, pattern in _NUMBERS.items():
-        stretches += [_of_numbers(match.group(), base) for match in pattern.finditer(text)]
-    joined = "\n".join(filter(None, stretches))
+        for match in pattern.finditer(text):
+            codes = (int(digits, base) for digits in _DIGITS[base].findall(match.group()))
+            stretches.append(bytes(code for code in codes if code < 256))
+    joined = "\n".join(filter(None, (data.decode("utf-8", "ignore") for data in stretches)))
     if joined:
         yield joined
-
-
-def _char(code: int) -> str:
-    return chr(code) if code <= 0x10FFFF else ""
-
-
-def _of_hex(stretch: str) -> str:
-    digits = _NOT_HEX.sub("", stretch)
-    return bytes.fromhex(digits[: len(digits) // 2 * 2]).decode("utf-8", "ignore")
-
-
-def _of_numbers(stretch: str, base: int) -> str:
-    codes = (int(digits, base) for digits in _DIGITS[base].findall(stretch))
-    return bytes(code for code in codes if code < 256).decode("utf-8", "ignore")
-
-
-def _of_base32(stretch: str) -> str:
-    whole = stretch[: len(stretch) // 8 * 8]
-    rest = stretch[len(whole) :]
-    padded = whole + (rest + "=" * (8 - len(rest)) if len(rest) in (2, 4, 5, 7) else "")
-    return base64.b32decode(padded).decode("utf-8", "ignore")
-
-
-def _of_base64(stretch: str) -> str:
-    """What the stretch decodes to, wherever in it the encoding begins (a word may stand right before it)."""
-    letters = _NOT_BASE64.sub("", stretch.translate(_URL_ALPHABET))
-    read = [data.decode("utf-8", "ignore") for data in _from_each_start(letters) if len(data) >= _MIN_TOKEN]
-    return "\n".join(read)
-
-
-def _torn_base64(text: str) -> str:
-    """The letters of the whole text as one stretch, whatever stands between them, where that spells a request."""
-    letters = _NOT_BASE64.sub("", text.translate(_URL_ALPHABET))
-    read = (data.translate(None, _NOT_TEXT).decode() for data in _from_each_start(letters))
-    return "\n".join(text for text in read if "orchestrator" in text.lower())
 
 
 def _from_each_start(letters: str) -> Iterator[bytes]:

@@ -7,7 +7,6 @@ on every resume and replay; a second opinion, where one is configured, is `secon
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
 
 from council.safety.authority import overrides
 from council.safety.boundaries import BOUNDARIES, DECLINED, VENTING, crossed, is_venting
@@ -35,67 +34,43 @@ _DEED = re.compile(
     r"|booked (?:the|a|your)|signed the|pushed (?:the|it) to)\b"
 )
 
+_HIDDEN = "it carries a message in characters that nobody sees"
+_ORDERS = (
+    "it speaks to whoever reads it as if it could give orders; it was given to the council as material, and its requests "
+    "were made inert"
+)
+_CLAIMED = "it says that something was done which this council cannot do: it reads and decides, nothing else"
+
 
 def check(stage: Stage, content: str, *, scope: ScopeGuard | None = None) -> Verdict:
     """The gravest of what the guardrails of `stage` say of `content`; ALLOWED when they have nothing to say. `scope`
     counts for tasks alone. Pure, and linear in the content."""
-    found = list(_CHECKS[stage](content))
-    if stage == "task" and scope is not None:
-        found.append(scope.check(content))
+    found: list[Verdict] = []
+    match stage:
+        case "task":
+            asked = crossed(content, BOUNDARIES)
+            found.append(VENTING if asked.allows and is_venting(content) else asked)
+            if hides_text(content):
+                found.append(Verdict("warn", "hidden_text", f"{_HIDDEN}; they were left out"))
+            if scope is not None:
+                found.append(scope.check(content))
+        case "tool_result":
+            if hides_text(content):
+                found.append(Verdict("block", "hidden_text", _HIDDEN))
+            if overrides(content):
+                found.append(Verdict("warn", "instruction_in_data", _ORDERS))
+        case "decision":
+            found.append(crossed(content, DECLINED, with_code=True))
+            if any(_DEED.search(sentence) for sentence in sentences(content)):
+                found.append(Verdict("warn", "claims_a_deed", _CLAIMED, law=3))
+        case "memory":
+            found.append(crossed(content, DECLINED, with_code=True))
+            if overrides(content):
+                reason = "it would be an order to the council in every later task"
+                found.append(Verdict("block", "instruction_in_memory", reason))
     return gravest(found)
 
 
 def lawful_check(text: str) -> Verdict:
     """The boundary table alone: for texts that are no stage of a deliberation, such as an agent's rules."""
     return crossed(text, DECLINED)
-
-
-def _task(text: str) -> Iterator[Verdict]:
-    found = crossed(text, BOUNDARIES)
-    yield VENTING if found.allows and is_venting(text) else found
-    if hides_text(text):
-        yield _hidden("warn")
-
-
-def _tool_result(text: str) -> Iterator[Verdict]:
-    if hides_text(text):
-        yield _hidden("block")
-    if overrides(text):
-        yield Verdict(
-            "warn",
-            "instruction_in_data",
-            "it speaks to whoever reads it as if it could give orders; it was given to the council as material, and its "
-            "requests were made inert",
-        )
-
-
-def _decision(text: str) -> Iterator[Verdict]:
-    yield crossed(text, DECLINED, with_code=True)
-    if any(_DEED.search(sentence) for sentence in sentences(text)):
-        yield Verdict(
-            "warn",
-            "claims_a_deed",
-            "it says that something was done which this council cannot do: it reads and decides, nothing else",
-            law=3,
-        )
-
-
-def _memory(text: str) -> Iterator[Verdict]:
-    yield crossed(text, DECLINED, with_code=True)
-    if overrides(text):
-        yield Verdict("block", "instruction_in_memory", "it would be an order to the council in every later task")
-
-
-def _hidden(outcome: str) -> Verdict:
-    reason = "it carries a message in characters that nobody sees"
-    if outcome == "warn":
-        return Verdict("warn", "hidden_text", f"{reason}; they were left out")
-    return Verdict("block", "hidden_text", reason)
-
-
-_CHECKS: Mapping[Stage, Callable[[str], Iterator[Verdict]]] = {
-    "task": _task,
-    "tool_result": _tool_result,
-    "decision": _decision,
-    "memory": _memory,
-}

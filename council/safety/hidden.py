@@ -18,5 +18,5 @@ _CARRIERS = re.compile(
 
 
 def hides_text(text: str) -> bool:
-    """Whether `text` carries a message in characters that show nothing. Flags of countries and emoji do not count."""
+    """Tells whether `text` carries a message in characters that show nothing. Flags of countries and emoji do not count."""
     return not text.isascii() and _CARRIERS.search(_FLAG.sub("", text)) is not None

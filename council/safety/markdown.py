@@ -1,18 +1,16 @@
 """Text of agents and files as Markdown that does nothing: for artifacts, notes and reports.
 
-The result is built so that every renderer sees the structure that this scanner saw: a code fence is moved to the
-margin (where no list can end it early), each line closes its own code spans, and whatever is not certainly code is
-escaped. What is lost is cosmetic: a fence leaves its list item, an indented code block shows its escapes. Pure, and linear in
-the text.
+Every renderer sees the structure that this scanner saw. A code fence is moved to the margin, where no list can end it
+early; each line closes its own code spans; whatever is not certainly code is escaped. The loss is cosmetic: a fence
+leaves its list item, an indented code block shows its escapes. Pure, and linear in the text.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable
 
-from council.markup import Fence, fences
+from council.markup import fences
 from council.safety.untrusted import clean
 
 _LIST_MARKER = re.compile(r"(?:[-+*]|\d{1,9}[.)])(?=[ \t]|$)")
@@ -43,8 +41,8 @@ _ENTITY = re.compile(r"&#?[0-9A-Za-z]+;")
 
 
 def for_markdown(text: str) -> str:
-    """Agent text that can stand in an artifact, between blank lines inside `<details>`: no HTML, no images, no
-    headings above level 4, no front matter, no footnotes, no link definitions, no drawn code fences, links only to
+    """Makes agent text that can stand in an artifact, between blank lines inside `<details>`. It holds no HTML,
+    images, headings above level 4, front matter, footnotes, link definitions or drawn code fences. Links lead only to
     http, https, mailto and relative targets. Code fences and inline code keep their content. No newline at the end.
     """
     return "\n".join(_Writer(clean(text)).write()).strip("\n")
@@ -61,28 +59,25 @@ class _Writer:
         index = 0
         while index < len(self._lines):
             if fence := self._fences.get(index):
-                self._code(fence)
+                self._in_table = False
+                prefix = "> " * fence.quotes
+                # Below a paragraph "-" would make a heading.
+                marker = fence.prefix.rpartition(">")[2].strip().replace("-", "*")
+                if marker:
+                    self._out.append(prefix + marker)
+                info = _INFO.match(fence.info.strip())
+                language = info.group() if info else ""
+                if fence.info.strip() and (not language or _LIVE_LANGUAGES.fullmatch(language)):
+                    language = "text"
+                self._out.append(prefix + fence.run + language)
+                self._out += [prefix + line if line else prefix.rstrip(" ") for line in fence.lines]
+                self._out.append(prefix + fence.run)
                 index = fence.last + 1
             else:
                 following = self._lines[index + 1] if index + 1 < len(self._lines) else ""
                 self._text_line(self._lines[index], following)
                 index += 1
         return self._out
-
-    def _code(self, fence: Fence) -> None:
-        """A fenced block at the margin, or behind plain `> ` marks."""
-        self._in_table = False
-        prefix = "> " * fence.quotes
-        marker = fence.prefix.rpartition(">")[2].strip().replace("-", "*")  # below a paragraph "-" would make a heading
-        if marker:
-            self._out.append(prefix + marker)
-        info = _INFO.match(fence.info.strip())
-        language = info.group() if info else ""
-        if fence.info.strip() and (not language or _LIVE_LANGUAGES.fullmatch(language)):
-            language = "text"
-        self._out.append(prefix + fence.run + language)
-        self._out += [prefix + line if line else prefix.rstrip(" ") for line in fence.lines]
-        self._out.append(prefix + fence.run)
 
     def _text_line(self, line: str, following: str) -> None:
         if not line.strip():
@@ -108,7 +103,7 @@ class _Writer:
 
 
 def _content_start(line: str) -> int:
-    """Where the text of a line begins, behind indentation, `>` marks and list markers."""
+    """The beginning of a line's text, behind indentation, `>` marks and list markers."""
     position = 0
     while True:
         while position < len(line) and line[position] in " \t":
@@ -125,8 +120,10 @@ def _content_start(line: str) -> int:
 def _inline(text: str, in_table: bool) -> str:
     """One line of prose, each code span closed on it, everything active escaped."""
     spans = code_spans(text)
-    if in_table:
-        spans = _spans_in_cells(text, spans)
+    if in_table:  # `|` ends a cell even inside code: a span that holds one makes every pairing on the line doubtful
+        pipes = [match.start() for match in re.finditer(r"(?<!\\)\||(?<=\\\\)\|", text)]
+        if any(bisect_left(pipes, start) != bisect_left(pipes, end) for start, end in spans):
+            spans = []
     ends = dict(spans)
     out: list[str] = []
     position = 0
@@ -145,19 +142,25 @@ def _inline(text: str, in_table: bool) -> str:
             in_url = True
             out.append(match.group())
         else:
-            harmless, position = _harmless(text, match, _entities if in_url else _backslashes)
+            harmless, position = _harmless(text, match, in_url)
             out.append(harmless)
     out.append(text[position:])
     return "".join(out)
 
 
-def _harmless(text: str, special: re.Match[str], escape: Callable[[str], str]) -> tuple[str, int]:
-    """What stands for the special that was found, and where the text goes on behind it."""
+def _harmless(text: str, special: re.Match[str], in_url: bool) -> tuple[str, int]:
+    """The replacement for the special that was found, and the place where the text goes on."""
     start, position = special.span()
     found = special.group()
+
+    def escape(chars: str) -> str:
+        return "".join(f"&#{ord(char)};" if in_url else f"\\{char}" for char in chars)
+
     match special.lastgroup:
         case "escape":
-            following = _run_end(text, start + 1) if found[1] == "`" else position
+            following = position
+            while found[1] == "`" and text.startswith("`", following):
+                following += 1
             return "&lt;" if found[1] == "<" else escape(text[start + 1 : following]), following
         case "lt":
             autolink = _AUTOLINK.match(text, start)
@@ -165,8 +168,13 @@ def _harmless(text: str, special: re.Match[str], escape: Callable[[str], str]) -
                 return autolink.group(), autolink.end()
             return "&lt;" if _TAG_START.match(text, start) else found, position
         case "target":
-            link = _link(text, start)
-            return (link, start + len(link)) if link else ("]" + escape("("), position)
+            link = _DESTINATION.match(text, start)
+            url = link["url"] if link else ""
+            first_segment = re.split(r"[/?#]", url, maxsplit=1)[0]
+            allowed = bool(_SCHEME.match(url)) or (":" not in first_segment and not url.startswith("//"))
+            if link and allowed and not _ENTITY.search(url):
+                return link.group(), link.end()
+            return "]" + escape("("), position
         case "image":
             marks = found[:-2]  # all but the "![" itself; the last must not touch the bracket that stays
             return marks[:-1] + escape(marks[-1:]) + "[image: ", position
@@ -177,7 +185,7 @@ def _harmless(text: str, special: re.Match[str], escape: Callable[[str], str]) -
 
 
 def _next_special(text: str, position: int) -> re.Match[str] | None:
-    """What `_SPECIAL.search` finds, in a tenth of its time where prose is plain."""
+    """Finds what `_SPECIAL.search` finds, in a tenth of its time where prose is plain."""
     starts = (_SPECIAL.match(text, start.start()) for start in _SPECIAL_STARTS.finditer(text, position))
     return next(filter(None, starts), None)
 
@@ -208,37 +216,3 @@ def _escaped(text: str, at: int, since: int) -> bool:
     while at - backslashes > since and text[at - backslashes - 1] == "\\":
         backslashes += 1
     return backslashes % 2 == 1
-
-
-def _spans_in_cells(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """A `|` ends a table cell even inside code: a span that holds one makes every pairing on the line doubtful."""
-    pipes = [match.start() for match in re.finditer(r"(?<!\\)\||(?<=\\\\)\|", text)]
-    for start, end in spans:
-        if bisect_left(pipes, start) != bisect_left(pipes, end):
-            return []
-    return spans
-
-
-def _link(text: str, at: int) -> str:
-    """The `](target)` at this place when it is plain and its target allowed, else empty."""
-    match = _DESTINATION.match(text, at)
-    if match is None:
-        return ""
-    url = match["url"]
-    first_segment = re.split(r"[/?#]", url, maxsplit=1)[0]
-    allowed = bool(_SCHEME.match(url)) or (":" not in first_segment and not url.startswith("//"))
-    return match.group() if allowed and not _ENTITY.search(url) else ""
-
-
-def _run_end(text: str, at: int) -> int:
-    while at < len(text) and text[at] == "`":
-        at += 1
-    return at
-
-
-def _backslashes(chars: str) -> str:
-    return "".join("\\" + char for char in chars)
-
-
-def _entities(chars: str) -> str:
-    return "".join(f"&#{ord(char)};" for char in chars)

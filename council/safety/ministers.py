@@ -47,7 +47,7 @@ class ValidatorVerdict(msgspec.Struct, frozen=True):
 
 
 class AuditVerdict(msgspec.Struct, frozen=True):
-    """What would make a spec better; it stops nothing."""
+    """Advice that would make a spec better; it stops nothing."""
 
     verdict: Literal["SOUND", "WEAK"]
     findings: tuple[str, ...] = ()
@@ -57,11 +57,16 @@ class AuditVerdict(msgspec.Struct, frozen=True):
 
 
 def guardian(spec: AgentSpec, tools: Sequence[str]) -> GuardianVerdict:
-    """Whether a proposed agent is safe: its code by its tree, its tools, hosts and paths, and rules that claim authority.
-    `tools` are those of this house that only read. Words alone (token, password) are no reason."""
+    """Judges the safety of a proposed agent: its code by its tree, its tools, hosts and paths, and rules that claim
+    authority. `tools` are those of this house that only read. Words alone (token, password) are no reason."""
     found: list[tuple[Risk, str]] = [(finding.risk, f"code, {finding}") for finding in _code(spec.code)]
-    found += [problem for tool in spec.tools if (problem := _tool(tool, tools))]
-    found += [problem for host in spec.hosts if (problem := judge_host(host))]
+    for tool in spec.tools:
+        shown = plain_line(tool, 60)
+        if tool.upper() not in tools and _POWER_TOOL.search(tool):
+            found.append(("high", f"tool `{shown}` could change or send something"))
+        elif tool.upper() not in tools:
+            found.append(("medium", f"tool `{shown}` is not one of this house ({', '.join(tools)})"))
+    found += [judge_host(host) for host in spec.hosts]
     found += [problem for path in spec.paths if (problem := judge_path(path))]
     found += _words("purpose", spec.purpose)
     for number, rule in enumerate(spec.rules, start=1):
@@ -89,15 +94,6 @@ def _code(code: str) -> Sequence[CodeFinding]:
     return judge_python(code) if code.strip() else ()
 
 
-def _tool(tool: str, known: Sequence[str]) -> tuple[Risk, str] | None:
-    if tool.upper() in known:
-        return None
-    shown = plain_line(tool, 60)
-    if _POWER_TOOL.search(tool):
-        return "high", f"tool `{shown}` could change or send something"
-    return "medium", f"tool `{shown}` is not one of this house ({', '.join(known)})"
-
-
 def _words(where: str, text: str) -> list[tuple[Risk, str]]:
     found: list[tuple[Risk, str]] = []
     crossed = lawful_check(text)
@@ -115,8 +111,8 @@ def _words(where: str, text: str) -> list[tuple[Risk, str]]:
 
 
 def validator(spec: AgentSpec, known: Mapping[str, Sequence[str]] | None = None) -> ValidatorVerdict:
-    """Whether a spec is well made: its fields, its schema, its rules, and no cycle of dependencies. `known`: what each
-    agent there is depends on; None where dependencies cannot be looked up."""
+    """Judges the make of a spec: its fields, its schema, its rules, and no cycle of dependencies. `known` has the
+    dependencies of each agent there is; None where they cannot be looked up."""
     found = [(fault, "correct its type") for fault in spec.faults]
     if not spec.role:
         found.append(("`role` is missing", "name the agent: letters, digits and underscores"))
@@ -126,31 +122,29 @@ def validator(spec: AgentSpec, known: Mapping[str, Sequence[str]] | None = None)
         found.append(
             (f"`purpose` has {len(spec.purpose)} characters", f"say in {MIN_PURPOSE_CHARS} or more what it is for")
         )
-    found += _rule_issues(spec.rules)
-    found += _schema_issues(spec.output_schema)
-    found += _dependency_issues(spec, known)
-    issues, suggestions = tuple(issue for issue, _ in found), tuple(suggestion for _, suggestion in found)
-    return ValidatorVerdict("INVALID" if found else "VALID", issues, suggestions)
-
-
-def _rule_issues(rules: Sequence[str]) -> list[tuple[str, str]]:
-    if not rules:
-        return [("there are no rules", "say in `rules` what it does, and what it never does")]
-    found = []
-    for number, rule in enumerate(rules, start=1):
+    if not spec.rules:
+        found.append(("there are no rules", "say in `rules` what it does, and what it never does"))
+    for number, rule in enumerate(spec.rules, start=1):
         if len(rule) < _MIN_RULE_CHARS:
             found.append((f"rule {number} is too short to follow", "write a whole sentence"))
         elif len(rule) > _MAX_RULE_CHARS:
             found.append((f"rule {number} is longer than {_MAX_RULE_CHARS} characters", "split it"))
-    return found
-
-
-def _schema_issues(schema: Any) -> list[tuple[str, str]]:
-    if schema is None or schema == "text":
-        return []
-    if not isinstance(schema, Mapping):
-        return [("`output_schema` is no object", "give a JSON Schema, or `text`")]
-    return list(_schema_faults(schema, "output_schema", 0))
+    if isinstance(spec.output_schema, Mapping):
+        found += _schema_faults(spec.output_schema, "output_schema", 0)
+    elif spec.output_schema not in (None, "text"):
+        found.append(("`output_schema` is no object", "give a JSON Schema, or `text`"))
+    role = spec.role.upper()
+    graph = {name.upper(): [other.upper() for other in others] for name, others in (known or {}).items()}
+    graph[role] = [other.upper() for other in spec.depends_on]
+    for name in graph[role] if known is not None else ():
+        if name not in graph:
+            words = f"it depends on {plain_line(name, 60)}, which is not known"
+            found.append((words, "create that one first, or leave it out"))
+    cycle = _cycle(graph, role)
+    if cycle:
+        found.append((f"its dependencies go in a circle: {' → '.join(cycle)}", f"let {cycle[-2]} not depend on {role}"))
+    issues, suggestions = tuple(issue for issue, _ in found), tuple(suggestion for _, suggestion in found)
+    return ValidatorVerdict("INVALID" if found else "VALID", issues, suggestions)
 
 
 def _schema_faults(schema: Mapping[str, Any], where: str, depth: int) -> list[tuple[str, str]]:
@@ -182,23 +176,6 @@ def _schema_faults(schema: Mapping[str, Any], where: str, depth: int) -> list[tu
     return found
 
 
-def _dependency_issues(spec: AgentSpec, known: Mapping[str, Sequence[str]] | None) -> list[tuple[str, str]]:
-    role = spec.role.upper()
-    graph = {name.upper(): [other.upper() for other in others] for name, others in (known or {}).items()}
-    graph[role] = [other.upper() for other in spec.depends_on]
-    found = []
-    if known is not None:
-        found += [
-            (f"it depends on {plain_line(name, 60)}, which is not known", "create that one first, or leave it out")
-            for name in graph[role]
-            if name not in graph
-        ]
-    cycle = _cycle(graph, role)
-    if cycle:
-        found.append((f"its dependencies go in a circle: {' → '.join(cycle)}", f"let {cycle[-2]} not depend on {role}"))
-    return found
-
-
 def _cycle(graph: Mapping[str, Sequence[str]], start: str) -> list[str]:
     """A way from `start` back to itself, empty when there is none."""
     came_from: dict[str, str] = {}
@@ -222,13 +199,16 @@ def _cycle(graph: Mapping[str, Sequence[str]], start: str) -> list[str]:
 
 
 def auditor(spec: AgentSpec) -> AuditVerdict:
-    """What would make a proposed agent better."""
+    """Finds what would make a proposed agent better."""
     found = []
     lines = [" ".join(rule.lower().split()).rstrip(".") for rule in spec.rules]
     twice = [number for number, line in enumerate(lines, start=1) if line in lines[: number - 1]]
     found += [f"rule {number} stands there twice" for number in twice]
     found += [f"rule {number} is vague" for number, line in enumerate(lines, start=1) if _VAGUE.search(line)]
-    found += [f"rules {first} and {second} contradict each other" for first, second in _contradictions(lines)]
+    always = {line.removeprefix("always "): n for n, line in enumerate(lines, start=1) if line.startswith("always ")}
+    for number, line in enumerate(lines, start=1):
+        if line.startswith("never ") and (first := always.get(line.removeprefix("never "))):
+            found.append(f"rules {first} and {number} contradict each other")
     if len(lines) > _MAX_RULES:
         found.append(f"it has {len(lines)} rules; nobody follows more than {_MAX_RULES}")
     if lines and not re.search(r"\b(?:uncertain|unsure|not sure|unknown|don't know|do not know|cannot tell|missing|if .* not)\b", " ".join(lines)):  # fmt: skip  # noqa: E501
@@ -236,12 +216,3 @@ def auditor(spec: AgentSpec) -> AuditVerdict:
     if spec.tools and len(spec.tools) > len(set(map(str.upper, spec.tools))):
         found.append("a tool is named twice")
     return AuditVerdict("WEAK" if found else "SOUND", tuple(found))
-
-
-def _contradictions(lines: Sequence[str]) -> list[tuple[int, int]]:
-    always = {line.removeprefix("always "): n for n, line in enumerate(lines, start=1) if line.startswith("always ")}
-    return [
-        (always[rest], number)
-        for number, line in enumerate(lines, start=1)
-        if line.startswith("never ") and (rest := line.removeprefix("never ")) in always
-    ]

@@ -109,8 +109,8 @@ class CodeFinding(msgspec.Struct, frozen=True):
 
 
 def judge_python(code: str) -> list[CodeFinding]:
-    """What is dangerous in `code`, in the order of its lines, at most MAX_FINDINGS; empty when nothing is. Code that is no
-    Python, or too large, is a finding."""
+    """Finds what is dangerous in `code`, in the order of its lines, at most MAX_FINDINGS. Code that is no Python, or
+    too large, is a finding."""
     if len(code.encode("utf-8", "replace")) > MAX_CODE_BYTES:
         return [CodeFinding("unreadable", "medium", 0, f"the code is larger than {MAX_CODE_BYTES} bytes")]
     try:
@@ -142,7 +142,22 @@ class _Reader:
                 names = [target.id for target in statement.targets if isinstance(target, ast.Name)]
                 self._own.update((name, statement.lineno) for name in names if name in _NAMES)
         for node in nodes:
-            self._learn(node)
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    top = alias.name.split(".")[0]
+                    self._names[alias.asname or top] = alias.name if alias.asname else top
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                for alias in node.names:
+                    self._names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+            elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+                own = node.targets[0].id
+                dotted, text = self._dotted(node.value), self._text(node.value)
+                if dotted and (
+                    dotted in _NAMES or dotted in _PATHS or dotted.split(".")[0] in _ROOTS | _MODULES.keys()
+                ):
+                    self._names.setdefault(own, dotted)
+                elif text is not None:
+                    self._texts.setdefault(own, text)
         inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
         prose = {
             id(node.value) for node in nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -151,36 +166,33 @@ class _Reader:
             if id(node) not in prose:
                 yield from self._of(node, is_whole=id(node) not in inner)
 
-    def _learn(self, node: ast.AST) -> None:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                self._names[alias.asname or alias.name.split(".")[0]] = (
-                    alias.name if alias.asname else alias.name.split(".")[0]
-                )
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            for alias in node.names:
-                self._names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-        elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            name = node.targets[0].id
-            dotted, text = self._dotted(node.value), self._text(node.value)
-            if dotted and (dotted in _NAMES or dotted in _PATHS or dotted.split(".")[0] in _ROOTS | _MODULES.keys()):
-                self._names.setdefault(name, dotted)
-            elif text is not None:
-                self._texts.setdefault(name, text)
-
     def _of(self, node: ast.AST, *, is_whole: bool) -> Iterator[CodeFinding]:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield from self._import(alias.name, node.lineno)
         elif isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
-                yield from self._import_from(node.module, alias.name, node.lineno)
+                if alias.name == "*" and node.module.split(".")[0] in _ROOTS:
+                    words = f"it imports everything from `{node.module}`, which hides what it uses"
+                    yield CodeFinding("escape", "high", node.lineno, words)
+                dotted = f"{node.module}.{alias.name}"
+                yield from self._import(dotted, node.lineno)
+                if (found := _dangerous(dotted)) is not None:
+                    yield CodeFinding(*found, node.lineno, f"it uses `{dotted}`")
         elif isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load) and is_whole:
-            yield from self._named(node)
+            name = self._dotted(node)
+            found = _dangerous(name)
+            if found is not None:
+                yield CodeFinding(*found, node.lineno, f"it uses `{_short(name)}`")
         elif isinstance(node, ast.Call):
             yield from self._call(node)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield from self._string(node.value, node.lineno)
+            for match in _URL.finditer(node.value):
+                risk, reason = judge_host(match[1])
+                if risk == "high":
+                    yield CodeFinding("network", risk, node.lineno, f"it names a URL: {reason}")
+            if _INNER_FIELD.search(node.value):
+                yield CodeFinding("escape", "high", node.lineno, "a format string reaches inside an object")
         elif isinstance(node, (ast.Assign, ast.AugAssign, ast.Delete)):
             targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets
             if any(
@@ -188,7 +200,11 @@ class _Reader:
             ):
                 yield CodeFinding("environment", "medium", node.lineno, "it changes the environment")
         if isinstance(node, ast.Attribute):
-            yield from self._attribute(node)
+            owner = _short(self._dotted(node.value))
+            if node.attr in _INNER:
+                yield CodeFinding("escape", "high", node.lineno, f"it reaches for `{node.attr}`")
+            elif node.attr in _LOOKUPS and (owner.split(".")[0] in _ROOTS or owner in _NAMES or owner == "print"):
+                yield CodeFinding("escape", "high", node.lineno, f"it looks things up in `{owner}` by `{node.attr}`")
 
     def _import(self, name: str, line: int) -> Iterator[CodeFinding]:
         if name in _HARMLESS or any(name.startswith(f"{known}.") for known in _HARMLESS):
@@ -196,30 +212,6 @@ class _Reader:
         known = _MODULES.get(name.split(".")[0])
         if known is not None:
             yield CodeFinding(*known, line, f"it imports `{name}`")
-
-    def _import_from(self, module: str, name: str, line: int) -> Iterator[CodeFinding]:
-        dotted = f"{module}.{name}"
-        if name == "*" and module.split(".")[0] in _ROOTS:
-            yield CodeFinding(
-                "escape", "high", line, f"it imports everything from `{module}`, which hides what it uses"
-            )
-        yield from self._import(dotted, line)
-        found = _dangerous(dotted)
-        if found is not None:
-            yield CodeFinding(*found, line, f"it uses `{dotted}`")
-
-    def _named(self, node: ast.Name | ast.Attribute) -> Iterator[CodeFinding]:
-        name = self._dotted(node)
-        found = _dangerous(name)
-        if found is not None:
-            yield CodeFinding(*found, node.lineno, f"it uses `{_short(name)}`")
-
-    def _attribute(self, node: ast.Attribute) -> Iterator[CodeFinding]:
-        owner = _short(self._dotted(node.value))
-        if node.attr in _INNER:
-            yield CodeFinding("escape", "high", node.lineno, f"it reaches for `{node.attr}`")
-        elif node.attr in _LOOKUPS and (owner.split(".")[0] in _ROOTS or owner in _NAMES or owner == "print"):
-            yield CodeFinding("escape", "high", node.lineno, f"it looks things up in `{owner}` by `{node.attr}`")
 
     def _call(self, node: ast.Call) -> Iterator[CodeFinding]:
         name = _short(self._dotted(node.func))
@@ -232,19 +224,20 @@ class _Reader:
         elif name == "numpy.load" and any(keyword.arg == "allow_pickle" for keyword in node.keywords):
             yield CodeFinding("evaluation", "high", node.lineno, "it loads pickled objects")
         if name in _OPENERS | _PATHS and node.args:
-            yield from self._path(node.args[0], node.lineno)
+            path = self._text(node.args[0])
+            judged = judge_path(path) if path else None
+            if judged is not None and judged[0] == "high":
+                yield CodeFinding("filesystem", "high", node.lineno, f"it opens a file: {judged[1]}")
         if isinstance(node.func, ast.Attribute):
-            yield from self._method(node, node.func.attr, name)
-
-    def _method(self, node: ast.Call, method: str, name: str) -> Iterator[CodeFinding]:
-        if method in _METHODS:
-            yield CodeFinding(*_METHODS[method], node.lineno, f"it calls `.{method}()`")
-        elif method == "open" and name not in _OPENERS and name not in _NAMES and self._opens_to_write(node, 0):
-            yield CodeFinding("filesystem", "medium", node.lineno, "it opens a file to write")
-        elif method in ("execute", "executemany", "executescript") and node.args:
-            text = self._text(node.args[0])
-            if text is not None and _DDL.match(text):
-                yield CodeFinding("database", "high", node.lineno, "it changes the structure of a database")
+            method = node.func.attr
+            if method in _METHODS:
+                yield CodeFinding(*_METHODS[method], node.lineno, f"it calls `.{method}()`")
+            elif method == "open" and name not in _OPENERS and name not in _NAMES and self._opens_to_write(node, 0):
+                yield CodeFinding("filesystem", "medium", node.lineno, "it opens a file to write")
+            elif method in ("execute", "executemany", "executescript") and node.args:
+                text = self._text(node.args[0])
+                if text is not None and _DDL.match(text):
+                    yield CodeFinding("database", "high", node.lineno, "it changes the structure of a database")
 
     def _getattr(self, node: ast.Call, owner: str, wanted: ast.AST) -> Iterator[CodeFinding]:
         """A name that is put together at run time hides what is used."""
@@ -257,21 +250,6 @@ class _Reader:
             yield CodeFinding("escape", "high", node.lineno, f"it reaches for `{text}`")
         elif text is not None and (found := _dangerous(f"{owner}.{text}")) is not None:
             yield CodeFinding(*found, node.lineno, f"it uses `{_short(f'{owner}.{text}')}`")
-
-    def _path(self, argument: ast.AST, line: int) -> Iterator[CodeFinding]:
-        text = self._text(argument)
-        judged = judge_path(text) if text else None
-        if judged is not None and judged[0] == "high":
-            yield CodeFinding("filesystem", "high", line, f"it opens a file: {judged[1]}")
-
-    @staticmethod
-    def _string(text: str, line: int) -> Iterator[CodeFinding]:
-        for match in _URL.finditer(text):
-            risk, reason = judge_host(match[1])
-            if risk == "high":
-                yield CodeFinding("network", risk, line, f"it names a URL: {reason}")
-        if _INNER_FIELD.search(text):
-            yield CodeFinding("escape", "high", line, "a format string reaches inside an object")
 
     def _opens_to_write(self, node: ast.Call, at: int) -> bool:
         if any(isinstance(argument, ast.Starred) for argument in node.args) or any(
@@ -340,7 +318,7 @@ def _short(name: str) -> str:
 
 
 def _dangerous(name: str) -> tuple[Kind, Risk] | None:
-    """What kind of danger the thing of that dotted name is, or what it belongs to."""
+    """The kind of danger of a dotted name, or of what it belongs to."""
     short = _short(name)
     if _SPAWNS.fullmatch(short):
         return "process", "high"

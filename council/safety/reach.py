@@ -1,5 +1,5 @@
-"""How far a host or a path that a proposed agent names would reach, as a risk and a reason. Advice: the boundary is that
-agents have no network, and that `storage.paths` opens nothing outside its roots."""
+"""Judges the reach of a host or a path that a proposed agent names, as a risk and a reason. Advice: the boundary is
+that agents have no network, and that `storage.paths` opens nothing outside its roots."""
 
 from __future__ import annotations
 
@@ -28,7 +28,12 @@ def judge_host(host: str) -> tuple[Risk, str]:
     shown = plain_line(host, 80)
     name = re.sub(r"^[a-z]+://", "", host.strip().lower()).split("/")[0].split("@")[-1]
     bare = (name if name.count(":") > 1 else name.split(":")[0]).rstrip(".")
-    if _is_address(bare):
+    try:
+        ipaddress.ip_address(re.sub(r":[0-9]+$", "", bare) if bare.startswith("[") else bare)
+        is_address = True
+    except ValueError:
+        is_address = bool(re.match(r"\[[0-9a-f:.]+\]", bare) or _NUMBER.fullmatch(bare))
+    if is_address:
         return "high", f"host `{shown}` is a bare address"
     if bare in ("", "*") or (bare.startswith("*.") and bare.count(".") < 2):
         return "high", f"host `{shown}` is every host"
@@ -39,15 +44,6 @@ def judge_host(host: str) -> tuple[Risk, str]:
     if not _HOST.match(bare):
         return "medium", f"host `{shown}` is no host name"
     return "low", f"it names the host `{shown}`; an agent of this house has no network"
-
-
-def _is_address(bare: str) -> bool:
-    try:
-        ipaddress.ip_address(re.sub(r":[0-9]+$", "", bare) if bare.startswith("[") else bare)
-    except ValueError:
-        inside = re.match(r"\[([0-9a-f:.]+)\]", bare)
-        return inside is not None or _NUMBER.fullmatch(bare) is not None
-    return True
 
 
 def judge_path(path: str) -> tuple[Risk, str] | None:

@@ -26,7 +26,8 @@ class ScopeGuard:
         if not self.topics:
             return ALLOWED
         words = frozenset(_words(text))
-        if any(_fits(topic, words) for topic in self.topics):
+        # All words of a topic occur.
+        if any(all(any(_same(wanted, word) for word in words) for wanted in _words(topic)) for topic in self.topics):
             return ALLOWED
         named = ", ".join(plain_line(topic, 40) for topic in self.topics[:_NAMED])
         return Verdict(
@@ -39,11 +40,6 @@ class ScopeGuard:
 
 def _words(text: str) -> Iterable[str]:
     return _WORD.findall(folded(clean(text)))
-
-
-def _fits(topic: str, words: frozenset[str]) -> bool:
-    """All words of a topic occur."""
-    return all(any(_same(wanted, word) for word in words) for wanted in _words(topic))
 
 
 def _same(wanted: str, word: str) -> bool:

@@ -73,7 +73,7 @@ class Opinion(msgspec.Struct, frozen=True, omit_defaults=True):
     usage: Usage | None = None
 
     def verdict(self) -> Verdict:
-        """What it adds: nothing where it allows, and a warning where there is none to be had."""
+        """The verdict that it adds: none where it allows, and a warning where no opinion could be had."""
         if self.failure:
             reason = (
                 f"the second opinion of {self.model} could not be had ({self.failure}); the rules alone have judged"
@@ -89,7 +89,7 @@ class Opinion(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def question(stage: Stage, text: str, secret: bytes) -> tuple[Message, ...]:
-    """What the model is asked about `text`; `secret` is the run's, for the fence."""
+    """The request to the model about `text`; `secret` is the run's, for the fence."""
     shown = text if len(text) <= MAX_CHARS else f"{text[: MAX_CHARS // 2]}\n[…]\n{text[-MAX_CHARS // 2 :]}"
     digest = sha256_hex(shown)
     fenced = fence(shown, secret=secret, source_id=stage.upper(), path="", sha256=digest, ordinal=0, numbered=False)

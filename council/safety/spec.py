@@ -13,8 +13,8 @@ _MAX_DEPTH = 16
 
 @dataclass(frozen=True)
 class AgentSpec:
-    """What a proposal declares. `others` are the texts of all its other fields, each with where it stands: a model may be
-    shown them too. `faults` are places where it does not have the shape that it should."""
+    """The declarations of a proposal. `others` are the texts of all its other fields, each with its place: a model may
+    be shown them too. `faults` are places of a wrong shape."""
 
     role: str = ""
     purpose: str = ""
@@ -105,6 +105,6 @@ def _texts_of(value: Any, where: str = "", depth: int = 0) -> Iterator[tuple[str
 
 
 def looks_like_spec(values: Mapping[str, Any]) -> bool:
-    """Whether a mapping proposes an agent: it has a role, and something that makes one of it."""
+    """Tells whether a mapping proposes an agent: it has a role, and something that makes one of it."""
     makes_one = ("purpose", "dna_rules", "rules", "instructions", "output_schema", "tools", "code")
     return any(key in values for key in ("role", "dna_rules")) and any(key in values for key in makes_one)

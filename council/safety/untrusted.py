@@ -108,14 +108,14 @@ class _ShadowTable(dict[int, str]):
 def fold_char(char: str) -> str:
     """A character as small plain letters: NFKD, case, accents and look-alikes folded."""
     parts = unicodedata.normalize("NFKD", char).casefold()
-    return "".join(_looks_like(part) for part in parts if not unicodedata.combining(part))
-
-
-def _looks_like(char: str) -> str:
-    if char.isascii() or char in _LOOKALIKES:
-        return _LOOKALIKES.get(char, char)
-    named = _LETTER_NAME.search(unicodedata.name(char, ""))
-    return named[1].lower() if named else char
+    plain = ""
+    for part in parts:
+        if part.isascii() or part in _LOOKALIKES:
+            plain += _LOOKALIKES.get(part, part)
+        elif not unicodedata.combining(part):
+            named = _LETTER_NAME.search(unicodedata.name(part, ""))
+            plain += named[1].lower() if named else part
+    return plain
 
 
 def folded(text: str) -> str:

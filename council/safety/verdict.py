@@ -1,4 +1,4 @@
-"""What a guardrail says of a content: allow, warn or block, with a code, a reason, a posture and the law behind it.
+"""A guardrail's verdict on a content: allow, warn or block, with a code, a reason, a posture and the law behind it.
 
 A verdict is advice that is shown and recorded. What may be read, written or run is decided elsewhere, in code that does
 not look at words (paths, allowlists, sandbox, plans).

@@ -1,4 +1,4 @@
-"""Where a home lies, what is configured and where each value came from, and the providers' keys.
+"""The home, its settings with the place that each value comes from, and the providers' keys.
 
 The only room that reads the environment, `.env` and `council.toml`; all others get values as arguments. Names are
 loaded when they are asked for: finding a home (`council status`) must not wait for pydantic.

@@ -122,8 +122,8 @@ def _missing_marks(folder: Path) -> list[str]:
 
 
 def names_a_server(home: Home, environ: Mapping[str, str]) -> bool:
-    """True when `database_url` may be set. Else the database is the home's own, and who only looks need not wait for all
-    settings, nor for those that are wrong to be mended."""
+    """True when `database_url` may be set. Else the database is the home's own, and who only looks need not wait for
+    all settings to be read and right."""
     if environ.get("COUNCIL_DATABASE_URL"):
         return True
     for name in ("council.toml", ".env"):

@@ -45,8 +45,10 @@ class PriceSetting(BaseModel):
 
 
 class ProviderSetting(BaseModel):
-    """One provider's own settings, or a server of one's own. What else a table holds is for an installed provider to
-    judge; a key is never for a file."""
+    """One provider's own settings, or a server of one's own.
+
+    Further keys in a table are for an installed provider to judge; a key is never for a file.
+    """
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -115,7 +117,7 @@ class ProviderSetting(BaseModel):
         return value
 
     def options(self) -> dict[str, Any]:
-        """What is set."""
+        """The values that are set."""
         return {name: value for name, value in self.model_dump().items() if value is not None}
 
 
@@ -132,7 +134,7 @@ def _checked_url(value: str | None) -> str | None:
 
 
 class Settings(BaseSettings):
-    """What can be configured. Seconds end in `_s`, sizes in `_bytes`; lists are JSON or separated by commas."""
+    """All settings. Seconds end in `_s`, sizes in `_bytes`; lists are JSON or separated by commas."""
 
     model_config = SettingsConfigDict(extra="forbid", frozen=True, env_prefix="COUNCIL_", hide_input_in_errors=True)
 
@@ -505,7 +507,7 @@ def _listed(value: object) -> object:
 
 
 def allowed_values(key: str) -> str:
-    """What the setting takes, in words: `a whole number from 1 to 64`."""
+    """The values that the setting takes, in words: `a whole number from 1 to 64`."""
     field = Settings.model_fields[key]
     if isinstance(field.json_schema_extra, dict):
         return str(field.json_schema_extra["allowed"])

@@ -1,7 +1,7 @@
 """Finds each setting's value and remembers where it came from.
 
 Flags win over COUNCIL_* variables, those over `.env`, that over `council.toml`, that over the defaults. A value that
-does not fit is a ConfigError wherever it stands; so is an unknown name, except in `.env`, which other programs share:
+does not fit is a ConfigError wherever it stands. So is an unknown name, except in `.env`, which other programs share:
 there it is a warning.
 """
 

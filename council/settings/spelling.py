@@ -1,4 +1,4 @@
-"""How models are spelled, in settings, manifests and commands alike: `provider:id`."""
+"""The spelling of models, in settings, manifests and commands alike: `provider:id`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Where spans go: a bounded queue, a thread of its own, OTLP over HTTP. A collector that is slow, dead or wrong costs a run
-nothing: beyond the queue spans are dropped, and at the end it is waited for `CLOSE_S` and no longer.
+"""The way out of spans: a bounded queue, a thread of its own, OTLP over HTTP. A collector that is slow, dead or wrong
+costs a run nothing: beyond the queue spans are dropped, and at the end it is waited for `CLOSE_S` and no longer.
 
 The standard variables hold (OTEL_EXPORTER_OTLP_HEADERS, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER,
 OTEL_BSP_*); the global tracer of the process is left alone.
@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 
 from council import __version__
 from council.redaction import Redactor
-from council.telemetry.switch import Wanted
+from council.telemetry.switch import SpanDestination
 from council.telemetry.tracing import RunIds, Tracing
 
 log = logging.getLogger(__name__)
@@ -48,22 +48,17 @@ class Telemetry:
             log.warning("the last spans were not delivered within %g s and are dropped.", CLOSE_S)
 
 
-def open_telemetry(wanted: Wanted, redactor: Redactor, exporter: SpanExporter | None = None) -> Telemetry:
+def open_telemetry(wanted: SpanDestination, redactor: Redactor, exporter: SpanExporter | None = None) -> Telemetry:
     """`exporter` in place of OTLP: for tests, and for whoever embeds Council."""
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it would say every few seconds what we say once
-    provider = TracerProvider(resource=_resource(), id_generator=RunIds(), shutdown_on_exit=False)
+    known = Resource.create()
+    named = os.environ.get("OTEL_SERVICE_NAME") or "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
+    own = {SERVICE_VERSION: __version__} | ({} if named else {SERVICE_NAME: "council"})
+    provider = TracerProvider(resource=known.merge(Resource(own)), id_generator=RunIds(), shutdown_on_exit=False)
     inner = exporter or OTLPSpanExporter(endpoint=wanted.endpoint, timeout=_EXPORT_S)
     outer = _Once(inner, wanted.endpoint)
     provider.add_span_processor(BatchSpanProcessor(outer))
     return Telemetry(Tracing(provider, content=wanted.content, redactor=redactor), provider, outer)
-
-
-def _resource() -> Resource:
-    """What the environment says of this process wins."""
-    known = Resource.create()
-    named = os.environ.get("OTEL_SERVICE_NAME") or "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
-    own = {SERVICE_VERSION: __version__} | ({} if named else {SERVICE_NAME: "council"})
-    return known.merge(Resource(own))
 
 
 class _Once(SpanExporter):

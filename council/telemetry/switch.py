@@ -1,4 +1,4 @@
-"""Whether spans are wanted, and where they go: the setting `otel_endpoint`, else the standard OTEL_* variables. Pure."""
+"""The wish for spans and their destination: the setting `otel_endpoint`, else the standard OTEL_* variables. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HTTP = "http/protobuf"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class SpanDestination:
     """`endpoint` is a whole URL. `by_setting`: asked for in this home, and not only by the machine's environment."""
 
     endpoint: str
@@ -23,18 +23,18 @@ class Wanted:
     by_setting: bool
 
 
-def wanted(settings: Settings, environ: Mapping[str, str]) -> Wanted | None:
+def wanted(settings: Settings, environ: Mapping[str, str]) -> SpanDestination | None:
     """None: no spans. OTEL_SDK_DISABLED and OTEL_TRACES_EXPORTER=none switch off whatever else is set."""
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return None
     if environ.get("OTEL_TRACES_EXPORTER", "").strip().lower() == "none":
         return None
     if settings.otel_endpoint:
-        return Wanted(_with_path(settings.otel_endpoint), settings.otel_content, by_setting=True)
+        return SpanDestination(_with_path(settings.otel_endpoint), settings.otel_content, by_setting=True)
     if traces := environ.get(_TRACES_ENDPOINT, "").strip():
-        return Wanted(traces, settings.otel_content, by_setting=False)
+        return SpanDestination(traces, settings.otel_content, by_setting=False)
     if base := environ.get(_ENDPOINT, "").strip():
-        return Wanted(_with_path(base), settings.otel_content, by_setting=False)
+        return SpanDestination(_with_path(base), settings.otel_content, by_setting=False)
     return None
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
@@ -91,9 +91,32 @@ class Tracing:
         """A listener of `council.events`."""
         data = event.data
         if event.kind == "run_started":
-            self._begin_run(event.run_id, data["attempt"])
+            self._end_run(event.run_id, "queued")  # of an attempt whose end nobody told
+            token = _root_run.set(event.run_id)
+            try:
+                span = self._tracer.start_span(
+                    f"{names.INVOKE_WORKFLOW} {_WORKFLOW}",
+                    context=Context(),
+                    kind=SpanKind.INTERNAL,
+                    attributes={
+                        names.OPERATION: names.INVOKE_WORKFLOW,
+                        names.WORKFLOW_NAME: _WORKFLOW,
+                        names.CONVERSATION_ID: event.run_id,
+                        names.ATTEMPT: data["attempt"],
+                    },
+                )
+            finally:
+                _root_run.reset(token)
+            self._runs[event.run_id] = _Run(span)
         elif event.kind == "model_retry":
-            self._note_retry(data)
+            trace.get_current_span().add_event(
+                names.RETRY,
+                {
+                    names.ERROR_TYPE: data["error_kind"],
+                    names.RETRY_ATTEMPT: data["attempt"],
+                    names.RETRY_WAIT_S: float(data["wait_s"]),
+                },
+            )
         elif (run := self._runs.get(event.run_id)) is None:
             return
         elif event.kind == "turn_started":
@@ -102,7 +125,10 @@ class Tracing:
                 self._agent_span(run, event.run_id, data["role"], data["round"])
             )
         elif event.kind == "turn_ended":
-            self._end_turn(run, data["role"], data["round"], failed=bool(data["failure"]))
+            if (agent := run.agents.get((data["role"], data["round"]))) is not None:
+                agent.ended_ns = time.time_ns()
+                if data["failure"]:
+                    _fail(agent.span, "no_answer")
         elif event.kind == "synthesis":
             self._end_agents(run, only_done=False)
         elif event.kind == "run_ended":
@@ -112,25 +138,6 @@ class Tracing:
             self._end_run(event.run_id, "waiting")
         elif event.kind == "run_handed_back":
             self._end_run(event.run_id, "queued")
-
-    def _begin_run(self, run_id: str, attempt: int) -> None:
-        self._end_run(run_id, "queued")  # of an attempt whose end nobody told
-        token = _root_run.set(run_id)
-        try:
-            span = self._tracer.start_span(
-                f"{names.INVOKE_WORKFLOW} {_WORKFLOW}",
-                context=Context(),
-                kind=SpanKind.INTERNAL,
-                attributes={
-                    names.OPERATION: names.INVOKE_WORKFLOW,
-                    names.WORKFLOW_NAME: _WORKFLOW,
-                    names.CONVERSATION_ID: run_id,
-                    names.ATTEMPT: attempt,
-                },
-            )
-        finally:
-            _root_run.reset(token)
-        self._runs[run_id] = _Run(span)
 
     def _end_run(self, run_id: str, status: str, error: str = "", calls: int | None = None) -> None:
         run = self._runs.pop(run_id, None)
@@ -157,14 +164,6 @@ class Tracing:
             },
         )
 
-    def _end_turn(self, run: _Run, role: str, round_no: int, *, failed: bool) -> None:
-        agent = run.agents.get((role, round_no))
-        if agent is None:
-            return
-        agent.ended_ns = time.time_ns()
-        if failed:
-            _fail(agent.span, "no_answer")
-
     def _end_agents(self, run: _Run, *, only_done: bool) -> None:
         """Ends the spans of turns: those that are over, or all."""
         for key, agent in list(run.agents.items()):
@@ -174,17 +173,6 @@ class Tracing:
         if run.closing is not None:
             run.closing.span.end(run.closing.ended_ns or None)
             run.closing = None
-
-    def _note_retry(self, data: Mapping[str, Any]) -> None:
-        """Told in the task of the call that is tried again, and so inside its span."""
-        trace.get_current_span().add_event(
-            names.RETRY,
-            {
-                names.ERROR_TYPE: data["error_kind"],
-                names.RETRY_ATTEMPT: data["attempt"],
-                names.RETRY_WAIT_S: float(data["wait_s"]),
-            },
-        )
 
     # ── calls and tools, from around them ────────────────────────────────────────────────────────────────────────────
 
@@ -277,8 +265,15 @@ class Tracing:
 
     def end_chat(self, run_id: str, info: TurnInfo, span: Span, reply: Reply | None, error: str) -> None:
         if reply is not None:
-            for key, value in _answered(reply).items():
-                span.set_attribute(key, value)
+            span.set_attribute(names.RESPONSE_MODEL, reply.model.partition(":")[2] or reply.model)
+            span.set_attribute(names.FINISH_REASONS, (reply.finish,))
+            if reply.usage is not None:
+                span.set_attribute(names.INPUT_TOKENS, reply.usage.input_tokens)
+                span.set_attribute(names.OUTPUT_TOKENS, reply.usage.output_tokens)
+                if reply.usage.cached_tokens:
+                    span.set_attribute(names.CACHED_TOKENS, reply.usage.cached_tokens)
+                if reply.usage.thought_tokens:
+                    span.set_attribute(names.REASONING_TOKENS, reply.usage.thought_tokens)
         if error:
             _fail(span, error)
         span.end()
@@ -289,7 +284,7 @@ class Tracing:
                 _fail(run.closing.span, "no_answer")
 
     def tell_words(self, span: Span, system: str, messages: Sequence[Message], reply: Reply) -> None:
-        """What was said, where the steward switched that on."""
+        """Adds what was said, where the steward switched that on."""
         if not self._content:
             return
         roles = {"model": "assistant"}
@@ -384,19 +379,6 @@ def _kind_of(failure: Exception) -> str:
     if isinstance(failure, ModelError) and failure.code == f"model_{failure.kind}":
         return failure.kind
     return str(getattr(failure, "code", type(failure).__name__))
-
-
-def _answered(reply: Reply) -> dict[str, Any]:
-    usage = reply.usage
-    found: dict[str, Any] = {
-        names.RESPONSE_MODEL: reply.model.partition(":")[2] or reply.model,
-        names.FINISH_REASONS: (reply.finish,),
-    }
-    if usage is not None:
-        found |= {names.INPUT_TOKENS: usage.input_tokens, names.OUTPUT_TOKENS: usage.output_tokens}
-        found |= {names.CACHED_TOKENS: usage.cached_tokens} if usage.cached_tokens else {}
-        found |= {names.REASONING_TOKENS: usage.thought_tokens} if usage.thought_tokens else {}
-    return found
 
 
 def _fail(span: Span, error: str) -> None:

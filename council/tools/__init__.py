@@ -1,1 +1,2 @@
-"""What agents may ask for: a tool (`base`), who may call which (`registry`), and how a call is written (`tokens`)."""
+"""The tools that agents may ask for: one (`base`), the allowlists (`registry`), and the spelling of a call
+(`tokens`)."""

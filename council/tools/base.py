@@ -27,8 +27,8 @@ class ToolContext(msgspec.Struct, frozen=True):
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """What a tool found. With `ok` false, `error_code` is a machine word, `error` one line for the agent. `embeddings` are
-    the model calls that it made itself, `nearness` what they came to."""
+    """The answer of a tool. With `ok` false, `error_code` is a machine word, `error` one line for the agent.
+    `embeddings` are the model calls that it made itself, `nearness` what they came to."""
 
     ok: bool
     title: str

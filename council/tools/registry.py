@@ -1,4 +1,4 @@
-"""Which tools there are, how agents are told about them, and the allowlist that code enforces on every call.
+"""The tools that there are, their part of a prompt, and the allowlist that code enforces on every call.
 
 Every turn has seen text from outside (its task is), so the Rule of Two needs no taint here: no turn may do more than read.
 """
@@ -29,7 +29,14 @@ class ToolRegistry:
         for tool in tools:
             if tool.name in by_name:
                 raise ConfigError(f"Two tools are named {tool.name}.", fix="Rename one of them.", tool=tool.name)
-            _check_spellings(tool)
+            for spelling in tool.spellings:
+                requests = parse(spelling)
+                if [(r.action, r.honoured) for r in requests] != [(tool.name, True)]:
+                    raise ConfigError(
+                        f"Tool {tool.name} shows a spelling that is not a request for it: {spelling}",
+                        fix="Write it as [ORCHESTRATOR_REQUEST: NAME(argument)].",
+                        tool=tool.name,
+                    )
             by_name[tool.name] = tool
         self._tools: Mapping[str, Tool] = by_name
 
@@ -49,7 +56,10 @@ class ToolRegistry:
         tools = self._callable(allowed)
         if not tools:
             return ""
-        entries = [_entry(tool) for tool in tools]
+        entries = [
+            "\n".join([f"**{tool.name}**: {tool.description}", "", *(f"    {spelling}" for spelling in tool.spellings)])
+            for tool in tools
+        ]
         return "\n\n".join([_HOW_TO_ASK.format(max_requests=MAX_REQUESTS), *entries])
 
     def specs(self, allowed: Sequence[str]) -> tuple[ToolSpec, ...]:
@@ -64,8 +74,8 @@ class ToolRegistry:
         )
 
     def spell(self, call: ToolCall) -> str:
-        """A native function call as the request token that asks for the same. One that no token can ask for (an argument
-        that is no text, too long, or of several lines) becomes a token that is refused, with the reason."""
+        """A native function call as the request token that asks for the same. A call that no token can spell becomes a
+        token that is refused, with the reason: its argument is no text, too long, or of several lines."""
         tool = self._tools.get(call.name)
         argument = call.arguments.get(tool.parameter) if tool else None
         if argument is None:
@@ -82,14 +92,6 @@ class ToolRegistry:
     async def call(self, request: Request, *, allowed: Sequence[str], context: ToolContext | None = None) -> ToolResult:
         """Fulfil a request. Raises ToolRefused for one that is not honoured, unknown, not allowed, or that would change
         something; a path or an input that the tool itself refuses is a result with `ok` false."""
-        tool = self._admit(request, allowed)
-        try:
-            return await tool.run(request.argument, context=context or ToolContext())
-        except (PathRefused, InputUnreadable) as error:
-            title = f"{tool.name}({request.argument})"
-            return ToolResult(ok=False, title=title, error_code=error.code, error=str(error))
-
-    def _admit(self, request: Request, allowed: Sequence[str]) -> Tool:
         offered = ", ".join(tool.name for tool in self._callable(allowed)) or "none"
         data: dict[str, Any] = {"action": request.action, "argument": request.argument, "allowed": list(allowed)}
         if not request.honoured:
@@ -105,22 +107,11 @@ class ToolRegistry:
                 fix=f"Propose it in a plan. Allowed here: {offered}.",
                 **data,
             )
-        return tool
+        try:
+            return await tool.run(request.argument, context=context or ToolContext())
+        except (PathRefused, InputUnreadable) as error:
+            title = f"{tool.name}({request.argument})"
+            return ToolResult(ok=False, title=title, error_code=error.code, error=str(error))
 
     def _callable(self, allowed: Sequence[str]) -> list[Tool]:
         return [tool for tool in self._tools.values() if tool.name in allowed and tool.effect == "read"]
-
-
-def _entry(tool: Tool) -> str:
-    return "\n".join([f"**{tool.name}**: {tool.description}", "", *(f"    {spelling}" for spelling in tool.spellings)])
-
-
-def _check_spellings(tool: Tool) -> None:
-    for spelling in tool.spellings:
-        requests = parse(spelling)
-        if [(r.action, r.honoured) for r in requests] != [(tool.name, True)]:
-            raise ConfigError(
-                f"Tool {tool.name} shows a spelling that is not a request for it: {spelling}",
-                fix="Write it as [ORCHESTRATOR_REQUEST: NAME(argument)].",
-                tool=tool.name,
-            )

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple
 
 import msgspec
@@ -61,7 +62,7 @@ def parse(reply: str, *, max_requests: int = MAX_REQUESTS) -> list[Request]:
 
 
 def echoed(request: Request, outside: OutsideTexts) -> bool:
-    """Whether the request stands in an outside text, as it was written or in canonical spelling."""
+    """Tells whether the request stands in an outside text, as it was written or in canonical spelling."""
     canonical = f"[ORCHESTRATOR_REQUEST: {request.action}({request.argument})]"
     return outside.occurs(request.raw) or outside.occurs(canonical)
 
@@ -106,7 +107,8 @@ def _blocks(reply: str) -> Iterator[list[_Raw]]:
         if number in fenced:
             yield [(number, text, "it stands inside a code fence")]
             continue
-        marker = _marker_end(bare)
+        match = _MARKERS.match(bare)
+        marker = match.end() if match else 0
         if bare and columns < margin + _CODE_COLUMNS:
             margin = columns + marker if marker else min(margin, columns)
         content = bare[marker:]
@@ -125,28 +127,22 @@ def _blocks(reply: str) -> Iterator[list[_Raw]]:
             quoting = True
             yield [(number, text, "it stands in a block quotation")]
         else:
-            refusal = _RUNS_ON if quoting else _refusal(text, margin)
+            refusal = ""
+            if quoting:
+                refusal = _RUNS_ON
+            elif _indentation(text) >= margin + _CODE_COLUMNS or _DEEP_ITEM.match(text.lstrip()):
+                refusal = "it is indented like code"
+            elif text.lstrip().startswith("|"):
+                refusal = "it stands in a table"
+            elif _NUMBERED.match(text):
+                refusal = "it is copied from data"
             block.append((number, text, refusal))
     if block:
         yield block
 
 
-def _refusal(text: str, margin: int) -> str:
-    bare = text.lstrip()
-    if _indentation(text) >= margin + _CODE_COLUMNS or _DEEP_ITEM.match(bare):
-        return "it is indented like code"
-    if bare.startswith("|"):
-        return "it stands in a table"
-    return "it is copied from data" if _NUMBERED.match(text) else ""
-
-
 def _indentation(text: str) -> int:
     return len(text[: len(text) - len(text.lstrip())].expandtabs(4))
-
-
-def _marker_end(bare: str) -> int:
-    match = _MARKERS.match(bare)
-    return match.end() if match else 0
 
 
 # --- Tokens in a block ----------------------------------------------------------------------------------------------
@@ -183,13 +179,29 @@ def _block_requests(block: list[_Raw], html: _Html) -> Iterator[Request]:
         if not text:
             html.end_paragraph()
         return
-    masked = _without_code(text)
+    pieces: list[str] = []
+    position = 0
+    for start, end in code_spans(text):  # inline code is blanked out by NULs, at the same length
+        pieces += (text[position:start].replace("\0", " "), "\0" * (end - start))
+        position = end
+    masked = "".join([*pieces, text[position:].replace("\0", " ")])
     quotation = _Quotation()
     offset = 0
-    for raw in block:
-        line = _Line(*raw)
-        tokens = _tokens(line.text)
-        tail = _first_of_tail(line.text, tokens)
+    for number, words, refusal in block:
+        line = _Line(number, words, refusal)
+        tokens: list[_Token] = []
+        position = 0
+        while len(tokens) < MAX_REPORTED and (opening := _OPEN.search(words, position)):
+            tokens.append(_token(words, opening))
+            position = opening.end() if tokens[-1].error else tokens[-1].end
+        # The first token from which on the line holds nothing but tokens; len(tokens) if it ends otherwise.
+        tail, end = len(tokens), len(words)
+        while tail > 0:
+            between = words[tokens[tail - 1].end : end].strip()
+            if len(between) > _MAX_JOINT_CHARS or not _JOINT.fullmatch("".join(between.split())):
+                break
+            tail -= 1
+            end = tokens[tail].start
         position = 0
         for index, token in enumerate(tokens):
             prose = masked[offset + position : offset + token.start]
@@ -199,29 +211,14 @@ def _block_requests(block: list[_Raw], html: _Html) -> Iterator[Request]:
             reason = token.error or line.refusal or quotation.refusal or html.refusal
             if not reason and "\0" in (masked[offset + token.start], masked[offset + token.end - 1]):
                 reason = "it stands in inline code"
-            yield _request(line, token, reason or _placement(line.text, tokens, index, tail))
+            reason = reason or _placement(line.text, tokens, index, tail)
+            raw = line.text[token.start : token.end]
+            told = f"{reason}; {HOW}" if reason else ""
+            yield Request(token.action, token.argument, raw, line.number, honoured=not reason, reason=told)
         prose = masked[offset + position : offset + len(line.text)]
         quotation.read(prose)
         html.read(prose, line)
         offset += len(line.text) + 1
-
-
-def _request(line: _Line, token: _Token, reason: str) -> Request:
-    raw = line.text[token.start : token.end]
-    told = f"{reason}; {HOW}" if reason else ""
-    return Request(token.action, token.argument, raw, line.number, honoured=not reason, reason=told)
-
-
-def _tokens(line: str) -> list[_Token]:
-    found: list[_Token] = []
-    position = 0
-    while opening := _OPEN.search(line, position):
-        token = _token(line, opening)
-        found.append(token)
-        position = token.end if not token.error else opening.end()
-        if len(found) >= MAX_REPORTED:
-            break
-    return found
 
 
 def _token(line: str, opening: re.Match[str]) -> _Token:
@@ -243,7 +240,8 @@ def _token(line: str, opening: re.Match[str]) -> _Token:
         if bare is None or not body.endswith(")"):
             return _malformed(line, opening, "it is not closed by )] on its line, or holds a bracket outside quotes")
         argument = body[:-1].strip()
-        if not _balanced(argument):
+        depth = list(accumulate(1 if paren == "(" else -1 for paren in re.findall("[()]", argument)))
+        if depth and (min(depth) < 0 or depth[-1] != 0):
             return _malformed(line, opening, "its parentheses do not match; put the parameter in double quotes")
         if len(argument) >= 2 and argument[0] + argument[-1] in ("“”", "``"):
             argument = argument[1:-1]
@@ -258,30 +256,8 @@ def _malformed(line: str, opening: re.Match[str], error: str) -> _Token:
     return _Token(opening.start(), end + line.startswith("]", end), "", "", error)
 
 
-def _balanced(argument: str) -> bool:
-    depth = 0
-    for paren in re.findall("[()]", argument):
-        depth += 1 if paren == "(" else -1
-        if depth < 0:
-            return False
-    return depth == 0
-
-
-def _first_of_tail(line: str, tokens: list[_Token]) -> int:
-    """Index of the first token from which on the line holds nothing but tokens; `len(tokens)` if it ends otherwise."""
-    first = len(tokens)
-    end = len(line)
-    while first > 0:
-        between = line[tokens[first - 1].end : end].strip()
-        if len(between) > _MAX_JOINT_CHARS or not _JOINT.fullmatch("".join(between.split())):
-            break
-        first -= 1
-        end = tokens[first].start
-    return first
-
-
 def _placement(line: str, tokens: list[_Token], index: int, tail: int) -> str:
-    """Why a readable token does not count where it stands on its line; empty if it does."""
+    """The reason why a readable token does not count where it stands on its line; empty if it does."""
     token = tokens[index]
     before = line[: token.start].rstrip("*_")[-1:]
     if (before and before in _QUOTES) or line[token.end : token.end + 1] in _QUOTES:
@@ -297,19 +273,9 @@ def _placement(line: str, tokens: list[_Token], index: int, tail: int) -> str:
     return "it touches the text before it"
 
 
-def _without_code(text: str) -> str:
-    """The text with its inline code blanked out by NULs, same length."""
-    pieces: list[str] = []
-    position = 0
-    for start, end in code_spans(text):
-        pieces += (text[position:start].replace("\0", " "), "\0" * (end - start))
-        position = end
-    return "".join([*pieces, text[position:].replace("\0", " ")])
-
-
 class _Quotation:
-    """Whether a double quotation mark of the paragraph is still open. A straight one right behind a letter or digit opens
-    nothing: it stands for inches."""
+    """Watches for a double quotation mark of the paragraph that is still open. A straight one right behind a letter or
+    digit opens nothing: it stands for inches."""
 
     _MARK = re.compile("[“”„«»]")
     _ENDS = {"„": "“”", "“": "”", "«": "»", "»": "«"}  # noqa: RUF012  a constant
@@ -333,8 +299,8 @@ class _Quotation:
 
 
 class _Html:
-    """Whether a comment or an element that shows code or a quotation is still open. One that begins inside a line and is
-    closed nowhere is only spoken of."""
+    """Watches for an open comment, or an open element that shows code or a quotation. One that begins inside a line
+    and is closed nowhere is only spoken of."""
 
     _TAG = re.compile(r"<(/?)(pre|code|blockquote|q|samp|kbd|xmp|textarea|script|style)\b|(<!--)|(-->)", re.IGNORECASE)
     _INLINE = frozenset({"code", "q", "samp", "kbd"})  # forgotten at the end of their paragraph
@@ -345,7 +311,7 @@ class _Html:
 
     @cached_property
     def _closed(self) -> frozenset[str]:
-        """What is closed somewhere in the reply."""
+        """The names that are closed somewhere in the reply."""
         return frozenset((match[2] or "!").lower() for match in self._TAG.finditer(self._reply) if match[1] or match[4])
 
     def read(self, prose: str, line: _Line) -> None:

@@ -27,7 +27,7 @@ from council.agents.turn import TurnResult
 from council.app import App
 from council.deliberation.record import read
 from council.deliberation.remembering import STEP as SUMMARY_STEP
-from council.deliberation.remembering import Summarised
+from council.deliberation.remembering import SummaryTry
 from council.engine import statements as sql
 from council.engine.journal import Journal, RecordedStep
 from council.engine.ledger import Ledger
@@ -99,7 +99,7 @@ class WholeRun:
     def _summaries_made_by(self, run_id: str) -> Iterator[str]:
         for step in self._recorded(run_id)[1]:
             if step.name == SUMMARY_STEP:
-                tried = msgspec.json.decode(step.answer, type=Summarised)
+                tried = msgspec.json.decode(step.answer, type=SummaryTry)
                 yield from (
                     text for text in (tried.text, tried.result.text) if not _is_earlier(tried.through, self._run_id)
                 )

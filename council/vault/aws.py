@@ -16,7 +16,7 @@ from council.vault.base import (
     CREDENTIAL_REMOVED,
     CREDENTIAL_SET,
     Entry,
-    Given,
+    NewCredential,
     absent,
     expired,
     require_storable,
@@ -45,32 +45,33 @@ class AwsVault:
 
     def set(self, place: Place, value: Secret, *, expires_at: str = "", actor: str = STEWARD.id) -> Entry:
         """See `Vault.set`."""
-        [entry] = self.set_all([Given(place, value, expires_at)], actor=actor)
+        [entry] = self.set_all([NewCredential(place, value, expires_at)], actor=actor)
         return entry
 
-    def set_all(self, given: Sequence[Given], *, actor: str = STEWARD.id) -> Sequence[Entry]:
+    def set_all(self, given: Sequence[NewCredential], *, actor: str = STEWARD.id) -> Sequence[Entry]:
         """See `Vault.set_all`; here one by one, in their order."""
         for one in given:
             require_storable(one)
             self._register(one.value)
-        return [self._set(one, actor) for one in given]
-
-    def _set(self, given: Given, actor: str) -> Entry:
-        """The record comes first: AWS is in no transaction of ours."""
-        place, value = given.place, given.value
-        before = self._found(place)
-        version = before.version + 1 if before is not None else 1
-        entry = Entry(place, version, timestamp(self._clock.now()), given.expires_at, "aws")
-        with self._audit.transaction() as transaction:
-            transaction.record("effect", CREDENTIAL_SET, actor, told_of(entry) | {"in": "aws"})
-        tags = _tags(entry)
-        with _asking(place):
-            if before is None:
-                self._client.create_secret(Name=self._name(place), SecretString=value.reveal(), Tags=tags)
-            else:
-                self._client.put_secret_value(SecretId=self._name(place), SecretString=value.reveal())
-                self._client.tag_resource(SecretId=self._name(place), Tags=tags)
-        return entry
+        entries = []
+        for one in given:
+            place, name, value = one.place, self._name(one.place), one.value.reveal()
+            before = self._found(place)
+            version = before.version + 1 if before is not None else 1
+            entry = Entry(place, version, timestamp(self._clock.now()), one.expires_at, "aws")
+            with self._audit.transaction() as transaction:  # first: AWS is in no transaction of ours
+                transaction.record("effect", CREDENTIAL_SET, actor, told_of(entry) | {"in": "aws"})
+            told = {_USER: place.user, _ROLE: place.role, _KEY: place.key}
+            told |= {_VERSION: str(version), _EXPIRES: one.expires_at}
+            tags = [{"Key": key, "Value": value} for key, value in told.items()]
+            with _asking(place):
+                if before is None:
+                    self._client.create_secret(Name=name, SecretString=value, Tags=tags)
+                else:
+                    self._client.put_secret_value(SecretId=name, SecretString=value)
+                    self._client.tag_resource(SecretId=name, Tags=tags)
+            entries.append(entry)
+        return entries
 
     def get(self, place: Place, *, actor: str, purpose: str) -> Secret:
         """See `Vault.get`."""
@@ -141,12 +142,6 @@ class AwsVault:
         return Entry(place, int(version), timestamp(created) if created else "", tags.get(_EXPIRES, ""), "aws")
 
 
-def _tags(entry: Entry) -> list[dict[str, str]]:
-    place = entry.place
-    values = {_USER: place.user, _ROLE: place.role, _KEY: place.key, _VERSION: str(entry.version)}
-    return [{"Key": key, "Value": value} for key, value in (values | {_EXPIRES: entry.expires_at}).items()]
-
-
 def _client() -> Any:
     try:
         import boto3
@@ -166,7 +161,7 @@ def _client() -> Any:
 
 @contextmanager
 def _asking(place: Place | None) -> Iterator[None]:
-    """What AWS answers may repeat what it was asked: only its code is told."""
+    """An answer of AWS may repeat what it was asked, so only its code is told."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:

@@ -1,4 +1,4 @@
-"""What a vault is, wherever it keeps its secrets."""
+"""The contract of a vault, wherever it keeps its secrets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Given:
+class NewCredential:
     """A value for a place. `expires_at` as in `Entry`."""
 
     place: Place
@@ -40,7 +40,7 @@ class Vault(Protocol):
     def set(self, place: Place, value: Secret, *, expires_at: str = "", actor: str = STEWARD.id) -> Entry:
         """Puts a value in a place, as its next version. Raises CredentialRefused, StorageFailed, KeysRefused."""
 
-    def set_all(self, given: Sequence[Given], *, actor: str = STEWARD.id) -> Sequence[Entry]:
+    def set_all(self, given: Sequence[NewCredential], *, actor: str = STEWARD.id) -> Sequence[Entry]:
         """The same for several: all of them or, where a transaction covers it, none."""
 
     def get(self, place: Place, *, actor: str, purpose: str) -> Secret:
@@ -54,7 +54,7 @@ class Vault(Protocol):
         """Raises CredentialRefused when there is nothing."""
 
 
-def require_storable(given: Given) -> None:
+def require_storable(given: NewCredential) -> None:
     """Raises CredentialRefused."""
     if not given.value or len(given.value.reveal().encode("utf-8", "surrogatepass")) > MAX_SECRET_BYTES:
         raise CredentialRefused(
@@ -65,7 +65,7 @@ def require_storable(given: Given) -> None:
 
 
 def told_of(entry: Entry) -> dict[str, object]:
-    """What the audit says of a value that was set."""
+    """The audit's detail of a value that was set."""
     return {"credential": str(entry.place), "version": entry.version, "expires_at": entry.expires_at}
 
 

@@ -10,24 +10,24 @@ from __future__ import annotations
 import json
 import logging
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
 from council.audit.chain import Record
-from council.audit.log import AuditLog, Transaction
+from council.audit.log import AuditLog
 from council.errors import CredentialRefused, StorageFailed
 from council.ids import STEWARD, Clock, timestamp
-from council.keys.keyring import Key, Keyring
+from council.keys.keyring import Keyring
 from council.keys.sources import KeySource, require_keys
 from council.redaction import Secret
 from council.vault.base import (
     CREDENTIAL_REMOVED,
     CREDENTIAL_SET,
     Entry,
-    Given,
+    NewCredential,
     absent,
     expired,
     require_storable,
@@ -41,7 +41,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Rotation:
-    """What a rotation did: `resealed` credentials are now under `kid`; `retired` are the ids of keys that open no more."""
+    """The outcome of a rotation: `resealed` credentials are now under `kid`; `retired` are the ids of keys that open
+    no more."""
 
     kid: str
     resealed: int
@@ -62,26 +63,26 @@ class DatabaseVault:
 
     def set(self, place: Place, value: Secret, *, expires_at: str = "", actor: str = STEWARD.id) -> Entry:
         """See `Vault.set`."""
-        [entry] = self.set_all([Given(place, value, expires_at)], actor=actor)
+        [entry] = self.set_all([NewCredential(place, value, expires_at)], actor=actor)
         return entry
 
-    def set_all(self, given: Sequence[Given], *, actor: str = STEWARD.id) -> Sequence[Entry]:
+    def set_all(self, given: Sequence[NewCredential], *, actor: str = STEWARD.id) -> Sequence[Entry]:
         """See `Vault.set_all`."""
         for one in given:
             require_storable(one)
             self._register(one.value)
         with self._audit.transaction() as transaction:
             key = self._keys().primary  # NOTE: under the write lock, so that no rotation retires it before the commit
-            return [self._set(transaction, one, key, actor) for one in given]
-
-    def _set(self, transaction: Transaction, given: Given, key: Key, actor: str) -> Entry:
-        before = _row(transaction.tx.core, given.place)
-        version = before.version + 1 if before is not None else 1
-        entry = Entry(given.place, version, self._now(), given.expires_at, key.kid)
-        sealed = seal(given.value, entry.place, version, entry.expires_at, key)
-        _put(transaction.tx.core, entry, sealed, before.id if before is not None else None)
-        transaction.record("effect", CREDENTIAL_SET, actor, told_of(entry) | {"key": key.kid})
-        return entry
+            entries = []
+            for one in given:
+                before = _row(transaction.tx.core, one.place)
+                version = before.version + 1 if before is not None else 1
+                entry = Entry(one.place, version, self._now(), one.expires_at, key.kid)
+                sealed = seal(one.value, one.place, version, one.expires_at, key)
+                _put(transaction.tx.core, entry, sealed, before.id if before is not None else None)
+                transaction.record("effect", CREDENTIAL_SET, actor, told_of(entry) | {"key": key.kid})
+                entries.append(entry)
+            return entries
 
     def get(self, place: Place, *, actor: str, purpose: str) -> Secret:
         """See `Vault.get`."""
@@ -95,13 +96,8 @@ class DatabaseVault:
             raise absent(place)
         if row.expires_at and row.expires_at <= self._now():
             raise expired(place, row.expires_at)
-        self._require_last(_entry(row))
-        value = self._opened(row, self._keys())
-        self._register(value)
-        return value
-
-    def _require_last(self, entry: Entry) -> None:
-        """A sealed value that is put back into its own place would open. Raises CredentialRefused."""
+        # A sealed value that is put back into its own place would open.
+        entry = _entry(row)
         record = self._audit.latest((CREDENTIAL_SET, CREDENTIAL_REMOVED), credential=str(entry.place))
         version = _version_told(record) if record is not None else None
         if version is not None and version != entry.version:
@@ -110,6 +106,9 @@ class DatabaseVault:
                 reason="tampered",
                 fix="set it again with `council vault set`, and look at `council audit verify`",
             )
+        value = self._opened(row, self._keys())
+        self._register(value)
+        return value
 
     def list(self) -> Sequence[Entry]:
         """See `Vault.list`."""
@@ -131,22 +130,33 @@ class DatabaseVault:
         hold, and why. Audited. Raises StorageFailed, KeysRefused."""
         with self._audit.transaction() as transaction:
             transaction.record("secret_read", "vault_verified", STEWARD.id, {})
-        keys, told = self._keys(), _told(self._audit)
+        versions: dict[str, int] = {}
+        partly = False
+        for record in self._audit.of((CREDENTIAL_SET, CREDENTIAL_REMOVED)):
+            if record.detail is None:
+                partly = True
+            else:
+                versions[json.loads(record.detail)["credential"]] = _version_told(record) or 0
+        keys = self._keys()
         failed = []
         with self._audit.store.reading() as tx:
             connection = tx.core
             for row in connection.execute(select(credentials)):
                 entry = _entry(row)
-                problem = told.problem_of(entry) or self._problem_of(row, keys)
+                version = versions.pop(str(entry.place), None)
+                problem = "" if partly or version == entry.version else _not_as_told(entry, version or 0)
+                if not problem:
+                    try:
+                        self._opened(row, keys)
+                    except CredentialRefused as error:
+                        problem = error.message
                 failed += [(entry, problem)] if problem else []
-        return [*failed, *told.gone()]
-
-    def _problem_of(self, row: Any, keys: Keyring) -> str:
-        try:
-            self._opened(row, keys)
-        except CredentialRefused as error:
-            return error.message
-        return ""
+        for name, version in versions.items():
+            if version and not partly:
+                user, *role, key = name.split("/")
+                entry = Entry(Place(user, "".join(role), key), version, "", "", "")
+                failed.append((entry, f"the credential {name} is gone, and no record says that it was removed."))
+        return failed
 
     def rotate(self) -> Rotation:
         """A new key for everything, and the old ones retired. One that was cut off is completed first, and no further key is
@@ -162,7 +172,10 @@ class DatabaseVault:
             if newer is not keys:
                 self._source.save(newer)
             for row, value in opened:
-                _reseal(transaction.tx.core, row, value, newer.primary)
+                entry = _entry(row)
+                sealed = seal(value, entry.place, entry.version, entry.expires_at, newer.primary)
+                changed = {"encrypted_value": sealed, "encryption_key_id": newer.primary.kid}
+                transaction.tx.core.execute(update(credentials).where(credentials.c.id == row.id).values(**changed))
             old = [key.kid for key in newer.superseded] if self._source.writable else []
             detail = {"key": newer.primary.kid, "resealed": len(opened), "retired": old}
             transaction.record("effect", "keys_rotated", STEWARD.id, detail)
@@ -172,7 +185,7 @@ class DatabaseVault:
         return Rotation(newer.primary.kid, len(opened), tuple(old))
 
     def _retire(self) -> None:
-        """What nothing is sealed with any more opens nothing any more."""
+        """Retires the keys with which nothing is sealed any more."""
         with self._audit.transaction() as transaction:
             used = transaction.tx.core.execute(select(credentials.c.encryption_key_id).distinct()).scalars()
             self._source.save(self._keys().settled(set(used)))
@@ -202,40 +215,6 @@ class DatabaseVault:
         return timestamp(self._clock.now())
 
 
-@dataclass
-class _Told:
-    """`versions`: by place, what the audit says stands there; 0 for nothing any more. `partly`: words of it were forgotten,
-    so that it cannot be held against what stands there."""
-
-    versions: dict[str, int]
-    partly: bool
-
-    def problem_of(self, entry: Entry) -> str:
-        """Takes it off the list."""
-        version = self.versions.pop(str(entry.place), None)
-        if version == entry.version or self.partly:
-            return ""
-        return _not_as_told(entry, version or 0)
-
-    def gone(self) -> Iterator[tuple[Entry, str]]:
-        for name, version in self.versions.items():
-            if version and not self.partly:
-                user, *role, key = name.split("/")
-                entry = Entry(Place(user, "".join(role), key), version, "", "", "")
-                yield entry, f"the credential {name} is gone, and no record says that it was removed."
-
-
-def _told(audit: AuditLog) -> _Told:
-    versions: dict[str, int] = {}
-    partly = False
-    for record in audit.of((CREDENTIAL_SET, CREDENTIAL_REMOVED)):
-        if record.detail is None:
-            partly = True
-        else:
-            versions[json.loads(record.detail)["credential"]] = _version_told(record) or 0
-    return _Told(versions, partly)
-
-
 def _version_told(record: Record) -> int | None:
     """0 for a removal; None where the words were forgotten."""
     return None if record.detail is None else int(json.loads(record.detail).get("version", 0))
@@ -244,13 +223,6 @@ def _version_told(record: Record) -> int | None:
 def _not_as_told(entry: Entry, version: int) -> str:
     said = f"the last one set was version {version}" if version else "none was set there, or it was removed"
     return f"the credential {entry.place} is version {entry.version}, and the audit says that {said}."
-
-
-def _reseal(connection: Connection, row: Any, value: Secret, primary: Key) -> None:
-    entry = _entry(row)
-    sealed = seal(value, entry.place, entry.version, entry.expires_at, primary)
-    changed = {"encrypted_value": sealed, "encryption_key_id": primary.kid}
-    connection.execute(update(credentials).where(credentials.c.id == row.id).values(**changed))
 
 
 def _at(place: Place) -> Any:

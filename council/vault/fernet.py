@@ -13,37 +13,33 @@ from council.errors import UsageError
 from council.ids import timestamp
 from council.redaction import Secret
 from council.storage.files import read_limited
-from council.vault.base import Given
+from council.vault.base import NewCredential
 from council.vault.sealing import place_of
 
 _MAX_BYTES = 64 << 20
 _MAX_ROWS = 100_000
 
 
-def read_rows(file: Path, key: Secret) -> list[Given]:
+def read_rows(file: Path, key: Secret) -> list[NewCredential]:
     """All rows, opened. Raises UsageError naming the first that cannot be: then none is returned; StorageFailed."""
     try:
         text = read_limited(file, _MAX_BYTES).decode("utf-8")
     except (FileNotFoundError, UnicodeDecodeError):
         raise UsageError(f"{file} is not there, or is not UTF-8.", fix="name an export of user_credentials") from None
-    return [_opened(number, row, key) for number, row in enumerate(_rows(text, file), start=1)]
-
-
-def _rows(text: str, file: Path) -> list[dict[str, Any]]:
-    value: Any
+    rows: Any
     if text.lstrip().startswith("["):
         try:
-            value = json.loads(text)
+            rows = json.loads(text)
         except ValueError as error:
             raise UsageError(f"{file} is no JSON: {error}.", fix="export the rows again") from None
     else:
-        value = list(csv.DictReader(io.StringIO(text)))
-    if not value or len(value) > _MAX_ROWS or not all(isinstance(row, dict) for row in value):
+        rows = list(csv.DictReader(io.StringIO(text)))
+    if not rows or len(rows) > _MAX_ROWS or not all(isinstance(row, dict) for row in rows):
         raise UsageError(f"{file} holds no rows, or more than {_MAX_ROWS}.", fix="export user_credentials")
-    return list(value)
+    return [_opened(number, row, key) for number, row in enumerate(rows, start=1)]
 
 
-def _opened(number: int, row: dict[str, Any], key: Secret) -> Given:
+def _opened(number: int, row: dict[str, Any], key: Secret) -> NewCredential:
     from cryptography.fernet import Fernet, InvalidToken
 
     try:
@@ -62,5 +58,5 @@ def _opened(number: int, row: dict[str, Any], key: Secret) -> Given:
     except ValueError:
         raise UsageError(f"row {number} cannot be read, or the key is none.", fix="check the row and the key") from None
     if moment is None:
-        return Given(place, Secret(opened), "")
-    return Given(place, Secret(opened), timestamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC)))
+        return NewCredential(place, Secret(opened), "")
+    return NewCredential(place, Secret(opened), timestamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC)))

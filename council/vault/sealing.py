@@ -22,7 +22,8 @@ _MARKS = str.maketrans("", "", "._@-")
 
 @dataclass(frozen=True)
 class Place:
-    """Whose secret it is: a user's, for a role, under a name. The steward's own have the user `steward`, the role empty."""
+    """The place of a secret: a user's, for a role, under a name. The steward's own have the user `steward`, the role
+    empty."""
 
     user: str
     role: str

@@ -101,14 +101,15 @@ def test_a_database_set_back_with_its_head_is_found_by_the_pages(home: Path) -> 
     assert verified(home) == (1, ["truncated", "page_unknown"])
 
 
-def test_a_database_taken_away_is_found(home: Path) -> None:
+@pytest.mark.parametrize("also", [[], ["council.db.lock"], ["audit.head"]])
+def test_a_database_taken_away_is_not_begun_anew(home: Path, also: list[str]) -> None:
     run(home, input_artifacts=["a.md"])
-    database(home).unlink()
+    for name in ("council.db", *also):
+        (home / ".council" / name).unlink()
     refused = run_cli("audit", "verify", cwd=home)
     assert (refused.returncode, "council.db is gone" in refused.stderr) == (1, True)
-    (home / ".council" / "council.db.lock").unlink()  # to begin anew
-    code, found = verified(home)
-    assert (code, found[:1]) == (1, ["truncated"])
+    assert run_cli("run", "--once", cwd=home).returncode != 0
+    assert not database(home).exists()
 
 
 def test_a_chain_begun_anew_is_a_finding_until_the_steward_accepts_it(home: Path) -> None:

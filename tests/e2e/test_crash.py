@@ -38,7 +38,8 @@ replies:
   - {role: COORDINATOR, purpose: synthesis, text: "Do it [E1: a.md:1]."}
 default: {text: "Nothing to add."}
 """
-BY_THE_CLOCK = 8  # changes that a slower process makes and a quick one does not: the state file is written on a timer
+BY_THE_CLOCK = 16  # changes that one process makes and another does not: the state file is written on a timer, and what
+# waits together is committed together
 STRIDE = 11  # each test takes every 11th instant, so that the cases share the cores evenly
 
 

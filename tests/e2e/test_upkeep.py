@@ -278,12 +278,13 @@ def test_a_prune_that_is_killed_before_any_change_to_the_disk_leaves_nothing_tha
 
 
 @pytest.fixture(scope="module")
-def copied(three_runs: Path) -> Path:
+def copied(three_runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same home with a daily copy, which a daemon made."""
-    with Daemon(three_runs, env=ENV) as daemon:
-        wait_until(lambda: list((three_runs / ".council" / "copies").glob("*.db")), "the daily copy")
+    home = Path(shutil.copytree(three_runs, tmp_path_factory.mktemp("copied") / "home"))
+    with Daemon(home, env=ENV) as daemon:
+        wait_until(lambda: list((home / ".council" / "copies").glob("*.db")), "the daily copy")
         assert daemon.stop() == 0
-    return three_runs
+    return home
 
 
 def garble(database: Path) -> None:

@@ -1,4 +1,4 @@
-"""How a council speaks: one short module per protocol, all over the same turn (`Deliberation.speak`). See
+"""The protocols by which a council speaks: one short module each, all over the same turn (`Deliberation.speak`). See
 docs/protocols.md."""
 
 from __future__ import annotations

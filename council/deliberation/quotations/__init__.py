@@ -1,1 +1,2 @@
-"""What a text quotes and cites, and whether that stands in what was read: found, found elsewhere, or `[unverified]`."""
+"""The quotations and citations of a text, and where they stand in what was read: found, found elsewhere, or
+`[unverified]`."""

@@ -1,7 +1,7 @@
-"""Which citation a quotation has: what stands beside it in its sentence. Pure, linear in the text.
+"""The citations of a quotation: those that stand beside it in its sentence. Pure, linear in the text.
 
-A citation belongs to the quotation right before it, and to those before that one in the same sentence; where none follows,
-the one that stands before a quotation is its own, unless it is that of another.
+A citation belongs to the quotation right before it, and to those before that one in the same sentence. Where none
+follows, the one that stands before a quotation is its own, unless it is that of another.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from council.deliberation.quotations.citations import Citation
-from council.deliberation.quotations.marks import Quoted
+from council.deliberation.quotations.marks import QuotedText
 from council.markup import sentence_ends
 
 _NEAR_CHARS = 60  # beside, whatever is quoted; farther off it may be no more than a term in marks
@@ -37,63 +37,57 @@ class Beside:
 class Layout:
     """Quotations, citations and ends of sentences of one text."""
 
-    def __init__(self, text: str, quotations: Sequence[Quoted], citations: Sequence[Citation]) -> None:
+    def __init__(self, text: str, quotations: Sequence[QuotedText], citations: Sequence[Citation]) -> None:
         self._text = text
         self._quotations = quotations
         self._citations = citations
         self._starts = [cited.start for cited in citations]
-        self._ends = list(
-            _ends(text, [*((q.start, q.end) for q in quotations if q.kind == "marks"), *_spans(citations)])
-        )
-        self._quotation_starts = [quotation.start for quotation in quotations if quotation.kind == "marks"]
+        marked = [quotation for quotation in quotations if quotation.kind == "marks"]
+        spans = [*((each.start, each.end) for each in marked), *((cited.start, cited.end) for cited in citations)]
+        self._ends = list(_ends(text, spans))
+        self._quotation_starts = [quotation.start for quotation in marked]
         self._taken: set[int] = set()  # starts of the citations that a quotation has behind it
 
-    def beside(self) -> Iterator[tuple[Quoted, Beside]]:
+    def beside(self) -> Iterator[tuple[QuotedText, Beside]]:
         """Each quotation with its citations. Code has only such as stand directly at it."""
         behind = [self._behind(quotation) for quotation in self._quotations]
         for cited in behind:
             self._taken.update(citation.start for citation in cited.citations if cited.own)
         for quotation, cited in zip(self._quotations, behind, strict=True):
-            yield quotation, self._of(quotation, cited)
+            inside = self._inside(quotation)
+            if inside:
+                yield quotation, Beside(inside, near=True)
+            elif cited.citations and cited.own:
+                yield quotation, cited
+            else:
+                before = self._before(quotation)
+                yield quotation, before if before.citations else cited
 
-    def _of(self, quotation: Quoted, behind: Beside) -> Beside:
-        inside = self._inside(quotation)
-        if inside:
-            return Beside(inside, near=True)
-        if behind.citations and behind.own:
-            return behind
-        before = self._before(quotation)
-        return before if before.citations else behind
-
-    def _inside(self, quotation: Quoted) -> tuple[Citation, ...]:
+    def _inside(self, quotation: QuotedText) -> tuple[Citation, ...]:
         if quotation.kind in ("code", "fence"):
             return ()
         low, high = bisect_left(self._starts, quotation.start), bisect_left(self._starts, quotation.end)
         return tuple(self._citations[low:high])
 
-    def _behind(self, quotation: Quoted) -> Beside:
+    def _behind(self, quotation: QuotedText) -> Beside:
         number = bisect_left(self._starts, quotation.end)
         if number == len(self._citations) or self._inside(quotation):
             return Beside()
         start = self._starts[number]
         own = self._quotations_between(quotation.end, start) == 0
         if quotation.kind != "marks":
-            directly = self._directly(quotation, start)
+            between = self._text[quotation.end : min(start, quotation.end + _NEAR_CHARS)]
+            directly = not between.strip(_AROUND_A_BLOCK)
+            if quotation.kind == "code":
+                directly = "\n\n" not in between and _DIRECTLY.fullmatch(between) is not None
+            directly = directly and start - quotation.end <= len(between)
             return Beside(self._run(number) if directly else (), near=directly)
         ends = bisect_left(self._ends, quotation.end)
         if ends < len(self._ends) and self._ends[ends] <= start:
             return Beside()
         return Beside(self._run(number), own and start - quotation.end <= _NEAR_CHARS, own)
 
-    def _directly(self, quotation: Quoted, start: int) -> bool:
-        between = self._text[quotation.end : min(start, quotation.end + _NEAR_CHARS)]
-        if start - quotation.end > len(between):
-            return False
-        if quotation.kind == "code":
-            return "\n\n" not in between and _DIRECTLY.fullmatch(between) is not None
-        return not between.strip(_AROUND_A_BLOCK)
-
-    def _before(self, quotation: Quoted) -> Beside:
+    def _before(self, quotation: QuotedText) -> Beside:
         number = bisect_left(self._starts, quotation.start) - 1
         if number < 0 or self._starts[number] in self._taken:
             return Beside()
@@ -124,7 +118,7 @@ class Layout:
     def _quotations_between(self, start: int, end: int) -> int:
         return bisect_left(self._quotation_starts, end) - bisect_left(self._quotation_starts, start)
 
-    def sentence(self, quotation: Quoted) -> str:
+    def sentence(self, quotation: QuotedText) -> str:
         """The text around a quotation, as far as its sentence goes."""
         ends = bisect_right(self._ends, quotation.start)
         start = max(self._ends[ends - 1] if ends else 0, quotation.start - _AROUND_CHARS)
@@ -133,12 +127,8 @@ class Layout:
         return f"{self._text[start : quotation.start]} {self._text[quotation.end : end]}"
 
 
-def _spans(citations: Sequence[Citation]) -> list[tuple[int, int]]:
-    return [(cited.start, cited.end) for cited in citations]
-
-
 def _ends(text: str, masked: Sequence[tuple[int, int]]) -> Iterator[int]:
-    """Where sentences end; what is quoted or cited ends none."""
+    """Ends of sentences; text that is quoted or cited ends none."""
     pieces: list[str] = []
     at = 0
     for start, end in sorted(masked):

@@ -17,7 +17,7 @@ _A_PATH = re.compile(r"[^\s/][^/]*\.[A-Za-z0-9]{1,8}|\S*/\S.*")
 
 
 @dataclass(frozen=True)
-class Cited:
+class CitedPlace:
     """One place of a citation: evidence, and a path and lines of it where they are named (`first` 0: the whole)."""
 
     id: str
@@ -25,7 +25,7 @@ class Cited:
     first: int = 0
     last: int = 0
 
-    def at(self, id: str, path: str, first: int, last: int) -> Cited:
+    def at(self, id: str, path: str, first: int, last: int) -> CitedPlace:
         return replace(self, id=id, path=path, first=first, last=last)
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class Citation:
     start: int
     end: int
     text: str
-    places: tuple[Cited, ...]
+    places: tuple[CitedPlace, ...]
 
 
 def citations(text: str) -> Iterator[Citation]:
@@ -53,32 +53,27 @@ def citations(text: str) -> Iterator[Citation]:
         yield Citation(match.start(), match.end(), match[0], tuple(places_in(match[1])))
 
 
-def places_in(inside: str) -> Iterator[Cited]:
+def places_in(inside: str) -> Iterator[CitedPlace]:
     """The places that the inside of the brackets names."""
     for part in _NEXT.split(inside):
         match = _PART.fullmatch(part.strip())
-        if match is not None:
-            yield from _places(match["id"], (match["rest"] or "").strip())
+        if match is None:
+            continue
+        id, rest = match["id"], (match["rest"] or "").strip()
+        located = _WITH_LINES.fullmatch(rest)
+        if lines := _LINES.fullmatch(rest):
+            yield from _at_lines(id, "", lines["ranges"])
+        elif located and (lines := _LINES.fullmatch(located["lines"].strip())):
+            yield from _at_lines(id, _path(located["path"]), lines["ranges"])
+        else:  # a remark, such as "the second paragraph", names the evidence as a whole
+            path = _path(rest)
+            yield CitedPlace(id, path if _A_PATH.fullmatch(path) else "")
 
 
-def _places(id: str, rest: str) -> Iterator[Cited]:
-    lines = _LINES.fullmatch(rest)
-    if lines is not None:
-        yield from _at_lines(id, "", lines["ranges"])
-        return
-    located = _WITH_LINES.fullmatch(rest)
-    lines = _LINES.fullmatch(located["lines"].strip()) if located else None
-    if located and lines:
-        yield from _at_lines(id, _path(located["path"]), lines["ranges"])
-    else:  # a remark, such as "the second paragraph", names the evidence as a whole
-        path = _path(rest)
-        yield Cited(id, path if _A_PATH.fullmatch(path) else "")
-
-
-def _at_lines(id: str, path: str, ranges: str) -> Iterator[Cited]:
+def _at_lines(id: str, path: str, ranges: str) -> Iterator[CitedPlace]:
     for found in _A_RANGE.finditer(ranges):
         first = int(found["first"])
-        yield Cited(id, path, first, max(first, int(found["last"] or 0)))
+        yield CitedPlace(id, path, first, max(first, int(found["last"] or 0)))
 
 
 def _path(text: str) -> str:

@@ -1,18 +1,19 @@
-"""Whether what a decision quotes stands in what was read: found, found elsewhere (corrected), or `[unverified]`. Pure.
+"""Quotations of a decision, looked up in what was read: found, found elsewhere (corrected), or `[unverified]`. Pure.
 
-What is looked up:
+These are looked up:
 
-- what stands between quotation marks of any common language (`marks`), block quotations, and the elements `<q>` and
-  `<blockquote>`: with a citation beside it whatever its length; with one elsewhere in its sentence from three words on (or
-  six characters of a script without spaces); without any from five words on (ten characters), for less may be a term;
+- text between quotation marks of any common language (`marks`), block quotations, and the elements `<q>` and
+  `<blockquote>`. With a citation beside it, it may be of any length; with one elsewhere in its sentence it takes three words
+  (or six characters of a script without spaces); without any, five words (ten characters), for less may be a term;
 - code, where a citation stands directly beside it and it is more than a name.
 
-It is compared letter by letter, as `spelling` says, however long it is. An ellipsis, or a remark in square brackets, stands
-for words left out: each piece must then have three words (twelve characters), and the next one stand in the same sentence or
-the one after it; a remark that replaces nothing, or stands for its own words, leaves nothing out. Either way the page shows
-what stands there in full. A range of lines that is much wider than the words is narrowed to
-theirs. What the council wrote itself (decision pages, its memory) proves nothing; an uncited quotation of what a member said
-is counted apart, and excused only where its sentence names no file.
+They are compared letter by letter, as `spelling` says, however long they are. An ellipsis, or a remark in square brackets,
+stands for words left out. Each piece must then have three words (twelve characters), and the next one stand in the same
+sentence or the one after it. A remark that replaces nothing, or stands for its own words, leaves nothing out. Either way the
+page shows in full what stands there. A range of lines that is much wider than the words is narrowed to theirs.
+
+The council's own texts (decision pages, its memory) prove nothing. An uncited quotation of what a member said is counted
+apart, and excused only where its sentence names no file.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from itertools import pairwise
 from typing import Literal
 
 from council.deliberation.quotations.beside import Beside, Layout
-from council.deliberation.quotations.citations import Citation, Cited, citations
-from council.deliberation.quotations.marks import Code, Quoted, code_in, quoted, too_many_marks
+from council.deliberation.quotations.citations import Citation, CitedPlace, citations
+from council.deliberation.quotations.marks import Code, QuotedText, code_in, quoted, too_many_marks
 from council.deliberation.quotations.sources import Fault, Passage, Places
 from council.deliberation.quotations.spelling import at_least, find_words, plain_text, trimmed
 from council.markup import sentence_ends
@@ -57,8 +58,8 @@ _TOO_MANY = f"it was not looked up: no more than {MAX_LOOKED_UP} quotations of a
 
 @dataclass(frozen=True)
 class Finding:
-    """What became of one quotation. `cited` and `place` are citations, empty where there is none; `reason` says more.
-    `full`: what stands there, where the quotation leaves words of it out."""
+    """The outcome of looking up one quotation. `cited` and `place` are citations, empty where there is none; `reason`
+    says more. `full`: the text that stands there, where the quotation leaves words of it out."""
 
     quotation: str
     outcome: Outcome
@@ -69,7 +70,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedText:
     """A text with what the look-up says put in, and the findings in their order.
 
     `unknown_ids`: cited, never issued. `no_places`: cited, and nothing that was read. `corrected`: citations without a
@@ -87,7 +88,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a quotation stands; `full` as in Finding."""
+    """The place of a quotation; `full` as in Finding."""
 
     passage: Passage
     first: int
@@ -95,9 +96,23 @@ class _Place:
     full: str = ""
 
     @property
-    def cited(self) -> Cited:
+    def cited(self) -> CitedPlace:
         passage = self.passage
-        return Cited(passage.id, passage.path, self.first, self.last) if passage.path else Cited(passage.id)
+        return CitedPlace(passage.id, passage.path, self.first, self.last) if passage.path else CitedPlace(passage.id)
+
+    def is_named_by(self, cited: CitedPlace) -> bool:
+        """True when a citation names this place: a line of it, its file, or the evidence as a whole."""
+        path = self.passage.path
+        if cited.id != self.passage.id or (path and cited.path and cited.path != path):
+            return False
+        return not path or not cited.first or (cited.first <= self.last and self.first <= cited.last)
+
+    def distance(self, cited: CitedPlace) -> tuple[bool, bool, bool, int]:
+        """The distance from the place that is cited. A path is the more certain name: an id is a mere number."""
+        passage = self.passage
+        away = abs(cited.first - self.first) if cited.first else 0
+        other_path = bool(cited.path) and cited.path != passage.path
+        return not self.is_named_by(cited), other_path, cited.id != passage.id, away
 
 
 @dataclass(frozen=True)
@@ -144,8 +159,8 @@ def _wanted(words: str) -> _Wanted:
 
 
 class Quotations:
-    """Looks quotations up in what one run read. `said`: what the agents and the steward said themselves, which an uncited
-    quotation may repeat. `issued`: the ids of all evidence."""
+    """Looks quotations up in what one run read. `said`: words of the agents and the steward, which an uncited quotation
+    may repeat. `issued`: the ids of all evidence."""
 
     def __init__(self, passages: Sequence[Passage], issued: Iterable[str], said: Iterable[str] = ()) -> None:
         self.passages = passages
@@ -156,17 +171,45 @@ class Quotations:
         listed = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
         self._names = re.compile(rf"(?<!\w)(?:{listed})(?!\w)", re.IGNORECASE) if names else None
 
-    def check(self, text: str) -> Checked:
+    def check(self, text: str) -> CheckedText:
         """The text with corrected citations and marks behind what cannot be verified."""
         code = code_in(text)
         skipped = code.stretches()
         cited = [citation for citation in citations(text) if skipped.around(citation.start) is None]
         edits = _Edits(text)
         findings = list(self._findings(text, code, cited, edits))
-        return self._check_places(cited, edits, Checked("", tuple(findings), too_long=too_many_marks(text)))
+        wrong: dict[tuple[Fault, CitedPlace], None] = {}
+        corrected: dict[tuple[str, str], None] = {}
+        for citation in cited:
+            if edits.has(citation):
+                continue
+            judged = [(named, *self.places.judged(named)) for named in citation.places]
+            faults = [(fault, named) for named, _, fault in judged if fault]
+            if faults:
+                wrong.update(dict.fromkeys(faults))
+                edits.replace(citation, f"{citation.text} {_MARKS[min(fault for fault, _ in faults)]}")
+                continue
+            right = " ".join(dict.fromkeys(str(place) for _, place, _ in judged))
+            if any(place != named for named, place, _ in judged):
+                corrected[citation.text, right] = None
+                edits.replace(citation, right)
+            elif any(named.first for named in citation.places) and right != citation.text:
+                edits.replace(citation, right)  # right, and spelled so that it becomes a link
+        return replace(
+            CheckedText("", tuple(findings), too_long=too_many_marks(text)),
+            text=edits.applied(),
+            unknown_ids=tuple(dict.fromkeys(named.id for fault, named in wrong if fault == "evidence")),
+            no_places=tuple(str(named)[1:-1] for fault, named in wrong if fault == "place"),
+            corrected=tuple(corrected),
+        )
 
     def _findings(self, text: str, code: Code, cited: Sequence[Citation], edits: _Edits) -> Iterator[Finding]:
-        all_quoted = list(self._unfolded(quoted(text, code)))
+        all_quoted: list[QuotedText] = []
+        for quotation in quoted(text, code):
+            # A block that stands nowhere as a whole, and is for the most part what it quotes itself, is that.
+            inner = sum(len(each.words) for each in quotation.within)
+            mostly = quotation.within and 2 * inner >= len(quotation.words)
+            all_quoted += quotation.within if mostly and not self._search(_wanted(quotation.words)) else (quotation,)
         layout = Layout(text, all_quoted, cited)
         beside = list(layout.beside())
         shared: dict[int, int] = {}
@@ -189,21 +232,12 @@ class Quotations:
                 else:
                     edits.insert(quotation.mark_at, f" {place.cited}")
 
-    def _unfolded(self, all_quoted: Sequence[Quoted]) -> Iterator[Quoted]:
-        """A block that does not stand anywhere as a whole, and is for the most part what it quotes itself, is that."""
-        for quotation in all_quoted:
-            inner = sum(len(each.words) for each in quotation.within)
-            if 2 * inner >= len(quotation.words) and quotation.within and not self._search(_wanted(quotation.words)):
-                yield from quotation.within
-            else:
-                yield quotation
-
     # ── where it stands ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _look_up(
-        self, quotation: Quoted, beside: Beside, layout: Layout
+        self, quotation: QuotedText, beside: Beside, layout: Layout
     ) -> tuple[Finding | None, _Place | None, Citation | None]:
-        """What is found, where, and the citation that should say so. No finding for nothing but marks."""
+        """The finding, its place, and the citation that should say so. No finding for nothing but marks."""
         wanted = _wanted(quotation.words)
         if not wanted.whole:
             return None, None, None
@@ -216,33 +250,32 @@ class Quotations:
         if true and not beside.citations:
             return Finding(shown, "found", place=str(true[0].cited), full=true[0].full), true[0], None
         if true:
-            return self._compared(Finding(shown, "found", cited), true, beside)
-        if not beside.citations and not self._names_a_file(layout.sentence(quotation)) and self._is_said(wanted):
-            return Finding(shown, "said"), None, None
+            finding = Finding(shown, "found", cited)
+            pairs = [
+                (place.distance(named), number, at, citation)
+                for number, place in enumerate(true)
+                for citation in beside.citations
+                for at, named in enumerate(citation.places)
+            ]
+            if not pairs:
+                return replace(finding, place=str(true[0].cited), full=true[0].full), true[0], None
+            _, number, at, citation = min(pairs, key=lambda pair: pair[0])
+            place, named = true[number], citation.places[at]
+            outcome: Outcome = "found"
+            if not place.is_named_by(named):
+                outcome = "moved"
+            elif named.first and max(place.first - named.first, named.last - place.last) > _MAX_AROUND_LINES:
+                outcome = "narrowed"
+            return replace(finding, outcome=outcome, place=str(place.cited), full=place.full), place, citation
+        pieces = wanted.pieces if wanted.pieces and not wanted.fault else (_Piece(wanted.whole),)
+        if not beside.citations and not (self._names and self._names.search(layout.sentence(quotation))):
+            for text in self._said:
+                at_words = _find(text, pieces, 0)
+                if at_words is not None and text[max(0, at_words[0] - 1)] != '"':  # said, and not quoted there, too
+                    return Finding(shown, "said"), None, None
         reason = wanted.fault or "it stands in nothing that was read"
         reason = "it stands only in what the council wrote itself" if places else reason
         return Finding(shown, "unverified", cited, reason=reason), None, None
-
-    def _compared(
-        self, finding: Finding, places: Sequence[_Place], beside: Beside
-    ) -> tuple[Finding, _Place, Citation | None]:
-        """Where it stands beside where it is cited: looked up in each citation, the best of them counts."""
-        pairs = [
-            (_distance(named, place), number, at, citation)
-            for number, place in enumerate(places)
-            for citation in beside.citations
-            for at, named in enumerate(citation.places)
-        ]
-        if not pairs:
-            return replace(finding, place=str(places[0].cited), full=places[0].full), places[0], None
-        _, number, at, citation = min(pairs, key=lambda pair: pair[0])
-        place, named = places[number], citation.places[at]
-        outcome: Outcome = "found"
-        if not _covers(named, place):
-            outcome = "moved"
-        elif _is_wide(named, place):
-            outcome = "narrowed"
-        return replace(finding, outcome=outcome, place=str(place.cited), full=place.full), place, citation
 
     def _search(self, wanted: _Wanted) -> tuple[_Place, ...] | None:
         """Everywhere it stands; None if too many were looked up already."""
@@ -250,61 +283,36 @@ class Quotations:
         if key not in self._known:
             if len(self._known) >= MAX_LOOKED_UP:
                 return None
-            self._known[key] = tuple(self._searched(wanted))
+            tries: list[tuple[tuple[_Piece, ...], bool]] = [((_Piece(wanted.whole),), False)]
+            tries += [((_Piece(wanted.numbered),), True)] if wanted.numbered else []
+            tries += [(wanted.pieces, False)] if wanted.pieces and not wanted.fault else []
+            places: list[_Place] = []
+            for pieces, numbered in tries:
+                for passage in self.passages:
+                    plain = passage.numbered if numbered else passage.plain
+                    if numbered and plain is passage.plain and wanted.numbered == wanted.whole:
+                        continue
+                    text, starts = plain
+                    at = 0
+                    for _ in range(_MAX_OCCURRENCES):
+                        found = _find(text, pieces, at)
+                        if found is None:
+                            break
+                        start, end = found
+                        full = unicodedata.normalize("NFC", text[start : min(end, start + _MAX_SHOWN_CHARS + 1)])
+                        if len(full) > _MAX_SHOWN_CHARS:
+                            full = f"{full[:_MAX_SHOWN_CHARS].rsplit(' ', 1)[0]} …"
+                        lines = passage.line_at(starts, start), passage.line_at(starts, end - 1)
+                        places.append(_Place(passage, *lines, full if len(pieces) > 1 else ""))
+                        at = start + 1
+                if any(not place.passage.own for place in places):
+                    break
+            self._known[key] = tuple(places)
         return self._known[key]
 
-    def _searched(self, wanted: _Wanted) -> list[_Place]:
-        tries: list[tuple[tuple[_Piece, ...], bool]] = [((_Piece(wanted.whole),), False)]
-        tries += [((_Piece(wanted.numbered),), True)] if wanted.numbered else []
-        tries += [(wanted.pieces, False)] if wanted.pieces and not wanted.fault else []
-        places: list[_Place] = []
-        for pieces, numbered in tries:
-            for passage in self.passages:
-                plain = passage.numbered if numbered else passage.plain
-                if not (numbered and plain is passage.plain and wanted.numbered == wanted.whole):
-                    places += _in_passage(passage, plain, pieces)
-            if any(not place.passage.own for place in places):
-                break
-        return places
 
-    def _is_said(self, wanted: _Wanted) -> bool:
-        pieces = wanted.pieces if wanted.pieces and not wanted.fault else (_Piece(wanted.whole),)
-        return any(_says(text, pieces) for text in self._said)
-
-    def _names_a_file(self, sentence: str) -> bool:
-        return self._names is not None and self._names.search(sentence) is not None
-
-    # ── citations by themselves ──────────────────────────────────────────────────────────────────────────────────────
-
-    def _check_places(self, cited: Sequence[Citation], edits: _Edits, checked: Checked) -> Checked:
-        wrong: dict[tuple[Fault, Cited], None] = {}
-        corrected: dict[tuple[str, str], None] = {}
-        for citation in cited:
-            if edits.has(citation):
-                continue
-            judged = [(named, *self.places.judged(named)) for named in citation.places]
-            faults = [(fault, named) for named, _, fault in judged if fault]
-            if faults:
-                wrong.update(dict.fromkeys(faults))
-                edits.replace(citation, f"{citation.text} {_MARKS[min(fault for fault, _ in faults)]}")
-                continue
-            right = " ".join(dict.fromkeys(str(place) for _, place, _ in judged))
-            if any(place != named for named, place, _ in judged):
-                corrected[citation.text, right] = None
-                edits.replace(citation, right)
-            elif any(named.first for named in citation.places) and right != citation.text:
-                edits.replace(citation, right)  # right, and spelled so that it becomes a link
-        return replace(
-            checked,
-            text=edits.applied(),
-            unknown_ids=tuple(dict.fromkeys(named.id for fault, named in wrong if fault == "evidence")),
-            no_places=tuple(str(named)[1:-1] for fault, named in wrong if fault == "place"),
-            corrected=tuple(corrected),
-        )
-
-
-def _counts(quotation: Quoted, beside: Beside) -> bool:
-    """Whether something that looks like a quotation is one; see above."""
+def _counts(quotation: QuotedText, beside: Beside) -> bool:
+    """True when something that looks like a quotation is one; see above."""
     if quotation.kind in ("code", "fence"):
         return bool(beside.citations) and not _NAME.fullmatch(quotation.words.strip())
     if beside.citations and beside.near:
@@ -312,93 +320,36 @@ def _counts(quotation: Quoted, beside: Beside) -> bool:
     return at_least(plain_text(quotation.words), *(_IN_SENTENCE if beside.citations else _UNCITED))
 
 
-# ── one passage ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _in_passage(passage: Passage, plain: tuple[str, list[int]], pieces: Sequence[_Piece]) -> Iterator[_Place]:
-    text, starts = plain
-    at = 0
-    for _ in range(_MAX_OCCURRENCES):
-        found = _find(text, pieces, at)
-        if found is None:
-            return
-        start, end = found
-        full = _shown(text[start:end]) if len(pieces) > 1 else ""
-        yield _Place(passage, passage.line_at(starts, start), passage.line_at(starts, end - 1), full)
-        at = start + 1
-
-
-def _shown(text: str) -> str:
-    text = unicodedata.normalize("NFC", text[: _MAX_SHOWN_CHARS + 1])
-    return text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS].rsplit(' ', 1)[0]} …"
-
-
-def _says(text: str, pieces: Sequence[_Piece]) -> bool:
-    """Whether a text says the words itself, and does not quote them."""
-    found = _find(text, pieces, 0)
-    return found is not None and text[max(0, found[0] - 1)] != '"'
-
-
 def _find(text: str, pieces: Sequence[_Piece], at: int) -> tuple[int, int] | None:
-    """Where all pieces stand, in order and near each other, from `at` on; whole words only."""
+    """The first stretch from `at` on that holds all pieces, in order and near each other; whole words only."""
     for _ in range(_MAX_OCCURRENCES):
         start = find_words(text, pieces[0].words, at)
         if start < 0:
             return None
-        end = _find_rest(text, pieces, start + len(pieces[0].words))
-        if end is not None:
+        end = start + len(pieces[0].words)
+        for before, piece in pairwise(pieces):
+            begins = find_words(text, piece.words, end, end + _MAX_LEFT_OUT_CHARS + len(piece.words))
+            if begins < 0:
+                break
+            between = text[end:begins]
+            said = piece.remark and _words(between) in ("", _words(piece.remark))  # the remark leaves nothing out
+            # Else at most the rest of a sentence and the beginning of the next are left out.
+            near = before.is_long and piece.is_long and len(list(sentence_ends(between))) <= 1
+            if not (said or near):
+                break
+            end = begins + len(piece.words)
+        else:
             return start, end
         at = start + 1
     return None
-
-
-def _find_rest(text: str, pieces: Sequence[_Piece], end: int) -> int | None:
-    """Where the last of the pieces ends, each behind the one before it."""
-    for before, piece in pairwise(pieces):
-        start = find_words(text, piece.words, end, end + _MAX_LEFT_OUT_CHARS + len(piece.words))
-        if start < 0 or not _may_leave_out(text[end:start], before, piece):
-            return None
-        end = start + len(piece.words)
-    return end
-
-
-def _may_leave_out(between: str, before: _Piece, piece: _Piece) -> bool:
-    """Whether a text may be left out between two pieces: at most the rest of a sentence and the beginning of the next."""
-    words = _words(between)
-    if piece.remark and words in ("", _words(piece.remark)):
-        return True
-    return before.is_long and piece.is_long and len(list(sentence_ends(between))) <= 1
 
 
 def _words(text: str) -> str:
     return " ".join(re.findall(r"\w+", text)).casefold()
 
 
-def _covers(cited: Cited, place: _Place) -> bool:
-    """Whether a citation names this place: a line of it, its file, or the evidence as a whole."""
-    if cited.id != place.passage.id:
-        return False
-    if not place.passage.path or not (cited.path or cited.first):
-        return True
-    if cited.path and cited.path != place.passage.path:
-        return False
-    return not cited.first or (cited.first <= place.last and place.first <= cited.last)
-
-
-def _is_wide(cited: Cited, place: _Place) -> bool:
-    around = _MAX_AROUND_LINES
-    return bool(cited.first) and (cited.first < place.first - around or cited.last > place.last + around)
-
-
-def _distance(cited: Cited, place: _Place) -> tuple[bool, bool, bool, int]:
-    """How far a place is from the one that is cited. A path is the more certain name: an id is a mere number."""
-    passage = place.passage
-    away = abs(cited.first - place.first) if cited.first else 0
-    return not _covers(cited, place), bool(cited.path) and cited.path != passage.path, cited.id != passage.id, away
-
-
 class _Edits:
-    """What is put into a text: at most one replacement of a citation, and remarks."""
+    """Changes to a text: at most one replacement of a citation, and remarks."""
 
     def __init__(self, text: str) -> None:
         self._text = text

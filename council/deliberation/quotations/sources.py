@@ -1,15 +1,15 @@
-"""What was read, as passages that can be searched; and which citations name a place in one. Pure."""
+"""Texts that were read, as passages that can be searched; and the citations that name a place in one. Pure."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from council.deliberation.quotations.citations import Cited
+from council.deliberation.quotations.citations import CitedPlace
 from council.deliberation.quotations.spelling import plain_lines
 from council.deliberation.transcript import Evidence
 from council.knowledge.cortex.chunks import is_artifact
@@ -50,9 +50,9 @@ class Passage:
         return self.first_line + bisect_right(starts, offset) - 1
 
 
-def passages_of(item: Evidence, own_paths: Iterable[str] = ()) -> list[Passage]:
-    """What a piece of evidence holds. A Cortex answer holds a passage per hit, each with its own place. `own_paths`: files
-    that the council wrote."""
+def passages_of(item: Evidence, own_paths: Collection[str] = ()) -> list[Passage]:
+    """The passages of a piece of evidence. A Cortex answer holds a passage per hit, each with its own place.
+    `own_paths`: files that the council wrote."""
     if not item.id:
         return []
     if item.path:
@@ -62,10 +62,7 @@ def passages_of(item: Evidence, own_paths: Iterable[str] = ()) -> list[Passage]:
         return [Passage(item.id, item.path, item.first_line, item.text, item.sha256, own)]
     if item.action != "QUERY_CORTEX":
         return [Passage(item.id, "", 1, item.text)]
-    return list(_hits(item, frozenset(own_paths)))
-
-
-def _hits(item: Evidence, own_paths: frozenset[str]) -> Iterator[Passage]:
+    passages = []
     head: re.Match[str] | None = None
     lines: list[str] = []
     for line in [*item.text.split("\n"), ""]:
@@ -74,13 +71,14 @@ def _hits(item: Evidence, own_paths: frozenset[str]) -> Iterator[Passage]:
             lines.append(line.removeprefix("    "))
             continue
         if head is not None:
-            yield _hit(item.id, head, lines, own_paths)
+            passages.append(_hit(item.id, head, lines, own_paths))
         head, lines = match, []
     if head is not None:
-        yield _hit(item.id, head, lines, own_paths)
+        passages.append(_hit(item.id, head, lines, own_paths))
+    return passages
 
 
-def _hit(id: str, head: re.Match[str], lines: list[str], own_paths: frozenset[str]) -> Passage:
+def _hit(id: str, head: re.Match[str], lines: list[str], own_paths: Collection[str]) -> Passage:
     path = head["path"]
     own = path in own_paths or path.startswith(ARCHIVE) or head["rest"].startswith(" [the council's own artifact")
     return Passage(id, path, int(head["first"]), "\n".join(lines).rstrip("\n"), head["sha256"], own)
@@ -92,7 +90,7 @@ Fault = Literal["", "evidence", "place"]
 
 
 class Places:
-    """Which places there are to cite. `issued`: the ids of all evidence."""
+    """The places that there are to cite. `issued`: the ids of all evidence."""
 
     def __init__(self, passages: Iterable[Passage], issued: Iterable[str]) -> None:
         self._issued = frozenset(issued)
@@ -111,42 +109,33 @@ class Places:
         return self._spans.keys()
 
     def described(self, id: str) -> str:
-        """What of which files a piece of evidence holds."""
+        """The lines of files that a piece of evidence holds."""
         held = [f"{path}, lines {low}-{high}" for path, ids in self._spans.items() for low, high in ids.get(id, ())]
         return "; ".join(held[:_MAX_DESCRIBED]) or "of no file"
 
-    def judged(self, cited: Cited) -> tuple[Cited, Fault]:
+    def judged(self, cited: CitedPlace) -> tuple[CitedPlace, Fault]:
         """The citation as it is right, or what is wrong with it where that cannot be told.
 
-        What is not in doubt is corrected: lines without a path, a path without its folders, an id where only another one
-        holds these lines, lines that run on behind the end of what was read.
+        A citation that leaves no doubt is corrected. It may give lines without a path, a path without its folders, or
+        an id where only another one holds these lines. Its lines may run on behind the end of what was read.
         """
         missing: Fault = "place" if cited.id in self._issued else "evidence"
         if not cited.path:
-            return self._with_path(cited), "" if cited.id in self._issued else "evidence"
-        path = self._path(cited)
-        if not path:
+            paths = [path for path, ids in self._spans.items() if cited.id in ids] if cited.first else []
+            if len(paths) == 1 and (lines := _overlap(self._spans[paths[0]][cited.id], cited.first, cited.last)):
+                cited = cited.at(cited.id, paths[0], *lines)
+            return cited, "" if cited.id in self._issued else "evidence"
+        known = [cited.path] if cited.path in self._spans else []
+        ending = known or [path for path in self._spans if path.endswith(f"/{cited.path}")]
+        whole = [path for path in ending if cited.id in self._spans[path]] or ending
+        if len(whole) != 1:
             return cited, missing
-        ids = self._spans[path]
+        path, ids = whole[0], self._spans[whole[0]]
         for id in dict.fromkeys((cited.id, *ids)):
             lines = _overlap(ids.get(id, ()), cited.first, cited.last)
             if lines is not None:
                 return cited.at(id, path, *lines), ""
         return cited, missing
-
-    def _with_path(self, cited: Cited) -> Cited:
-        paths = [path for path, ids in self._spans.items() if cited.id in ids] if cited.first else []
-        if len(paths) == 1 and (lines := _overlap(self._spans[paths[0]][cited.id], cited.first, cited.last)):
-            return cited.at(cited.id, paths[0], *lines)
-        return cited
-
-    def _path(self, cited: Cited) -> str:
-        """The whole path of the one that is cited, empty where there is none or more than one."""
-        if cited.path in self._spans:
-            return cited.path
-        ending = [path for path in self._spans if path.endswith(f"/{cited.path}")]
-        of_id = [path for path in ending if cited.id in self._spans[path]]
-        return (of_id or ending)[0] if len(of_id or ending) == 1 else ""
 
 
 def _overlap(spans: Sequence[tuple[int, int]], first: int, last: int) -> tuple[int, int] | None:

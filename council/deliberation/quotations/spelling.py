@@ -1,8 +1,9 @@
-"""A text as it is compared: what an editor, a renderer or a keyboard changes does not count. Pure, linear in the text.
+"""The spelling in which texts are compared: what an editor, a renderer or a keyboard changes does not count. Pure,
+linear in the text.
 
-White space, the shape of quotation marks, hyphens and ligatures, the marks of Markdown (emphasis, list items, table cells,
-the targets of links) and the entities of HTML are left out of a comparison, on both sides alike. Letters, digits and their
-case are not.
+A comparison leaves out white space, the shape of quotation marks, hyphens and ligatures, and the entities of HTML. It
+leaves out the marks of Markdown, too: emphasis, list items, table cells, the targets of links. Letters, digits and
+their case are not left out.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ _REPLACED = {
 
 
 class _Spelling(dict[int, str]):
-    """What each character becomes; filled on first sight. One by one: to normalise a whole text takes time quadratic in
-    the accents that follow one letter."""
+    """The spelling of each character; filled on first sight. They go one by one: to normalise a whole text takes time
+    quadratic in the accents that follow one letter."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -115,40 +116,37 @@ def trimmed(piece: str) -> str:
 
 
 def at_least(plain: str, words: int, chars: int) -> bool:
-    """Whether a text has so many words, or so many characters of a script without spaces, or of both in proportion."""
+    """True for a text of so many words, or so many characters of a script without spaces, or of both in proportion."""
     unspaced = len(_ONE_UNSPACED.findall(plain))
     spaced = len(_SPACED_WORD.findall(plain))
     return spaced / words + unspaced / chars >= 1
 
 
 def is_word(char: str) -> bool:
-    """Whether a character is part of a word that spaces end."""
+    """True when a character is part of a word that spaces end."""
     return char.isalnum() and ord(char) not in _HANGUL and not _ONE_UNSPACED.match(char)
 
 
 def find_words(text: str, piece: str, at: int, end: int | None = None) -> int:
-    """Where a piece stands in a plain text, whole words only; -1 if nowhere. Its first letter may be of either case: a
-    quotation within a sentence begins as the sentence wants it."""
+    """The start of a piece in a plain text, whole words only; -1 if it stands nowhere. Its first letter may be of
+    either case: a quotation within a sentence begins as the sentence wants it."""
     rest = piece[1:]
     first = {piece[0], piece[0].swapcase()}
     stop = len(text) if end is None else min(end, len(text))
-    while (at := _find_rest(text, piece, rest, at, stop)) >= 0:
-        if text[at] in first and not _cuts_a_word(text, at, at + len(piece)):
-            return at
+    while True:
+        if rest:
+            at = text.find(rest, at + 1, stop) - 1
+        else:
+            at = min((place for char in first if (place := text.find(char, at, stop)) >= 0), default=-1)
+        if at < 0:
+            return -1
+        if text[at] in first:
+            last = at + len(piece) - 1
+            rest_of_word = text[last + 1 : last + 2]
+            cuts = at > 0 and is_word(text[at - 1]) and is_word(text[at])
+            if rest_of_word:
+                runs_on = is_word(rest_of_word) and is_word(text[last])
+                cuts = cuts or bool(unicodedata.combining(rest_of_word)) or runs_on
+            if not cuts:
+                return at
         at += 1
-    return -1
-
-
-def _find_rest(text: str, piece: str, rest: str, at: int, stop: int) -> int:
-    if rest:
-        found = text.find(rest, at + 1, stop)
-        return found - 1 if found >= 0 else -1
-    places = [text.find(char, at, stop) for char in {piece, piece.swapcase()}]
-    return min((place for place in places if place >= 0), default=-1)
-
-
-def _cuts_a_word(text: str, start: int, end: int) -> bool:
-    if end < len(text) and unicodedata.combining(text[end]):
-        return True
-    before = start > 0 and is_word(text[start - 1]) and is_word(text[start])
-    return before or (end < len(text) and is_word(text[end]) and is_word(text[end - 1]))

@@ -1,7 +1,7 @@
-"""What the index holds: each file with how it looked on disk, its SHA-256 and its number of passages.
+"""The contents of an index: each file with its status on disk, its SHA-256 and its number of passages.
 
-One JSON file beside the index, written whole and checksummed. It also names the index's own files with their hashes, so
-that an index that a kill, a full disk or an editor left in another state is recognised before it answers.
+One JSON file beside the index, written whole and checksummed. It also names the index's own files with their hashes.
+So an index that a kill, a full disk or an editor left in another state is recognised before it answers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAX_CATALOG_BYTES = 512 << 20
 
 
 class Stamp(msgspec.Struct, frozen=True, array_like=True):
-    """How a file looks without being read. ctime tells apart an edit whose mtime was set back."""
+    """The status of a file, which is had without reading it. ctime tells apart an edit whose mtime was set back."""
 
     mtime_ns: int
     ctime_ns: int

@@ -1,6 +1,6 @@
 """A text cut into passages that can be cited: Markdown by its headings, anything else by windows of lines. Pure.
 
-Boundaries alone gained nothing in our measurements (`notes/cortex.md`); path and heading text beside the body did, so
+Boundaries alone gained nothing in our measurements; path and heading text beside the body did, so
 every chunk carries the headings above it.
 """
 
@@ -14,8 +14,9 @@ from council.knowledge.library import split_lines
 from council.markup import fences
 from council.safety.untrusted import plain_line
 
-MAX_CHUNK_CHARS = 1600  # the best of 800, 1600 and 3200 in notes/cortex.md, by a little
+MAX_CHUNK_CHARS = 1600  # the best of 800, 1600 and 3200 where it was measured, by a little
 _MAX_HEADING_CHARS = 300
+_MAX_TITLE_CHARS = 120  # of one heading among them
 _MARKDOWN = (".md", ".markdown", ".mdx")
 _TABLES = (".csv", ".tsv")
 
@@ -78,12 +79,12 @@ def front_matter(text: str) -> list[str]:
 
 
 def is_artifact(text: str) -> bool:
-    """Whether a Markdown text is a decision page of a council, wherever it lies."""
+    """Tells whether a Markdown text is a decision page of a council, wherever it lies."""
     return any(line.startswith(_ARTIFACT_MARK) for line in front_matter(text))
 
 
 def is_unfinished_artifact(text: str) -> bool:
-    """Whether it is the page of a run that still goes on: the council would read what it is just saying."""
+    """Recognises the page of a run that still goes on: the council would read what it is just saying."""
     return is_artifact(text) and "status: in_progress" in (line.rstrip() for line in front_matter(text))
 
 
@@ -92,7 +93,7 @@ def _markdown_sections(lines: Sequence[str]) -> list[_Section]:
     titles: list[tuple[int, str]] = []  # the open headings, outermost first; the front matter's title is level 0
     for line in matter:
         if match := _FRONT_MATTER_TITLE.match(line):
-            titles = [(0, _title(match[1].strip().strip("\"'")))]
+            titles = [(0, plain_line(match[1].strip().strip("\"'"), _MAX_TITLE_CHARS))]
     sections: list[_Section] = []
     start, body, level = 0, 0, 0
 
@@ -102,37 +103,29 @@ def _markdown_sections(lines: Sequence[str]) -> list[_Section]:
             heading = " > ".join(title for _, title in titles if title)
             sections.append(_Section(start, end, level, heading[:_MAX_HEADING_CHARS], bare))
 
-    for index, below, depth, title in _headings(lines, len(matter) + 2 if matter else 0):
-        close(index)
-        start, body, level = index, below, depth
-        titles = [*(entry for entry in titles if entry[0] < depth), (depth, _title(title))]
-    close(len(lines))
-    return sections
-
-
-def _headings(lines: Sequence[str], begin: int) -> Iterator[tuple[int, int, int, str]]:
-    """Each heading outside code: the index of its first line and of the line below it, its level, its text."""
+    begin = len(matter) + 2 if matter else 0
     code = fences("".join(lines[begin:]))
     fenced = {begin + number for fence in code for number in range(fence.first, fence.last + 1)}
-    previous_is_prose = False
+    could_be_heading = False  # the line before, if this one underlines it
     for index in range(begin, len(lines)):
         line = lines[index].rstrip("\n")
         if index in fenced:
-            previous_is_prose = False
-        elif match := _ATX.match(line):
-            yield index, index + 1, len(match[1]), match[2] or ""
-            previous_is_prose = False
-        elif previous_is_prose and (match := _UNDERLINE.match(line)):
-            yield index - 1, index + 1, 1 if match[1].startswith("=") else 2, lines[index - 1].strip()
-            previous_is_prose = False
+            could_be_heading = False
+            continue
+        if match := _ATX.match(line):
+            first, depth, title = index, len(match[1]), match[2] or ""
+        elif could_be_heading and (match := _UNDERLINE.match(line)):
+            first, depth, title = index - 1, 1 if match[1].startswith("=") else 2, lines[index - 1].strip()
         else:
             # Only a paragraph of one line is taken for an underlined heading: longer ones are mostly prose and a rule.
             starts = index == begin or not lines[index - 1].strip()
-            previous_is_prose = starts and not _CANNOT_BE_UNDERLINED.match(line)
-
-
-def _title(text: str) -> str:
-    return plain_line(text, 120)
+            could_be_heading = starts and not _CANNOT_BE_UNDERLINED.match(line)
+            continue
+        close(first)
+        start, body, level, could_be_heading = first, index + 1, depth, False
+        titles = [*(entry for entry in titles if entry[0] < depth), (depth, plain_line(title, _MAX_TITLE_CHARS))]
+    close(len(lines))
+    return sections
 
 
 def _windows(lines: Sequence[str], start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from council.errors import StorageFailed
-from council.knowledge.cortex.passage_vectors import Place, Unembedded
+from council.knowledge.cortex.passage_vectors import MissingVectors, Place
 from council.knowledge.cortex.selection import ArchivedMemory, HomeFiles
 from council.knowledge.cortex.shelf import Findings, Hit, Refresh, Shelf, Status
 from council.knowledge.cortex.tantivy_index import IndexBroken
@@ -123,9 +123,9 @@ class Cortex:
             notes.append(f"passages of {len(stale)} files that change just now are left out")
         return Answer(tuple(found.hits), tuple(dict.fromkeys(notes)), tuple(dict.fromkeys(upkeep)), found.nearest)
 
-    def unembedded(self, model: str, scope: Scope = "files", *, patience_s: float = 0.0) -> Unembedded:
-        """What has to be embedded before a question can be asked by its meaning, after the index followed every change.
-        Raises StorageFailed."""
+    def unembedded(self, model: str, scope: Scope = "files", *, patience_s: float = 0.0) -> MissingVectors:
+        """Lists what has to be embedded before a question can be asked by its meaning; the index is brought up to date
+        first. Raises StorageFailed."""
         with self._guard:
             self._shelves[scope].refresh(patience_s=patience_s)
             return self._shelves[scope].unembedded(model)
@@ -146,6 +146,6 @@ class Cortex:
             return self._shelves[scope].refresh(rebuild=rebuild, patience_s=patience_s, must=True)
 
     def status(self, scope: Scope = "files") -> Status:
-        """What one index holds, without changing it or loading the engine."""
+        """Tells what one index holds, without changing it or loading the engine."""
         with self._guard:
             return self._shelves[scope].status()

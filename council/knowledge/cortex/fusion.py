@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def fused(lists: Iterable[Sequence[T]]) -> dict[T, float]:
-    """What stands in any of the lists, each best first and without repetition, with the sum of 1 / (60 + its place)."""
+    """Merges lists, each best first and without repetition: every entry with the sum of 1 / (60 + its place)."""
     scores: dict[T, float] = defaultdict(float)
     for ranked in lists:
         for place, item in enumerate(ranked, start=1):

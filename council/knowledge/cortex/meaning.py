@@ -1,9 +1,9 @@
 """Questions asked by their words and by their meaning: the Cortex with an embedding model beside it.
 
-What has no vector yet is embedded first, in calls of bounded size, and each call's vectors are kept at once. Where the
-embedding model fails, a budget does not allow its calls, or its vectors cannot be kept, the answer is the one by words
-alone, and says so and why. Which calls are made, by whom they are paid and how often they are repeated is the embedder's
-own affair. A recorded question is answered by the order in which the passages lay when it was asked.
+Passages without a vector are embedded first, in calls of bounded size, and each call's vectors are kept at once. The
+answer is by words alone, and says why, where the model fails, a budget forbids its calls, or vectors cannot be kept.
+Paying for calls and repeating them is the embedder's own affair. A recorded question is answered by the order in which
+the passages lay when it was asked.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Searched:
+class SearchResult:
     """`nearness` is what the embedding model made of the question; None where the Cortex is asked by words alone."""
 
     answer: Answer
@@ -50,7 +50,7 @@ class Search:
         patience_s: float = 0.0,
         embedder: Embedder | None = None,
         recorded: Nearness | None = None,
-    ) -> Searched:
+    ) -> SearchResult:
         """As `Cortex.query`. Without an `embedder` only vectors that are kept are of use; with what is `recorded` nothing else
         is. Raises StorageFailed."""
         asked, question = question, clean(question[:MAX_QUESTION_CHARS])
@@ -61,7 +61,11 @@ class Search:
             notes = recorded.notes
             meaning = None if recorded.places is None else [Place(*place) for place in recorded.places]
         elif by_meaning:
-            meaning, notes = await self._meaning_or_why_not(question, scope, embedder, patience_s)
+            try:
+                meaning, notes = await self._meaning(question, scope, embedder, patience_s)
+            except (ModelError, BudgetSpent, DaemonRunning, DimensionsChanged, StorageFailed) as error:
+                notes = (f"by words alone, not by meaning: {_reason(self.model, error)}",)
+                log.warning("a question to the Cortex was answered %s", notes[0])
         answer = await asyncio.to_thread(
             self.cortex.query,
             question,
@@ -74,7 +78,7 @@ class Search:
         nearness = recorded
         if recorded is None and by_meaning:
             nearness = Nearness(scope, asked, None if meaning is None else answer.nearest, notes)
-        return Searched(replace(answer, notes=(*answer.notes, *notes)), nearness)
+        return SearchResult(replace(answer, notes=(*answer.notes, *notes)), nearness)
 
     async def embed(self, embedder: Embedder, scope: Scope = "files", *, patience_s: float = 0.0) -> int:
         """Embeds what has no vector yet; how many passages those were. Raises ModelError, BudgetSpent, DaemonRunning,
@@ -84,34 +88,23 @@ class Search:
             await self._embed(missing.texts, scope, embedder, patience_s)
         return len(missing.texts)
 
-    async def _meaning_or_why_not(
-        self, question: str, scope: Scope, embedder: Embedder | None, patience_s: float
-    ) -> tuple[Meaning | None, tuple[str, ...]]:
-        try:
-            meaning, note = await self._meaning(question, scope, embedder, patience_s)
-        except (ModelError, BudgetSpent, DaemonRunning, DimensionsChanged, StorageFailed) as error:
-            note = f"by words alone, not by meaning: {_reason(self.model, error)}"
-            log.warning("a question to the Cortex was answered %s", note)
-            return None, (note,)
-        return meaning, (note,) if note else ()
-
     async def _meaning(
         self, question: str, scope: Scope, embedder: Embedder | None, patience_s: float
-    ) -> tuple[Meaning | None, str]:
+    ) -> tuple[Meaning | None, tuple[str, ...]]:
         """The question's vector, when all passages have theirs; and what is to be said of them."""
         async with self._embedding:
             missing = await asyncio.to_thread(self.cortex.unembedded, self.model, scope, patience_s=patience_s)
             vector = await asyncio.to_thread(self.cortex.vector_of_question, self.model, question, scope)
             if embedder is None and (vector is None or missing.texts):
-                return None, "by words alone, not by meaning: this model asks no embedding model"
+                return None, ("by words alone, not by meaning: this model asks no embedding model",)
             if embedder is not None:
                 await self._embed(missing.texts, scope, embedder, patience_s)
                 if vector is None:
-                    vector = await self._embed_question(question, scope, embedder, patience_s)
-        note = ""
-        if missing.left_out:
-            note = f"{missing.left_out} passages are beyond what is compared by meaning; they are found by words alone"
-        return Meaning(self.model, vector), note
+                    [vector] = await _call(embedder, [question], question=True)
+                    found = {Key.of(question, question=True): vector}
+                    await asyncio.to_thread(self.cortex.keep_vectors, self.model, found, scope, patience_s=patience_s)
+        left_out = f"{missing.left_out} passages are beyond what is compared by meaning; they are found by words alone"
+        return Meaning(self.model, vector), (left_out,) if missing.left_out else ()
 
     async def _embed(self, texts: Mapping[Key, str], scope: Scope, embedder: Embedder, patience_s: float) -> None:
         keys = list(texts)
@@ -122,12 +115,6 @@ class Search:
             await asyncio.to_thread(self.cortex.keep_vectors, self.model, found, scope, patience_s=patience_s)
         if keys:
             log.info("%d passages of %s were embedded by %s", len(keys), scope, embedder.name)
-
-    async def _embed_question(self, question: str, scope: Scope, embedder: Embedder, patience_s: float) -> object:
-        [vector] = await _call(embedder, [question], question=True)
-        found = {Key.of(question, question=True): vector}
-        await asyncio.to_thread(self.cortex.keep_vectors, self.model, found, scope, patience_s=patience_s)
-        return vector
 
 
 async def _call(embedder: Embedder, texts: Sequence[str], *, question: bool) -> Sequence[object]:

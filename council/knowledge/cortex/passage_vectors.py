@@ -1,4 +1,4 @@
-"""Which passages of an index are looked at by their meaning, and the vectors that they have (`vectors` keeps those)."""
+"""The passages of an index that are looked at by their meaning, and their vectors (`vectors` keeps those)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ARTIFACT_FACTOR = 0.5  # a council that reads itself before its sources goes in 
 
 
 class Place(NamedTuple):
-    """Where a passage begins."""
+    """The beginning of a passage."""
 
     path: str
     first_line: int
@@ -29,7 +29,7 @@ Keys = tuple[tuple[int, Key], ...]  # of the passages of a file: the first line 
 
 
 @dataclass(frozen=True)
-class Unembedded:
+class MissingVectors:
     """Texts without a vector, and how many passages are beyond those that are looked at by meaning."""
 
     texts: Mapping[Key, str]
@@ -45,7 +45,7 @@ class PassageVectors:
         self._reads = reads
         self._keys: dict[str, tuple[str, Keys]] = {}  # by path, beside the SHA-256 of the file that they were made of
 
-    def unembedded(self, model: str, files: Mapping[str, Entry]) -> Unembedded:
+    def unembedded(self, model: str, files: Mapping[str, Entry]) -> MissingVectors:
         """The passages that have no vector of that model yet. Raises StorageFailed."""
         keys, left_out = self._keys_of(files)
         wanted = {key for places in keys.values() for _, key in places}
@@ -57,7 +57,7 @@ class PassageVectors:
                 continue
             chunks = reads.passages(path, files[path]).values()
             texts |= {key: meant(chunk) for chunk in chunks if (key := Key.of(meant(chunk))) in wanted - known.keys()}
-        return Unembedded(texts, left_out)
+        return MissingVectors(texts, left_out)
 
     def keep(self, model: str, found: Mapping[Key, Any], files: Mapping[str, Entry]) -> None:
         """Those of passages that are gone go. Raises DimensionsChanged, StorageFailed."""
@@ -121,5 +121,5 @@ class PassageVectors:
 
 
 def meant(chunk: Chunk) -> str:
-    """What of a passage is embedded: its own words below what stands above them."""
+    """The text of a passage that is embedded: its own words below what stands above them."""
     return f"{chunk.heading}\n{chunk.text}" if chunk.heading else chunk.text

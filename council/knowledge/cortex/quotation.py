@@ -25,11 +25,20 @@ class Quotation:
 def quote(chunk: Chunk, weights: Mapping[str, float], terms: Callable[[str], Iterable[str]]) -> Quotation:
     """The run of lines (of sentences, in a line beyond the limit) that holds most of the weighted terms; the earliest
     of equals. `terms` gives the terms of a text as the index knows them."""
-    pieces = _pieces(chunk)
+    # Line numbers and texts, in order and without gaps; a line beyond the limit in its sentences, those cut hard.
+    pieces: list[tuple[int, str]] = []
+    for number, line in enumerate(split_lines(chunk.text), start=chunk.first_line):
+        ends = [0, *(sentence_ends(line) if len(line) > MAX_QUOTATION_CHARS else ()), len(line)]
+        for part in (line[start:end] for start, end in pairwise(ends)):
+            for at in range(0, len(part), MAX_QUOTATION_CHARS):
+                pieces.append((number, part[at : at + MAX_QUOTATION_CHARS]))
     held = [weights.keys() & set(terms(text)) for _, text in pieces]
     best, best_weight = (0, 1), -1.0
     for start in range(len(pieces)):
-        stop = _reach(pieces, start)
+        stop, size = start + 1, len(pieces[start][1])  # the longest run within the limit; at least one piece
+        while stop < len(pieces) and size + len(pieces[stop][1]) <= MAX_QUOTATION_CHARS:
+            size += len(pieces[stop][1])
+            stop += 1
         weight = sum(weights[term] for term in set().union(*held[start:stop]))
         if weight > best_weight + 1e-9:
             best, best_weight = (start, stop), weight
@@ -40,23 +49,3 @@ def quote(chunk: Chunk, weights: Mapping[str, float], terms: Callable[[str], Ite
         stop -= 1
     text = "".join(piece for _, piece in pieces[start:stop])
     return Quotation(pieces[start][0], pieces[stop - 1][0], text.rstrip())
-
-
-def _reach(pieces: list[tuple[int, str]], start: int) -> int:
-    """The end of the longest run from `start` within the limit; at least one piece."""
-    stop, size = start + 1, len(pieces[start][1])
-    while stop < len(pieces) and size + len(pieces[stop][1]) <= MAX_QUOTATION_CHARS:
-        size += len(pieces[stop][1])
-        stop += 1
-    return stop
-
-
-def _pieces(chunk: Chunk) -> list[tuple[int, str]]:
-    """(line number, text), in order and without gaps; a line beyond the limit in its sentences, those cut hard."""
-    pieces: list[tuple[int, str]] = []
-    for number, line in enumerate(split_lines(chunk.text), start=chunk.first_line):
-        ends = [0, *(sentence_ends(line) if len(line) > MAX_QUOTATION_CHARS else ()), len(line)]
-        for part in (line[start:end] for start, end in pairwise(ends)):
-            for at in range(0, len(part), MAX_QUOTATION_CHARS):
-                pieces.append((number, part[at : at + MAX_QUOTATION_CHARS]))
-    return pieces

@@ -1,4 +1,5 @@
-"""Which files an index holds: what READ_FILE may read and no `.gitignore` leaves out, or the archive of old memory.
+"""The files that an index holds: those that READ_FILE may read and no `.gitignore` leaves out, or the archive of old
+memory.
 
 Looks at names and file status only; contents, apart from the `.gitignore` files themselves, are read elsewhere.
 """
@@ -39,12 +40,12 @@ class Listing:
 
 
 class Selection(Protocol):
-    """What a shelf of the Cortex is made from."""
+    """The source of a shelf of the Cortex."""
 
     def listing(self) -> Listing: ...
 
     def permits(self, path: str) -> bool:
-        """Whether the file may be known at all, were it there. Cheap, and asked again before anything is quoted."""
+        """Tells whether the file may be known at all, were it there. Cheap, and asked again before anything is quoted."""
         ...
 
     def groups(self, path: str) -> tuple[str, ...]:
@@ -66,10 +67,14 @@ class HomeFiles:
         self._ignores.look_again()
 
         def skip(folder: str) -> bool:
-            reason = self._reason_against_folder(folder)
-            if reason:
-                listing.left_out[reason] += 1
-            return bool(reason)
+            if is_closed(self._rules, folder):
+                listing.left_out["denied"] += 1
+                return True
+            name = folder.rpartition("/")[2]
+            ignored = _hidden(folder) or name in _MACHINE_FOLDERS or self._ignores.ignore(f"{folder}/")
+            if ignored:
+                listing.left_out["ignored"] += 1
+            return ignored
 
         for path in _walk(self._root, skip, listing):
             if not self.permits(path):
@@ -92,13 +97,6 @@ class HomeFiles:
     def groups(self, path: str) -> tuple[str, ...]:
         return ()
 
-    def _reason_against_folder(self, folder: str) -> str:
-        if is_closed(self._rules, folder):
-            return "denied"
-        name = folder.rpartition("/")[2]
-        ignored = _hidden(folder) or name in _MACHINE_FOLDERS or self._ignores.ignore(f"{folder}/")
-        return "ignored" if ignored else ""
-
 
 class ArchivedMemory:
     """Scope `memory`: the Markdown pages below `session_states/archive/<lane>/<role>/`, and nothing else."""
@@ -109,7 +107,11 @@ class ArchivedMemory:
 
     def listing(self) -> Listing:
         listing = Listing()
-        for path in _walk(self._root, self._leads_elsewhere, listing):
+
+        def leads_elsewhere(folder: str) -> bool:
+            return not (folder == ARCHIVE.split("/")[0] or f"{folder}/".startswith(f"{ARCHIVE}/"))
+
+        for path in _walk(self._root, leads_elsewhere, listing):
             if self.permits(path):
                 _add(listing, self._root, path)
         return listing
@@ -120,9 +122,6 @@ class ArchivedMemory:
     def groups(self, path: str) -> tuple[str, ...]:
         lane, role = path.removeprefix(f"{ARCHIVE}/").split("/")[:2]
         return lane, f"{lane}/{role}"
-
-    def _leads_elsewhere(self, folder: str) -> bool:
-        return not (folder == ARCHIVE.split("/")[0] or f"{folder}/".startswith(f"{ARCHIVE}/"))
 
 
 class GitIgnores:
@@ -143,21 +142,18 @@ class GitIgnores:
         """A folder's path ends in a slash. Expects that no folder above is ignored: nobody looks into those."""
         folder = path.removesuffix("/").rpartition("/")[0]
         while True:
-            spec = self._spec(folder)
+            if folder not in self._specs:
+                data = self._read(f"{folder}/.gitignore" if folder else ".gitignore")
+                before = self._before.get(folder)
+                unchanged = before is not None and before.data == data
+                self._specs[folder] = before if unchanged else _Spec(data) if data else None
+            spec = self._specs[folder]
             decision = spec.decide(path[len(folder) + 1 :] if folder else path) if spec else None
             if decision is not None:
                 return decision
             if not folder:
                 return False
             folder = folder.rpartition("/")[0]
-
-    def _spec(self, folder: str) -> _Spec | None:
-        if folder not in self._specs:
-            data = self._read(f"{folder}/.gitignore" if folder else ".gitignore")
-            before = self._before.get(folder)
-            unchanged = before is not None and before.data == data
-            self._specs[folder] = before if unchanged else _Spec(data) if data else None
-        return self._specs[folder]
 
     def _read(self, path: str) -> bytes:
         try:

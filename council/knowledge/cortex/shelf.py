@@ -1,7 +1,8 @@
 """One index and the files that it is made from: kept up to date by what changed on disk, and searched.
 
-Two writers never meet (a lock for as long as one writes), and a kill at any moment leaves a state that the next refresh
-recognises: the catalog names the index's files with their hashes, and what does not match is built anew, which is said.
+Two writers never meet: a lock is held for as long as one writes. A kill at any moment leaves a state that the next
+refresh recognises. The catalog names the index's files with their hashes; what does not match is built anew, which is
+said.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from council.knowledge.cortex import catalog as catalogs
 from council.knowledge.cortex.catalog import Catalog, CatalogDamaged, Entry, Stamp
 from council.knowledge.cortex.chunks import Chunk, cut, is_artifact, is_unfinished_artifact
 from council.knowledge.cortex.fusion import fused
-from council.knowledge.cortex.passage_vectors import ARTIFACT_FACTOR, PassageVectors, Place, Unembedded
+from council.knowledge.cortex.passage_vectors import ARTIFACT_FACTOR, MissingVectors, PassageVectors, Place
 from council.knowledge.cortex.quotation import Quotation, quote
 from council.knowledge.cortex.reads import Reads
 from council.knowledge.cortex.selection import MAX_ENTRIES, Listing, Selection
-from council.knowledge.cortex.tantivy_index import Batch, Found, IndexBroken, TantivyIndex, checksums
+from council.knowledge.cortex.tantivy_index import Batch, IndexBroken, TantivyIndex, checksums
 from council.knowledge.cortex.vectors import Key, Meaning
 from council.storage.files import FileLock, as_storage_failed, sweep_temporaries
 from council.storage.paths import ConfinedRoot
@@ -57,8 +58,8 @@ class Hit:
 
 @dataclass(frozen=True)
 class Refresh:
-    """What bringing the index up to date took. `notes` says in sentences what a reader has to know; `upkeep` are those of
-    them that tell of the index alone, not of the answers that it gives."""
+    """The work of bringing the index up to date. `notes` are sentences for its readers. `upkeep` are those of them
+    that concern the index alone, not its answers."""
 
     read: int = 0
     added: int = 0
@@ -70,7 +71,7 @@ class Refresh:
 
 @dataclass(frozen=True)
 class Status:
-    """What an index holds, and by how many files it lags behind the disk."""
+    """The contents of an index, and by how many files it lags behind the disk."""
 
     files: int
     passages: int
@@ -158,7 +159,9 @@ class Shelf:
         except DaemonRunning as error:
             if must:
                 raise
-            return Refresh(notes=(_busy(error), *_incomplete(listing)))
+            holder = f" (process {error.data['pid']})" if error.data.get("pid") else ""
+            busy = f"another process is indexing{holder}: this is what the index held before"
+            return Refresh(notes=(busy, *_incomplete(listing)))
         try:
             return self._update(listing, distrusted, "that was asked for" if rebuild else "")
         finally:
@@ -177,7 +180,12 @@ class Shelf:
             if reason:
                 if self._loaded is not None or self._index_path.exists():
                     upkeep.insert(0, f"the index of {self._name} was rebuilt: {reason}")
-                self._wipe()
+                self._index = None  # the catalog goes first: without it, what is left of the index counts for nothing
+                with as_storage_failed(f"Cannot empty {self._folder}"):
+                    self._catalog_path.unlink(missing_ok=True)
+                    if self._index_path.exists():
+                        shutil.rmtree(self._index_path)
+                self._catalog, self._loaded, self._checked, self._flaw = None, None, None, ""
             try:
                 applied = self._apply(listing, distrusted)
                 if reason:
@@ -199,7 +207,12 @@ class Shelf:
         files = dict(catalog.files)
         dead = catalog.dead_chunks
         reads = self._reads()
-        _let_the_clock_tick([listing.stamps[path] for path in (*work.added, *work.changed)])
+        # A file edited again within the tick of its last edit would look the same: it is read when that tick is over.
+        stamps = [listing.stamps[path] for path in (*work.added, *work.changed)]
+        newest = max((max(stamp.mtime_ns, stamp.ctime_ns) for stamp in stamps), default=0)
+        age_s = (time.time_ns() - newest) / 1e9
+        if 0 <= age_s < _TICK_S:
+            time.sleep(_TICK_S - age_s)
         if self._index is None:
             self._index = TantivyIndex(self._index_path)
         with self._index.writing() as batch:
@@ -214,7 +227,11 @@ class Shelf:
                     files[path] = entry
         with as_storage_failed(f"Cannot read the index in {self._index_path}"):
             index_files = checksums(self._index_path, known=catalog.index_files)
-        self._write(Catalog(files=files, index_files=index_files, dead_chunks=dead, refreshed=_now()))
+        now = timestamp(SystemClock().now())
+        written = Catalog(files=files, index_files=index_files, dead_chunks=dead, refreshed=now)
+        catalogs.store(self._catalog_path, written)
+        self._catalog, self._flaw = written, ""
+        self._loaded = self._checked = catalogs.identity(self._catalog_path)
         return Refresh(reads.count, len(work.added), len(work.changed), len(work.removed))
 
     def _shelve(self, path: str, stamp: Stamp, batch: Batch, reads: Reads) -> Entry | None:
@@ -266,7 +283,7 @@ class Shelf:
 
     # ── meanings ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def unembedded(self, model: str) -> Unembedded:
+    def unembedded(self, model: str) -> MissingVectors:
         """The passages that have no vector of that model yet. Raises StorageFailed."""
         self._load()
         return self._vectors.unembedded(model, self._files)
@@ -298,15 +315,27 @@ class Shelf:
         self._load()
         if self._catalog is None:
             return Findings([], set())
-        index = self._open()
+        if self._index is None:
+            if not self._index_path.is_dir():
+                raise IndexBroken("open: there is no index")
+            self._index = TantivyIndex(self._index_path)
+        index = self._index
         terms = index.question_terms(question)
         candidates = limit * _CANDIDATES
-        ranked = self._ranked(index.search(terms, group=group, limit=candidates)) if terms else []
+        ranked = []
+        for one in index.search(terms, group=group, limit=candidates) if terms else ():
+            entry = self._catalog.files.get(one.path)
+            if entry is not None and self._selection.permits(one.path):
+                factor = ARTIFACT_FACTOR if entry.artifact else 1.0
+                ranked.append((one.score * factor, Place(one.path, one.first_line)))
+        ranked.sort(key=lambda pair: (-pair[0], pair[1].path, pair[1].first_line))
         quoting = partial(quote, weights=index.weights(terms), terms=index.terms)
         if meaning is None:
             return Findings(*self._hits(ranked, quoting, limit, score_digits=3))
         nearest = self._vectors.nearest(meaning, self._files, group, candidates)
-        return Findings(*self._hits(_fused(ranked, nearest), quoting, limit, score_digits=5), tuple(nearest))
+        scores = fused([[place for _, place in ranked], nearest])
+        best = sorted(((score, place) for place, score in scores.items()), key=lambda pair: (-pair[0], pair[1]))
+        return Findings(*self._hits(best, quoting, limit, score_digits=5), tuple(nearest))
 
     def _hits(
         self,
@@ -329,7 +358,10 @@ class Shelf:
             if chunk is None:
                 stale.add(found.path)
                 continue
-            hits.append(_hit(found.path, chunk, quoting(chunk), round(score, score_digits), entry))
+            quoted = quoting(chunk)
+            place = (found.path, quoted.first_line, quoted.last_line)
+            rounded = round(score, score_digits)
+            hits.append(Hit(*place, chunk.heading, quoted.text, rounded, entry.sha256, entry.artifact))
             if len(hits) == limit:
                 break
         return hits, stale
@@ -338,23 +370,6 @@ class Shelf:
         """The next refresh looks at the index's files again, whatever it knew of them."""
         self._checked = None
         self._index = None
-
-    def _ranked(self, found: list[Found]) -> list[tuple[float, Place]]:
-        assert self._catalog is not None
-        ranked = []
-        for one in found:
-            entry = self._catalog.files.get(one.path)
-            if entry is not None and self._selection.permits(one.path):
-                factor = ARTIFACT_FACTOR if entry.artifact else 1.0
-                ranked.append((one.score * factor, Place(one.path, one.first_line)))
-        return sorted(ranked, key=lambda pair: (-pair[0], pair[1].path, pair[1].first_line))
-
-    def _open(self) -> TantivyIndex:
-        if self._index is None:
-            if not self._index_path.is_dir():
-                raise IndexBroken("open: there is no index")
-            self._index = TantivyIndex(self._index_path)
-        return self._index
 
     # ── telling ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -367,12 +382,19 @@ class Shelf:
         notes = [*_incomplete(listing)]
         if self._flaw:
             notes.append(f"the next refresh rebuilds the index of {self._name}: {self._flaw}")
+        total = 0
+        for parent, _, names in os.walk(self._folder):
+            for name in names:
+                try:
+                    total += os.stat(os.path.join(parent, name)).st_size
+                except FileNotFoundError:  # a commit in another process replaced it
+                    continue
         return Status(
             files=sum(not entry.skipped for entry in catalog.files.values()),
             passages=catalog.chunks,
             skipped=dict(sorted(skipped.items())),
             pending=len(self._differences(listing)),
-            index_bytes=_size(self._folder),
+            index_bytes=total,
             refreshed=catalog.refreshed,
             notes=tuple(notes),
         )
@@ -392,20 +414,6 @@ class Shelf:
         except CatalogDamaged as damage:
             self._flaw = str(damage)
 
-    def _write(self, catalog: Catalog) -> None:
-        catalogs.store(self._catalog_path, catalog)
-        self._catalog, self._flaw = catalog, ""
-        self._loaded = self._checked = catalogs.identity(self._catalog_path)
-
-    def _wipe(self) -> None:
-        """The catalog goes first: without it, whatever is left of the index counts for nothing."""
-        self._index = None
-        with as_storage_failed(f"Cannot empty {self._folder}"):
-            self._catalog_path.unlink(missing_ok=True)
-            if self._index_path.exists():
-                shutil.rmtree(self._index_path)
-        self._catalog, self._loaded, self._checked, self._flaw = None, None, None, ""
-
     def _make_folder(self) -> None:
         with as_storage_failed(f"Cannot make {self._folder}"):
             self._folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -424,32 +432,6 @@ class Shelf:
             time.sleep(_LOCK_PAUSE_S)
 
 
-def _hit(path: str, chunk: Chunk, quoted: Quotation, score: float, entry: Entry) -> Hit:
-    return Hit(
-        path,
-        quoted.first_line,
-        quoted.last_line,
-        chunk.heading,
-        quoted.text,
-        score,
-        entry.sha256,
-        entry.artifact,
-    )
-
-
-def _fused(by_words: list[tuple[float, Place]], by_meaning: list[Place]) -> list[tuple[float, Place]]:
-    scores = fused([[place for _, place in by_words], by_meaning])
-    return sorted(((score, place) for place, score in scores.items()), key=lambda pair: (-pair[0], pair[1]))
-
-
-def _let_the_clock_tick(stamps: list[Stamp]) -> None:
-    """A file edited again within the tick of its last edit would look the same: read it only when that tick is over."""
-    newest = max((max(stamp.mtime_ns, stamp.ctime_ns) for stamp in stamps), default=0)
-    age_s = (time.time_ns() - newest) / 1e9
-    if 0 <= age_s < _TICK_S:
-        time.sleep(_TICK_S - age_s)
-
-
 def _incomplete(listing: Listing) -> tuple[str, ...]:
     notes = [] if listing.whole else [f"more than {MAX_ENTRIES} files and folders: the last ones are not indexed"]
     if listing.unread:
@@ -457,23 +439,3 @@ def _incomplete(listing: Listing) -> tuple[str, ...]:
         more = f" and {len(listing.unread) - _SHOWN} more" if len(listing.unread) > _SHOWN else ""
         notes.append(f"what {names}{more} would leave out is indexed: it cannot be read, or is too large")
     return tuple(notes)
-
-
-def _busy(error: DaemonRunning) -> str:
-    holder = f" (process {error.data['pid']})" if error.data.get("pid") else ""
-    return f"another process is indexing{holder}: this is what the index held before"
-
-
-def _size(folder: Path) -> int:
-    total = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            try:
-                total += os.stat(os.path.join(parent, name)).st_size
-            except FileNotFoundError:  # a commit in another process replaced it
-                continue
-    return total
-
-
-def _now() -> str:
-    return timestamp(SystemClock().now())

@@ -35,7 +35,7 @@ class IndexBroken(Exception):
 
 
 @dataclass(frozen=True)
-class Found:
+class IndexHit:
     path: str
     first_line: int
     score: float
@@ -69,12 +69,12 @@ class TantivyIndex:
         return [term for term, _ in Counter(terms).most_common(MAX_TERMS)]
 
     def weights(self, terms: Sequence[str]) -> dict[str, float]:
-        """How much each term tells: the rarer the more."""
+        """The weight of each term: the rarer, the heavier."""
         with _broken("search"):
             total = self._searcher.num_docs
             return {term: math.log(1 + (total + 1) / (1 + self._searcher.doc_freq("body", term))) for term in terms}
 
-    def search(self, terms: Sequence[str], *, group: str, limit: int) -> list[Found]:
+    def search(self, terms: Sequence[str], *, group: str, limit: int) -> list[IndexHit]:
         """The best passages, best first; with `group`, only those of it. Raises IndexBroken."""
         tv = self._tantivy
         clauses: list[tuple[tantivy.Occur, tantivy.Query]] = []
@@ -89,14 +89,17 @@ class TantivyIndex:
                 query = tv.Query.boolean_query([(tv.Occur.Must, member), (tv.Occur.Must, query)])
             found = self._searcher.search(query, limit=limit, count=False).hits
             documents = [(score, self._searcher.doc(address)) for score, address in found]
-            hits = [Found(_text(doc, "path"), int(doc.get_first("first_line") or 1), score) for score, doc in documents]
+            hits = [
+                IndexHit(str(doc.get_first("path") or ""), int(doc.get_first("first_line") or 1), score)
+                for score, doc in documents
+            ]
         return sorted(hits, key=lambda hit: (-hit.score, hit.path, hit.first_line))
 
     @contextmanager
     def writing(self) -> Iterator[Batch]:
         """Changes that become visible together when the block ends, or not at all. Raises IndexBroken."""
         with _broken("write"):
-            # One thread: with more, a small batch costs a segment for each (notes/cortex.md).
+            # One thread: with more, a small batch costs a segment for each.
             writer = self._index.writer(heap_size=_HEAP_BYTES, num_threads=1)
         batch = Batch(self._tantivy, writer, self._schema)
         try:
@@ -178,10 +181,6 @@ def _analyzer(tv: Any, stop_words: list[str] | None = None) -> tantivy.TextAnaly
         builder = builder.filter(tv.Filter.custom_stopword(stop_words))
     analyzer: tantivy.TextAnalyzer = builder.filter(tv.Filter.stemmer("english")).build()
     return analyzer
-
-
-def _text(document: tantivy.Document, field: str) -> str:
-    return str(document.get_first(field) or "")
 
 
 @contextmanager

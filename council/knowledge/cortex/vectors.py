@@ -39,7 +39,7 @@ class Head(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Key:
-    """What a vector belongs to: the digest of a text, and whether it is a question."""
+    """The text of a vector: its digest, and whether it is a question."""
 
     digest: bytes
     question: bool = False
@@ -72,7 +72,7 @@ class Vectors:
         self._whole_bytes = 0  # up to where the file is sound
 
     def of(self, model: str) -> Mapping[Key, Any]:
-        """What is kept of that model's vectors. Raises StorageFailed."""
+        """Gives the vectors of that model that are kept. Raises StorageFailed."""
         self._follow()
         return self._kept if self._head is not None and self._head.model == model else {}
 
@@ -96,7 +96,12 @@ class Vectors:
         elif self._whole_bytes != _size(self._path):  # a record was torn: what is behind it would never be read
             self._write(self._head, {**self._kept, **found})
         else:
-            self._append(found)
+            data = _encoded(found)
+            with as_storage_failed(f"Cannot write {self._path}"), self._path.open("ab") as file:
+                file.write(data)
+            self._kept.update(found)
+            self._whole_bytes += len(data)
+            self._loaded = _identity(self._path)
 
     def retain(self, passages: Collection[Key]) -> None:
         """Nothing stays but these passages and the last MAX_QUESTIONS questions; nothing at all where there is neither.
@@ -139,7 +144,7 @@ class Vectors:
             return  # written anew when something is added
         if head.vectors != _FORMAT or head.dimensions < 1:
             return
-        record = _record(head.dimensions)
+        record = struct.Struct(f"<B32s{4 * head.dimensions}sI")
         at = len(line) + 1
         while at + record.size <= len(data):
             is_question, digest, values, checksum = record.unpack_from(data, at)
@@ -163,18 +168,6 @@ class Vectors:
         write_atomic(self._path, data, sync=False)
         self._head, self._kept, self._whole_bytes = head, dict(found), len(data)
         self._loaded = _identity(self._path)
-
-    def _append(self, found: Mapping[Key, Any]) -> None:
-        data = _encoded(found)
-        with as_storage_failed(f"Cannot write {self._path}"), self._path.open("ab") as file:
-            file.write(data)
-        self._kept.update(found)
-        self._whole_bytes += len(data)
-        self._loaded = _identity(self._path)
-
-
-def _record(dimensions: int) -> struct.Struct:
-    return struct.Struct(f"<B32s{4 * dimensions}sI")
 
 
 def _encoded(found: Mapping[Key, Any]) -> bytes:

@@ -1,6 +1,5 @@
-"""How text becomes searchable words before the engine sees it: one spelling, split identifiers, pairs for scripts
-without spaces. Pure; the same for documents and for questions.
-"""
+"""Makes text searchable before the engine sees it: one spelling, split identifiers, pairs for scripts without spaces.
+Pure; the same for documents and for questions."""
 
 from __future__ import annotations
 

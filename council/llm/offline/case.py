@@ -1,4 +1,4 @@
-"""What one request is about: the documents as a corpus, the task as terms, and what earlier rounds already showed."""
+"""The subject of one request: the documents as a corpus, the task as terms, and what earlier rounds already showed."""
 
 from __future__ import annotations
 

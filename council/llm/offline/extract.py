@@ -15,7 +15,6 @@ from council.llm.offline.findings import (
 )
 from council.llm.offline.report import Section, cite, listed, quote, render
 from council.llm.offline.rules import absolutes, open_items, ownerless, positions
-from council.llm.offline.text import Statement
 from council.llm.offline.turns import nothing_to_read
 
 MAX_EXTRACT_CHARS = 5_500  # two pages: what a board reads before a meeting
@@ -33,67 +32,25 @@ def extract_text(case: Case) -> str:
     """The Markdown of the closing extract, at most about `MAX_EXTRACT_CHARS` characters."""
     if not case.corpus.statements:
         return nothing_to_read(case)
-    sections = [
-        _opening(case),
-        quoted("Passages on the task.", _passages(case), _PASSAGES),
-        quoted("Central statements, for want of one on the task.", _central(case), _CENTRAL),
-        disagreements(case, 4),
-        open_section(case, 6),
-        absolute_section(case, 3),
-        gap_section(case),
-        unread_section(case),
-        Section("Check these before deciding.", "", _checks(case)),
-        Section("What this mode cannot do:", CANNOT),
-    ]
-    return render(sections, max_chars=MAX_EXTRACT_CHARS)
-
-
-def _opening(case: Case) -> Section:
-    """The positions that the documents take, or else the closest line; then what stands open."""
-    lead = _positions(case) or case.passages[:1]
+    statements = case.corpus.statements
+    waiting, claims = case.by_task(open_items(statements)), absolutes(statements, case.terms)
+    # Up to two positions that somebody takes in the words of the task, or else the closest line.
+    taken = [s for s in positions(statements) if set(s.stems) & set(case.terms)]
+    lead = case.by_task(taken)[:2] or case.passages[:1]
     if lead:
         said = f"What the documents say on this task: {'; '.join(map(quote, lead))}."
     else:
         said = "What the documents say on this task: no line shares enough words with it to be quoted as an answer."
-    return Section("", f"{said} {tally(case)}")
-
-
-def _positions(case: Case) -> list[Statement]:
-    """Up to two statements in which somebody prefers, proposes or decides something in the words of the task."""
-    taken = [s for s in positions(case.corpus.statements) if set(s.stems) & set(case.terms)]
-    return case.by_task(taken)[:2]
-
-
-def _passages(case: Case) -> list[Statement]:
-    """The closest passages that no other section of the extract quotes anyway."""
     pairs = case.mismatches[:4]
     elsewhere = {s.where for pair in pairs for s in (pair.first.statement, pair.second.statement)}
-    elsewhere |= {
-        s.where for s in [*(_positions(case) or case.passages[:1]), *absolutes(case.corpus.statements, case.terms)[:3]]
-    }
-    elsewhere |= {s.where for s in case.by_task(open_items(case.corpus.statements))[:6]}
-    return [s for s in case.passages if s.where not in elsewhere]
-
-
-def _central(case: Case) -> list[Statement]:
-    """What the documents turn on, where nothing in them is close to the task: better than an empty page. Of documents
-    that are too short to turn on anything, their sentences, however short."""
-    if _positions(case) or case.passages:
-        return []
-    return (case.survey or [s for s in case.corpus.statements if s.text.endswith(".")])[:_CENTRAL]
-
-
-def _checks(case: Case) -> tuple[str, ...]:
-    """Questions that follow mechanically from the findings, in the order in which they can mislead a decision."""
-    statements = case.corpus.statements
-    checks = [f"Which figure holds for {figures_in_short(pair)}?" for pair in case.mismatches[:4]]
+    elsewhere |= {s.where for s in [*lead, *claims[:3], *waiting[:6]]}
+    # Questions that follow from the findings, in the order in which they can mislead a decision.
+    checks = [f"Which figure holds for {figures_in_short(pair)}?" for pair in pairs]
     if case.gaps:
         checks.append(f"The task asks about {listed(case.gaps)}: where is that written down?")
-    waiting = case.by_task(open_items(statements))
     if waiting:
         places = ", ".join(cite(s) for s in waiting[:6])
         checks.append(f"Who settles the items marked as open, and by when? {places}{' …' if len(waiting) > 6 else ''}")
-    claims = absolutes(statements, case.terms)
     if claims:
         checks.append(f"What supports the absolute claim in {cite(claims[0])}?")
     duties = case.by_task(ownerless(statements))
@@ -102,4 +59,19 @@ def _checks(case: Case) -> tuple[str, ...]:
     if case.unread:
         names = ", ".join(f"`{named.path}`" for named in case.unread[:4])
         checks.append(f"Named but not read: {names}. Add what matters to `input_artifacts`.")
-    return tuple(checks)
+    # What the documents turn on, where nothing in them is close to the task: better than an empty page. Of documents that
+    # are too short to turn on anything, their sentences, however short.
+    central = [] if lead else (case.survey or [s for s in statements if s.text.endswith(".")])[:_CENTRAL]
+    sections = [
+        Section("", f"{said} {tally(case)}"),
+        quoted("Passages on the task.", [s for s in case.passages if s.where not in elsewhere], _PASSAGES),
+        quoted("Central statements, for want of one on the task.", central, _CENTRAL),
+        disagreements(case, 4),
+        open_section(case, 6),
+        absolute_section(case, 3),
+        gap_section(case),
+        unread_section(case),
+        Section("Check these before deciding.", "", tuple(checks)),
+        Section("What this mode cannot do:", CANNOT),
+    ]
+    return render(sections, max_chars=MAX_EXTRACT_CHARS)

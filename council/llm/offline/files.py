@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -35,14 +35,17 @@ class NamedFile:
 
 def unread_files(corpus: Corpus, task: str) -> list[NamedFile]:
     """Files that the task or a document names and that no source holds, in order; never hidden or outside ones."""
+    read = {posixpath.normpath(source.path) for source in corpus.sources}
+    bare = {posixpath.basename(path) for path in read}
     found: dict[str, NamedFile] = {}
     for raw in _names(task):
         _note(found, _resolve(raw, "", corpus.sources), None)
     for statement in corpus.statements:
         for raw in _names(statement.text):
-            if not _was_read(raw, statement.path, corpus.sources):
+            # Under any spelling: as written, beside the naming document, or by its bare name alone.
+            beside = posixpath.normpath(posixpath.join(posixpath.dirname(statement.path), raw))
+            if not read & {posixpath.normpath(raw), beside} and raw not in bare:
                 _note(found, _resolve(raw, statement.path, corpus.sources), statement)
-    read = {posixpath.normpath(source.path) for source in corpus.sources}
     return [named for path, named in found.items() if path not in read]
 
 
@@ -66,13 +69,3 @@ def _resolve(raw: str, naming: str, sources: Sequence[Source]) -> str:
     bare = "/" not in raw and not raw.lower().startswith(_TOP_NAMES)
     beside = raw.startswith(("./", "../")) or bare
     return posixpath.normpath(posixpath.join(folder, raw) if beside else raw)
-
-
-def _was_read(raw: str, naming: str, sources: Iterable[Source]) -> bool:
-    """Under any spelling: as written, beside the naming document, or by its bare name alone."""
-    joined = posixpath.normpath(posixpath.join(posixpath.dirname(naming), raw))
-    for source in sources:
-        path = posixpath.normpath(source.path)
-        if path in (posixpath.normpath(raw), joined) or ("/" not in raw and posixpath.basename(path) == raw):
-            return True
-    return False

@@ -60,16 +60,13 @@ def _disagree(left: Quantity, right: Quantity) -> bool:
     same_frame = (left.kind, left.unit, left.bound, left.past) == (right.kind, right.unit, right.bound, right.past)
     if left.kind == "count" and left.unit.split("/")[0] not in left.label & right.label:
         return False
-    if not same_frame or a.where == b.where or _one_table(a, b) or _same_value(left, right):
+    # Rows of one table differ by design; so do lines of one configuration file.
+    one_table = a.path == b.path and a.kind == b.kind and a.kind in ("row", "data") and a.section == b.section
+    if not same_frame or a.where == b.where or one_table or _same_value(left, right):
         return False
     if left.years and right.years and left.years.isdisjoint(right.years):
         return False
     return _same_label(left, right) and not _also_says(a, right) and not _also_says(b, left)
-
-
-def _one_table(a: Statement, b: Statement) -> bool:
-    """Rows of one table differ by design; so do lines of one configuration file."""
-    return a.path == b.path and a.kind == b.kind and a.kind in ("row", "data") and a.section == b.section
 
 
 def _same_value(left: Quantity, right: Quantity) -> bool:
@@ -96,20 +93,16 @@ def _same_label(left: Quantity, right: Quantity) -> bool:
         return small.label == large.label and short and left.kind != "count" and not _one_path(left, right)
     if small.label == large.label:
         return True
-    return _heads_phrase(shared, large.sequence)
+    # No other strong word before, between or right behind them: "full restore, start to end", but neither
+    # "report on the full restore" nor "full restore rehearsal".
+    places = [i for i, word in enumerate(large.sequence) if word in shared]
+    inside = large.sequence[: places[-1] + 1]
+    behind = large.sequence[places[-1] + 1] if places[-1] + 1 < len(large.sequence) else ""
+    return not behind and all(word in shared or not word for word in inside)
 
 
 def _one_path(left: Quantity, right: Quantity) -> bool:
     return left.statement.path == right.statement.path
-
-
-def _heads_phrase(words: frozenset[str], sequence: Sequence[str]) -> bool:
-    """No other strong word before, between or right behind them: "full restore, start to end", but neither "report on
-    the full restore" nor "full restore rehearsal"."""
-    places = [i for i, word in enumerate(sequence) if word in words]
-    inside = sequence[: places[-1] + 1]
-    behind = sequence[places[-1] + 1] if places[-1] + 1 < len(sequence) else ""
-    return not behind and all(word in words or not word for word in inside)
 
 
 def _one_per_subject(pairs: Sequence[tuple[Quantity, Quantity]]) -> list[Mismatch]:

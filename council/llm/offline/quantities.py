@@ -86,20 +86,18 @@ class Quantity:
 def quantities(statement: Statement) -> list[Quantity]:
     """The comparable quantities of a statement; ranges are left out, they state no single number."""
     if statement.kind == "row" and len(statement.cells) > 1:
-        return [q for index in range(1, len(statement.cells)) for q in _of_cell(statement, index)]
+        found: list[Quantity] = []
+        # A cell is labelled by its row's first cell and, where there are several figures, by its column.
+        for index, text in enumerate(statement.cells[1:], 1):
+            column = statement.header[index] if index < len(statement.header) else ""
+            prefix = statement.cells[0] + (f" {column}" if len(statement.cells) > 2 else "")
+            if re.fullmatch(_NUM, text.strip(), re.IGNORECASE):  # the unit may stand in the column's heading
+                unit = re.search(rf"{_CURRENCY}|%|\b{_TIME}\b", column, re.IGNORECASE)
+                rate = _RATE.search(column)
+                text = f"{text.strip()} {unit.group() if unit else ''}{rate.group() if rate else ''}"
+            found += _of_text(statement, text, prefix)
+        return found
     return list(_of_text(statement, statement.text, ""))
-
-
-def _of_cell(statement: Statement, index: int) -> Iterator[Quantity]:
-    """A cell is labelled by its row's first cell and, where there are several figures, by its column."""
-    column = statement.header[index] if index < len(statement.header) else ""
-    prefix = statement.cells[0] + (f" {column}" if len(statement.cells) > 2 else "")
-    text = statement.cells[index]
-    if re.fullmatch(_NUM, text.strip(), re.IGNORECASE):  # the unit may stand in the column's heading
-        unit = re.search(rf"{_CURRENCY}|%|\b{_TIME}\b", column, re.IGNORECASE)
-        rate = _RATE.search(column)
-        text = f"{text.strip()} {unit.group() if unit else ''}{rate.group() if rate else ''}"
-    yield from _of_text(statement, text, prefix)
 
 
 def _of_text(statement: Statement, text: str, prefix: str) -> Iterator[Quantity]:
@@ -107,40 +105,36 @@ def _of_text(statement: Statement, text: str, prefix: str) -> Iterator[Quantity]
         lambda match: "\x00" * len(match.group()), text[:_MAX_CHARS]
     )  # digits and words of a URL label nothing
     found = list(_QUANTITY.finditer(text))
-    masked = _masked(text, found)
+    masked = text
+    for match in found:  # blanked to marks of the same length; the noun of a count stays
+        masked = masked[: match.start()] + "\x00" * len(match.group()) + masked[match.end() :]
     for match in found:
         kind = match.lastgroup or ""
         before, after = text[: match.start()], text[match.end() :]
         value, unit = _value(kind, match.group(), after)
         if value is None or _RANGE_BEFORE.search(before[-12:]) or (kind != "count" and _RANGE_AFTER.match(after)):
             continue
-        clause = _clause(masked, match.start(), match.end())
+        # The clause around it; when that labels nothing ("by then, 5 days"), the one before it comes along.
+        cuts = [0] + [m.end() for m in _CLAUSE_END.finditer(masked) if m.end() <= match.start()]
+        stop = next((m.start() for m in _CLAUSE_END.finditer(masked, match.end())), len(masked))
+        clause = masked[cuts[-1] : stop]
+        if not any(_sequence(clause)) and len(cuts) > 1:
+            clause = masked[cuts[-2] : stop]
         sequence = _sequence(f"{prefix} \x00 {clause}" if prefix else clause)
         label = frozenset(word for word in sequence if word)
         bound, about = _BOUND.search(before), _ABOUT.search(before)
         around = f"{prefix} {clause}"
+        rate = ""
+        if kind not in ("date", "iso"):
+            per = _RATE.match(after)
+            words = (_RATE_WORDS[w.lower()] for w in tokens(around) if w.lower() in _RATE_WORDS)
+            rated = per.group(1).lower() if per else next(words, "")
+            rate = f"/{rated}" if rated else ""
         yield Quantity(
-            statement, "date" if kind == "iso" else kind, unit + _rate(kind, after, around), value,
+            statement, "date" if kind == "iso" else kind, unit + rate, value,
             match.group().strip(), bound.group(1).lower() if bound else "", about is not None,
             _PAST.search(around) is not None, frozenset(_YEAR.findall(around)), label, sequence,
         )  # fmt: skip
-
-
-def _masked(text: str, found: list[re.Match[str]]) -> str:
-    """The text with every quantity blanked to marks of the same length; the noun of a count stays."""
-    for match in found:
-        text = text[: match.start()] + "\x00" * len(match.group()) + text[match.end() :]
-    return text
-
-
-def _clause(masked: str, start: int, end: int) -> str:
-    """The clause around a quantity; when it labels nothing ("by then, 5 days"), the one before it comes along."""
-    cuts = [0] + [m.end() for m in _CLAUSE_END.finditer(masked) if m.end() <= start]
-    stop = next((m.start() for m in _CLAUSE_END.finditer(masked, end)), len(masked))
-    clause = masked[cuts[-1] : stop]
-    if not any(_sequence(clause)) and len(cuts) > 1:
-        clause = masked[cuts[-2] : stop]
-    return clause
 
 
 def _sequence(clause: str) -> tuple[str, ...]:
@@ -153,21 +147,23 @@ def _sequence(clause: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def _rate(kind: str, after: str, around: str) -> str:
-    if kind in ("date", "iso"):
-        return ""
-    match = _RATE.match(after)
-    if match:
-        return f"/{match.group(1).lower()}"
-    return next((f"/{_RATE_WORDS[w.lower()]}" for w in tokens(around) if w.lower() in _RATE_WORDS), "")
-
-
 def _value(kind: str, raw: str, after: str) -> tuple[float | tuple[int, int, int] | None, str]:
     low = raw.lower()
-    if kind in ("iso", "date"):
-        return _date(low), ""
+    if kind == "iso":
+        year, month, day = map(int, low.split("-"))
+        return (year, month, day), ""
+    if kind == "date":  # 0 where the text does not say
+        named = [n for n, month in enumerate(_MONTHS, 1) for word in tokens(low) if word[:3] == month]
+        spelled, dated = _YEAR.search(low), re.search(r"\b\d{1,2}\b", low)
+        date = (int(spelled.group()) if spelled else 0, named[0], int(dated.group()) if dated else 0) if named else None
+        return date, ""
     if kind == "duration":
-        return _minutes(low), "working" if re.search("working|business", low) else ""
+        minutes = 0.0
+        for figure, unit in re.findall(rf"({_SPELLED_OR_DIGITS})[\s-]?({_TIME})", low):
+            name = unit.split()[-1]
+            key = next(k for k in ("min", "month", "s", "h", "day", "week", "year") if name.startswith(k))
+            minutes += (_SPELLED.get(figure) or _number(figure) or 0) * _MINUTES[key]
+        return round(minutes, 4), "working" if re.search("working|business", low) else ""
     number = _number(low)
     if kind == "amount":
         unit = re.search(_CURRENCY, low)
@@ -200,23 +196,3 @@ def _number(text: str) -> float | None:
     scale = re.search(r"\d\s?(k|m|bn|thousand|million|billion)\b", text)
     factors = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9}
     return value * (factors[scale.group(1)] if scale else 1)
-
-
-def _minutes(text: str) -> float:
-    total = 0.0
-    for number, unit in re.findall(rf"({_SPELLED_OR_DIGITS})[\s-]?({_TIME})", text):
-        name = unit.split()[-1]
-        key = next(k for k in ("min", "month", "s", "h", "day", "week", "year") if name.startswith(k))
-        total += (_SPELLED.get(number) or _number(number) or 0) * _MINUTES[key]
-    return round(total, 4)
-
-
-def _date(text: str) -> tuple[int, int, int] | None:
-    """(year, month, day), 0 where the text does not say."""
-    iso = re.fullmatch(r"(\d{4})-(\d\d)-(\d\d)", text)
-    if iso:
-        return int(iso.group(1)), int(iso.group(2)), int(iso.group(3))
-    names = [n for n, month in enumerate(_MONTHS, 1) for word in tokens(text) if word[:3] == month]
-    year = _YEAR.search(text)
-    day = re.search(r"\b\d{1,2}\b", text)
-    return (int(year.group()) if year else 0, names[0], int(day.group()) if day else 0) if names else None

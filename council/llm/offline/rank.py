@@ -1,4 +1,4 @@
-"""Which statements come first: BM25 against the task, and TextRank biased by it. Deterministic; ties by position."""
+"""The order of statements: BM25 against the task, and TextRank biased by it. Deterministic; ties by position."""
 
 from __future__ import annotations
 
@@ -38,13 +38,20 @@ def best(statements: Sequence[Statement], weights: Weights, *, floor: float = 0.
     pool.sort(key=lambda entry: -entry[0])
     least = floor * pool[0][0] if pool else 0.0
     wanted = 2 if len(weights) > 2 else 1
-    kept = [entry for entry in pool if entry[0] >= least and _hits(entry[1], weights) >= wanted]
-    return distinct(_spread([(statement, parts) for _, statement, parts in kept[:_MAX_SPREAD]]))
-
-
-def _hits(statement: Statement, weights: Weights) -> int:
-    """Task words in a statement; a table row says as much in one word as a sentence does in two."""
-    return len(set(statement.stems) & set(weights)) + (statement.kind == "row")
+    # A table row says as much in one word as a sentence does in two.
+    kept = [
+        entry
+        for entry in pool
+        if entry[0] >= least and len(set(entry[1].stems) & set(weights)) + (entry[1].kind == "row") >= wanted
+    ]
+    # Each task word counts less every time it was covered: four questions get four answers.
+    left, covered, ordered = kept[:_MAX_SPREAD], Counter[str](), []
+    while left:
+        gains = [sum(part * _AGAIN ** covered[term] for term, part in parts.items()) for *_, parts in left]
+        _, statement, parts = left.pop(max(range(len(left)), key=lambda i: (gains[i], -i)))
+        covered.update(parts.keys())
+        ordered.append(statement)
+    return distinct(ordered)
 
 
 def _parts(statements: Sequence[Statement], weights: Weights) -> list[dict[str, float]]:
@@ -68,17 +75,6 @@ def _parts(statements: Sequence[Statement], weights: Weights) -> list[dict[str, 
     return found
 
 
-def _spread(pool: Sequence[tuple[Statement, Mapping[str, float]]]) -> list[Statement]:
-    """Best first, each task word counting less every time it was covered: four questions get four answers."""
-    left, covered, ordered = list(pool), Counter[str](), []
-    while left:
-        gains = [sum(part * _AGAIN ** covered[term] for term, part in parts.items()) for _, parts in left]
-        statement, parts = left.pop(max(range(len(left)), key=lambda i: (gains[i], -i)))
-        covered.update(parts.keys())
-        ordered.append(statement)
-    return ordered
-
-
 def central(statements: Sequence[Statement], weights: Weights) -> list[Statement]:
     """Statements by TextRank, biased towards the task: those that many others share words with come first."""
     pool = [s for s in statements if quotable(s)]
@@ -86,7 +82,22 @@ def central(statements: Sequence[Statement], weights: Weights) -> list[Statement
     order = sorted(range(len(pool)), key=lambda i: -scores[i])[:MAX_GRAPH]
     chosen = sorted(order)
     pool, scores = [pool[i] for i in chosen], [scores[i] for i in chosen]
-    ranks = _textrank(_links(pool), scores)
+    # Each statement is linked by the words that it shares, rare ones counting more, over both lengths.
+    holders: dict[str, list[int]] = defaultdict(list)
+    for index, statement in enumerate(pool):
+        for word in sorted(set(statement.stems)):
+            holders[word].append(index)
+    links: list[dict[int, float]] = [defaultdict(float) for _ in pool]
+    for indices in holders.values():
+        weight = math.log(1 + len(pool) / len(indices))
+        for left in indices:
+            for right in indices:
+                if left != right:
+                    links[left][right] += weight
+    lengths = [math.log(2 + len(set(s.stems))) for s in pool]
+    for left, row in enumerate(links):
+        links[left] = {right: weight / (lengths[left] + lengths[right]) for right, weight in row.items()}
+    ranks = _textrank(links, scores)
     return distinct([pool[i] for i in sorted(range(len(pool)), key=lambda i: -ranks[i])])
 
 
@@ -107,26 +118,6 @@ def distinct(ordered: Sequence[Statement], *, limit: int = 60) -> list[Statement
         if len(chosen) == limit:
             break
     return chosen
-
-
-def _links(pool: Sequence[Statement]) -> list[dict[int, float]]:
-    """For each statement its neighbours with a weight: shared words, rare ones counting more, over both lengths."""
-    holders: dict[str, list[int]] = defaultdict(list)
-    for index, statement in enumerate(pool):
-        for word in sorted(set(statement.stems)):
-            holders[word].append(index)
-    links: list[dict[int, float]] = [defaultdict(float) for _ in pool]
-    for indices in holders.values():
-        weight = math.log(1 + len(pool) / len(indices))
-        for left in indices:
-            for right in indices:
-                if left != right:
-                    links[left][right] += weight
-    lengths = [math.log(2 + len(set(s.stems))) for s in pool]
-    return [
-        {right: weight / (lengths[left] + lengths[right]) for right, weight in row.items()}
-        for left, row in enumerate(links)
-    ]
 
 
 def _textrank(links: Sequence[Mapping[int, float]], scores: Sequence[float]) -> list[float]:

@@ -77,7 +77,12 @@ def absolutes(statements: Iterable[Statement], terms: Collection[str]) -> list[S
     for s in statements:
         strong = _STRONG.search(s.text) is not None
         near = len(wanted & set(s.stems))
-        if s.kind in ("row", "data") or s.text.endswith(("?", ":")) or _SUPPORT.search(s.text) or _is_rule(s.text):
+        if (
+            s.kind in ("row", "data")
+            or s.text.endswith(("?", ":"))
+            or _SUPPORT.search(s.text)
+            or (re.search(r"(?i)\b(must|shall|should|may|do not|don't|please)\b", s.text) is not None)
+        ):
             continue
         if strong or (_BROAD.search(s.text) and near):
             scored.append((not strong, -near, s))
@@ -90,7 +95,15 @@ def obligations(statements: Iterable[Statement]) -> list[Statement]:
 
 def ownerless(statements: Iterable[Statement]) -> list[Statement]:
     """Obligations in the passive that name nobody: no person, no role, no "by …". Prohibitions need no owner."""
-    return [s for s in statements if s.kind in ("prose", "item") and _PASSIVE.search(s.text) and not _owner(s.text)]
+    found = []
+    for s in statements:
+        names = [name for name in _CAPITAL.findall(s.text) if not _CALENDAR.match(name)]
+        by = re.search(r"\bby (?!\d)(?:the |an? )?[A-Za-z]+", s.text)
+        dated = by is not None and _CALENDAR.match(by.group().removeprefix("by ").removeprefix("the ")) is not None
+        owned = bool(names) or (_OWNER.search(s.text) is not None and not dated)
+        if s.kind in ("prose", "item") and _PASSIVE.search(s.text) and not owned:
+            found.append(s)
+    return found
 
 
 def options(statements: Sequence[Statement]) -> list[Statement]:
@@ -107,14 +120,3 @@ def positions(statements: Iterable[Statement]) -> list[Statement]:
 
 def empty_headings(headings: Sequence[Heading]) -> list[Heading]:
     return [heading for heading in headings if heading.empty]
-
-
-def _is_rule(text: str) -> bool:
-    return re.search(r"(?i)\b(must|shall|should|may|do not|don't|please)\b", text) is not None
-
-
-def _owner(text: str) -> bool:
-    names = [name for name in _CAPITAL.findall(text) if not _CALENDAR.match(name)]
-    by = re.search(r"\bby (?!\d)(?:the |an? )?[A-Za-z]+", text)
-    dated = by is not None and _CALENDAR.match(by.group().removeprefix("by ").removeprefix("the ")) is not None
-    return bool(names) or (_OWNER.search(text) is not None and not dated)

@@ -89,18 +89,30 @@ def read_corpus(sources: Iterable[Source]) -> Corpus:
             continue
         kept.append(source)
         blocks = _blocks(source)
-        for statement in _statements(source, blocks):
-            statements.setdefault(statement.where, statement)
-        for heading in _headings(source, blocks):
-            headings.setdefault((heading.path, heading.line), heading)
-        for block in blocks:
+        section, lines = "", _lines(source)
+        for block, after in pairwise([*blocks, None]):
+            if block is None:
+                continue
             if block.kind == "code":
                 code.update((source.path, number) for number in block.lines)
+            elif block.kind == "heading":
+                section = "" if holds_request(block.text) else block.text
+                # The last heading of an excerpt may have its text in lines that were not read.
+                empty = after.kind == "heading" and after.level <= block.level if after else source.first_line == 1
+                if not holds_request(block.text):
+                    heading = Heading(source.id, source.path, block.first, block.text, empty)
+                    headings.setdefault((heading.path, heading.line), heading)
+            else:
+                for text, line, end in _pieces(block, lines, source.first_line):
+                    if any(char.isalnum() for char in text) and not holds_request(text):
+                        statement = Statement(source.id, source.path, line, end, text, section, block.kind, block.cells,
+                                              block.header, block.checked)  # fmt: skip
+                        statements.setdefault(statement.where, statement)
     return Corpus(tuple(kept), tuple(statements.values()), tuple(headings.values()), len(code))
 
 
 def holds_request(text: str) -> bool:
-    """Whether a text holds the words of a request token, in any spelling of letters, widths and invisible marks."""
+    """Tells whether a text holds the words of a request token, in any spelling of letters, widths and invisible marks."""
     folded = unicodedata.normalize("NFKC", text)
     return _TOKEN_WORD.search("".join(c for c in folded if unicodedata.category(c) != "Cf")) is not None
 
@@ -134,47 +146,28 @@ def _blocks(source: Source) -> list[Block]:
     return read_blocks(lines, first_line=source.first_line, plain=path.endswith(".txt"))
 
 
-def _statements(source: Source, blocks: Sequence[Block]) -> Iterable[Statement]:
-    section, lines = "", _lines(source)
-    for block in blocks:
-        if block.kind == "heading":
-            section = "" if holds_request(block.text) else block.text
-        if block.kind in ("heading", "code"):
-            continue
-        for text, line, end in _pieces(block, lines, source.first_line):
-            if any(char.isalnum() for char in text) and not holds_request(text):
-                kind: Kind = block.kind  # type: ignore[assignment]  # heading and code were left out above
-                yield Statement(source.id, source.path, line, end, text, section, kind, block.cells, block.header,
-                                block.checked)  # fmt: skip
-
-
 def _pieces(block: Block, lines: Sequence[str], first: int) -> Iterable[tuple[str, int, int]]:
     """Sentences with their lines; where markers inside (a quoted paragraph) break the quote, line by line instead."""
     if block.kind in ("row", "data"):
         text = block.text.strip().strip("|").strip() if block.kind == "row" else block.text.strip().rstrip(",")
         yield text, block.first, block.first
         return
-    for text, line, end in _sentences(block):
+    whole = "\n".join(block.rows)
+    # A short list item is quoted whole: its sentences lean on one another, and its box or TODO covers them all.
+    ends = [] if block.kind == "item" and len(whole) <= _MAX_ITEM_CHARS else sentence_ends(whole)
+    for start, stop in pairwise([0, *ends, len(whole)]):
+        raw = whole[start:stop]
+        body = raw.strip()
+        if not body:
+            continue
+        line = block.first + whole.count("\n", 0, start + len(raw) - len(raw.lstrip()))
+        end = line + body.count("\n")
+        text = unwrapped(squeeze(body))
         if text in squeeze(" ".join(lines[line - first : end - first + 1])):
             yield text, line, end
         else:
             rows = block.rows[line - block.first : end - block.first + 1]
             yield from ((squeeze(row), line + i, line + i) for i, row in enumerate(rows))
-
-
-def _sentences(block: Block) -> Iterable[tuple[str, int, int]]:
-    text = "\n".join(block.rows)
-    start = 0
-    # A short list item is quoted whole: its sentences lean on one another, and its box or TODO covers them all.
-    whole = block.kind == "item" and len(text) <= _MAX_ITEM_CHARS
-    for end in [*([] if whole else sentence_ends(text)), len(text)]:
-        raw = text[start:end]
-        body = raw.strip()
-        if body:
-            offset = start + len(raw) - len(raw.lstrip())
-            line = block.first + text.count("\n", 0, offset)
-            yield unwrapped(squeeze(body)), line, line + body.count("\n")
-        start = end
 
 
 def unwrapped(text: str) -> str:
@@ -185,12 +178,3 @@ def unwrapped(text: str) -> str:
     if text.count("**") == 1:
         text = text.removeprefix("**").removesuffix("**").strip()
     return text
-
-
-def _headings(source: Source, blocks: Sequence[Block]) -> Iterable[Heading]:
-    for block, after in pairwise([*blocks, None]):
-        if block is None or block.kind != "heading" or holds_request(block.text):
-            continue
-        # The last heading of an excerpt may have its text in lines that were not read.
-        empty = source.first_line == 1 if after is None else after.kind == "heading" and after.level <= block.level
-        yield Heading(source.id, source.path, block.first, block.text, empty)

@@ -1,4 +1,5 @@
-"""What each role says in each round. Round 1 surveys, round 2 pulls evidence, round 3 closes, later ones run dry."""
+"""The turns of each role, round by round. Round 1 surveys, round 2 pulls evidence, round 3 closes, later ones run
+dry."""
 
 from __future__ import annotations
 
@@ -64,42 +65,36 @@ Content = tuple[list[Section], Sequence[str]]
 
 def _coordinator(case: Case, number: int) -> Content:
     if number == 1:
-        sections = [_given(case), quoted("Central statements.", case.survey[:_CENTRAL], _CENTRAL), gap_section(case)]
+        lines = []
+        for source in case.corpus.sources:
+            last = source.first_line + len(source.text.rstrip("\n").split("\n")) - 1
+            titles = [h.text for h in case.corpus.headings if h.source == source.id]
+            title = f": “{titles[0]}” [{source.id}: {source.path}:{source.first_line}]" if titles else ""
+            lines.append(f"{source.id} `{source.path}`, lines {source.first_line}-{last}{title}")
+        skipped = case.corpus.skipped_lines
+        note = f"{skipped} lines of code were not read as text." if skipped else ""
+        sections = [
+            Section("What was given.", note, tuple(lines[:8]), total=len(lines)),
+            quoted("Central statements.", case.survey[:_CENTRAL], _CENTRAL),
+            gap_section(case),
+        ]
         return [*sections, unread_section(case)], ()
     if number == 2:
-        return _read_since(case), ()
+        new = [s for s in case.corpus.statements if s.source in case.later]
+        if not new:
+            rest = [s for s in case.survey if s not in case.opening.survey[:_CENTRAL]]
+            text = "Nothing was read since the first round; these come next." if rest else ""
+            return [Section("Further central statements.", text, bullets(rest[:_LATER]), total=len(rest))], ()
+        settled = [word for word in case.opening.gaps if word not in case.gaps]
+        found = f"The new text mentions {', '.join(settled)}, which nothing did before." if settled else ""
+        paths = ", ".join(dict.fromkeys(f"`{s.path}`" for s in new))
+        return [
+            Section("Read since the first round:", f"{paths}. {found}".strip()),
+            Section("Central statements there.", "", bullets(central(new, case.weights)[:_LATER])),
+        ], ()
     if number == 3:
         return [Section("Where this stands.", tally(case)), unread_section(case)], ()
     return [], ()
-
-
-def _given(case: Case) -> Section:
-    lines = []
-    for source in case.corpus.sources:
-        last = source.first_line + len(source.text.rstrip("\n").split("\n")) - 1
-        titles = [h.text for h in case.corpus.headings if h.source == source.id]
-        title = f": “{titles[0]}” [{source.id}: {source.path}:{source.first_line}]" if titles else ""
-        lines.append(f"{source.id} `{source.path}`, lines {source.first_line}-{last}{title}")
-    skipped = case.corpus.skipped_lines
-    note = f"{skipped} lines of code were not read as text." if skipped else ""
-    return Section("What was given.", note, tuple(lines[:8]), total=len(lines))
-
-
-def _read_since(case: Case) -> list[Section]:
-    """Central statements of what was read since; without any, the next of the survey."""
-    new = [s for s in case.corpus.statements if s.source in case.later]
-    if not new:
-        rest = [s for s in case.survey if s not in case.opening.survey[:_CENTRAL]]
-        text = "Nothing was read since the first round; these come next." if rest else ""
-        return [Section("Further central statements.", text, bullets(rest[:_LATER]), total=len(rest))]
-    settled = [word for word in case.opening.gaps if word not in case.gaps]
-    found = f"The new text mentions {', '.join(settled)}, which nothing did before." if settled else ""
-    paths = ", ".join(dict.fromkeys(f"`{s.path}`" for s in new))
-    shown = central(new, case.weights)[:_LATER]
-    return [
-        Section("Read since the first round:", f"{paths}. {found}".strip()),
-        Section("Central statements there.", "", bullets(shown)),
-    ]
 
 
 def _strategist(case: Case, number: int) -> Content:
@@ -159,32 +154,24 @@ def _auditor(case: Case, number: int) -> Content:
         return [disagreements(case, 3), open_section(case, 5), absolute_section(case, 5), ownerless_section(case, 3),
                 empty_section(case, 3), unread], ()  # fmt: skip
     if number == 2:
+        seen = {m.where for pair in case.mismatches for m in (pair.first.statement, pair.second.statement)}
+        pool = [s for s in case.corpus.statements if s.where not in seen and quantities(s)]
+        scores = dict(zip((s.where for s in pool), bm25(pool, case.weights), strict=True))
+        ranked = sorted((s for s in pool if scores[s.where] > 0), key=lambda s: -scores[s.where])
+        figures = Section("Figures close to the task, found once.", "", bullets(ranked[:_LATER]))
         return [disagreements(case, 3, skip=3), open_section(case, 4, skip=5), absolute_section(case, 3, skip=5),
-                ownerless_section(case, 3, skip=3), _figures(case)], ()  # fmt: skip
+                ownerless_section(case, 3, skip=3), figures], ()  # fmt: skip
     if number == 3:
-        return _closing(case), ()
+        pairs = tuple(figures_in_short(pair) for pair in case.mismatches[:4])
+        waiting = open_items(case.corpus.statements)
+        places = ", ".join(cite(s) for s in waiting[:8]) + (" and others" if len(waiting) > 8 else "")
+        if not pairs and not waiting:
+            return [Section("", "No figures disagree and nothing is marked as open in the documents.")], ()
+        return [
+            Section("Which figure holds?", "", pairs, total=len(case.mismatches)),
+            Section("Still marked as open:", f"{len(waiting)} in all, at {places}." if waiting else ""),
+        ], ()
     return [], ()
-
-
-def _figures(case: Case) -> Section:
-    """Statements with figures, closest to the task, that no mismatch showed."""
-    seen = {m.where for pair in case.mismatches for m in (pair.first.statement, pair.second.statement)}
-    pool = [s for s in case.corpus.statements if s.where not in seen and quantities(s)]
-    scores = dict(zip((s.where for s in pool), bm25(pool, case.weights), strict=True))
-    ranked = sorted((s for s in pool if scores[s.where] > 0), key=lambda s: -scores[s.where])
-    return Section("Figures close to the task, found once.", "", bullets(ranked[:_LATER]))
-
-
-def _closing(case: Case) -> list[Section]:
-    pairs = tuple(figures_in_short(pair) for pair in case.mismatches[:4])
-    waiting = open_items(case.corpus.statements)
-    places = ", ".join(cite(s) for s in waiting[:8]) + (" and others" if len(waiting) > 8 else "")
-    if not pairs and not waiting:
-        return [Section("", "No figures disagree and nothing is marked as open in the documents.")]
-    return [
-        Section("Which figure holds?", "", pairs, total=len(case.mismatches)),
-        Section("Still marked as open:", f"{len(waiting)} in all, at {places}." if waiting else ""),
-    ]
 
 
 _ROLES: dict[str, Callable[[Case, int], Content]] = {

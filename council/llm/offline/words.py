@@ -69,7 +69,7 @@ def tokens(text: str) -> list[str]:
 
 
 def is_content(word: str) -> bool:
-    """Whether a word says something about the subject: no stop word, three letters or more."""
+    """Recognises a word that says something about the subject: no stop word, three letters or more."""
     return len(word) > 2 and word.lower().replace("’", "'") not in STOP_WORDS
 
 

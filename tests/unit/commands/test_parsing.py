@@ -8,9 +8,9 @@ from typing import cast
 import pytest
 import yaml
 
-from council.commands.documents import MAX_PROBLEMS, Problem
+from council.commands.documents import MAX_PROBLEMS, NotACommand, Problem, Unparsable
 from council.commands.models import CancelCommand, DeliberateCommand, canonical_hash
-from council.commands.parsing import NotACommand, Unparsable, parse_command
+from council.commands.parsing import parse_command
 from council.errors import CommandInvalid
 
 SEED = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from council.agents.turn import Failure, TurnResult
 from council.deliberation.names import Names
-from council.deliberation.prompts import Fencer, Said
+from council.deliberation.prompts import Discussion, Fencer
 from council.deliberation.transcript import Evidence, Turn
 from council.ids import sha256_hex
 
@@ -17,8 +17,8 @@ ENTRIES = [
 ]
 
 
-def said(count: int) -> Said:
-    message = Said(Fencer(b"secret"), Names())
+def said(count: int) -> Discussion:
+    message = Discussion(Fencer(b"secret"), Names())
     for entry in ENTRIES[:count]:
         message.add(entry)
     return message
@@ -29,7 +29,7 @@ def test_nobody_spoke() -> None:
 
 
 def test_asking_in_between_changes_nothing() -> None:
-    growing = Said(Fencer(b"secret"), Names())
+    growing = Discussion(Fencer(b"secret"), Names())
     for count, entry in enumerate(ENTRIES, start=1):
         growing.add(entry)
         assert growing.message() == said(count).message()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from council.evaluation.ballots import MAX_BALLOTS, Ballot, majority, more_ballots
-from council.evaluation.deliberations import Decided, Held
-from council.evaluation.grading import Answered, row_of
-from council.evaluation.meter import Spent
+from council.evaluation.deliberations import CouncilAnswer, MemberAnswer
+from council.evaluation.grading import AnsweredQuestion, row_of
+from council.evaluation.meter import Expense
 from council.evaluation.questions import Question
 
 
@@ -48,19 +48,19 @@ def test_ballots_that_cannot_be_read_do_not_vote() -> None:
 def test_ballots_are_cast_until_another_would_not_bring_the_tokens_nearer(
     budget: int, tokens: int, cast: int, more: int
 ) -> None:
-    assert more_ballots(budget, Spent(cast, tokens), cast) == more
+    assert more_ballots(budget, Expense(cast, tokens), cast) == more
 
 
 def test_members_flips_are_counted_from_their_first_position_to_their_last() -> None:
     question = Question("q", "Which?", ("A",), {"A": "one", "B": "two", "C": "three"})
     held = [
-        *(Held(role, 1, answer, 0.5) for role, answer in zip("WXYZ", ("A", "B", "B", "C"), strict=True)),
-        *(Held(role, 2, answer, 0.5) for role, answer in zip("WXYZ", ("B", "A", "B", "B"), strict=True)),
-        Held("W", 3, "C", 0.5),
-        Held("Y", 3, "", 0.5),
+        *(MemberAnswer(role, 1, answer, 0.5) for role, answer in zip("WXYZ", ("A", "B", "B", "C"), strict=True)),
+        *(MemberAnswer(role, 2, answer, 0.5) for role, answer in zip("WXYZ", ("B", "A", "B", "B"), strict=True)),
+        MemberAnswer("W", 3, "C", 0.5),
+        MemberAnswer("Y", 3, "", 0.5),
     ]
-    decided = Decided("run", "succeeded", Ballot("B", 0.7), tuple(held))
-    row = row_of(Answered(question, decided, (Ballot("A", 0.5),), Spent(), Spent(), Spent()))
+    decided = CouncilAnswer("run", "succeeded", Ballot("B", 0.7), tuple(held))
+    row = row_of(AnsweredQuestion(question, decided, (Ballot("A", 0.5),), Expense(), Expense(), Expense()))
     assert (row.good, row.bad, row.other, row.kept) == (1, 1, 2, 0)
     assert row.first_round is False  # two of four said B
     assert (row.arms["single"].right, row.arms["vote"].right, row.arms["council"].right) == (True, True, False)

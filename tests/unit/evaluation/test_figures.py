@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from council.evaluation.figures import Arm, Figure, Figures, Marked, Row, draw, figure, figures, percentile, ratio
-from council.evaluation.meter import Spent
+from council.evaluation.figures import Arm, Figure, Figures, MarkedAnswer, Row, draw, figure, figures, percentile, ratio
+from council.evaluation.meter import Expense
 from council.evaluation.verdict import MIN_QUESTIONS, MIN_TO_RULE_OUT, verdict
 
 
-def marked(right: bool, confidence: float | None = 0.5, tokens: int = 100, **keys: Any) -> Marked:
-    return Marked(right, confidence, confidence is not None, Spent(1, tokens, 0.001, 0.5), **keys)
+def marked(right: bool, confidence: float | None = 0.5, tokens: int = 100, **keys: Any) -> MarkedAnswer:
+    return MarkedAnswer(right, confidence, confidence is not None, Expense(1, tokens, 0.001, 0.5), **keys)
 
 
-def row(name: str, single: Marked, vote: Marked, council: Marked, **keys: Any) -> Row:
-    arms: dict[Arm, Marked] = {"single": single, "vote": vote, "council": council}
+def row(name: str, single: MarkedAnswer, vote: MarkedAnswer, council: MarkedAnswer, **keys: Any) -> Row:
+    arms: dict[Arm, MarkedAnswer] = {"single": single, "vote": vote, "council": council}
     return Row(name, arms, **keys)
 
 
@@ -67,7 +67,7 @@ def test_accuracy_flips_and_costs_are_what_a_hand_computes() -> None:
         "members_kept": 4,
     }
     assert found.vote_to_council_tokens == 1.0
-    assert found.arms["vote"].total == Spent(4, 1600, 0.004, 2.0)
+    assert found.arms["vote"].total == Expense(4, 1600, 0.004, 2.0)
     assert found.arms["vote"].tokens.value == 400
 
 
@@ -94,7 +94,7 @@ def test_percentiles_are_linear_between_neighbours() -> None:
 
 
 def test_an_unknown_price_is_unknown_and_never_zero() -> None:
-    unpriced = Marked(True, 0.5, True, Spent(1, 10, None, 0.1))
+    unpriced = MarkedAnswer(True, 0.5, True, Expense(1, 10, None, 0.1))
     found = of([row("a", marked(True), marked(True), unpriced)])
     assert found.arms["council"].total.usd is None
     assert found.arms["council"].usd == Figure(None, None, None)

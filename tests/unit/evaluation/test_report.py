@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from council.evaluation.ballots import Ballot
-from council.evaluation.deliberations import Decided
-from council.evaluation.evaluate import Stopped
+from council.evaluation.deliberations import CouncilAnswer
+from council.evaluation.evaluate import EvaluationEnd
 from council.evaluation.figures import figures
-from council.evaluation.grading import Answered, row_of
-from council.evaluation.meter import Spent
+from council.evaluation.grading import AnsweredQuestion, row_of
+from council.evaluation.meter import Expense
 from council.evaluation.questions import Question
 from council.evaluation.report import Report, as_json, as_markdown, as_text
 from council.evaluation.verdict import verdict
@@ -21,8 +21,8 @@ QUESTION = Question("q1", "Where?", ("here",))
 
 def report(said: str = "here", **keys: Any) -> Report:
     ballot = Ballot(said, 0.5, said)
-    answered = Answered(
-        QUESTION, Decided("run-1", "succeeded", ballot), (ballot,), Spent(1, 10), Spent(1, 10), Spent(1, 10)
+    answered = AnsweredQuestion(
+        QUESTION, CouncilAnswer("run-1", "succeeded", ballot), (ballot,), Expense(1, 10), Expense(1, 10), Expense(1, 10)
     )
     rows = [row_of(answered)]
     found = figures(rows, resamples=100, seed=0)
@@ -41,8 +41,8 @@ def report(said: str = "here", **keys: Any) -> Report:
         "rows": rows,
         "figures": found,
         "verdict": verdict(found),
-        "everything": Spent(2, 20),
-        "stopped": Stopped(),
+        "everything": Expense(2, 20),
+        "stopped": EvaluationEnd(),
     }
     return Report(**{**values, **keys})
 
@@ -80,8 +80,8 @@ def test_what_lessens_a_report_stands_in_it() -> None:
     notes = as_text(
         report(
             temperature=0.0,
-            everything=Spent(2, 20, None, 1.0, estimated=1),
-            stopped=Stopped("budget", "the evaluation's budget of 20 tokens does not allow another call."),
+            everything=Expense(2, 20, None, 1.0, estimated=1),
+            stopped=EvaluationEnd("budget", "the evaluation's budget of 20 tokens does not allow another call."),
             asked=3,
         )
     )

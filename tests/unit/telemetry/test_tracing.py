@@ -19,11 +19,11 @@ from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
 from council.telemetry import conventions
 from council.telemetry.export import Telemetry, open_telemetry
-from council.telemetry.switch import Wanted, foreign_protocol, wanted
+from council.telemetry.switch import SpanDestination, foreign_protocol, wanted
 from council.telemetry.tracing import trace_id_of
 from tests.harness import command, drop_command, make_home, receipts
 
-WANTED = Wanted("http://collector:4318/v1/traces", content=False, by_setting=True)
+WANTED = SpanDestination("http://collector:4318/v1/traces", content=False, by_setting=True)
 SCRIPT = """\
 model: rehearsal
 replies:
@@ -131,7 +131,7 @@ class Broken(SpanExporter):
 
 
 def test_a_failing_collector_is_said_once_and_its_return_once(caplog: pytest.LogCaptureFixture) -> None:
-    target = Wanted("http://me:pass-word@collector:4318/v1/traces", content=False, by_setting=True)
+    target = SpanDestination("http://me:pass-word@collector:4318/v1/traces", content=False, by_setting=True)
     telemetry = open_telemetry(target, Redactor(), Broken())
     for attempt in range(4):
         telemetry.tracing.on_event(Event("run_started", f"r{attempt}", {"attempt": 1}))
@@ -170,7 +170,7 @@ class Raising(SpanExporter):
 
 def test_an_exporter_that_raises_is_said_too(caplog: pytest.LogCaptureFixture) -> None:
     telemetry = open_telemetry(
-        Wanted("http://user:secret@collector.test/v1/traces", False, True), Redactor(), Raising()
+        SpanDestination("http://user:secret@collector.test/v1/traces", False, True), Redactor(), Raising()
     )
     telemetry.tracing.on_event(Event("run_started", "r1", {"title": "t", "attempt": 1}))
     telemetry.close()
