@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 _BUSY_TRIES = 3  # SQLite's lock is not fair: a process that hammers may win several times
 _LOG_BYTES = 4 << 20  # an idle writer moves a longer log into the database file, a busy one at MAX_LOG_BYTES
-_MOST_DEFERRED = 10_000  # records that wait for a database that takes none
+_MOST_WAITING = 10_000  # records in one batch, for deferred ones to be kept while the database takes none
 _LOCK_PATIENCE_S = 5.0  # for a process that moves the log into the file
 _LOCK_PAUSE_S = 0.01
 _DEFERRED_S = 0.25  # what was deferred is written after so long, if nothing else is
@@ -224,11 +224,10 @@ class Store:
                     self._roll_back()
                     raise
         except BaseException as error:  # noqa: BLE001  every job of the batch is told, and nothing of any is there
-            again = [job for job in jobs if job.deferred and job.error is None]
-            if isinstance(error, StorageFailed) and again and len(again) <= _MOST_DEFERRED and not self._closing:
+            if isinstance(error, StorageFailed) and not self._closing and len(jobs) <= _MOST_WAITING:
                 with self._changed:  # nobody waits for them: they go along with what is written next
-                    self._queue[:0] = again
-                jobs = [job for job in jobs if job not in again]
+                    self._queue[:0] = [job for job in jobs if job.deferred and job.error is None]
+                jobs = [job for job in jobs if not job.deferred or job.error is not None]
             for job in jobs:
                 job.error = job.error or error
         _tell(jobs)
