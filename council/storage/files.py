@@ -339,16 +339,16 @@ class Syncs:
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
 
-    def wait_for(self, files: Sequence[int], folders: Sequence[int]) -> None:
-        """All of these open files and folders are on the medium when this returns. Raises the first OSError."""
-        syncs = [*((sync_file, fd) for fd in files), *((sync_folder, fd) for fd in folders)]
+    def wait_for(self, syncs: Sequence[Callable[[], None]]) -> None:
+        """All of these are done when this returns. Each opens what it syncs: no more is open at once than there are threads,
+        however many runs end together. Raises the first error."""
         if len(syncs) > 1 and self._pool is None:
             self._pool = ThreadPoolExecutor(_SYNC_THREADS, thread_name_prefix="sync")
         if self._pool is None:
-            for sync, fd in syncs:
-                sync(fd)
+            for sync in syncs:
+                sync()
             return
-        for error in [pending.exception() for pending in [self._pool.submit(sync, fd) for sync, fd in syncs]]:
+        for error in [pending.exception() for pending in [self._pool.submit(sync) for sync in syncs]]:
             if error is not None:
                 raise error
 

@@ -18,12 +18,22 @@ import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, NoReturn, Self
 
 from council.errors import PathRefused
-from council.storage.files import MAX_NAME_BYTES, Syncs, as_storage_failed, hidden_name, place, read_fd, sync_folder
+from council.storage.files import (
+    MAX_NAME_BYTES,
+    Syncs,
+    as_storage_failed,
+    hidden_name,
+    place,
+    read_fd,
+    sync_file,
+    sync_folder,
+)
 from council.storage.globs import Letters, Token, tokens_of
 
 MAX_PATH_CHARS = 1024
@@ -257,20 +267,23 @@ class ConfinedRoot:
     def sync(self, files: Iterable[str]) -> None:
         """Put the bytes of these files, and the names in their folders, on the medium."""
         paths = list(files)
-        with contextlib.ExitStack() as stack:
-            opened = [stack.enter_context(self._reading(path))[0] for path in paths]
-            self._syncs.wait_for(opened, self._open_folders(stack, paths))
+
+        def sync_bytes(path: str) -> None:
+            with self._reading(path) as (fd, _):
+                sync_file(fd)
+
+        self._syncs.wait_for([*(partial(sync_bytes, path) for path in paths), *self._syncs_of_folders(paths)])
 
     def sync_folders(self, files: Iterable[str]) -> None:
         """Put the names in the folders of these files on the medium, each folder once."""
-        with contextlib.ExitStack() as stack:
-            self._syncs.wait_for([], self._open_folders(stack, files))
+        self._syncs.wait_for(self._syncs_of_folders(files))
 
-    def _open_folders(self, stack: contextlib.ExitStack, files: Iterable[str]) -> list[int]:
-        """Each folder of these files once, open as long as `stack`."""
-        folders = dict.fromkeys(file.rpartition("/")[0] for file in files)
-        inside = [f"{folder}/x" if folder else "x" for folder in folders]
-        return [stack.enter_context(self._parent(path))[0] for path in inside]
+    def _syncs_of_folders(self, files: Iterable[str]) -> list[Callable[[], None]]:
+        def sync_names(folder: str) -> None:
+            with self._parent(f"{folder}/x" if folder else "x") as (fd, _):
+                sync_folder(fd)
+
+        return [partial(sync_names, folder) for folder in dict.fromkeys(file.rpartition("/")[0] for file in files)]
 
     def rename(self, src: str, dst: str) -> None:
         """Move a file over another or to a free name, in existing folders. Refuses what is no file. The names are on the

@@ -550,6 +550,28 @@ def test_a_synced_write_syncs_the_file_before_its_rename_and_the_folders_after(
     assert steps == ["rename"]
 
 
+def test_however_many_runs_sync_at_once_only_a_few_of_their_files_are_open(
+    empty: ConfinedRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [f"out/{run}/{number}.md" for run in range(6) for number in range(8)]
+    for path in files:
+        empty.write_atomic(path, b"1", sync=False)
+    real_fsync, before, most, synced = os.fsync, len(os.listdir("/dev/fd")), 0, 0
+
+    def fsync(fd: int) -> None:
+        nonlocal most, synced
+        time.sleep(0.01)  # a disk that is busy
+        most, synced = max(most, len(os.listdir("/dev/fd"))), synced + 1
+        real_fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with ThreadPoolExecutor(6) as runs:
+        for done in [runs.submit(empty.sync, files[run * 8 : run * 8 + 8]) for run in range(6)]:
+            done.result()
+    assert synced == len(files) + 6
+    assert most - before <= 4 * 8, "a run waits for a sync with its files closed"
+
+
 def test_a_stage_is_hidden_beside_its_target_and_a_second_one_replaces_it(empty: ConfinedRoot) -> None:
     assert empty.stage("out/a.md", b"1", "run1") == "out/.a.md.run1.staged"
     assert empty.stage("out/a.md", b"2", "run1") == "out/.a.md.run1.staged"
