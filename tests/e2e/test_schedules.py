@@ -17,7 +17,8 @@ from council.daemon.recurring import Sighting, save_sightings
 from tests.fake_gemini import FakeGemini, slow
 from tests.harness import TIMEOUT_S, Daemon, command, make_home, opened, receipts, run_cli
 
-DOCS = Path(__file__).parents[2] / "docs" / "schedules.md"
+REPO = Path(__file__).parents[2]
+DOCS = REPO / "docs" / "schedules.md"
 MONTHLY = "0 0 1 * *"  # nothing comes due while a test runs, but for the first minute of a month
 
 
@@ -143,12 +144,16 @@ def crontab() -> tuple[list[str], list[str]]:
 
 
 def as_cron_runs_it(template: str, home: Path) -> subprocess.CompletedProcess[str]:
-    """The documented line that submits this template, with the documented environment and none other."""
+    """The documented line that submits this template, with the documented environment and none other, but that its program
+    is this checkout's."""
     settings, entries = crontab()
     [entry] = [entry for entry in entries if template in entry]
     shell_command = entry.split(maxsplit=5)[5].replace("/home/anna/decisions", str(home))
-    programs = os.path.dirname(sys.executable)
-    environment = [line.replace("/home/anna/council/.venv/bin", programs) for line in settings]
+    program = home.parent / "bin" / "council"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="{REPO}" exec "{sys.executable}" -m council "$@"\n')
+    program.chmod(0o755)
+    environment = [line.replace("/home/anna/council/.venv/bin", str(program.parent)) for line in settings]
     environment += [f"HOME={home.parent}", "LOGNAME=anna", "SHELL=/bin/sh"]
     return subprocess.run(
         ["/usr/bin/env", "-i", *environment, "/bin/sh", "-c", shell_command],
