@@ -66,6 +66,7 @@ def status(
             lines.append(f"    until {run['until']}, or `council resume {run['run_id']}`: {run['error']}")
     if view.get("unfinished", 0) > len(view["runs"]):
         lines.append(f"  … and {view['unfinished'] - len(view['runs'])} more that have not ended")
+    lines += [f"  {file['file']} waits for the database: {file['error']}" for file in view["unadmitted"]]
     if view["waiting_files"]:
         lines.append(f"inbox   {', '.join(view['waiting_files'][:_RECENT])}")
     if view["not_commands"]:
@@ -191,11 +192,12 @@ def status_view(cli: CliState) -> dict[str, Any]:
 
     home, ledger = cli.home(), cli.ledger()
     holder = FileLock.holder(home.lock_file)
-    view: dict[str, Any] = {"home": str(home.root), "state": "STOPPED", "daemon": holder, "runs": []}
+    view: dict[str, Any] = {"home": str(home.root), "state": "STOPPED", "daemon": holder, "runs": [], "unadmitted": []}
     if holder is not None:
         try:
             current = json.loads(home.state_file.read_bytes())
             view.update(state=current["state"], runs=current["runs"], model=current["model"])
+            view["unadmitted"] = current.get("unadmitted", [])
         except (OSError, ValueError, KeyError):
             view["state"] = "STARTING"
     else:

@@ -121,6 +121,7 @@ class Inbox:
         self._waits: dict[str, _Wait] = {}
         self._closed: dict[str, tuple[int, int, int]] = {}
         self.refused_count = 0
+        self.unadmitted: dict[str, str] = {}  # files that the store does not take now, and what it says
         engine.on_ended = self.take
 
     @property
@@ -177,7 +178,7 @@ class Inbox:
             log.error("commands/ cannot be read (%s); it is looked at again", error.strerror)
             self._wait(result, self._settings.scan_interval_s)
             return result
-        by_name: tuple[dict[str, Any], ...] = (self._seen, self._closed, self._waits)
+        by_name: tuple[dict[str, Any], ...] = (self._seen, self._closed, self._waits, self.unadmitted)
         for known in by_name:
             for name in known.keys() - present.keys():
                 del known[name]
@@ -291,11 +292,16 @@ class Inbox:
             await self._set_aside(name, error, result)
         except StorageFailed as error:
             log.error("%s stays in the inbox: %s", name, error)
+            if name not in self.unadmitted:
+                self.unadmitted[name] = str(error)
+                self._events.publish("command_waiting", file=name, reason="storage", error=str(error))
             self._wait(result, self._settings.scan_interval_s)
+            return
         except Exception as error:  # a defect of ours: one file must not end the daemon, and its text may hold anything
             log.exception("%s met a defect", printable(name))
             problem = f"an internal error met this file ({type(error).__name__})"
             await self._set_aside(name, CommandInvalid(problem, fix="report it, with the file and the log"), result)
+        self.unadmitted.pop(name, None)
 
     def _wait(self, result: ScanResult, seconds: float) -> None:
         result.pending += 1

@@ -106,7 +106,9 @@ class Service:
 
     async def _serve(self) -> int:
         app, loop = self._app, asyncio.get_running_loop()
-        state = StateFile(app.home, app.engine, app.events, app.clock, model=app.model.name)
+        state = StateFile(
+            app.home, app.engine, app.events, app.clock, model=app.model.name, unadmitted=self._inbox.unadmitted
+        )
         app.events.publish("daemon_started", version=__version__, model=app.model.name, pid=os.getpid())
 
         def time_out() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections.abc import Mapping
 from contextvars import Context
 from typing import Any
 
@@ -29,11 +30,15 @@ AWAITING = "AWAITING_COMMAND"
 class StateFile:
     """Listens to events and keeps the file current."""
 
-    def __init__(self, home: Home, engine: Engine, events: Events, clock: Clock, *, model: str) -> None:
+    def __init__(
+        self, home: Home, engine: Engine, events: Events, clock: Clock, *, model: str, unadmitted: Mapping[str, str]
+    ) -> None:
+        """`unadmitted`: what the store says of the files that it does not take now."""
         self._home = home
         self._engine = engine
         self._clock = clock
         self._model = model
+        self._unadmitted = unadmitted
         self._started = timestamp(clock.now())
         self._progress: dict[str, dict[str, Any]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -78,6 +83,7 @@ class StateFile:
             "updated": timestamp(self._clock.now()),
             "model": self._model,
             "runs": runs,
+            "unadmitted": [{"file": file, "error": error} for file, error in self._unadmitted.items()],
         }
         try:
             write_atomic(self._home.state_file, msgspec.json.encode(view), sync=False, mode=0o644)

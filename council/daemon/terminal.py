@@ -114,6 +114,8 @@ def event_line(kind: str, data: dict[str, Any], run_id: str) -> str:
             return f"[=] {shown('file')} has the id of run {run_id}, which already answered it."
         case "command_waits_for_id":
             return f"[=] {shown('file')} has the id of run {run_id}, which goes on: it waits for that answer."
+        case "command_waiting":
+            return f"[WAITING] commands/{shown('file')} waits for {shown('reason')}: {shown('error')}"
         case "command_changed":
             return f"[!] commands/{shown('file')} changed meanwhile; it is a new command."
         case "control":

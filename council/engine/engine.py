@@ -284,12 +284,22 @@ class Engine:
 
     async def _reopen(self, command: ResumeCommand | RetryCommand, file: FileIdentity) -> None:
         run_id = command.run
+
+        def look(tx: Tx) -> Journal | None:
+            row = tx.execute(sql.ENDED_NS, (run_id,)).fetchone()
+            if row is None or tx.execute(sql.HEADER, (run_id,)).fetchone() is None:
+                return None
+            return load_journal(tx, run_id, self._store, ended=row[0] is not None)
+
+        journal = self._store.read(look)
+        if journal is not None and journal.reopened_by == file.drop:
+            if not journal.ended:  # nobody heard of it: the connection was lost at its commit
+                self._take_up(self._adopt(journal))
+            return  # it has ended since: only the file could not be taken
         receipt = require_reopenable(self._store, command)
+        assert journal is not None, "what can go on has a journal"
         if receipt.error is not None and receipt.error.code == MAX_WAIT:
             self.before_asking_again()
-        journal = self._store.read(lambda tx: load_journal(tx, run_id, self._store, ended=True))
-        if journal.reopened_by == file.drop and journal.committed is not None:
-            return  # it was done, and has ended since: only the file could not be taken
         if receipt.artifact is not None:
             keep_artifact(self._root, self._store, run_id, receipt.artifact.path, receipt.artifact.sha256)
         at = timestamp(self._clock.now())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,9 +16,9 @@ from council.commands.models import RunCommand
 from council.commands.parsing import parse_command
 from council.engine.engine import Engine
 from council.engine.ledger import Ledger
-from council.engine.receipts import Receipts
-from council.engine.runs import Admission, Execution, Run
-from council.errors import StorageFailed
+from council.engine.receipts import Receipt, Receipts
+from council.engine.runs import Admission, Execution, Finish, Handler, Outcome, Run
+from council.errors import ConfigError, StorageFailed
 from council.events import Events
 from council.ids import SystemClock
 from council.storage.paths import ConfinedRoot
@@ -24,6 +26,7 @@ from council.storage.store import Store
 from tests.driver import driver_error, watched
 from tests.rows import DROP
 
+SECOND = type(DROP)("resume.json", 2, 2, "1" * 64)
 COMMAND = b'{"id": "mine", "task_description": "Choose.", "output_artifact_path": "artifacts/a.md"}'
 
 
@@ -37,15 +40,28 @@ class Admitting:
         raise AssertionError("there is no slot")
 
 
-def engine_over(store: Store, home: Path) -> Engine:
+class Failing(Admitting):
+    """Its runs end at once."""
+
+    def begin(self, run: Run) -> Execution:
+        return self  # type: ignore[return-value]
+
+    async def work(self) -> None:
+        raise ConfigError("nothing can be done.", fix="wait")
+
+    def conclude(self, finish: Finish) -> Outcome:
+        return Outcome("failed", None, error=finish.error)
+
+
+def engine_over(store: Store, home: Path, handler: Handler | None = None) -> Engine:
     (home / "home").mkdir(exist_ok=True)
     return Engine(
         store,
         ConfinedRoot(home / "home"),
-        {"deliberate": Admitting()},
+        {"deliberate": handler or Admitting()},
         Events(),
         SystemClock(),
-        max_parallel_runs=0,
+        max_parallel_runs=1 if handler else 0,
         max_wait_s=1.0,
         max_attempts=1,
         storage_retry_s=1.0,
@@ -96,6 +112,38 @@ async def test_a_drop_whose_admission_was_committed_unheard_is_that_run(postgres
         assert isinstance(run, Run)
         assert (run.id, Ledger(store).unfinished()) == (there, [there])
         assert await run.journal.put("one", "said", type=str) == "said"
+
+
+async def test_a_run_whose_reopening_was_committed_unheard_goes_on(postgres_url: str, tmp_path: Path) -> None:
+    with closing(Store.open(tmp_path, postgres_url)) as store:
+        engine = engine_over(store, tmp_path, Failing())
+        run = await engine.admit(command(), DROP)
+        assert isinstance(run, Run)
+
+        async def ended() -> Receipt | None:
+            while engine.active:
+                await asyncio.sleep(0)
+            return Receipts(store).read(run.id)
+
+        first = await ended()
+        assert first is not None
+        assert (first.status, first.attempts) == ("failed", 1)
+        resume: Any = parse_command("resume.json", json.dumps({"type": "resume", "run": run.id}).encode())
+
+        def lose() -> None:
+            driver.shut()
+            raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+        with watched(store) as driver:
+            driver.after["COMMIT"] = lose
+            with pytest.raises(StorageFailed):
+                await engine.resume(resume, SECOND)
+        await engine.resume(resume, SECOND)
+        again = await ended()
+        assert again is not None
+        assert again.attempts == 2
+        await engine.resume(resume, SECOND)  # its file could not be taken
+        assert not engine.active
 
 
 async def test_a_store_that_is_opened_again_takes_up_what_was_admitted_in_its_order(

@@ -111,6 +111,27 @@ def test_a_run_waits_for_a_database_that_another_process_locks_and_asks_nobody_t
     assert calls.read_text().count("begin") == 4
 
 
+def test_status_shows_a_command_that_waits_for_a_locked_database(tmp_path: Path) -> None:
+    home = scripted(tmp_path / "home")
+    (home / "script.yaml").write_text(REST)
+    with Daemon(home) as daemon:
+        daemon.wait("idle")
+        with locked(home):
+            drop_command(home, command(), "late.json")
+            waiting = daemon.wait("command_waiting", file="late.json", reason="storage")
+            assert "council.db" in waiting["error"]
+
+            def shown() -> list[dict[str, str]]:
+                return list(json.loads(run_cli("status", "--json", cwd=home).stdout)["unadmitted"])
+
+            wait_until(lambda: shown() == [{"file": "late.json", "error": waiting["error"]}], "status shows it")
+            told = run_cli("status", cwd=home).stdout
+            assert f"late.json waits for the database: {waiting['error']}" in told
+        daemon.wait("run_ended", status="succeeded")
+        wait_until(lambda: shown() == [], "it is a run")
+        assert len(daemon.all("command_waiting")) == 1
+
+
 def test_a_run_waits_for_a_database_server_that_went_and_then_ends_once(
     tmp_path: Path, postgres_programs: Path
 ) -> None:
