@@ -41,9 +41,9 @@ def build_memory(home: Home, store: Looking) -> Memory:
 
 
 def build_trail(
-    home: Home, store: Store, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str], redactor: Redactor
+    home: Home, store: Looking, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str], redactor: Redactor
 ) -> Trail:
-    """The home's audit; no key is loaded or made before its first record."""
+    """The home's audit; no key is loaded or made before its first record. What records needs a `Store`."""
 
     def opening() -> AuditLog:
         from council.audit.log import AuditLog

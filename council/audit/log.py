@@ -41,6 +41,7 @@ from council.ids import STEWARD, Clock, timestamp
 from council.keys.keyring import Keyring
 from council.redaction import Redactor
 from council.storage.files import as_storage_failed
+from council.storage.reader import Looking
 from council.storage.store import Store, Tx
 
 log = logging.getLogger(__name__)
@@ -99,7 +100,7 @@ class AuditLog:
 
     def __init__(
         self,
-        store: Store,
+        store: Looking,
         keys: Callable[[], Keyring],
         runtime: Path,
         clock: Clock,
@@ -116,6 +117,7 @@ class AuditLog:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Effect and records are committed together when the block ends. Raises StorageFailed, KeysRefused."""
+        assert isinstance(self.store, Store), "opened to be read"
         with self.store.transaction() as tx:
             transaction = self.joined(tx)
             yield transaction

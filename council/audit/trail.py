@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from council.errors import ConfigError, KeysRefused, StorageFailed
@@ -33,25 +34,28 @@ class Trail:
                 self._log = self._opening()
             return self._log
 
+    @contextlib.contextmanager
+    def _awaited(self) -> Iterator[AuditLog]:
+        """A run waits for keys as it waits for a full disk, and goes on by itself: each is StorageFailed."""
+        try:
+            yield self.log()
+        except (KeysRefused, ConfigError) as error:
+            raise StorageFailed(f"the audit cannot be written: {error.message}", fix=error.fix) from error
+
     def refuse(self, action: str, actor: str, detail: Mapping[str, Any]) -> None:
         """Records what a door refused. Raises StorageFailed."""
-        try:
-            with self.log().transaction() as transaction:
-                transaction.record("refusal", action, actor, detail)
-        except (KeysRefused, ConfigError) as error:
-            raise _waited_for(error) from error
+        with self._awaited() as log, log.transaction() as transaction:
+            transaction.record("refusal", action, actor, detail)
 
     def head(self) -> str:
         """The end of the chain now. Raises StorageFailed."""
-        return str(self.log().head())
+        with self._awaited() as log:
+            return str(log.head())
 
     def join(self, tx: Tx) -> Transaction:
-        """To append within a run's transaction. A run waits for keys as it waits for a full disk: it goes on by itself.
-        Raises StorageFailed."""
-        try:
-            return self.log().joined(tx)
-        except (KeysRefused, ConfigError) as error:
-            raise _waited_for(error) from error
+        """To append within a run's transaction. Raises StorageFailed."""
+        with self._awaited() as log:
+            return log.joined(tx)
 
     def settle(self, done: Transaction) -> None:
         """After the commit. What cannot be noted beside the database now is with the next record."""
@@ -69,7 +73,3 @@ def record_refusals(transaction: Transaction, run_id: str, actor: str, refusals:
     if len(refusals) > MAX_REFUSALS:
         detail = {"more_than": MAX_REFUSALS}
         transaction.record("refusal", "requests_refused", actor, detail, run_id=run_id, step="refusals")
-
-
-def _waited_for(error: KeysRefused | ConfigError) -> StorageFailed:
-    return StorageFailed(f"the audit cannot be written: {error.message}", fix=error.fix)

@@ -115,7 +115,7 @@ def renew(
 ) -> None:
     """Accept that the chain was begun anew: what older receipts know of another one is no finding any more. Recorded."""
     cli = state(ctx)
-    with _log(cli) as log:
+    with _log(cli, writes=True) as log:
         if log is None:
             raise UsageError("there is no audit to go on with.", fix="it begins with the next run")
         if (own := log.verify(disputed=False)).findings:
@@ -135,15 +135,19 @@ def renew(
 
 
 @contextmanager
-def _log(cli: CliState) -> Iterator[AuditLog | None]:
-    """None where nothing was ever recorded."""
+def _log(cli: CliState, *, writes: bool = False) -> Iterator[AuditLog | None]:
+    """None where nothing was ever recorded. Who only reads can do so where nothing can be written."""
+    from council.app.safekeeping import build_trail
     from council.storage.versions import DATABASE_FILE
 
     if cli.settings().settings.database_url is None and not (cli.home().runtime / DATABASE_FILE).exists():
         yield None
-        return
-    with cli.trail() as trail:
-        yield trail.log()
+    elif writes:
+        with cli.trail() as trail:
+            yield trail.log()
+    else:
+        home, settings, keys = cli.home(), cli.settings().settings, cli.keys()
+        yield build_trail(home, cli.store(), settings, keys, cli.environ, keys.redactor).log()
 
 
 def _verified(cli: CliState, heads: list[str], log: AuditLog | None) -> Verdict:

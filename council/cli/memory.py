@@ -253,8 +253,10 @@ def _drop_change(cli: CliState, name: str, body: dict[str, Any], *, as_json: boo
             field = f"`{problem.field}` " if problem.field else ""
             typer.echo(f"error: {field}{problem.message}\n  fix: {problem.fix}", err=True)
         raise typer.Exit(EXIT_USAGE) from None
-    if not cli.ledger().unfinished():
-        cli.flags = {"model": "offline"}  # nothing else can run here and now, and a change of memory needs no model
+    ledger = cli.ledger()
+    before = (ledger.journal(run_id).header for run_id in ledger.unfinished())
+    if not any(header.lane == body["session"] and header.output_path for header in before):
+        cli.flags = {"model": "offline"}  # no deliberation comes before it in its lane, and it asks no model itself
     receipt = drop_and_wait(cli, f"{name}.json", data, _WAIT_S, quiet=True)
     if as_json:
         typer.echo(readable_json(msgspec.to_builtins(receipt), indent=2))

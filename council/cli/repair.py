@@ -114,10 +114,12 @@ def backup(
 ) -> None:
     """Copy the home's database, whole and consistent, also while the daemon works. Files are copied with any tool."""
     from council.app.safekeeping import open_store
+    from council.storage.reader import require_brought_over
 
     cli = state(ctx)
     if file.exists():
         raise UsageError(f"{file} is there already.", fix="name another file, or move that one away")
+    require_brought_over(cli.home().runtime)
     with contextlib.closing(open_store(cli.home(), cli.settings().settings)) as store:
         store.copy_to(file.absolute())
     told = {"file": str(file), "bytes": file.stat().st_size}

@@ -29,12 +29,12 @@ def replay(
 ) -> None:
     """Render an ended run's artifact again from its journal, with no model call."""
     from council.cli.runs import find_run, read_receipt
-    from council.engine.outputs import kept_data, kept_names
+    from council.engine.outputs import kept_data, kept_names, written_at
 
     cli = state(ctx)
     receipt = read_receipt(cli, find_run(cli, run))
     page = rendered_again(cli, receipt.run_id)
-    shown, found = "the artifact", None
+    shown, found, is_here = "the artifact", None, True
     if receipt.artifact is not None:
         shown = receipt.artifact.path
         path, store, run_id = cli.home().root / shown, cli.store(), receipt.run_id
@@ -42,6 +42,8 @@ def replay(
             found = shown
         else:  # kept when another run's page took its place
             found = next((name for name in kept_names(store, run_id) if kept_data(store, run_id, name) == page), None)
+            written = written_at(store, shown)
+            is_here = path.is_file() and written is not None and written.run_id == run_id
     same = found is not None
     if as_json:
         told = {
@@ -56,7 +58,8 @@ def replay(
         sys.stdout.buffer.write(page)
         return
     if found in (None, shown):
-        typer.echo(f"{shown} {'is what the journal says' if same else 'differs from what the journal says'}.")
+        differs = "differs from what the journal says" if is_here else "of this run is not here: only its journal is"
+        typer.echo(f"{shown} {'is what the journal says' if same else differs}.")
     else:
         typer.echo(f"{shown} is a later run's by now; {found}, kept from before, is what the journal says.")
     raise typer.Exit(0 if same else EXIT_FAILED)

@@ -68,9 +68,14 @@ def is_older(runtime: Path) -> bool:
 
 def looking(runtime: Path, database_url: str | None) -> Looking:
     """For a door that only looks. Raises ConfigError, also for a home of an older version, and StorageFailed."""
+    require_brought_over(runtime)
+    return Store.open(runtime, database_url) if database_url else Reader(runtime)
+
+
+def require_brought_over(runtime: Path) -> None:
+    """Raises ConfigError for a home whose database does not hold its runs yet."""
     if is_older(runtime):
         raise ConfigError(
             "this home was kept by an older version: its runs lie in files.",
             fix="`council repair` brings them over, once (so does the next `council run`)",
         )
-    return Store.open(runtime, database_url) if database_url else Reader(runtime)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.harness import Daemon, command, drop_command, inbox, make_home, receipts, run_cli, wait_until
+from tests.harness import Daemon, command, drop_command, environment, inbox, make_home, receipts, run_cli, wait_until
 
 OFFLINE = 'model = "offline"\nsettle_s = 0.5\nscan_interval_s = 0.5\n'
 
@@ -234,3 +237,25 @@ def test_a_look_at_the_state_loads_no_database(home: Path) -> None:
 
     printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert printed.stdout == "False\n"
+
+
+def test_a_home_that_cannot_be_written_is_verified_and_examined(home: Path) -> None:
+    run(home)
+    bare = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search")
+
+    def as_reader(*arguments: str) -> subprocess.CompletedProcess[str]:
+        told = [*(bare if os.geteuid() == 0 else ()), sys.executable, "-m", "council", *arguments]
+        return subprocess.run(told, cwd=home, env=environment(), capture_output=True, text=True, check=False)
+
+    places = [home, *home.rglob("*")]
+    modes = {path: path.stat().st_mode for path in places}
+    for path in reversed(places):
+        path.chmod(modes[path] & 0o555)
+    try:
+        verified, examined = as_reader("audit", "verify"), as_reader("doctor")
+    finally:
+        for path in places:
+            path.chmod(modes[path])
+    assert (verified.returncode, "1 record holds" in verified.stdout) == (0, True), verified.stderr
+    assert (examined.returncode, "fix: chmod u+rwx" in examined.stdout) == (3, True), examined.stderr
+    assert "database         1 run" in examined.stdout

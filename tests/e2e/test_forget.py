@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, slow, text
+from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, slow, text
 from tests.harness import (
     FAULTY,
     Daemon,
@@ -158,6 +158,15 @@ def test_it_takes_its_turn_in_its_lane(home: Path, fake: FakeGemini, env: dict[s
     }
     assert holding(home) == []
     assert re.search(r"\[forgotten [0-9a-f]{12}\]", (home / "artifacts" / "out.md").read_text())
+
+
+def test_it_needs_no_key_while_a_run_of_another_lane_waits(told: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    fake.reply = lambda request: error(429, retry_after=300)
+    drop_command(told, command(session="other", output_artifact_path="artifacts/other.md"))
+    run_cli("run", "--once", cwd=told, env=env)
+    done = run_cli("forget", "--yes", SECRET, cwd=told)
+    assert (done.returncode, "GEMINI_API_KEY" in done.stderr) == (0, False), done.stderr
+    assert holding(told) == []
 
 
 def test_a_text_too_short_is_refused(home: Path, env: dict[str, str]) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from council.engine.records import Record
 from tests.e2e.gate import Gate
 from tests.fake_gemini import FakeGemini, text
-from tests.harness import Daemon, command, drop_command, environment, journal, run_cli, run_ids
+from tests.harness import Daemon, command, drop_command, environment, journal, make_home, run_cli, run_ids
 
 LARGE = "All of it counts. " * 10_000
 
@@ -79,3 +79,24 @@ def test_a_run_that_is_not_there_is_an_error_with_a_fix(home: Path) -> None:
     done = run_cli("journal", "20200101", cwd=home)
     assert (done.returncode, done.stdout) == (2, "")
     assert "no run matches '20200101'" in done.stderr
+
+
+def test_a_journal_is_brought_into_another_home_and_replayed_there(
+    home: Path, tmp_path: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = lambda request: text("Copper.")
+    drop_command(home, command())
+    run_cli("run", "--once", cwd=home, env=env)
+    [run_id] = run_ids(home)
+    (tmp_path / "run.jsonl").write_text("\n".join(printed(home)) + "\n")
+    other = make_home(tmp_path / "other")
+    brought = run_cli("journal", "--import", str(tmp_path / "run.jsonl"), cwd=other)
+    assert (brought.returncode, f"Run {run_id} is here now" in brought.stdout) == (0, True), brought.stderr
+    assert run_cli("replay", run_id, cwd=other).stdout == (home / "artifacts" / "out.md").read_text()
+    checked = run_cli("replay", run_id, "--check", cwd=other)
+    assert (checked.returncode, checked.stdout) == (
+        1,
+        "artifacts/out.md of this run is not here: only its journal is.\n",
+    )
+    (other / "artifacts" / "out.md").write_text("A person's own.\n")
+    assert run_cli("replay", run_id, "--check", cwd=other).stdout == checked.stdout
