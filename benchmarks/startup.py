@@ -14,7 +14,7 @@ from council.settings import builtin_personas_dir, init_home
 STARTS = 15
 DEMOS = 5
 _BAR_STATUS = 1.5
-_REFERENCE = "import typer, rich.table, pydantic_settings"
+_REFERENCE = "import typer, rich.table; from pydantic import BaseModel"
 
 
 def measure(starts: int = STARTS, demos: int = DEMOS) -> list[Table]:

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 REPOSITORY = str(Path(__file__).parents[1])
 _PACKAGES = (
     "asyncio", "cronsim", "cryptography.fernet", "dotenv", "genai_prices.data", "google.genai.types", "httpx2",
-    "importlib.metadata", "markdown_it.main", "msgspec", "pydantic_settings", "sqlalchemy.dialects.sqlite",
+    "importlib.metadata", "markdown_it.main", "msgspec", "pydantic", "sqlalchemy.dialects.sqlite",
     "sqlite3", "tantivy", "tenacity.asyncio", "tomllib", "typer._adapters", "typer.main", "watchdog.observers", "yaml",
 )  # fmt: skip
 _READ_AT_THE_START = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "MALLOC_", "OPENSSL_", "TYPER_", "PYDANTIC_")

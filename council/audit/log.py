@@ -106,7 +106,7 @@ class AuditLog:
         clock: Clock,
         redactor: Redactor | None = None,
     ) -> None:
-        """`redactor` takes secrets out of what is recorded; `keys` is asked at each use, for they may be rotated."""
+        """What records needs a `Store`. `redactor` takes secrets out of what is recorded; `keys` is asked at each use, for they may be rotated."""
         self.store = store
         self._keys = keys
         self._runtime = runtime
@@ -117,14 +117,21 @@ class AuditLog:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Effect and records are committed together when the block ends. Raises StorageFailed, KeysRefused."""
-        assert isinstance(self.store, Store), "opened to be read"
-        with self.store.transaction() as tx:
+        with self._open_store().transaction() as tx:
             transaction = self.joined(tx)
             yield transaction
         try:
             self.settle(transaction)
         except StorageFailed as error:
             raise StorageFailed(f"it is done and recorded, but not noted. {error.message}", fix=error.fix) from error
+
+    def sweep(self) -> None:
+        """See `Store.sweep`. Raises StorageFailed."""
+        self._open_store().sweep()
+
+    def _open_store(self) -> Store:
+        assert isinstance(self.store, Store), "opened to be read"
+        return self.store
 
     def joined(self, tx: Tx) -> Transaction:
         """To append within somebody's transaction; `settle` comes after its commit. Raises KeysRefused, StorageFailed."""

@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import re
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from council.settings.spelling import (
     DEFAULT_EMBEDDING_MODEL,
@@ -27,11 +26,8 @@ from council.settings.spelling import (
 _DAY_S = 86_400
 _MIB = 1_048_576
 
-# NoDecode: the environment gives the text as it stands, and `_split_list` takes both spellings of a list.
-Globs = Annotated[tuple[str, ...], NoDecode]
 MAX_GLOB_CHARS = 1024  # as long as a path may be
-Models = Annotated[tuple[str, ...], NoDecode]
-Topics = Annotated[tuple[str, ...], NoDecode]
+Names = tuple[str, ...]  # in a file a list, or as text in the two spellings that `_listed` takes
 
 
 class PriceSetting(BaseModel):
@@ -133,10 +129,10 @@ def _checked_url(value: str | None) -> str | None:
     return value
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """All settings. Seconds end in `_s`, sizes in `_bytes`; lists are JSON or separated by commas."""
 
-    model_config = SettingsConfigDict(extra="forbid", frozen=True, env_prefix="COUNCIL_", hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     model: str = Field(
         default=DEFAULT_MODEL,
@@ -145,14 +141,14 @@ class Settings(BaseSettings):
             "allowed": "gemini, gemini:<model id>, scripted:<file>, cassette:<file>, offline, kairos or <provider>:<model id>"
         },
     )
-    fallback_models: Models = Field(
+    fallback_models: Names = Field(
         default=(),
         max_length=8,
         description="Models that answer, in this order, when one is overloaded, limited, failing or not reached.",
         examples=[["gemini:gemini-2.5-flash-lite"]],
         json_schema_extra={"allowed": "a list of models"},
     )
-    agent_models: dict[str, Models] = Field(
+    agent_models: dict[str, Names] = Field(
         default={},
         description="Models of single agents, by role: one, or a list of which each stands in for the one before it.",
         examples=[{"AUDITOR": ["gemini:gemini-2.5-pro", "gemini:gemini-2.5-flash"]}],
@@ -296,12 +292,12 @@ class Settings(BaseSettings):
     max_context_bytes_per_request: int = Field(
         default=65_536, ge=1, le=16 * _MIB, description="Text that one tool request may bring."
     )
-    read_roots: Globs = Field(
+    read_roots: Names = Field(
         default=("**",),
         description="What agents may read: globs relative to the home. An empty list allows nothing.",
         json_schema_extra={"allowed": "globs relative to the home, without `..`"},
     )
-    deny: Globs = Field(
+    deny: Names = Field(
         default=(),
         description="What agents may never read, beside the built-in list: globs relative to the home.",
         examples=[["private/**"]],
@@ -317,7 +313,7 @@ class Settings(BaseSettings):
         examples=["gemini:gemini-2.5-flash-lite"],
         json_schema_extra={"allowed": "a model"},
     )
-    scope_topics: Topics = Field(
+    scope_topics: Names = Field(
         default=(),
         max_length=64,
         description="What this council takes on: a task that holds none of these words is declined. Empty: everything.",
@@ -380,17 +376,6 @@ class Settings(BaseSettings):
         description="Spans also carry what agents are told, say and read. Without it no text of a run is in them.",
         json_schema_extra={"allowed": "true or false"},
     )
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return (init_settings,)  # the other layers are read in `sources`, which also knows where a value came from
 
     @field_validator("*", mode="before")
     @classmethod

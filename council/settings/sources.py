@@ -7,7 +7,9 @@ there it is a warning.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import json
 import logging
 import re
 import tomllib
@@ -15,11 +17,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_origin
 
 from dotenv import dotenv_values
 from pydantic import ValidationError
-from pydantic_settings import EnvSettingsSource, InitSettingsSource, TomlConfigSettingsSource
 
 from council.errors import ConfigError
 from council.redaction import MASK
@@ -38,6 +39,7 @@ PROVIDER_NAMES = (
     "GOOGLE_GEMINI_BASE_URL",
 )
 
+_TABLES = {key for key, field in Settings.model_fields.items() if get_origin(field.annotation) is dict}
 _VARIABLES = frozenset(PREFIX + key.upper() for key in Settings.model_fields)
 MAX_FILE_BYTES = 128 << 10  # of settings; python-dotenv takes a second over twice that
 _RESERVED = ("COUNCIL_HOME", "COUNCIL_TEST_")  # read elsewhere; the second is a family of names
@@ -73,9 +75,9 @@ def load_settings(home: Home, *, flags: Mapping[str, object], environ: Mapping[s
             raise _unknown(_flag(key), key, spelled=_flag)
     layers = (
         (TOML, toml),
-        (DOTENV, MappingEnvSource({name: value for name, value in dotenv.items() if name in _VARIABLES})()),
-        (ENVIRONMENT, MappingEnvSource(variables)()),
-        (FLAG, InitSettingsSource(Settings, init_kwargs=given)()),
+        (DOTENV, _layer_of({name: value for name, value in dotenv.items() if name in _VARIABLES})),
+        (ENVIRONMENT, _layer_of(variables)),
+        (FLAG, given),
     )
     merged: Layer = {}
     sources = dict.fromkeys(Settings.model_fields, DEFAULT)
@@ -91,15 +93,13 @@ def load_settings(home: Home, *, flags: Mapping[str, object], environ: Mapping[s
     return LoadedSettings(settings, MappingProxyType(sources), tuple(warnings))
 
 
-class MappingEnvSource(EnvSettingsSource):
-    """pydantic-settings' reader of variables, over a given mapping instead of `os.environ`. Empty means absent."""
-
-    def __init__(self, variables: Mapping[str, str]) -> None:
-        self._variables = variables
-        super().__init__(Settings)
-
-    def _load_env_vars(self) -> Mapping[str, str | None]:
-        return {name.lower(): value for name, value in self._variables.items() if value}
+def _layer_of(variables: Mapping[str, str]) -> Layer:
+    """Variables as settings: an empty one is absent, a table is written as JSON."""
+    layer: Layer = {_key(name): value for name, value in variables.items() if value}
+    for key in _TABLES & layer.keys():
+        with contextlib.suppress(ValueError):  # what is no JSON fits no table
+            layer[key] = json.loads(layer[key])
+    return layer
 
 
 class _DotenvWarnings(logging.Handler):
@@ -146,7 +146,7 @@ def _toml_layer(path: Path) -> Layer:
     try:
         if path.exists():
             _require_small(path, "keep the settings, and move the rest elsewhere")
-        source = TomlConfigSettingsSource(Settings, toml_file=path)
+        values = tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
     except tomllib.TOMLDecodeError as error:
         at = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
         lines = path.read_text("utf-8").split("\n")  # else "(at end of document)"
@@ -162,10 +162,10 @@ def _toml_layer(path: Path) -> Layer:
         raise ConfigError(
             f"{path} cannot be read ({type(error).__name__}).", fix="make it readable UTF-8 text, or remove it."
         ) from error
-    for key in source.toml_data:
+    for key in values:
         if key not in Settings.model_fields:
             raise _unknown(f"`{key}` in council.toml", key, spelled=str)
-    return source()
+    return values
 
 
 def _unknown(what: str, key: str, *, spelled: Any) -> ConfigError:

@@ -193,7 +193,7 @@ class DatabaseVault:
     def _sweep(self) -> None:
         """After a commit: what was to be done is done, also where the bytes of before cannot be removed now."""
         try:
-            self._audit.store.sweep()
+            self._audit.sweep()
         except StorageFailed as error:
             log.warning("what was sealed before may still stand in the database's files, sealed: %s", error)
 

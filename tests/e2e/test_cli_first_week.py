@@ -487,7 +487,7 @@ def test_status_loads_neither_settings_nor_anything_heavy(tmp_path: Path) -> Non
     )
     loaded = set(done.stdout.split())
     heavy = {
-        "pydantic_settings",
+        "council.settings.model",
         "rich",
         "asyncio",
         "yaml",
