@@ -102,6 +102,8 @@ def query_cortex(search: Search) -> Tool:
         scope: Scope | None = next((known for known in SCOPES if known == named), None)
         if scope is None:
             return _no_answer("no_such_scope", f"there is no scope `{named}`; it is {' or '.join(SCOPES)}")
+        if scope == "memory" and not context.memory:
+            return _no_answer("withheld", "this agent is given no memory; ask without a scope")
         # Whose memory is looked into; empty for files, which are everybody's.
         own = f"{context.lane}/{context.role.lower()}" if context.role else context.lane
         embedder = None if context.embedder is None else CountedEmbedder(context.embedder)

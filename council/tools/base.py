@@ -19,13 +19,14 @@ Effect = Literal["read", "write", "danger"]
 
 
 class ToolContext(msgspec.Struct, frozen=True):
-    """On whose behalf a tool runs. `embedder` is the run's own, which its budget pays for; `recall` tells what a recorded
-    run's embedding model said."""
+    """On whose behalf a tool runs. `memory`: the agent may read what it remembers. `embedder` is the run's own, which its
+    budget pays for; `recall` tells what a recorded run's embedding model said."""
 
     role: str = ""
     run_id: str = ""
     lane: str = "main"
     round: int = 0
+    memory: bool = True
     embedder: Embedder | None = None
     recall: Recall | None = None
 
