@@ -60,7 +60,7 @@ class Requests:
         agent spoke."""
         requests = parse(turn.result.text, max_requests=self._equipment.limits.max_requests_per_reply)
         told = []
-        for request in requests:
+        for request in map(self._equipment.tools.named, requests):
             path, _, _ = split_range(request.argument)  # other lines of it are the same thing
             target = f"[ORCHESTRATOR_REQUEST: {request.action}({path.removeprefix('./')}"
             told.append((request, echoed(request, self._outside) or self._outside.occurs(target)))

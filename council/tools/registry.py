@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from pydantic import ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
@@ -19,6 +20,7 @@ from council.llm.base import ToolCall, ToolSpec
 from council.tools.base import Arguments, Tool, ToolContext, ToolResult
 from council.tools.tokens import MAX_ACTION_CHARS, MAX_ARGUMENT_CHARS, MAX_REQUESTS, Request, parse
 
+_NEAR = 0.8  # of a misspelt name to a tool's: a letter or two
 _HOW_TO_ASK = """\
 ## How to ask
 
@@ -31,9 +33,9 @@ class ToolRegistry:
     the tool understands, and for a tool whose effect does not fit what it has: `run` to read, `apply` to change."""
 
     def __init__(self, tools: Iterable[Tool]) -> None:
-        by_name: dict[str, Tool] = {}
+        by_name: dict[str, Tool] = {}  # in capitals: agents mix up the case, and mean the tool
         for tool in tools:
-            if tool.name in by_name:
+            if tool.name.upper() in by_name:
                 raise ConfigError(f"Two tools are named {tool.name}.", fix="Rename one of them.", tool=tool.name)
             reads = tool.effect == "read"
             if (tool.run is not None, tool.apply is not None) != (reads, not reads):
@@ -52,19 +54,25 @@ class ToolRegistry:
                         fix='Write it as [ORCHESTRATOR_REQUEST: NAME(argument)], or NAME({"name": value}) with several.',
                         tool=tool.name,
                     )
-            by_name[tool.name] = tool
+            by_name[tool.name.upper()] = tool
         self._tools: Mapping[str, Tool] = by_name
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(self._tools)
+        return tuple(tool.name for tool in self._tools.values())
 
     def get(self, name: str) -> Tool | None:
-        return self._tools.get(name)
+        """The tool of that name, in whatever case it is written."""
+        return self._tools.get(name.upper())
+
+    def named(self, request: Request) -> Request:
+        """The request with its action in the tool's own case."""
+        tool = self.get(request.action)
+        return request if tool is None else msgspec.structs.replace(request, action=tool.name)
 
     def absent(self, names: Sequence[str]) -> list[str]:
         """Those of `names` that no tool here has."""
-        return [name for name in names if name not in self._tools]
+        return [name for name in names if name not in self.names]
 
     def spec_for_prompt(self, allowed: Sequence[str]) -> str:
         """The section of a prompt that tells an agent how to ask; empty when nothing may be asked for."""
@@ -84,7 +92,7 @@ class ToolRegistry:
     def spell(self, call: ToolCall) -> str:
         """A native function call as the request token that asks for the same. A call that no token can spell becomes a
         token that is refused, with the reason: its argument is no text, too long, or of several lines."""
-        tool = self._tools.get(call.name)
+        tool = self.get(call.name)
         fields = tuple(tool.arguments.model_fields) if tool else ()
         if len(fields) > 1:
             text = json.dumps(dict(call.arguments), ensure_ascii=False)
@@ -108,10 +116,11 @@ class ToolRegistry:
         data: dict[str, Any] = {"action": request.action, "argument": request.argument, "allowed": list(allowed)}
         if not request.honoured:
             raise ToolRefused(f"Request not honoured: {request.reason}.", **data)
-        tool = self._tools.get(request.action)
+        tool = self.get(request.action)
         if tool is None:
-            near = self._near(request.action, allowed)
-            meant = f"Did you mean {near}? " if near else ""
+            by_name = {tool.name.upper(): tool.name for tool in self._callable(allowed)}
+            near = difflib.get_close_matches(request.action.upper(), by_name, n=1, cutoff=_NEAR)
+            meant = f"Did you mean {by_name[near[0]]}? " if near else ""
             raise ToolRefused(f"There is no tool {request.action}.", fix=f"{meant}Allowed here: {offered}.", **data)
         if tool.name not in allowed:
             raise ToolRefused(f"{tool.name} is not allowed for this agent.", fix=f"Allowed here: {offered}.", **data)
@@ -132,12 +141,6 @@ class ToolRegistry:
 
     def _callable(self, allowed: Sequence[str]) -> list[Tool]:
         return [tool for tool in self._tools.values() if tool.name in allowed and tool.run is not None]
-
-    def _near(self, name: str, allowed: Sequence[str]) -> str:
-        """The tool that a misspelt name was likely meant for; empty when none is near."""
-        by_case = {tool.name.upper(): tool.name for tool in self._callable(allowed)}
-        near = difflib.get_close_matches(name.upper(), by_case, n=1, cutoff=0.8)
-        return by_case[near[0]] if near else ""
 
 
 def parsed(tool: Tool, argument: str) -> Arguments | str:

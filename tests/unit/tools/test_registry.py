@@ -252,12 +252,19 @@ async def test_arguments_that_do_not_fit_are_an_answer_that_shows_the_right_form
     assert result.error.endswith(f"Fix: Write it as {CREATE}.")
 
 
-@pytest.mark.parametrize(("near", "meant"), [("Create_Task", "create_task"), ("read_file", "READ_FILE")])
-async def test_a_name_in_another_case_is_refused_with_the_registered_one(near: str, meant: str) -> None:
+@pytest.mark.parametrize(("near", "meant"), [("create_tasks", "create_task"), ("READ_FLE", "READ_FILE")])
+async def test_a_near_miss_of_a_name_is_refused_with_the_registered_one(near: str, meant: str) -> None:
     registry = ToolRegistry([tool(), create_task(Recorder())])
 
     with pytest.raises(ToolRefused, match=f"There is no tool {near}.* Did you mean {meant}[?] Allowed here"):
         await registry.call(request(f"{near}(a)"), allowed=["READ_FILE", "create_task"])
+
+
+def test_a_request_in_another_case_is_for_the_tool_and_named_as_it_is_registered() -> None:
+    registry = ToolRegistry([tool(), create_task(Recorder())])
+
+    asked = [registry.named(request(f"{name}(a)")).action for name in ("Read_File", "CREATE_TASK", "run_shell")]
+    assert asked == ["READ_FILE", "create_task", "run_shell"]
 
 
 @pytest.mark.parametrize("argument", ["x" * 600, "[" * 600])
