@@ -8,6 +8,7 @@
     │   └── IdConflict         id_conflict        the same `id` with another content
     ├── PathRefused            path_refused       a path outside what is allowed
     ├── PersonaError           persona_invalid    a missing or unreadable persona
+    ├── MissingContextError    missing_context    an agent that requires what it cannot be given
     ├── InputUnreadable        input_unreadable   no named input could be read
     ├── ToolRefused            tool_refused       a request token that is not honoured
     ├── GuardrailBlocked       guardrail_blocked  a task or a decision that a guardrail does not let pass
@@ -138,6 +139,14 @@ class PathRefused(CouncilError):
 class PersonaError(CouncilError):
     code = "persona_invalid"
     exit_code = EXIT_CONFIG
+
+
+class MissingContextError(CouncilError):
+    """`data` holds the agent's role and the field that its manifest requires (source: conductor, "Context Boundaries")."""
+
+    code = "missing_context"
+    exit_code = EXIT_CONFIG
+    http_status = 422
 
 
 class InputUnreadable(CouncilError):

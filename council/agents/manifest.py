@@ -1,22 +1,27 @@
 """Agent manifests: Markdown with front matter in `personas/`, found by scanning.
 
 The original's plain-text seeds (`core_essence_<role>_awakening_seed.txt`, the "awakening seed" of the source document)
-are read from a configured folder. README files and dot files are never personas.
+are read from a configured folder. README files and dot files are never personas. The keys of the conductor's document
+(`context_requirements`, `context_outputs`, `context_side_effects`, section "Context Boundaries") are read as our own.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from council.errors import PersonaError
+from council.errors import MissingContextError, PersonaError
+from council.safety.untrusted import plain_line
 from council.settings.spelling import model_chain
+from council.tools.registry import ToolRegistry
+
+T = TypeVar("T")
 
 MAX_PERSONA_BYTES = 256 << 10  # a persona of 64,000 tokens would crowd out the task
 _SEED_NAME = re.compile(r"core_essence_([a-z][a-z0-9_]{1,31})_awakening_seed\.txt", re.IGNORECASE)
@@ -24,10 +29,13 @@ _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)---[ \t]*\n", re.DOTALL)
 DEFAULT_TOOLS = ("READ_FILE", "LIST_FILES", "QUERY_CORTEX")  # every tool of this house: they only read
 
 Trust = Literal["builtin", "verified", "unverified", "temporary"]
+Scope = Literal["deliberation", "task", "user", "global"]
+_PRIVATE = re.compile(r"(?:^|[_-])(?:personal|financial|finances?)(?:[_-]|$)", re.IGNORECASE)
+_TRANSCRIPT = ("transcript", "other_agent_outputs")  # ours, and the source's name of it
 
 
 class ContextNeeds(BaseModel):
-    """The parts of the context that an agent must, may and must never receive."""
+    """The parts of the context that an agent must, may and must never receive. What is named nowhere it is not given."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -35,10 +43,21 @@ class ContextNeeds(BaseModel):
     optional: tuple[str, ...] = ("memory", "documents", "transcript")
     forbidden: tuple[str, ...] = ()
 
+    @model_validator(mode="after")
+    def _check_contradiction(self) -> Self:
+        for field in self.required:
+            if field in self.forbidden:
+                raise ValueError(f"{field} is both required and forbidden")
+        return self
+
 
 class AgentManifest(BaseModel):
     """An agent. `instructions` is the persona text (the "DNA rules" of the source document). `model`: the one that
-    speaks for it and those that stand in for that one; empty: the council's."""
+    speaks for it and those that stand in for that one; empty: the council's.
+
+    `scope`: an agent of a `task` keeps and gets no memory, one of a `user` works for that person alone. `output_schema` is
+    the JSON Schema of an agent that answers with an object. `aliases` are further names by which it may be called.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -48,10 +67,17 @@ class AgentManifest(BaseModel):
     tools: tuple[str, ...] = DEFAULT_TOOLS
     context: ContextNeeds = ContextNeeds()
     output: Literal["text"] = "text"
-    scope: Annotated[str, Field(max_length=300)] = "deliberation"
-    trust: Trust = "verified"
+    scope: Scope = "deliberation"
+    trust: Trust = "builtin"
     model: Annotated[tuple[str, ...], Field(max_length=8)] = ()
+    aliases: tuple[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")], ...] = ()
+    output_schema: dict[str, Any] | None = None
     instructions: Annotated[str, Field(min_length=1)]
+
+    @property
+    def is_trusted(self) -> bool:
+        """False for an agent that gets no memory, nothing personal or financial, and no tool that writes."""
+        return self.trust in ("builtin", "verified")
 
     @field_validator("model", mode="before")
     @classmethod
@@ -62,6 +88,44 @@ class AgentManifest(BaseModel):
     @classmethod
     def _check_model(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return model_chain(value) if value else ()
+
+    @field_validator("output_schema")
+    @classmethod
+    def _check_output_schema(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+        if value is not None and (value.get("type") != "object" or not isinstance(value.get("properties"), dict)):
+            raise ValueError("it must be the JSON Schema of an object, with `type: object` and `properties`")
+        return value
+
+
+def context_for(manifest: AgentManifest, available: Mapping[str, T]) -> dict[str, T]:
+    """The fields of `available` that an agent is given: what its manifest requires or allows, less what it forbids and less
+    what its trust and its scope withhold. Raises MissingContextError for a required field that it cannot be given."""
+    needs = manifest.context
+    forbidden = {*needs.forbidden, *(_TRANSCRIPT if set(_TRANSCRIPT) & set(needs.forbidden) else ())}
+    if not manifest.is_trusted:
+        forbidden |= {field for field in (*needs.required, *needs.optional) if _PRIVATE.search(field)}
+    if not manifest.is_trusted or manifest.scope == "task":
+        forbidden.add("memory")
+    allowed = {field for field in (*needs.required, *needs.optional) if field not in forbidden}
+    given = {field: value for field, value in available.items() if field in allowed}
+    for field in needs.required:
+        if field not in given:
+            kind = manifest.trust if not manifest.is_trusted else f"{manifest.scope}-scoped"
+            withheld = f"which no {kind} agent is given" if field in forbidden else "which nobody provides here"
+            raise MissingContextError(
+                f"{manifest.role} requires the context field `{field}`, {withheld}.",
+                fix=f"take `{field}` out of `required` in its persona, or ask it where it has that field",
+                role=manifest.role,
+                field=field,
+            )
+    return given
+
+
+def tools_for(manifest: AgentManifest, tools: ToolRegistry) -> tuple[str, ...]:
+    """The tools that an agent may name: those of its manifest, and of these only reading ones where it is not trusted."""
+    if manifest.is_trusted:
+        return manifest.tools
+    return tuple(name for name in manifest.tools if (tool := tools.get(name)) is None or tool.effect == "read")
 
 
 def load_personas(folder: Path, seeds_folder: Path | None = None) -> dict[str, AgentManifest]:
@@ -89,7 +153,23 @@ def load_personas(folder: Path, seeds_folder: Path | None = None) -> dict[str, A
                 instructions=_read(path).strip() or role.upper(),
             )
             found[manifest.role] = manifest
+    by_name(found)
     return found
+
+
+def by_name(personas: Mapping[str, AgentManifest]) -> dict[str, AgentManifest]:
+    """The agents by each name that calls one, in capitals: ids and aliases, and before both their roles. Raises PersonaError
+    for an alias that calls two."""
+    called = {manifest.id.upper(): manifest for manifest in personas.values()} | dict(personas)
+    for manifest in personas.values():
+        for alias in manifest.aliases:
+            other = called.setdefault(alias.upper(), manifest)
+            if other is not manifest:
+                raise PersonaError(
+                    f"the alias {alias} of {manifest.role} also calls {other.role}.",
+                    fix="give one of them another name",
+                )
+    return called
 
 
 def require_roles(personas: dict[str, AgentManifest], roles: Sequence[str]) -> list[AgentManifest]:
@@ -126,7 +206,7 @@ def parse_manifest(name: str, text: str) -> AgentManifest:
     if not isinstance(keys, dict):
         raise PersonaError(f"personas/{name}: the front matter holds no keys.", fix="add id, role, purpose")
     try:
-        return AgentManifest.model_validate({**keys, "instructions": text[match.end() :].strip()})
+        return AgentManifest.model_validate({**_as_ours(name, keys), "instructions": text[match.end() :].strip()})
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
@@ -135,6 +215,35 @@ def parse_manifest(name: str, text: str) -> AgentManifest:
             f"personas/{name}: `{key}`: {said[:1].lower()}{said[1:]}.",
             fix="see personas/README.md for the keys",
         ) from None
+
+
+def _as_ours(name: str, keys: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys with the sources' spellings as our own. Raises PersonaError for what Council does not enforce."""
+    ours = dict(keys)
+
+    def put(key: str, value: object, spelling: str) -> None:
+        if key in ours:
+            raise PersonaError(f"personas/{name}: `{key}` stands beside `{spelling}`.", fix="keep one of them")
+        ours[key] = value
+
+    if "context_requirements" in ours:
+        put("context", {"optional": (), **(ours.pop("context_requirements") or {})}, "context_requirements")
+    outputs = ours.pop("context_outputs", None) or {}
+    if not isinstance(outputs, dict) or outputs.keys() - {"produces", "scope"}:
+        raise PersonaError(
+            f"personas/{name}: `context_outputs` holds more than `produces` and `scope`.", fix="take the rest out"
+        )
+    if "scope" in outputs:
+        put("scope", outputs["scope"], "context_outputs.scope")
+    if fields := outputs.get("produces"):
+        schema = {"type": "object", "properties": {str(field): {} for field in fields}, "required": list(fields)}
+        put("output_schema", schema, "context_outputs.produces")
+    if (effects := ours.pop("context_side_effects", None)) not in (None, "none", [], ["none"]):
+        raise PersonaError(
+            f"personas/{name}: `context_side_effects` is {plain_line(str(effects), 60)}: agents change nothing by themselves.",
+            fix="write `context_side_effects: none`; what it wants changed it proposes in a plan",
+        )
+    return ours
 
 
 def _candidates(folder: Path, suffix: str) -> list[Path]:

@@ -7,7 +7,7 @@ import posixpath
 import re
 from pathlib import Path
 
-from council.agents.manifest import AgentManifest, load_personas, require_roles
+from council.agents.manifest import AgentManifest, by_name, load_personas, require_roles
 from council.commands.models import DeliberateCommand
 from council.engine.runs import Admission
 from council.errors import CommandInvalid, PathRefused, PersonaError
@@ -59,28 +59,46 @@ def members_of(command: DeliberateCommand, personas: Path, seeds: Path | None) -
     named = command.config.agents
     try:
         known = load_personas(personas, seeds)
+        if named is None:
+            return [_deliberating(member) for member in require_roles(known, TRIAD)]
+        called = by_name(known)
+        for name in named:
+            if name.upper() in called:
+                _deliberating(called[name.upper()])
     except PersonaError as error:
         if named is None:
             raise
         raise CommandInvalid(error.message, fix=error.fix, field="config.agents") from error
-    if named is None:
-        return require_roles(known, TRIAD)
-    by_name = {manifest.id.upper(): manifest for manifest in known.values()} | known  # in whatever case
     members = []
     for name in named:
-        if name.upper() not in by_name:
-            near = difflib.get_close_matches(name.upper()[:100], sorted(by_name), n=1, cutoff=0.0)
-            meant = f"did you mean {by_name[near[0]].role}? known: {', '.join(sorted(known))}" if near else ""
+        if name.upper() not in called:
+            near = difflib.get_close_matches(name.upper()[:100], sorted(called), n=1, cutoff=0.0)
+            meant = f"did you mean {called[near[0]].role}? known: {', '.join(sorted(known))}" if near else ""
             raise CommandInvalid(
                 f"`config.agents` names {plain_line(name, 60)}, and no persona in personas/ has that role.",
                 fix=meant or "add a persona",
                 field="config.agents",
             )
-        members.append(by_name[name.upper()])
+        members.append(called[name.upper()])
     twice = next((member.role for member in members if members.count(member) > 1), None)
     if twice is not None:
         raise CommandInvalid(f"`config.agents` names {twice} twice.", fix="name each agent once", field="config.agents")
     return members
+
+
+def _deliberating(member: AgentManifest) -> AgentManifest:
+    """The same. Raises PersonaError for an agent whose manifest promises what a deliberation does not keep."""
+    if member.scope == "user":
+        raise PersonaError(
+            f"{member.role} has the scope `user`: it works for one person alone, a council for the whole home.",
+            fix="give its persona the scope `deliberation`, or leave it out of this council",
+        )
+    if member.output_schema is not None:
+        raise PersonaError(
+            f"{member.role} has an output schema, and members of a council answer in prose.",
+            fix="take `output_schema` (`context_outputs.produces`) out of its persona, or leave it out of this council",
+        )
+    return member
 
 
 def title_of(task: str) -> str:

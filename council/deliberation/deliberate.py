@@ -162,7 +162,8 @@ class Deliberation:
             failures = [turn.result.failure for turn in self.transcript.turns() if turn.result.failure]
             raise CouncilSilent("no agent answered in any round.", fix=failures[-1].fix if failures else "")
         instruction = synthesis_instruction(self.closing_note)
-        for chair in self.members:  # where one closing call brings nothing to read, the next member makes it
+        chairs = [member for member in self.members if "transcript" not in member.withheld]
+        for chair in chairs:  # where one closing call brings nothing to read, the next member makes it
             name = "synthesis" if chair is self.members[0] else f"synthesis/{chair.role}"
             info = TurnInfo(chair.role, "synthesis", self.max_rounds, self.max_rounds, task)
             self._run.publish("synthesis", role=chair.role)
@@ -284,7 +285,7 @@ class Deliberation:
         return _with_block(turn, block, block.value.position if block.value else "", stance=block.value)
 
     def _messages(self, member: Member, instruction: Message) -> tuple[Message, ...]:
-        said = self._said.message()
+        said = None if "transcript" in member.withheld else self._said.message()
         return (self._context(member), *([said] if said else []), instruction)
 
     async def _ask(self, name: str, member: Member, messages: tuple[Message, ...], info: TurnInfo) -> TurnResult:
@@ -363,7 +364,8 @@ class Deliberation:
     def _context(self, member: Member) -> Message:
         if member.role not in self._contexts:
             task = self._fencer.task(self.transcript.task)
-            message = context_message(member.memory, task, self.transcript.inputs, self._fencer, self._manner)
+            inputs = () if "documents" in member.withheld else self.transcript.inputs
+            message = context_message(member.memory, task, inputs, self._fencer, self._manner)
             self._contexts[member.role] = message
         return self._contexts[member.role]
 

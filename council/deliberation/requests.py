@@ -60,7 +60,7 @@ class Requests:
         agent spoke."""
         requests = parse(turn.result.text, max_requests=self._equipment.limits.max_requests_per_reply)
         told = []
-        for request in requests:
+        for request in map(self._equipment.tools.named, requests):
             path, _, _ = split_range(request.argument)  # other lines of it are the same thing
             target = f"[ORCHESTRATOR_REQUEST: {request.action}({path.removeprefix('./')}"
             told.append((request, echoed(request, self._outside) or self._outside.occurs(target)))
@@ -112,15 +112,19 @@ class Requests:
             return _refusal("too_many", f"this task has used its {self._equipment.limits.max_requests} requests")
         if sum(len(item.text.encode()) for item in asked) >= self._equipment.limits.max_context_bytes:
             return _refusal("too_much", f"this task has read its {self._equipment.limits.max_context_bytes} bytes")
-        return await self._call(request, member.tools, member.role, round_no)
+        memory = "memory" not in member.withheld
+        return await self._call(request, member.tools, member.role, round_no, memory=memory)
 
-    async def _call(self, request: Request, allowed: Sequence[str], role: str, round_no: int) -> ToolResult:
+    async def _call(
+        self, request: Request, allowed: Sequence[str], role: str, round_no: int, *, memory: bool = True
+    ) -> ToolResult:
         lane = self._run.header.lane
         context = ToolContext(
             role=role,
             run_id=self._run.id,
             lane=lane,
             round=round_no,
+            memory=memory,
             embedder=self._equipment.embedder,
             recall=self._equipment.recall,
         )

@@ -31,7 +31,7 @@ from council.deliberation.status import status_of
 from council.deliberation.transcript import Aside, Evidence, Transcript, Turn
 from council.engine.commit import Output
 from council.engine.runs import PROVIDER, Finish, Outcome, Parked, Run
-from council.errors import ConfigError, Drift, PathRefused, StorageFailed
+from council.errors import ConfigError, Drift, MissingContextError, PathRefused, StorageFailed
 from council.ids import timestamp
 from council.knowledge.cortex.chunks import is_artifact
 from council.llm.base import Model
@@ -214,13 +214,23 @@ class Task:
             loaded = setup.memory.load(manifest.role, self._run.header.lane)
             chain = setup.models.chain(manifest.role, manifest.model, self._command.config.model)
             own = setup.models.names(chain)
-            members.append(enlist(manifest, setup.tools, digest(loaded.session), chain, own[0]))
+            context = {"task": self._command.task_description, "memory": digest(loaded.session), "transcript": ""}
+            context |= {"documents": ""} if self._command.input_artifacts else {}
+            members.append(enlist(manifest, setup.tools, context, chain, own[0]))
             names += own
             notes += [f"Memory: {loaded.damage}."] if loaded.damage else []
             if absent := setup.tools.absent(manifest.tools):
                 shown = ", ".join(plain_line(name, 60).replace("`", "'") for name in absent[:_SHOWN])
                 more = ", …" if len(absent) > _SHOWN else ""
                 notes.append(f"The persona of {manifest.role} lists tools that are not there: {shown}{more}.")
+        readers = members if self._command.config.protocol == "review" else members[:1]
+        if deaf := next((member for member in readers if "transcript" in member.withheld), None):
+            raise MissingContextError(
+                f"{deaf.role} judges what the others said and may not have the context field `transcript`.",
+                fix="allow it in its persona, or name another agent in `config.agents`, another one first",
+                role=deaf.role,
+                field="transcript",
+            )
         asks = setup.models.second_opinion(self._run.header.secret)
         guard = msgspec.structs.replace(setup.guard.looking_at(self._command.task_description), model=asks)
         if guard.model and not is_extract(names[0]):
@@ -298,7 +308,7 @@ class Task:
 
     def _memory_outputs(self, state: PageState) -> list[Output]:
         outputs: list[Output] = []
-        for role in state.roles:
+        for role in (member.role for member in self._start.members if "memory" not in member.withheld):
             session = self._setup.memory.load(role, self._run.header.lane).session
             synthesis = state.synthesis
             answer = state.decision.answer if state.decision else ""

@@ -7,6 +7,7 @@ import re
 from textwrap import indent
 
 import msgspec
+from pydantic import Field, JsonValue
 
 from council.errors import PathRefused, StorageFailed
 from council.knowledge.cortex.cortex import SCOPES, Answer, Scope
@@ -15,21 +16,35 @@ from council.knowledge.cortex.shelf import Hit
 from council.knowledge.library import Document, Library, split_range
 from council.llm.base import Source
 from council.llm.embeddings import CountedEmbedder, EmbeddingCall, RecordedSearch
-from council.tools.base import Tool, ToolContext, ToolResult
+from council.tools.base import Arguments, Tool, ToolContext, ToolResult
+from council.tools.tokens import MAX_ARGUMENT_CHARS
 
 log = logging.getLogger(__name__)
 
 _MAX_LISTING_CHARS = 16_000
 _CORTEX_PATIENCE_S = 10.0  # for another process that writes the index; beyond it, what the index held is the answer
 _SCOPE = re.compile(r",\s*scope\s*[=:]\s*[\"'“”]?(\w+)[\"'“”]?\s*$")
+_TOLD: dict[str, JsonValue] = {"maxLength": MAX_ARGUMENT_CHARS}  # for models; the paths of a command may be longer
 _QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "`": "`"}
+
+
+class FilePath(Arguments):
+    path: str = Field(description="path relative to the home, optionally :first-last", json_schema_extra=_TOLD)
+
+
+class FileGlob(Arguments):
+    glob: str = Field(description="glob relative to the home, ** crosses folders", json_schema_extra=_TOLD)
+
+
+class CortexQuestion(Arguments):
+    question: str = Field(description="a question, optionally followed by , scope=memory", json_schema_extra=_TOLD)
 
 
 def read_file(library: Library) -> Tool:
     """`READ_FILE(path)`, `READ_FILE(path:10-40)`."""
 
-    async def run(argument: str, /, *, context: ToolContext) -> ToolResult:
-        path, first, last = split_range(argument)
+    async def run(arguments: FilePath, /, *, context: ToolContext) -> ToolResult:
+        path, first, last = split_range(arguments.path)
         try:
             document = library.read(path, first_line=first, last_line=last)
         except PathRefused as error:
@@ -39,8 +54,7 @@ def read_file(library: Library) -> Tool:
     return Tool(
         name="READ_FILE",
         description="gives the content of one file of the home, with line numbers; whole, or the lines you name",
-        parameter="path",
-        schema={"type": "string", "maxLength": 512, "description": "path relative to the home, optionally :first-last"},
+        arguments=FilePath,
         effect="read",
         spellings=(
             "[ORCHESTRATOR_REQUEST: READ_FILE(path/to/file.md)]",
@@ -53,8 +67,8 @@ def read_file(library: Library) -> Tool:
 def list_files(library: Library) -> Tool:
     """`LIST_FILES(glob)`."""
 
-    async def run(argument: str, /, *, context: ToolContext) -> ToolResult:
-        glob = argument.strip() or "**"
+    async def run(arguments: FileGlob, /, *, context: ToolContext) -> ToolResult:
+        glob = arguments.glob.strip() or "**"
         try:
             paths, more = library.list(glob)
         except PathRefused as error:
@@ -70,8 +84,7 @@ def list_files(library: Library) -> Tool:
     return Tool(
         name="LIST_FILES",
         description="lists the readable files of the home that match a glob",
-        parameter="glob",
-        schema={"type": "string", "maxLength": 512, "description": "glob relative to the home, ** crosses folders"},
+        arguments=FileGlob,
         effect="read",
         spellings=("[ORCHESTRATOR_REQUEST: LIST_FILES(docs/**/*.md)]",),
         run=run,
@@ -84,11 +97,13 @@ def query_cortex(search: Search) -> Tool:
 
     matches = "words and meanings" if search.model else "words, not meanings: name the things you seek"
 
-    async def run(argument: str, /, *, context: ToolContext) -> ToolResult:
-        question, named = split_question(argument)
+    async def run(arguments: CortexQuestion, /, *, context: ToolContext) -> ToolResult:
+        question, named = split_question(arguments.question)
         scope: Scope | None = next((known for known in SCOPES if known == named), None)
         if scope is None:
             return _no_answer("no_such_scope", f"there is no scope `{named}`; it is {' or '.join(SCOPES)}")
+        if scope == "memory" and not context.memory:
+            return _no_answer("withheld", "this agent is given no memory; ask without a scope")
         # Whose memory is looked into; empty for files, which are everybody's.
         own = f"{context.lane}/{context.role.lower()}" if context.role else context.lane
         embedder = None if context.embedder is None else CountedEmbedder(context.embedder)
@@ -117,8 +132,7 @@ def query_cortex(search: Search) -> Tool:
             "finds the passages of the home's files that fit a question best, with path, lines and sha256; with "
             f"scope=memory, passages of your own earlier tasks. It matches {matches}"
         ),
-        parameter="question",
-        schema={"type": "string", "maxLength": 512, "description": "a question, optionally followed by , scope=memory"},
+        arguments=CortexQuestion,
         effect="read",
         spellings=(
             '[ORCHESTRATOR_REQUEST: QUERY_CORTEX("Find all protocols related to agentic safety")]',

@@ -34,7 +34,7 @@ from council.llm.base import Asked, Message, Model, ModelAround, Reply, TurnInfo
 from council.llm.embeddings import Embedded, Embedder, EmbedderAround, Purpose
 from council.redaction import Redactor
 from council.telemetry import conventions as names
-from council.tools.base import Tool, ToolContext, ToolResult
+from council.tools.base import Arguments, RunTool, Tool, ToolContext, ToolResult
 
 _WORKFLOW = "council"
 _MAX_TEXT_CHARS = 32_000  # of each message; collectors refuse spans of megabytes
@@ -187,21 +187,24 @@ class Tracing:
     def tool(self, tool: Tool) -> Tool:
         """`tool`, with a span around each execution."""
 
-        async def run(argument: str, /, *, context: ToolContext) -> ToolResult:
-            return await self._run_tool(tool, argument, context)
+        if tool.run is None:
+            return tool
+
+        async def run(arguments: Arguments, /, *, context: ToolContext, inner: RunTool = tool.run) -> ToolResult:
+            return await self._run_tool(tool.name, inner, arguments, context)
 
         return replace(tool, run=run)
 
-    async def _run_tool(self, tool: Tool, argument: str, context: ToolContext) -> ToolResult:
+    async def _run_tool(self, name: str, inner: RunTool, arguments: Arguments, context: ToolContext) -> ToolResult:
         run = self._runs.get(context.run_id)
         agent = run.agents.get((context.role, context.round)) if run is not None else None
         span = self._tracer.start_span(
-            f"{names.EXECUTE_TOOL} {tool.name}",
+            f"{names.EXECUTE_TOOL} {name}",
             context=self._under(agent.span if agent else run.span if run else None),
             kind=SpanKind.INTERNAL,
             attributes={
                 names.OPERATION: names.EXECUTE_TOOL,
-                names.TOOL_NAME: tool.name,
+                names.TOOL_NAME: name,
                 names.TOOL_TYPE: names.DATASTORE,
                 names.CONVERSATION_ID: context.run_id,
             },
@@ -209,10 +212,11 @@ class Tracing:
         error = "cancelled"
         try:
             with trace.use_span(span, record_exception=False, set_status_on_exception=False):
-                result = await tool.run(argument, context=context)
+                result = await inner(arguments, context=context)
             error = result.error_code
             if self._content:
-                span.set_attribute(names.TOOL_ARGUMENTS, json.dumps({tool.parameter: self._text(argument)}))
+                asked = self._redactor.in_texts(arguments.model_dump(mode="json"))
+                span.set_attribute(names.TOOL_ARGUMENTS, json.dumps(asked))
                 span.set_attribute(names.TOOL_RESULT, self._text(result.text))
             return result
         except ToolRefused as refused:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
+from pydantic import BaseModel, ConfigDict
 
+from council.ids import Principal
 from council.llm.base import Source
 from council.llm.embeddings import Embedder, EmbeddingCall, Nearness, Recall
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 Effect = Literal["read", "write", "danger"]
 
 
 class ToolContext(msgspec.Struct, frozen=True):
-    """On whose behalf a tool runs. `embedder` is the run's own, which its budget pays for; `recall` tells what a recorded
-    run's embedding model said."""
+    """On whose behalf a tool runs. `memory`: the agent may read what it remembers. `embedder` is the run's own, which its
+    budget pays for; `recall` tells what a recorded run's embedding model said."""
 
     role: str = ""
     run_id: str = ""
     lane: str = "main"
     round: int = 0
+    memory: bool = True
     embedder: Embedder | None = None
     recall: Recall | None = None
 
@@ -40,19 +45,31 @@ class ToolResult(msgspec.Struct, frozen=True):
     nearness: Nearness | None = None
 
 
+class Arguments(BaseModel):
+    """The arguments of a tool. One field is spelt `NAME(its text)`, several are spelt as a JSON object."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
 class RunTool(Protocol):
-    async def __call__(self, argument: str, /, *, context: ToolContext) -> ToolResult: ...
+    async def __call__(self, arguments: Any, /, *, context: ToolContext) -> ToolResult: ...
+
+
+class ApplyTool(Protocol):
+    """The change that a person approved, in the writer's transaction. What it raises rolls the whole plan back."""
+
+    def __call__(self, connection: Connection, principal: Principal, arguments: Any, /) -> ToolResult: ...
 
 
 @dataclass(frozen=True)
 class Tool:
-    """`run` gets the argument of a request, unquoted and not yet checked. `schema` is the JSON Schema of the one
-    `parameter`; `spellings` are exact requests, shown to agents word for word. Only `read` tools run in a turn."""
+    """`spellings` are exact requests, shown to agents word for word. A `read` tool has `run`, which turns call; a `write`
+    or `danger` tool has `apply`, which only a plan calls. Both get `arguments`, validated."""
 
     name: str
     description: str
-    parameter: str
+    arguments: type[Arguments]
     effect: Effect
     spellings: tuple[str, ...]
-    run: RunTool
-    schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
+    run: RunTool | None = None
+    apply: ApplyTool | None = None

@@ -5,15 +5,22 @@ Every turn has seen text from outside (its task is), so the Rule of Two needs no
 
 from __future__ import annotations
 
+import difflib
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+from pydantic import ValidationError
+from pydantic.json_schema import GenerateJsonSchema
+
 from council.errors import ConfigError, InputUnreadable, PathRefused, ToolRefused
 from council.llm.base import ToolCall, ToolSpec
-from council.tools.base import Tool, ToolContext, ToolResult
-from council.tools.tokens import MAX_ARGUMENT_CHARS, MAX_REQUESTS, Request, parse
+from council.tools.base import Arguments, Tool, ToolContext, ToolResult
+from council.tools.tokens import MAX_ACTION_CHARS, MAX_ARGUMENT_CHARS, MAX_REQUESTS, Request, parse
 
+_NEAR = 0.8  # of a misspelt name to a tool's: a letter or two
 _HOW_TO_ASK = """\
 ## How to ask
 
@@ -22,34 +29,50 @@ code. The answer reaches the next speaker and everyone after. At most {max_reque
 
 
 class ToolRegistry:
-    """The tools of this installation by name. ConfigError for a duplicate name or a spelling that does not parse."""
+    """The tools of this installation by name. ConfigError for a duplicate name, for a spelling that is no request which
+    the tool understands, and for a tool whose effect does not fit what it has: `run` to read, `apply` to change."""
 
     def __init__(self, tools: Iterable[Tool]) -> None:
-        by_name: dict[str, Tool] = {}
+        by_name: dict[str, Tool] = {}  # in capitals: agents mix up the case, and mean the tool
         for tool in tools:
-            if tool.name in by_name:
+            if tool.name.upper() in by_name:
                 raise ConfigError(f"Two tools are named {tool.name}.", fix="Rename one of them.", tool=tool.name)
+            reads = tool.effect == "read"
+            if (tool.run is not None, tool.apply is not None) != (reads, not reads):
+                raise ConfigError(
+                    f"Tool {tool.name} has the effect {tool.effect} and not the function for it alone.",
+                    fix="Give a read tool `run`, a write or danger tool `apply`.",
+                    tool=tool.name,
+                )
             for spelling in tool.spellings:
                 requests = parse(spelling)
-                if [(r.action, r.honoured) for r in requests] != [(tool.name, True)]:
+                if [(r.action, r.honoured) for r in requests] != [(tool.name, True)] or isinstance(
+                    parsed(tool, requests[0].argument), str
+                ):
                     raise ConfigError(
                         f"Tool {tool.name} shows a spelling that is not a request for it: {spelling}",
-                        fix="Write it as [ORCHESTRATOR_REQUEST: NAME(argument)].",
+                        fix='Write it as [ORCHESTRATOR_REQUEST: NAME(argument)], or NAME({"name": value}) with several.',
                         tool=tool.name,
                     )
-            by_name[tool.name] = tool
+            by_name[tool.name.upper()] = tool
         self._tools: Mapping[str, Tool] = by_name
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(self._tools)
+        return tuple(tool.name for tool in self._tools.values())
 
     def get(self, name: str) -> Tool | None:
-        return self._tools.get(name)
+        """The tool of that name, in whatever case it is written."""
+        return self._tools.get(name.upper())
+
+    def named(self, request: Request) -> Request:
+        """The request with its action in the tool's own case."""
+        tool = self.get(request.action)
+        return request if tool is None else msgspec.structs.replace(request, action=tool.name)
 
     def absent(self, names: Sequence[str]) -> list[str]:
         """Those of `names` that no tool here has."""
-        return [name for name in names if name not in self._tools]
+        return [name for name in names if name not in self.names]
 
     def spec_for_prompt(self, allowed: Sequence[str]) -> str:
         """The section of a prompt that tells an agent how to ask; empty when nothing may be asked for."""
@@ -64,25 +87,22 @@ class ToolRegistry:
 
     def specs(self, allowed: Sequence[str]) -> tuple[ToolSpec, ...]:
         """The same tools for a model that calls functions natively."""
-        return tuple(
-            ToolSpec(
-                tool.name,
-                tool.description,
-                {"type": "object", "properties": {tool.parameter: dict(tool.schema)}, "required": [tool.parameter]},
-            )
-            for tool in self._callable(allowed)
-        )
+        return tuple(ToolSpec(tool.name, tool.description, schema_of(tool)) for tool in self._callable(allowed))
 
     def spell(self, call: ToolCall) -> str:
         """A native function call as the request token that asks for the same. A call that no token can spell becomes a
         token that is refused, with the reason: its argument is no text, too long, or of several lines."""
-        tool = self._tools.get(call.name)
-        argument = call.arguments.get(tool.parameter) if tool else None
-        if argument is None:
-            argument = next((value for value in call.arguments.values() if isinstance(value, str)), "")
-        text = " ".join(str(argument).split())
+        tool = self.get(call.name)
+        fields = tuple(tool.arguments.model_fields) if tool else ()
+        if len(fields) > 1:
+            text = json.dumps(dict(call.arguments), ensure_ascii=False)
+        else:
+            argument = call.arguments.get(fields[0]) if fields else None
+            if argument is None:
+                argument = next((value for value in call.arguments.values() if isinstance(value, str)), "")
+            text = " ".join(str(argument).split())
         quoted = text.replace("\\", "\\\\").replace('"', '\\"')
-        name = re.sub(r"[^A-Z_]", "_", call.name.upper())[:32]
+        name = re.sub(r"[^A-Za-z_]", "_", call.name)[:MAX_ACTION_CHARS]
         for spelled in (f"[ORCHESTRATOR_REQUEST: {name}({text})]", f'[ORCHESTRATOR_REQUEST: {name}("{quoted}")]'):
             found = parse(spelled)
             if len(found) == 1 and found[0].honoured and (found[0].action, found[0].argument) == (name, text):
@@ -91,27 +111,60 @@ class ToolRegistry:
 
     async def call(self, request: Request, *, allowed: Sequence[str], context: ToolContext | None = None) -> ToolResult:
         """Fulfil a request. Raises ToolRefused for one that is not honoured, unknown, not allowed, or that would change
-        something; a path or an input that the tool itself refuses is a result with `ok` false."""
+        something; arguments that do not fit, and what the tool itself refuses, are a result with `ok` false."""
         offered = ", ".join(tool.name for tool in self._callable(allowed)) or "none"
         data: dict[str, Any] = {"action": request.action, "argument": request.argument, "allowed": list(allowed)}
         if not request.honoured:
             raise ToolRefused(f"Request not honoured: {request.reason}.", **data)
-        tool = self._tools.get(request.action)
+        tool = self.get(request.action)
         if tool is None:
-            raise ToolRefused(f"There is no tool {request.action}.", fix=f"Allowed here: {offered}.", **data)
+            by_name = {tool.name.upper(): tool.name for tool in self._callable(allowed)}
+            near = difflib.get_close_matches(request.action.upper(), by_name, n=1, cutoff=_NEAR)
+            meant = f"Did you mean {by_name[near[0]]}? " if near else ""
+            raise ToolRefused(f"There is no tool {request.action}.", fix=f"{meant}Allowed here: {offered}.", **data)
         if tool.name not in allowed:
             raise ToolRefused(f"{tool.name} is not allowed for this agent.", fix=f"Allowed here: {offered}.", **data)
-        if tool.effect != "read":
+        if tool.run is None:
             raise ToolRefused(
                 f"{tool.name} changes something: it can only be proposed in a plan.",
                 fix=f"Propose it in a plan. Allowed here: {offered}.",
                 **data,
             )
+        title = f"{tool.name}({request.argument})"
+        arguments = parsed(tool, request.argument)
+        if isinstance(arguments, str):
+            return ToolResult(ok=False, title=title, error_code="bad_arguments", error=arguments)
         try:
-            return await tool.run(request.argument, context=context or ToolContext())
+            return await tool.run(arguments, context=context or ToolContext())
         except (PathRefused, InputUnreadable) as error:
-            title = f"{tool.name}({request.argument})"
             return ToolResult(ok=False, title=title, error_code=error.code, error=str(error))
 
     def _callable(self, allowed: Sequence[str]) -> list[Tool]:
-        return [tool for tool in self._tools.values() if tool.name in allowed and tool.effect == "read"]
+        return [tool for tool in self._tools.values() if tool.name in allowed and tool.run is not None]
+
+
+def parsed(tool: Tool, argument: str) -> Arguments | str:
+    """The arguments of a request, or one line for the agent: what does not fit, and the right form."""
+    fields = tuple(tool.arguments.model_fields)
+    try:
+        if len(fields) == 1:
+            return tool.arguments.model_validate({fields[0]: argument})
+        return tool.arguments.model_validate_json(argument, strict=False)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        said = first["msg"].removeprefix("Value error, ")
+    form = tool.spellings[0] if tool.spellings else f'{tool.name}({{"{fields[0] if fields else "name"}": …}})'
+    reason = f"{where}: {said[:1].lower()}{said[1:]}" if where else f"it takes one JSON object: {said}"
+    return f"these arguments do not fit {tool.name}: {reason}. Fix: Write it as {form}."
+
+
+class _Untitled(GenerateJsonSchema):
+    def field_title_should_be_set(self, schema: object) -> bool:
+        return False
+
+
+def schema_of(tool: Tool) -> dict[str, Any]:
+    """The JSON Schema of a tool's arguments, as native function calls declare it."""
+    schema = tool.arguments.model_json_schema(schema_generator=_Untitled)
+    return {key: schema[key] for key in ("type", "properties", "required", "$defs") if key in schema}

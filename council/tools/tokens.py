@@ -1,12 +1,14 @@
 """The grammar of request tokens, `[ORCHESTRATOR_REQUEST: ACTION(parameter)]` (Protocol 93, mandate 2).
 
-Says which tokens of a reply an agent meant as requests and which it only quotes; a token is a request, never authority,
-and whether it may be fulfilled is for the registry and `echoed`. One pass over the lines; every pattern here is
-anchored or reads disjoint stretches, so the time is linear in the reply.
+The parameter is a text, or a JSON object for tools of several arguments; the action keeps its case. Says which tokens of
+a reply an agent meant as requests and which it only quotes. A token is a request, never authority: whether it may be
+fulfilled is for the registry and `echoed`. One pass over the lines; every pattern here is anchored or reads disjoint
+stretches, so the time is linear in the reply.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -23,6 +25,8 @@ from council.safety.markdown import code_spans
 
 MAX_REQUESTS = 8  # per reply: more than an agent needs, little enough to answer in one prompt
 MAX_ARGUMENT_CHARS = 512
+MAX_OBJECT_CHARS = 4_000  # of a JSON object: a form that an agent fills in, not a document
+MAX_ACTION_CHARS = 32
 MAX_REPORTED = 64  # requests returned at all: the rest of a reply that holds so many is not looked at
 _RAW_CHARS = 200  # of a malformed token in a report
 
@@ -150,7 +154,8 @@ def _indentation(text: str) -> int:
 _OPEN = re.compile(
     r"\[(?i:\s*ORCHESTRATOR_REQUEST)", re.ASCII
 )  # a first character without case is searched for at once
-_ACTION = re.compile(r"\s*:\s*([A-Za-z_]{2,32})\s*\(\s*", re.ASCII)
+_ACTION = re.compile(rf"\s*:\s*([A-Za-z_]{{2,{MAX_ACTION_CHARS}}})\s*\(\s*", re.ASCII)
+_CLOSE = re.compile(r"\s*\)\s*\]")
 _QUOTED = re.compile(
     r"(?P<mark>[\"'])(?P<text>(?:(?!(?P=mark))[^\\]|\\.)*+)(?P=mark)"
     r"(?P<options>(?:\s*,\s*[a-z_]{1,32}\s*=\s*[\w.-]{1,64})*+)\s*\)\s*\]",
@@ -225,7 +230,9 @@ def _token(line: str, opening: re.Match[str]) -> _Token:
     action = _ACTION.match(line, opening.end())
     if action is None:
         return _malformed(line, opening, "it is not spelled [ORCHESTRATOR_REQUEST: ACTION(parameter)]")
-    name = action[1].upper()
+    name = action[1]
+    if (length := _object_chars(line, action.end())) and (close := _CLOSE.match(line, action.end() + length)):
+        return _Token(opening.start(), close.end(), name, line[action.end() : action.end() + length])
     quoted = _QUOTED.match(line, action.end())
     if quoted and quoted["options"]:  # `"a question [sic]", scope=memory`: for the tool to take apart
         argument = line[quoted.start() : quoted.end("options")]
@@ -249,6 +256,19 @@ def _token(line: str, opening: re.Match[str]) -> _Token:
     if len(argument) > MAX_ARGUMENT_CHARS:
         return _malformed(line, opening, f"its parameter is longer than {MAX_ARGUMENT_CHARS} characters")
     return _Token(opening.start(), end, name, argument)
+
+
+_JSON = json.JSONDecoder()
+
+
+def _object_chars(line: str, start: int) -> int:
+    """The length of the JSON object that begins there; 0 for none, and for one that is too long."""
+    if not line.startswith("{", start):
+        return 0
+    try:
+        return _JSON.raw_decode(line[start : start + MAX_OBJECT_CHARS])[1]
+    except (ValueError, RecursionError):  # half an object, digits without end, deep nesting
+        return 0
 
 
 def _malformed(line: str, opening: re.Match[str], error: str) -> _Token:

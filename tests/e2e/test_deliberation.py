@@ -556,3 +556,38 @@ def test_requests_beyond_the_caps_of_a_reply_and_of_a_task_are_refused_and_said(
     artifact = (home / "artifacts" / "out.md").read_text()
     assert "at most 2 requests per reply" in artifact
     assert "this task has used its 3 requests" in artifact
+
+
+def test_a_manifest_keeps_documents_memory_and_transcript_from_its_agent(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    persona = home / "personas" / "strategist.md"
+    fake.reply = answers({"COORDINATOR": "words of the coordinator"}, "the remembered answer")
+    drop_command(home, command())
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    before = (home / "session_states" / "strategist_session.json").read_bytes()
+    context = "  required: [task]\n  optional: [memory]\n  forbidden: [transcript, documents]"
+    front = re.sub(r"context:\n(?:  .*\n)+", f"context:\n{context}\n", persona.read_text())
+    persona.write_text(front.replace("trust: builtin", "trust: unverified"))
+    (home / "plan.md").write_text("the line of the document\n")
+    asked = len(fake.requests)
+    drop_command(home, command("Which engine, again?", input_artifacts=["plan.md"]), "second.json")
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    told = {role_of(request): json.dumps(request.body) for request in fake.requests[asked:]}
+    for words in ("the line of the document", "words of the coordinator", "the remembered answer"):
+        assert words not in told["STRATEGIST"]
+        assert words in told["AUDITOR"]
+    assert "Which engine, again?" in told["STRATEGIST"]
+    assert (home / "session_states" / "strategist_session.json").read_bytes() == before
+
+
+def test_a_required_field_that_is_missing_fails_the_run_before_any_call(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    persona = home / "personas" / "auditor.md"
+    persona.write_text(persona.read_text().replace("required: [task]", "required: [task, code_to_review]"))
+    drop_command(home, command())
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 1
+    assert fake.requests == []
+    assert [receipt["error"]["code"] for receipt in receipts(home)] == ["missing_context"]
+    assert "AUDITOR requires the context field `code_to_review`" in (home / "artifacts" / "out.md").read_text()

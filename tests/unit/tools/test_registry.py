@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import sqlite3
+from dataclasses import replace
+from typing import Any
+
 import pytest
+from pydantic import Field
 
 from council.errors import ConfigError, PathRefused, StorageFailed, ToolRefused
+from council.ids import STEWARD, Principal
 from council.llm.base import ToolCall
-from council.tools.base import Effect, Tool, ToolContext, ToolResult
-from council.tools.registry import ToolRegistry
+from council.storage.tables import connection_over
+from council.tools.base import Arguments, Effect, Tool, ToolContext, ToolResult
+from council.tools.registry import ToolRegistry, parsed
 from council.tools.tokens import Request, parse
 
 
@@ -15,25 +22,50 @@ class Recorder:
     """Answers with its argument, or raises; remembers its calls."""
 
     def __init__(self, error: Exception | None = None) -> None:
-        self.calls: list[tuple[str, ToolContext]] = []
+        self.calls: list[tuple[Any, ToolContext]] = []
         self._error = error
 
-    async def __call__(self, argument: str, /, *, context: ToolContext) -> ToolResult:
-        self.calls.append((argument, context))
+    async def __call__(self, arguments: Any, /, *, context: ToolContext) -> ToolResult:
+        self.calls.append((arguments, context))
         if self._error:
             raise self._error
-        return ToolResult(ok=True, title=argument, text=f"content of {argument}")
+        said = " ".join(str(value) for value in arguments.model_dump().values())
+        return ToolResult(ok=True, title=said, text=f"content of {said}")
+
+
+class FilePath(Arguments):
+    path: str
+
+
+class Task(Arguments):
+    """Several arguments, one of them with a default."""
+
+    title: str = Field(min_length=1, max_length=40, description="what is to be done")
+    days: int
+    tags: tuple[str, ...] = ()
+
+
+CREATE = '[ORCHESTRATOR_REQUEST: create_task({"title": "Pay the rent", "days": 3})]'
 
 
 def tool(name: str = "READ_FILE", *, effect: Effect = "read", run: Recorder | None = None, spelling: str = "") -> Tool:
     return Tool(
         name=name,
         description=f"Does {name}.",
-        parameter="path",
+        arguments=FilePath,
         effect=effect,
         spellings=(spelling or f"[ORCHESTRATOR_REQUEST: {name}(path/to/file.md)]",),
-        run=run or Recorder(),
+        run=run or Recorder() if effect == "read" else None,
+        apply=None if effect == "read" else applied,
     )
+
+
+def applied(connection: object, principal: Principal, arguments: FilePath, /) -> ToolResult:
+    return ToolResult(ok=True, title=f"{principal.id} wrote {arguments.path}")
+
+
+def create_task(run: Recorder) -> Tool:
+    return Tool("create_task", "Makes a task.", Task, "read", (CREATE,), run)
 
 
 def request(spelled: str) -> Request:
@@ -48,7 +80,7 @@ async def test_an_allowed_read_tool_is_called_with_the_argument_and_the_context(
         request('READ_FILE("a b.md")'), allowed=["READ_FILE"], context=context
     )
 
-    assert run.calls == [("a b.md", context)]
+    assert run.calls == [(FilePath(path="a b.md"), context)]
     assert (result.ok, result.text) == (True, "content of a b.md")
 
 
@@ -75,12 +107,32 @@ async def test_with_nothing_allowed_the_refusal_says_none() -> None:
 
 @pytest.mark.parametrize("effect", ["write", "danger"])
 async def test_a_tool_that_changes_something_is_refused_even_when_allowed(effect: Effect) -> None:
-    run = Recorder()
-    registry = ToolRegistry([tool("WRITE_FILE", effect=effect, run=run)])
+    registry = ToolRegistry([tool("WRITE_FILE", effect=effect)])
 
     with pytest.raises(ToolRefused, match="can only be proposed in a plan"):
         await registry.call(request("WRITE_FILE(a)"), allowed=["WRITE_FILE"])
-    assert run.calls == []
+
+
+def test_what_a_plan_calls_gets_the_validated_arguments_and_who_asks() -> None:
+    sample = ToolRegistry([tool("WRITE_FILE", effect="write")]).get("WRITE_FILE")
+    assert sample is not None
+    assert sample.apply is not None
+    connection = connection_over(sqlite3.connect(":memory:"), is_sqlite=True)
+
+    with connection:
+        result = sample.apply(connection, STEWARD, parsed(sample, "a.md"))
+
+    assert result.title == "steward wrote a.md"
+
+
+@pytest.mark.parametrize("effect", ["read", "write", "danger"])
+def test_a_tool_whose_function_does_not_fit_its_effect_is_an_error(effect: Effect) -> None:
+    wrong = replace(tool(effect=effect), run=None, apply=None)
+    both = replace(tool(effect=effect), run=Recorder(), apply=applied)
+
+    for sample in (wrong, both):
+        with pytest.raises(ConfigError, match=f"has the effect {effect}"):
+            ToolRegistry([sample])
 
 
 async def test_a_request_that_is_not_honoured_is_refused_with_its_reason() -> None:
@@ -154,7 +206,65 @@ async def test_a_native_call_and_a_token_are_two_spellings_of_one_call(argument:
     (asked,) = parse(registry.spell(ToolCall("READ_FILE", {"path": argument})))
     await registry.call(asked, allowed=["READ_FILE"])
 
-    assert [called for called, _ in run.calls] == [argument]
+    assert [called.path for called, _ in run.calls] == [argument]
+
+
+async def test_several_arguments_are_one_json_object_natively_and_as_a_token() -> None:
+    run = Recorder()
+    registry = ToolRegistry([create_task(run)])
+    native = {"title": 'Say "hello [sic]"\nto (all)', "days": 2, "tags": ["a", "b"]}
+
+    for spelled in (registry.spell(ToolCall("create_task", native)), CREATE):
+        (asked,) = parse(spelled)
+        assert asked.honoured
+        await registry.call(asked, allowed=["create_task"])
+
+    assert [called for called, _ in run.calls] == [Task(**native), Task(title="Pay the rent", days=3)]
+
+
+def test_the_schema_of_native_calls_comes_from_the_model() -> None:
+    (spec,) = ToolRegistry([create_task(Recorder())]).specs(["create_task"])
+
+    assert spec.parameters["required"] == ["title", "days"]
+    title = {"description": "what is to be done", "maxLength": 40, "minLength": 1, "type": "string"}
+    assert spec.parameters["properties"]["title"] == title
+    assert "Task" not in str(spec.parameters)
+
+
+@pytest.mark.parametrize(
+    ("argument", "reason"),
+    [
+        ('{"title": "Rent"}', "days: field required"),
+        ('{"title": "Rent", "days": "soon"}', "days: input should be a valid integer"),
+        ('{"title": "", "days": 1}', "title: string should have at least 1 character"),
+        ('{"title": "Rent", "days": 1, "owner": "me"}', "owner: extra inputs are not permitted"),
+        ("Rent, 3", "it takes one JSON object"),
+        ('{"title": "Rent", days: 3}', "it takes one JSON object"),
+    ],
+)
+async def test_arguments_that_do_not_fit_are_an_answer_that_shows_the_right_form(argument: str, reason: str) -> None:
+    run = Recorder()
+
+    result = await ToolRegistry([create_task(run)]).call(request(f"create_task({argument})"), allowed=["create_task"])
+
+    assert (result.ok, result.error_code, run.calls) == (False, "bad_arguments", [])
+    assert f"do not fit create_task: {reason}" in result.error
+    assert result.error.endswith(f"Fix: Write it as {CREATE}.")
+
+
+@pytest.mark.parametrize(("near", "meant"), [("create_tasks", "create_task"), ("READ_FLE", "READ_FILE")])
+async def test_a_near_miss_of_a_name_is_refused_with_the_registered_one(near: str, meant: str) -> None:
+    registry = ToolRegistry([tool(), create_task(Recorder())])
+
+    with pytest.raises(ToolRefused, match=f"There is no tool {near}.* Did you mean {meant}[?] Allowed here"):
+        await registry.call(request(f"{near}(a)"), allowed=["READ_FILE", "create_task"])
+
+
+def test_a_request_in_another_case_is_for_the_tool_and_named_as_it_is_registered() -> None:
+    registry = ToolRegistry([tool(), create_task(Recorder())])
+
+    asked = [registry.named(request(f"{name}(a)")).action for name in ("Read_File", "CREATE_TASK", "run_shell")]
+    assert asked == ["READ_FILE", "create_task", "run_shell"]
 
 
 @pytest.mark.parametrize("argument", ["x" * 600, "[" * 600])

@@ -25,7 +25,14 @@ SPELLINGS = {
     "READ_FILE('docs/my plan.md')": ("READ_FILE", "docs/my plan.md"),
     "READ_FILE(`docs/plan.md`)": ("READ_FILE", "docs/plan.md"),
     'READ_FILE("src/[id]/page.tsx")': ("READ_FILE", "src/[id]/page.tsx"),
-    "read_file(docs/plan.md)": ("READ_FILE", "docs/plan.md"),
+    "read_file(docs/plan.md)": ("read_file", "docs/plan.md"),
+    'create_task({"title": "Say \\"no\\" [sic] (now)", "days": [1, 2]})': (
+        "create_task",
+        '{"title": "Say \\"no\\" [sic] (now)", "days": [1, 2]}',
+    ),
+    'create_task( {"a": {"b": "}"}} )': ("create_task", '{"a": {"b": "}"}}'),
+    "READ_FILE({a}.md)": ("READ_FILE", "{a}.md"),
+    'READ_FILE({"a": 1}.md)': ("READ_FILE", '{"a": 1}.md'),
     "READ_FILE( docs/plan.md )": ("READ_FILE", "docs/plan.md"),
     'QUERY_CORTEX("Find all protocols related to agentic safety")': (
         "QUERY_CORTEX",
@@ -308,7 +315,7 @@ def test_only_the_requests_that_end_a_line_are_honoured() -> None:
 def test_a_request_carries_its_line_and_its_spelling() -> None:
     spelled = token("Read_File( 'a.md' )")
 
-    assert parse(f"one\ntwo\n- {spelled}") == [Request("READ_FILE", "a.md", spelled, 3, honoured=True)]
+    assert parse(f"one\ntwo\n- {spelled}") == [Request("Read_File", "a.md", spelled, 3, honoured=True)]
 
 
 def test_a_reply_without_requests_has_none() -> None:

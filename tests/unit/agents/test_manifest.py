@@ -1,0 +1,142 @@
+"""Manifests: what an agent is given by its context, trust and scope, and the sources' spellings of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from council.agents.manifest import AgentManifest, by_name, context_for, load_personas, parse_manifest, tools_for
+from council.errors import MissingContextError, PersonaError
+from council.tools.base import Arguments, Tool, ToolContext, ToolResult
+from council.tools.registry import ToolRegistry
+
+AVAILABLE = {"task": "T", "memory": "M", "documents": "D", "transcript": "S", "personal_data": "P", "code": "C"}
+
+
+def manifest(front: str = "", *, role: str = "HACKER", id: str = "hacker") -> AgentManifest:
+    text = f"---\nid: {id}\nrole: {role}\npurpose: Looks.\n{front}\n---\nYou look."
+    return parse_manifest(f"{id}.md", text)
+
+
+def test_a_persona_without_trust_is_builtin_and_gets_what_a_deliberation_has() -> None:
+    persona = manifest()
+
+    assert persona.trust == "builtin"
+    assert context_for(persona, AVAILABLE).keys() == {"task", "memory", "documents", "transcript"}
+
+
+def test_an_agent_is_given_what_it_names_and_nothing_that_it_forbids() -> None:
+    persona = manifest("context: {required: [task], optional: [documents, code], forbidden: [documents, memory]}")
+
+    assert context_for(persona, AVAILABLE) == {"task": "T", "code": "C"}
+
+
+def test_forbidding_the_outputs_of_other_agents_keeps_the_transcript_away() -> None:
+    assert "transcript" not in context_for(manifest("context: {forbidden: [other_agent_outputs]}"), AVAILABLE)
+
+
+@pytest.mark.parametrize("trust", ["unverified", "temporary"])
+def test_an_untrusted_agent_gets_no_memory_and_nothing_personal_or_financial(trust: str) -> None:
+    fields = "task, memory, personal_data, financial_information, aj_personal_info"
+    persona = manifest(f"trust: {trust}\ncontext: {{optional: [{fields}]}}")
+    available = AVAILABLE | {"financial_information": "F", "aj_personal_info": "I"}
+
+    assert context_for(persona, available) == {"task": "T"}
+
+
+@pytest.mark.parametrize("trust", ["builtin", "verified"])
+def test_a_trusted_agent_gets_the_private_fields_that_it_names(trust: str) -> None:
+    persona = manifest(f"trust: {trust}\ncontext: {{optional: [personal_data, memory]}}")
+
+    assert context_for(persona, AVAILABLE) == {"task": "T", "personal_data": "P", "memory": "M"}
+
+
+def test_an_agent_of_one_task_gets_no_memory() -> None:
+    assert "memory" not in context_for(manifest("scope: task"), AVAILABLE)
+
+
+@pytest.mark.parametrize(
+    ("front", "why"),
+    [
+        ("context: {required: [programming_language]}", "`programming_language`, which nobody provides here"),
+        ("trust: unverified\ncontext: {required: [memory]}", "`memory`, which no unverified agent is given"),
+        ("scope: task\ncontext: {required: [memory]}", "`memory`, which no task-scoped agent is given"),
+    ],
+)
+def test_a_required_field_that_cannot_be_given_is_a_named_error(front: str, why: str) -> None:
+    with pytest.raises(MissingContextError, match=why) as raised:
+        context_for(manifest(front), AVAILABLE)
+
+    assert raised.value.data["role"] == "HACKER"
+
+
+async def _run(arguments: Arguments, /, *, context: ToolContext) -> ToolResult:
+    return ToolResult(ok=True, title="")
+
+
+def _apply(*_: object) -> ToolResult:
+    return ToolResult(ok=True, title="")
+
+
+class Note(Arguments):
+    text: str
+
+
+@pytest.mark.parametrize(
+    ("trust", "allowed"), [("builtin", ("READ", "WRITE", "GONE")), ("unverified", ("READ", "GONE"))]
+)
+def test_an_untrusted_agent_has_no_tool_that_writes(trust: str, allowed: tuple[str, ...]) -> None:
+    registry = ToolRegistry(
+        [Tool("READ", "", Note, "read", (), _run), Tool("WRITE", "", Note, "write", (), None, _apply)]
+    )
+
+    assert tools_for(manifest(f"trust: {trust}\ntools: [READ, WRITE, GONE]"), registry) == allowed
+
+
+def test_the_conductors_spelling_is_read() -> None:
+    persona = manifest(
+        "context_requirements:\n  required: [code_to_review]\n  forbidden: [financial_information]\n"
+        "context_outputs:\n  produces: [vulnerability_report]\n  scope: task\n"
+        "context_side_effects:\n  none"
+    )
+
+    assert (persona.context.required, persona.context.optional) == (("code_to_review",), ())
+    assert persona.context.forbidden == ("financial_information",)
+    assert persona.scope == "task"
+    assert persona.output_schema == {
+        "type": "object",
+        "properties": {"vulnerability_report": {}},
+        "required": ["vulnerability_report"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("front", "why"),
+    [
+        ("context_side_effects: [sends mail]", "agents change nothing by themselves"),
+        ("context_outputs: {produces: [a], retention: 3d}", "holds more than `produces` and `scope`"),
+        ("scope: task\ncontext_outputs: {scope: task}", "`scope` stands beside `context_outputs.scope`"),
+        ("context: {required: [memory], forbidden: [memory]}", "memory is both required and forbidden"),
+        ("scope: finance", "`scope`: input should be 'deliberation', 'task', 'user' or 'global'"),
+        ("output_schema: {type: string}", "JSON Schema of an object"),
+        ("budget: 3", "`budget`: extra inputs are not permitted"),
+    ],
+)
+def test_what_is_not_enforced_is_refused(front: str, why: str) -> None:
+    with pytest.raises(PersonaError, match=why):
+        manifest(front)
+
+
+def test_an_agent_is_called_by_role_id_and_alias_and_an_alias_calls_one_agent(tmp_path: Path) -> None:
+    body = "---\nid: {0}\nrole: {1}\npurpose: Looks.\naliases: [{2}]\n---\nYou look."
+    (tmp_path / "a.md").write_text(body.format("white-hat", "HACKER", "pentester"))
+    personas = load_personas(tmp_path)
+
+    assert {name: found.role for name, found in by_name(personas).items()} == dict.fromkeys(
+        ("HACKER", "WHITE-HAT", "PENTESTER"), "HACKER"
+    )
+
+    (tmp_path / "b.md").write_text(body.format("other", "TESTER", "hacker"))
+    with pytest.raises(PersonaError, match="alias hacker of TESTER also calls HACKER"):
+        load_personas(tmp_path)
