@@ -17,8 +17,8 @@ from typing import Any
 
 from council.app import build_app
 from council.daemon.service import Service
-from council.deliberation import handler
-from council.deliberation.prompts import Said
+from council.deliberation.growing_page import GrowingPage
+from council.deliberation.prompts import Discussion
 from council.events import Event
 from council.settings import Home, load_provider_keys, load_settings
 from council.storage.store import Store
@@ -77,8 +77,8 @@ def main(folder: Path) -> None:
     app = build_app(home, load_settings(home, flags={}, environ={}).settings, load_provider_keys(home, {}), environ={})
     clocks = Clocks()
     clocks.count_syncs()
-    handler.Task._show = clocks.aside(handler.Task._show, clocks.rendered_s)  # type: ignore[method-assign]
-    Said.message = clocks.aside(Said.message, clocks.body_s)  # type: ignore[method-assign]
+    GrowingPage.show = clocks.aside(GrowingPage.show, clocks.rendered_s)  # type: ignore[method-assign]
+    Discussion.message = clocks.aside(Discussion.message, clocks.body_s)  # type: ignore[method-assign]
     app.events.subscribe(clocks.note)
     started_s = time.process_time()
     asyncio.run(Service(app, once=True).run())

@@ -20,10 +20,9 @@ from council.app.spending import Spending
 from council.audit.trail import Trail
 from council.budgets.spend import seconds_to_midnight
 from council.commands.models import DeliberateCommand, RunCommand
-from council.deliberation.equipment import CouncilSetup, Limits
-from council.deliberation.guarding import Guard
 from council.deliberation.handler import DeliberateHandler
-from council.deliberation.memory import MemoryHandler
+from council.deliberation.memory_change import MemoryHandler
+from council.deliberation.setup import CouncilSetup
 from council.engine.engine import Engine
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipts
@@ -38,6 +37,8 @@ from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.paths import OUTPUT_DENIED, ConfinedRoot, PathRules
 from council.storage.store import Store
+from council.turns.equipment import RequestLimits
+from council.turns.guarding import Guard
 
 if TYPE_CHECKING:
     from council.telemetry.export import Telemetry
@@ -191,7 +192,7 @@ def _council_setup(
         tools=build_tools(root, settings, build_search(cortex, spending.meanings), tracing.tool if tracing else None),
         streams=settings.streaming == "on",
         native_tools=settings.native_tools == "on",
-        limits=Limits(
+        limits=RequestLimits(
             max_requests_per_reply=settings.max_requests_per_reply,
             max_requests=settings.max_requests_per_task,
             max_context_bytes=settings.max_context_bytes_per_task,

@@ -14,7 +14,7 @@ from council.commands.models import (
     dump,
 )
 from council.deliberation.admission import admit_deliberation
-from council.deliberation.memory import admit_memory_change
+from council.deliberation.memory_change import admit_memory_change
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipts
 from council.engine.runs import Admission

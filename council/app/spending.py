@@ -22,7 +22,6 @@ from council.budgets.models import BudgetedEmbedder, BudgetedModel, TimedEmbedde
 from council.budgets.prices import Price
 from council.budgets.spend import Spend
 from council.commands.models import BudgetConfig
-from council.deliberation.equipment import RunModels
 from council.engine.runs import Run
 from council.events import Events
 from council.ids import Clock
@@ -33,6 +32,7 @@ from council.llm.pool import ModelPool
 from council.llm.replay import ReplayModel
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.store import Store
+from council.turns.equipment import RunModels
 
 if TYPE_CHECKING:
     from council.telemetry.tracing import Tracing

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from council.agents.turn import Failure
 from council.deliberation.transcript import Transcript
+from council.turns.result import Failure
 
 # Others pass by themselves, or end the run and say so there.
 _MENDED_BY_HAND = frozenset({"blocked", "length", "network"})

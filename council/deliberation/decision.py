@@ -10,9 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-import msgspec
-
-from council.agents.turn import TurnResult
 from council.artifacts.page import Section
 from council.deliberation.attendance import listed
 from council.deliberation.holders import NO_SUCH_MEMBER, Holders
@@ -21,28 +18,14 @@ from council.deliberation.names import Names
 from council.deliberation.quotations.lookup import NO_SUCH_EVIDENCE, NO_SUCH_PLACE, UNVERIFIED, Finding, Quotations
 from council.deliberation.quotations.sources import passages_of
 from council.deliberation.record import ClosingRecord, DecisionRecord, read
+from council.deliberation.sources_now import SourceNow, SourcesNow
 from council.deliberation.transcript import Transcript
 from council.llm.thoughts import without_thoughts
+from council.turns.result import TurnResult
 
 _SHOWN_CHARS = 120
 _MAX_SHOWN = 20
 _QUOTE_MARKS = re.compile('["“”„«»]')
-
-
-class SourceNow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A file that was read, as it is when the rounds are over: `sha256`, or why it cannot be read any more. `own`: a
-    decision page of the council."""
-
-    path: str
-    sha256: str = ""
-    error: str = ""
-    own: bool = False
-
-
-class SourcesNow(msgspec.Struct, frozen=True):
-    """Recorded once, so that a page rendered again says the same whatever the disk then holds."""
-
-    files: tuple[SourceNow, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,12 +42,6 @@ class Decision:
     how_read: str = ""
     tally: str = ""
     agrees_with: str = ""
-
-
-def files_read(transcript: Transcript) -> list[str]:
-    """Every file of which the council read something, own pages and memory aside, in the order in which it did."""
-    passages = [passage for item in transcript.evidence() for passage in passages_of(item)]
-    return list(dict.fromkeys(passage.path for passage in passages if passage.path and not passage.own))
 
 
 def look_up(transcript: Transcript, own_paths: Sequence[str] = ()) -> Quotations:

@@ -1,6 +1,6 @@
 """The deliberation itself: rounds of turns, requests fulfilled between them, a closing synthesis.
 
-Reads top-down: `deliberate → a protocol → speak → take_turn`, then `Requests.fulfil`. Every model and tool call is a step of
+Reads top-down: `deliberate → a protocol → speak → Asker.ask`, then `Requests.fulfil`. Every model and tool call is a step of
 the run, so a restart repeats none that is recorded. Knows neither files nor providers.
 """
 
@@ -13,45 +13,38 @@ from typing import Any
 
 import msgspec
 
-from council.agents.turn import NO_BUDGET, Failure, ProviderBusy, TurnResult, take_turn
 from council.budgets.budget import BudgetSpent
-from council.budgets.models import CALL_CUT_OFF
 from council.commands.models import ProtocolName
-from council.deliberation.blocks import Block, read_block
-from council.deliberation.costs import is_extract
 from council.deliberation.decision import look_up
 from council.deliberation.duties import Duty
-from council.deliberation.equipment import Equipment
 from council.deliberation.folding import CONTEXT_SHARE
-from council.deliberation.guarding import manner_of
-from council.deliberation.hearing import Hearing
 from council.deliberation.holders import Holders
-from council.deliberation.members import Member, StartView
+from council.deliberation.members import StartView
 from council.deliberation.names import Names
-from council.deliberation.prompts import (
-    INSTRUCTION_CHARS,
-    Discussion,
-    Fencer,
-    context_message,
-    synthesis_instruction,
-)
+from council.deliberation.prompts import INSTRUCTION_CHARS, Discussion, context_message, synthesis_instruction
 from council.deliberation.protocols import PROTOCOLS
 from council.deliberation.ranking import Ranking, exactly
 from council.deliberation.record import DECISION_SCHEMA, ClosingRecord, problems, settle
-from council.deliberation.refused import CANCELLED, RefusedCall
-from council.deliberation.refused import last as last_refused
-from council.deliberation.refused import note as note_refused
-from council.deliberation.requests import Requests
 from council.deliberation.stance import Stance, only_issued
 from council.deliberation.stances_page import RANKS_NOTHING
-from council.deliberation.stopping import Ending, reason_to_end, still_open
-from council.deliberation.transcript import Closing, Evidence, Transcript, Turn
-from council.engine.runs import PROVIDER, Parked, Run
-from council.errors import CouncilError, InputUnreadable, ModelError, ReplayMiss
-from council.llm.base import Message, TurnInfo, request_hash
+from council.deliberation.stopping import reason_to_end, still_open
+from council.deliberation.transcript import Closing, Ending, Transcript, Turn, step_of
+from council.engine.runs import Run
+from council.errors import CouncilError, InputUnreadable
+from council.llm.base import Message, TurnInfo
 from council.llm.structured import Problem
 from council.safety.untrusted import plain_line
 from council.safety.verdict import ALLOWED, Verdict
+from council.turns.asking import Asker
+from council.turns.closing_block import Block, read_block
+from council.turns.costs import is_extract
+from council.turns.equipment import Equipment
+from council.turns.evidence import Evidence
+from council.turns.fencing import Fencer
+from council.turns.guarding import manner_of
+from council.turns.requests import Requests
+from council.turns.result import NO_BUDGET, Failure, TurnResult
+from council.turns.speaker import Speaker
 
 _STOPPED = "stopped"
 # A step of its own: each call teaches how many characters a token has, and two equal tasks differ in it.
@@ -118,17 +111,12 @@ class Deliberation:
         self._contexts: dict[str, Message] = {}
         self._failures_in_a_row = 0
         self.transcript = Transcript(task)
-        self._requests = Requests(run, equipment, start.guard, self.transcript, self._add, changed)
-        self.closings: list[Closing] = []
-        self.refused: list[RefusedCall] = []
-        self.hearings: list[Hearing] = []
-        self.settled: ClosingRecord | None = None
-        self.stopped: EarlyStop | None = None
-        self.ending: Ending | None = None
+        self._requests = Requests(run, equipment, start.guard, task, self._hear)
+        self.asker = Asker(run, equipment, changed)
 
     async def deliberate(self, inputs: Sequence[str]) -> None:
         """All rounds, then the synthesis. Raises CouncilError when it cannot go on, Parked when it can later."""
-        task, read = self.transcript.task, self.transcript.inputs
+        transcript, read = self.transcript, self.transcript.inputs
         for number, path in enumerate(dict.fromkeys(inputs), start=1):
             read.append(await self._requests.read_input(number, path))
         if read and not any(item.ok for item in read):
@@ -152,43 +140,43 @@ class Deliberation:
         try:
             await PROTOCOLS[self._rules.protocol](self)
         except _RoundsEnd:
-            self._run.publish("rounds_end", reason=self.stopped.reason if self.stopped else "")
-        if self.stopped is not None:
-            self.ending = Ending("budget", self.stopped.reason, self._turns_left)
-        elif self.ending is None and self._rules.early_stop:
+            self._run.publish("rounds_end", reason=transcript.stopped)
+        if transcript.stopped:
+            transcript.ending = Ending("budget", transcript.stopped, self._turns_left)
+        elif transcript.ending is None and self._rules.early_stop:
             rounds = f"all {self.max_rounds} rounds" if self.max_rounds > 1 else "the one round"
-            self.ending = Ending("cap", "; ".join(filter(None, (f"{rounds} took place", still_open(self.transcript)))))
-        if not self.stopped and not any(turn.result.failure is None for turn in self.transcript.turns()):
-            failures = [turn.result.failure for turn in self.transcript.turns() if turn.result.failure]
+            transcript.ending = Ending("cap", "; ".join(filter(None, (f"{rounds} took place", still_open(transcript)))))
+        if not transcript.stopped and not any(turn.result.failure is None for turn in transcript.turns()):
+            failures = [turn.result.failure for turn in transcript.turns() if turn.result.failure]
             raise CouncilSilent("no agent answered in any round.", fix=failures[-1].fix if failures else "")
         instruction = synthesis_instruction(self.closing_note)
         chairs = [member for member in self.members if "transcript" not in member.withheld]
         for chair in chairs:  # where one closing call brings nothing to read, the next member makes it
-            name = "synthesis" if chair is self.members[0] else f"synthesis/{chair.role}"
-            info = TurnInfo(chair.role, "synthesis", self.max_rounds, self.max_rounds, task)
+            step = "synthesis" if chair is self.members[0] else f"synthesis/{chair.role}"
+            info = TurnInfo(chair.role, "synthesis", self.max_rounds, self.max_rounds, transcript.task)
             self._run.publish("synthesis", role=chair.role)
             messages = self._messages(chair, instruction)
-            result = await self._ask(name, chair, messages, info)
-            self.closings.append(Closing(chair.role, result))
+            result = await self.asker.ask(step, chair, messages, info, "closing", DECISION_SCHEMA)
+            transcript.closings.append(Closing(step, chair.role, result))
             self._changed()
-            failure = result.failure or await self._read_record(name, result, chair, messages, info)
+            failure = result.failure or await self._read_record(transcript.closings[-1], chair, messages, info)
             if failure is None or failure.kind == NO_BUDGET:  # a spent budget would refuse every other one too
                 return
 
     # ── rounds ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def open_round(self, round_no: int, speakers: Sequence[Member]) -> None:
+    def open_round(self, round_no: int, speakers: Sequence[Speaker]) -> None:
         """Tells the world of a new round; not of one that is only read again."""
-        if not all(self._run.journal.recorded(f"round/{round_no}/{speaker.role}") for speaker in speakers):
+        if not all(self._run.journal.recorded(step_of(round_no, speaker.role)) for speaker in speakers):
             self._run.publish("round", round=round_no, max_rounds=self.max_rounds)
 
-    async def speak(self, member: Member, round_no: int, duty: Duty) -> None:
+    async def speak(self, member: Speaker, round_no: int, duty: Duty) -> None:
         """One turn, heard by all that follow, and what it requests."""
         turn = await self._take_turn(member, round_no, duty, self._add)
         self._count_failures([turn])
-        await self._requests.fulfil(member, turn, self._requests.of(turn))
+        await self._requests.fulfil(turn.step, member, round_no, self._requests.of(turn.result.text))
 
-    async def speak_at_once(self, members: Sequence[Member], round_no: int, duty: Callable[[Member], Duty]) -> None:
+    async def speak_at_once(self, members: Sequence[Speaker], round_no: int, duty: Callable[[Speaker], Duty]) -> None:
         """A turn of each, none of which hears another: as long as the slowest takes. Their requests come after it.
 
         Nothing of this depends on who is first: turns are added in the order of `members`, ids given in that order.
@@ -218,22 +206,23 @@ class Deliberation:
             if not isinstance(failure, _RoundsEnd):
                 raise failure
         self._count_failures(turns)
-        asked = {turn.role: self._requests.of(turn) for turn in turns}  # before any is answered: no turn saw an answer
+        asked = {turn.role: self._requests.of(turn.result.text) for turn in turns}  # before any is answered
         for member in members:
             if member.role in done:
-                await self._requests.fulfil(member, done[member.role], asked[member.role])
+                await self._requests.fulfil(done[member.role].step, member, round_no, asked[member.role])
         if failures:
             raise _RoundsEnd
 
     def may_end(self, *, evidence_round_due: bool = False) -> bool:
-        """True when an early stop is asked for, there is a reason for one and a turn to save; `ending` then says which.
+        """True when an early stop is asked for, there is a reason for one and a turn to save; the transcript then says which.
         `evidence_round_due` as in `reason_to_end`."""
-        if self.ending is None and self._rules.early_stop and self._turns_left:
-            found = reason_to_end(self.transcript, self.roles, evidence_round_due=evidence_round_due)
+        transcript = self.transcript
+        if transcript.ending is None and self._rules.early_stop and self._turns_left:
+            found = reason_to_end(transcript, self.roles, evidence_round_due=evidence_round_due)
             if found is not None:
-                self.ending = Ending(*found, calls_saved=self._turns_left)
-                self._run.publish("rounds_end", reason=self.ending.sentence)
-        return self.ending is not None
+                transcript.ending = Ending(*found, calls_saved=self._turns_left)
+                self._run.publish("rounds_end", reason=transcript.ending.sentence)
+        return transcript.ending is not None
 
     @property
     def _turns_left(self) -> int:
@@ -245,12 +234,23 @@ class Deliberation:
         """A lot that falls the same way after every restart."""
         return self._run.choice(purpose)
 
-    async def _take_turn(self, member: Member, round_no: int, duty: Duty, keep: Callable[[Turn], None]) -> Turn:
-        """`keep` gets the turn as far as it came, also when reading its block was cut off."""
+    async def _take_turn(self, member: Speaker, round_no: int, duty: Duty, keep: Callable[[Turn], None]) -> Turn:
+        """`keep` gets the turn as far as it came, also when reading its block was cut off. A budget that is spent ends the
+        rounds, and those of a resumed run before the same step."""
         info = TurnInfo(member.role, "turn", round_no, self.max_rounds, self.transcript.task)
-        name = f"round/{round_no}/{member.role}"
-        news = not self._run.journal.recorded(name)  # what a resumed run only reads again is no event
-        result = await self._ask(name, member, self._messages(member, duty.instruction), info)
+        journal, step = self._run.journal, step_of(round_no, member.role)
+        if journal.recorded(_STOPPED):
+            stopped = journal.result(_STOPPED, EarlyStop)
+            if stopped.before == step or not journal.recorded(step):
+                self.transcript.stopped = stopped.reason
+                raise _RoundsEnd
+        news = not journal.recorded(step)  # what a resumed run only reads again is no event
+        try:
+            result = await self.asker.ask(step, member, self._messages(member, duty.instruction), info)
+        except BudgetSpent as spent:
+            stopped = EarlyStop(step, f"{spent.message} To allow more: {spent.fix}.")
+            self.transcript.stopped = (await journal.put(_STOPPED, stopped, type=EarlyStop)).reason
+            raise _RoundsEnd from spent
         turn = Turn(member.role, round_no, result, advocate=duty.advocate, ballot=duty.ballot)
         try:
             if result.failure is None:
@@ -263,12 +263,12 @@ class Deliberation:
         self._changed()
         return turn
 
-    async def _read_block(self, turn: Turn, member: Member, duty: Duty) -> Turn:
+    async def _read_block(self, turn: Turn, member: Speaker, duty: Duty) -> Turn:
         """The turn with its stance or ranking, and its speech without that block."""
         info = TurnInfo(member.role, "other", turn.round, self.max_rounds, self.transcript.task)
 
         async def ask(number: int, messages: tuple[Message, ...]) -> TurnResult:
-            return await self._ask(f"round/{turn.round}/{member.role}/repair/{number}", member, messages, info)
+            return await self.asker.ask(f"{turn.step}/repair/{number}", member, messages, info, "repair")
 
         if duty.ballot and is_extract(turn.result.model):  # it weighs nothing, and no second call would bring a ballot
             return msgspec.structs.replace(turn, fault=RANKS_NOTHING)
@@ -284,94 +284,25 @@ class Deliberation:
         block = await read_block(turn.result, Stance, duty.instruction, ask, check=check_evidence)
         return _with_block(turn, block, block.value.position if block.value else "", stance=block.value)
 
-    def _messages(self, member: Member, instruction: Message) -> tuple[Message, ...]:
+    def _messages(self, member: Speaker, instruction: Message) -> tuple[Message, ...]:
+        """All that a member is told: memory, task and documents; what was said and read since; the instruction."""
         said = None if "transcript" in member.withheld else self._said.message()
         return (self._context(member), *([said] if said else []), instruction)
 
-    async def _ask(self, name: str, member: Member, messages: tuple[Message, ...], info: TurnInfo) -> TurnResult:
-        asked = request_hash(member.model, member.system, messages)
-        journal = self._run.journal
-        if info.purpose == "turn" and journal.recorded(_STOPPED):  # a resumed run stops before the same step
-            stopped = journal.result(_STOPPED, EarlyStop)
-            if stopped.before == name or not journal.recorded(name):
-                self.stopped = stopped
-                raise _RoundsEnd
-
-        async def call() -> TurnResult:
-            if info.purpose == "turn":
-                self._run.publish("turn_started", role=member.role, round=info.round)
-            hearing = self._hearing(member, info)
-            try:
-                offered = self._equipment.native_tools and info.purpose == "turn" and info.round > 0
-                said = await take_turn(
-                    self._equipment.model_of(member),
-                    system=member.system,
-                    messages=messages,
-                    info=info,
-                    schema=DECISION_SCHEMA if info.purpose == "synthesis" else None,
-                    tools=self._equipment.tools.specs(member.tools) if offered else (),
-                    spell=self._equipment.tools.spell,
-                    on_text=hearing,
-                )
-                if hearing is not None:
-                    hearing.end()
-                return said
-            finally:
-                if hearing is not None:
-                    self.hearings.remove(hearing)
-
-        refused = last_refused(journal, name)
-        self.refused += [refused] if refused else []
-        try:
-            return await self._run.step(name, call, type=TurnResult, request=asked)
-        except ReplayMiss:
-            raise  # nobody was asked
-        except ModelError as error:
-            await self._note_refused(name, member, info, Failure(error.kind, error.message, error.fix))
-            raise
-        except asyncio.CancelledError as cancelled:
-            if self._run.cancel_reason and CALL_CUT_OFF in getattr(cancelled, "__notes__", ()):
-                words = f"{member.model} was asked, and had not answered when the run was cancelled."
-                await self._note_refused(name, member, info, Failure(CANCELLED, words))
-            raise
-        except ProviderBusy as busy:
-            raise Parked(PROVIDER, busy.seconds, busy.error) from busy
-        except BudgetSpent as spent:
-            if spent.tomorrow:  # another day is of use
-                raise Parked("budget", self._equipment.seconds_to_midnight(), spent) from spent
-            if info.purpose != "turn":
-                failure = Failure(NO_BUDGET, spent.message, spent.fix)
-                return await journal.put(name, TurnResult("", member.model, failure=failure), type=TurnResult)
-            stopped = EarlyStop(name, f"{spent.message} To allow more: {spent.fix}.")
-            self.stopped = await journal.put(_STOPPED, stopped, type=EarlyStop)
-            raise _RoundsEnd from spent
-
-    async def _note_refused(self, name: str, member: Member, info: TurnInfo, failure: Failure) -> None:
-        self.refused.append(await note_refused(self._run.journal, name, member.model, info, failure))
-
-    def _hearing(self, member: Member, info: TurnInfo) -> Hearing | None:
-        """For whoever watches; repairs are not worth it."""
-        if not self._equipment.streams or info.purpose == "other" or is_extract(member.model):
-            return None
-
-        def tell(hearing: Hearing, piece: str | None) -> None:
-            self._run.publish("text", role=hearing.role, round=hearing.round, text=piece)
-            self._changed()
-
-        self.hearings.append(Hearing(member.role, info.round, tell))
-        return self.hearings[-1]
-
-    def _context(self, member: Member) -> Message:
+    def _context(self, member: Speaker) -> Message:
         if member.role not in self._contexts:
-            task = self._fencer.task(self.transcript.task)
+            task = self.transcript.task
             inputs = () if "documents" in member.withheld else self.transcript.inputs
-            message = context_message(member.memory, task, inputs, self._fencer, self._manner)
-            self._contexts[member.role] = message
+            self._contexts[member.role] = context_message(member.memory, task, inputs, self._fencer, self._manner)
         return self._contexts[member.role]
 
     def _add(self, entry: Turn | Evidence) -> None:
         self.transcript.entries.append(entry)
         self._said.add(entry)
+
+    def _hear(self, item: Evidence) -> None:
+        self._add(item)
+        self._changed()
 
     def _count_failures(self, turns: Sequence[Turn]) -> None:
         """Of turns taken at once, one answer is enough."""
@@ -386,23 +317,22 @@ class Deliberation:
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _read_record(
-        self, name: str, reply: TurnResult, chair: Member, messages: tuple[Message, ...], info: TurnInfo
+        self, closing: Closing, chair: Speaker, messages: tuple[Message, ...], info: TurnInfo
     ) -> Failure | None:
         async def ask(number: int, request: tuple[Message, ...]) -> TurnResult:
-            return await self._ask(f"{name}/repair/{number}", chair, request, info)
+            step = f"{closing.step}/repair/{number}"
+            return await self.asker.ask(step, chair, request, info, "closing repair", DECISION_SCHEMA)
 
-        if is_extract(reply.model):  # it quotes, and decides nothing that could be typed
-            self.settled = ClosingRecord(None)
-            return None
-        check = problems(look_up(self.transcript), Holders(self.roles, self.names))
-        settled = await settle(reply, messages, check, ask)
-        if settled.failure is None:
-            self.settled = settled
-            return None
-        failed = msgspec.structs.replace(reply, failure=settled.failure)
-        self.closings[-1] = Closing(chair.role, failed, settled.repairs)
-        self._changed()
-        return settled.failure
+        reply = closing.result
+        record = ClosingRecord(None)  # an extract quotes, and decides nothing that could be typed
+        if not is_extract(reply.model):
+            check = problems(look_up(self.transcript), Holders(self.roles, self.names))
+            record = await settle(reply, messages, check, ask)
+            reply = msgspec.structs.replace(reply, failure=record.failure)
+        self.transcript.closings[-1] = Closing(closing.step, chair.role, reply, record)
+        if record.failure is not None:
+            self._changed()
+        return record.failure
 
 
 def _with_block(turn: Turn, block: Block[Any], unspoken: str, **read: Any) -> Turn:

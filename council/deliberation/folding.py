@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 
 from council.deliberation.names import Names
-from council.deliberation.transcript import Evidence, Turn
+from council.deliberation.transcript import Turn
 from council.safety.untrusted import plain_line
+from council.turns.evidence import Evidence
 
 CONTEXT_SHARE = 0.6  # of the model's context; the rest is for the reply, for repairs, and for what an estimate misses
 _POSITION_CHARS = 240

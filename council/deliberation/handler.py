@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from council.commands.models import BudgetConfig, DeliberateCommand, RunCommand
 from council.deliberation.admission import admit_deliberation
-from council.deliberation.equipment import CouncilSetup, Models, RunModels
+from council.deliberation.setup import CouncilSetup
 from council.deliberation.task import Task
 from council.engine.runs import Admission, Run
 from council.llm.base import Model
+from council.turns.equipment import Models, RunModels
 
 
 class _OneModel:

@@ -1,4 +1,4 @@
-"""The members of a run, as recorded at its start."""
+"""The members of a run as they are at its start, and the models that speak for them."""
 
 from __future__ import annotations
 
@@ -7,25 +7,21 @@ from collections.abc import Mapping
 import msgspec
 
 from council.agents.manifest import AgentManifest, context_for, tools_for
+from council.agents.memory import digest
 from council.budgets.prices import Price
-from council.deliberation.guarding import Guard
+from council.commands.models import DeliberateCommand
+from council.deliberation.admission import members_of
 from council.deliberation.prompts import system_text
-from council.errors import MissingContextError
+from council.deliberation.setup import CouncilSetup
+from council.errors import ConfigError, Drift, MissingContextError
+from council.safety.untrusted import plain_line
 from council.tools.registry import ToolRegistry
+from council.turns.costs import is_extract
+from council.turns.equipment import Models
+from council.turns.guarding import Guard
+from council.turns.speaker import Speaker
 
-
-class Member(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An agent as this run knows it: its whole system text, its memory digest and the tools it may use. `models` speak
-    for it, each standing in for the one before; `model` is the name of the first of them. `withheld` are the parts of the
-    context that its manifest keeps from it."""
-
-    role: str
-    system: str
-    memory: str
-    tools: tuple[str, ...]
-    models: tuple[str, ...] = ()
-    model: str = ""
-    withheld: tuple[str, ...] = ()
+_SHOWN = 3  # names in a note
 
 
 class StartView(msgspec.Struct, frozen=True):
@@ -34,7 +30,7 @@ class StartView(msgspec.Struct, frozen=True):
     nobody knows one. `guard`: by which guardrails the run goes. `meanings`: by which model's vectors questions are
     answered, empty for by words alone; None in journals that do not say."""
 
-    members: tuple[Member, ...]
+    members: tuple[Speaker, ...]
     model: str
     notes: tuple[str, ...] = ()
     prices: dict[str, Price | None] = {}
@@ -44,7 +40,7 @@ class StartView(msgspec.Struct, frozen=True):
 
 def enlist(
     manifest: AgentManifest, tools: ToolRegistry, context: Mapping[str, str], models: tuple[str, ...], model: str
-) -> Member:
+) -> Speaker:
     """An agent as it is now, for a run to keep. `context` is what the run has to give: `task`, `memory`, `documents` and
     `transcript`. Raises MissingContextError."""
     given = context_for(manifest, context)
@@ -58,4 +54,66 @@ def enlist(
     allowed = tools_for(manifest, tools)
     system = system_text(manifest, tools.spec_for_prompt(allowed))
     withheld = tuple(field for field in context if field not in given)
-    return Member(manifest.role, system, given.get("memory", ""), allowed, models, model, withheld)
+    return Speaker(manifest.role, system, given.get("memory", ""), allowed, models, model, withheld)
+
+
+def read_start(setup: CouncilSetup, command: DeliberateCommand, lane: str, secret: str) -> StartView:
+    """Members, memory, models and guardrails as they are now, for a run of this `secret` to keep."""
+    members: list[Speaker] = []
+    notes: list[str] = []
+    models, tools, asked_model = setup.models, setup.tools, command.config.model
+    names = list(models.names(models.chain("", (), asked_model)))
+    for manifest in members_of(command, setup.personas, setup.seeds):
+        loaded = setup.memory.load(manifest.role, lane)
+        chain = models.chain(manifest.role, manifest.model, asked_model)
+        own = models.names(chain)
+        context = {"task": command.task_description, "memory": digest(loaded.session), "transcript": ""}
+        context |= {"documents": ""} if command.input_artifacts else {}
+        members.append(enlist(manifest, tools, context, chain, own[0]))
+        names += own
+        notes += [f"Memory: {loaded.damage}."] if loaded.damage else []
+        if absent := tools.absent(manifest.tools):
+            shown = ", ".join(plain_line(name, 60).replace("`", "'") for name in absent[:_SHOWN])
+            more = ", …" if len(absent) > _SHOWN else ""
+            notes.append(f"The persona of {manifest.role} lists tools that are not there: {shown}{more}.")
+    readers = members if command.config.protocol == "review" else members[:1]
+    if deaf := next((member for member in readers if "transcript" in member.withheld), None):
+        raise MissingContextError(
+            f"{deaf.role} judges what the others said and may not have the context field `transcript`.",
+            fix="allow it in its persona, or name another agent in `config.agents`, another one first",
+            role=deaf.role,
+            field="transcript",
+        )
+    asks = models.second_opinion(secret)
+    guard = msgspec.structs.replace(setup.guard.looking_at(command.task_description), model=asks)
+    if guard.model and not is_extract(names[0]):
+        names += models.names((guard.model,))
+    prices = {name: models.price(name) for name in [*names, *filter(None, (models.embedding,))]}
+    return StartView(tuple(members), names[0], tuple(notes), prices, guard, models.meanings)
+
+
+class Chains:
+    """The models that speak for the members of a run. An agent with a model of its own keeps those that the run began
+    with. The others have the council's, as the daemon runs now (`require`)."""
+
+    def __init__(self, models: Models, start: StartView, asked_model: str | None) -> None:
+        self._models = models
+        self._start = start
+        self.council = models.chain("", (), asked_model)
+
+    def of(self, member: Speaker) -> tuple[str, ...]:
+        return self.council if member.model == self._start.model else member.models
+
+    def require(self, run_id: str, *, accepts_drift: bool) -> None:
+        """Raises Drift where the run began with models that are others now, or cannot be had."""
+        now = self._models.names(self.council)[0]
+        if self._start.model != now and not accepts_drift:
+            raise Drift(
+                f"the run began with {self._start.model}; the daemon now runs with {now}.",
+                fix=f"restart the daemon with --model {self._start.model}, or `council resume {run_id} --accept-drift`",
+            )
+        for member in self._start.members:
+            try:
+                self._models.names(self.of(member))
+            except ConfigError as error:
+                raise Drift(f"{member.role} began with {member.model}: {error.message}", fix=error.fix) from error

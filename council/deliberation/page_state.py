@@ -6,55 +6,58 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from council.agents.turn import Failure, TurnResult
 from council.budgets.prices import Price
 from council.commands.models import ProtocolName
-from council.deliberation.decision import Decision, SourcesNow, decide
-from council.deliberation.guarding import Judgement
+from council.deliberation.calls import calls_of
+from council.deliberation.decision import Decision, decide
 from council.deliberation.holders import Holders
 from council.deliberation.names import Names
-from council.deliberation.record import ClosingRecord
-from council.deliberation.refused import RefusedCall
-from council.deliberation.stopping import Ending
-from council.deliberation.transcript import Aside, Closing, Transcript
-from council.engine.receipts import ErrorRef
-from council.engine.records import RunHeader
+from council.deliberation.sources_now import SourcesNow
+from council.deliberation.status import status_of
+from council.deliberation.transcript import Transcript
+from council.engine.records import RunHeader, RunStatus
+from council.engine.runs import Finish
 from council.errors import GuardrailBlocked
+from council.turns.guarding import Judgement
+from council.turns.result import ModelCall
 
 
 @dataclass(frozen=True)
 class PageState:
-    """The state of a run, for its page. `finished` is empty while the run goes on; `waits` says what for, if it does
-    not just now. `displaced` says why the page is not where it was wanted. `models` are the agents' by role,
-    `prices` those of all models by name. `sources` are the files that were read, looked at again. `speaking`: role,
-    round and text so far of those who speak just now. `beside` are calls beside turns and synthesis, `refused` those
-    that ended the run. `judged` are the verdicts of guardrails."""
+    """The state of a run, for its page. `finish` is None while the run goes on; `waits` says what for, if it does not just
+    now. `displaced` says why the page is not where it was wanted. `models` are the agents' by role, `prices` those of all
+    models by name. `sources` are the files that were read, looked at again. `speaking`: role, round and text so far of
+    those who speak just now. `beside` are calls beside turns and synthesis, `refused` those that ended the run. `judged`
+    are the verdicts of guardrails."""
 
     header: RunHeader
     transcript: Transcript
-    closings: Sequence[Closing]
     roles: Sequence[str]
     model: str
-    notes: Sequence[str]
+    notes: Sequence[str] = ()
     protocol: ProtocolName = "triad"
     names: Names = field(default_factory=Names)
-    ending: Ending | None = None
     models: Mapping[str, str] = field(default_factory=dict)
     prices: Mapping[str, Price | None] = field(default_factory=dict)
-    stopped: str = ""
+    finish: Finish | None = None
     waits: str = ""
-    error: ErrorRef | None = None
-    cancelled: bool = False
-    cancelled_by: str = ""
-    finished: str = ""
     audit_head: str = ""
     displaced: str = ""
     speaking: Sequence[tuple[str, int, str]] = ()
-    settled: ClosingRecord | None = None
     sources: SourcesNow | None = None
-    beside: Sequence[Aside] = ()
-    refused: Sequence[RefusedCall] = ()
+    beside: Sequence[ModelCall] = ()
+    refused: Sequence[ModelCall] = ()
     judged: Sequence[Judgement] = ()
+
+    @cached_property
+    def calls(self) -> list[ModelCall]:
+        """All calls that were made."""
+        return calls_of(self.transcript, self.refused, self.beside)
+
+    @cached_property
+    def status(self) -> RunStatus | None:
+        """None while the run goes on."""
+        return None if self.finish is None else status_of(self.transcript, self.calls, self.finish)
 
     @property
     def is_withheld(self) -> bool:
@@ -64,7 +67,8 @@ class PageState:
     @property
     def refusal(self) -> Judgement | None:
         """The verdict for which there is no decision, None when it is none."""
-        if self.error is None or self.error.code != GuardrailBlocked.code:
+        error = self.finish.error if self.finish is not None else None
+        if error is None or error.code != GuardrailBlocked.code:
             return None
         return next(
             (judged for judged in self.judged if judged.verdict.blocks and judged.stage in ("task", "decision")), None
@@ -73,26 +77,10 @@ class PageState:
     @cached_property
     def decision(self) -> Decision | None:
         """None when there is no closing reply."""
-        if self.synthesis is None:
+        synthesis = self.transcript.synthesis
+        if synthesis is None:
             return None
         holders = Holders(self.roles, self.names)
-        reply, writer = self.synthesis.result, self.synthesis.role
-        return decide(reply, self.settled, self.transcript, self.sources, holders, self.names, writer)
-
-    @property
-    def synthesis(self) -> Closing | None:
-        """The closing call that brought the decision, None when none did."""
-        return next((closing for closing in self.closings if closing.result.failure is None), None)
-
-    @property
-    def failed_closings(self) -> list[tuple[str, Failure]]:
-        return [(closing.role, closing.result.failure) for closing in self.closings if closing.result.failure]
-
-    def results(self) -> list[TurnResult]:
-        """Of all calls that were made, in order."""
-        turns = [result for turn in self.transcript.turns() for result in (turn.result, *turn.repairs)]
-        closings = [result for closing in self.closings for result in (closing.result, *closing.repairs)]
-        repairs = self.settled.repairs if self.settled else ()
-        beside = [aside.result for aside in self.beside]
-        ended_by = [refused.result for refused in self.refused]
-        return [result for result in (*turns, *closings, *repairs, *beside, *ended_by) if result.was_asked]
+        return decide(
+            synthesis.result, synthesis.record, self.transcript, self.sources, holders, self.names, synthesis.role
+        )

@@ -15,10 +15,11 @@ from council.agents.manifest import AgentManifest
 from council.deliberation.folding import INTRODUCTION, evidence_line, folded_text, turn_line
 from council.deliberation.names import Names
 from council.deliberation.record import SHAPE
-from council.deliberation.transcript import Evidence, Turn
+from council.deliberation.transcript import Turn
 from council.ids import sha256_hex
 from council.llm.base import Message, Source
-from council.safety.untrusted import fence
+from council.turns.evidence import Evidence
+from council.turns.fencing import Fencer
 
 _RULES = """\
 You are {role}, a member of an AI council that deliberates in rounds. Operate strictly within this persona. \
@@ -57,54 +58,12 @@ def system_text(manifest: AgentManifest, how_to_ask: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-class Fencer:
-    """Fences outside text with nonces that only this run can know."""
-
-    def __init__(self, secret: bytes) -> None:
-        self._secret = secret
-
-    def evidence(self, item: Evidence) -> str:
-        return fence(
-            item.text,
-            secret=self._secret,
-            source_id=item.id,
-            path=item.path or item.argument,
-            sha256=item.sha256,
-            ordinal=int(item.id[1:]),
-            first_line=item.first_line,
-            numbered=bool(item.path),
-        )
-
-    def speech(self, turn: Turn, ordinal: int, names: Names) -> str:
-        """A turn's speech and where its speaker stands: he may quote anything, and cannot speak as another."""
-        text, stance = turn.result.text, turn.stance
-        if stance is not None:
-            evidence = ", ".join(stance.evidence) or "none named"
-            standing = f"Position: {stance.position} (confidence {stance.confidence:.2f}; evidence: {evidence})"
-            text = f"{text}\n\n{standing}".strip()
-        return self._words(names.text(text), names.of(turn.role), ordinal)
-
-    def folded(self, text: str) -> str:
-        return self._words(text, "FOLDED", _FIRST_TURN_ORDINAL - 1)
-
-    def task(self, text: str) -> str:
-        return self._words(text, "TASK", 0)
-
-    def _words(self, text: str, source_id: str, ordinal: int) -> str:
-        sha256 = sha256_hex(text)
-        return fence(
-            text, secret=self._secret, source_id=source_id, path="", sha256=sha256, ordinal=ordinal, numbered=False
-        )
-
-
-def context_message(
-    memory: str, task_fenced: str, inputs: Sequence[Evidence], fencer: Fencer, manner: str = ""
-) -> Message:
+def context_message(memory: str, task: str, inputs: Sequence[Evidence], fencer: Fencer, manner: str = "") -> Message:
     """The first message: the same for every turn of an agent in this task. `manner`: how a guardrail would have it treated."""
     parts = []
     if memory:
         parts.append(f"# What you remember of earlier tasks\n\n{memory}")
-    parts.append(f"# The task\n\n{task_fenced}")
+    parts.append(f"# The task\n\n{fencer.words(task, 'TASK', 0)}")
     if manner:
         parts.append(f"# How to treat it\n\n{manner}")
     if inputs:
@@ -176,7 +135,7 @@ class Discussion:
             if entry.result.failure is not None:
                 return f"**{name}** did not answer."
             duty = " (as the devil's advocate)" if entry.advocate and self._names else ""
-            return f"**{name}{duty}:**\n{self._fencer.speech(entry, ordinal, self._names)}"
+            return f"**{name}{duty}:**\n{self._speech(entry, ordinal)}"
         asked_by = self._names.of(entry.asked_by)
         if entry.repeats in self._hidden:  # "already above" would be no answer
             self._hidden.discard(entry.repeats)
@@ -188,6 +147,15 @@ class Discussion:
             shown = f"{entry.action}({entry.argument})" if entry.action else "the request"
             return f"CONTEXT_ERROR for {asked_by}: {shown}: {entry.error}"
         return f"CONTEXT_PROVIDED for {asked_by}: {entry.id}, {entry.title}\n{self._fencer.evidence(entry)}"
+
+    def _speech(self, turn: Turn, ordinal: int) -> str:
+        """A turn's speech and where its speaker stands: he may quote anything, and cannot speak as another."""
+        text, stance = turn.result.text, turn.stance
+        if stance is not None:
+            evidence = ", ".join(stance.evidence) or "none named"
+            standing = f"Position: {stance.position} (confidence {stance.confidence:.2f}; evidence: {evidence})"
+            text = f"{text}\n\n{standing}".strip()
+        return self._fencer.words(self._names.text(text), self._names.of(turn.role), ordinal)
 
     def _fold(self, max_chars: int) -> None:
         """Whole rounds, oldest first; of the newest one, which is all that is left then, its oldest entries."""
@@ -212,7 +180,7 @@ class Discussion:
             count += 1
         del self._parts[:count]
         text = folded_text(self._folded_turns, list(self._folded_evidence.items()), int(max_chars * _FOLDED))
-        fenced = self._fencer.folded(text)
+        fenced = self._fencer.words(text, "FOLDED", _FIRST_TURN_ORDINAL - 1)
         head = [_SAID, f"## Rounds before, folded{_BETWEEN}{INTRODUCTION}{_BETWEEN}{fenced}"]
         if self._parts and not self._parts[0].text.startswith("## ROUND "):
             head.append(f"## ROUND {newest}, what is left of it")

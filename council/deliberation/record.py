@@ -14,13 +14,13 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from council.agents.turn import Failure, TurnResult
 from council.deliberation.holders import Holders
 from council.deliberation.quotations.citations import CitedPlace, places_in
 from council.deliberation.quotations.lookup import Quotations
 from council.llm.base import Message
 from council.llm.structured import Check, Problem, Repair, Said, parse, repair_turns
 from council.llm.thoughts import without_thoughts
+from council.turns.result import Failure, TurnResult
 
 _MAX_ENTRIES = 40
 # With its place, as in a citation, where the writer knows it.

@@ -7,20 +7,35 @@ was, which the page says; the run is none the worse for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from council.agents.memory import SUMMARY_TOKENS, Session, Summary, short_summary, tasks_to_summarise
-from council.agents.turn import Failure, TurnResult, attempt_turn
-from council.deliberation.guarding import Guard
+from council.agents.memory import (
+    SUMMARY_TOKENS,
+    MemoryMessage,
+    RememberedTask,
+    Session,
+    Summary,
+    excerpt,
+    short_summary,
+    tasks_to_summarise,
+)
+from council.deliberation.page_state import PageState
+from council.deliberation.setup import CouncilSetup
+from council.deliberation.transcript import Turn
+from council.engine.commit import Output
 from council.engine.runs import Run
 from council.errors import ReplayMiss
 from council.ids import canonical_json, sha256_hex
 from council.llm.base import Message, Model, TurnInfo, request_hash
 from council.llm.thoughts import without_thoughts
-from council.safety.untrusted import fence
 from council.safety.verdict import ALLOWED, Verdict
+from council.turns.asking import attempt
+from council.turns.evidence import Evidence
+from council.turns.fencing import Fencer
+from council.turns.guarding import Guard
+from council.turns.result import Failure, TurnResult
 
 STEP = "memory/summary"
 _WORDS = SUMMARY_TOKENS * 3 // 8  # of a language with long words
@@ -84,17 +99,17 @@ async def summarise(
     material = material_of(first)
     roles = tuple(session.role for session in waiting if material_of(session) == material)
     through = tasks_to_summarise(first)[-1].run_id
-    old, secret = first.summary.text, run.secret
-    parts = ["# The summary so far", _fenced(old, "SUMMARY", 1, secret)] if old else []
+    old, fencer = first.summary.text, Fencer(run.secret)
+    parts = ["# The summary so far", fencer.words(old, "SUMMARY", 1)] if old else []
     parts.append("# The tasks since, oldest first")
     for number, older in enumerate(tasks_to_summarise(first), start=2):
-        parts.append(_fenced(f"{older.title}\n\n{older.answer}", f"TASK {older.run_id}", number, secret))
+        parts.append(fencer.words(f"{older.title}\n\n{older.answer}", f"TASK {older.run_id}", number))
     messages = (Message("user", "\n\n".join(parts)), Message("user", _INSTRUCTION))
 
     async def call() -> SummaryTry:
         info = TurnInfo(first.role, "other", task=task)
         try:
-            result = await attempt_turn(model(), system=_SYSTEM, messages=messages, info=info)
+            result = await attempt(model(), system=_SYSTEM, messages=messages, info=info)
         except ReplayMiss as miss:  # the decision is there, and no memory is worth losing it
             result = TurnResult("", asked_model, failure=Failure(miss.kind, miss.message, miss.fix))
         return SummaryTry(roles, material, through, result, guard.check("memory", result.text))
@@ -113,11 +128,43 @@ def applied(session: Session, before: Session, tried: SummaryTry | None) -> Sess
     return msgspec.structs.replace(session, summary=Summary(tried.text, tried.through, newest))
 
 
+def memory_outputs(
+    state: PageState,
+    run: Run,
+    setup: CouncilSetup,
+    tried: SummaryTry | None,
+    remembered: Callable[[str], str],
+    roles: Iterable[str],
+) -> Iterator[Output]:
+    """The sessions of these members with this task in them. `remembered` tells a text as it may be remembered."""
+    assert state.finish is not None
+    synthesis, answer = state.transcript.synthesis, state.decision.answer if state.decision else ""
+    for role in roles:
+        session = setup.memory.load(role, run.header.lane).session
+        messages = [MemoryMessage("user", state.transcript.task)]
+        for entry in state.transcript.entries:
+            if isinstance(entry, Turn) and entry.role == role and entry.result.failure is None:
+                messages.append(MemoryMessage("model", remembered(entry.result.text)))
+            elif isinstance(entry, Evidence) and entry.asked_by == role and entry.ok:
+                messages.append(MemoryMessage("user", f"CONTEXT_PROVIDED: {entry.title} sha256 {entry.sha256}"))
+        if synthesis is not None and role == synthesis.role:
+            messages.append(MemoryMessage("model", remembered(answer)))
+        task = RememberedTask(
+            run_id=run.id,
+            title=run.header.title,
+            status=state.status or "",
+            finished=state.finish.at,
+            answer=excerpt(remembered(answer)),
+            messages=tuple(messages),
+        )
+        tasks = tuple(task if known.run_id == run.id else known for known in session.tasks)
+        if task not in tasks:  # else it was committed before: by a try that a crash cut off, or an earlier one
+            tasks = (*tasks, task)
+        grown = applied(msgspec.structs.replace(session, tasks=tasks), session, tried)
+        yield from setup.memory.outputs(setup.redactor.redacted(grown, Session), setup.home)
+
+
 def material_of(session: Session) -> str:
     """A hash of what would be summarised: equal for agents that remember the same."""
     tasks = [[task.run_id, task.title, task.answer] for task in tasks_to_summarise(session)]
     return sha256_hex(canonical_json([session.summary.text, tasks]))
-
-
-def _fenced(text: str, name: str, ordinal: int, secret: bytes) -> str:
-    return fence(text, secret=secret, source_id=name, path="", sha256=sha256_hex(text), ordinal=ordinal, numbered=False)

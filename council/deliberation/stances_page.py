@@ -5,15 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from council.agents.turn import Failure
 from council.artifacts.page import Table
 from council.deliberation.attendance import listed
 from council.deliberation.flips import flips
 from council.deliberation.names import Names
 from council.deliberation.ranking import borda, ties
 from council.deliberation.stance import Stance
-from council.deliberation.stopping import Ending
 from council.deliberation.transcript import Standpoint, Transcript, Turn
+from council.turns.result import Failure
 
 NOT_STATED = "position not stated"
 _WITH_PLACES = 3  # sources of one position that are told with their places: a cell is no list of files
@@ -22,7 +21,7 @@ _DID_NOT_ANSWER = "did not answer"
 _MENDED = {"fences": "code fence", "prose": "prose around it", "think": "thoughts left out", "json_repair": "spelling"}
 
 
-def tables(transcript: Transcript, roles: Sequence[str], names: Names, ending: Ending | None = None) -> Iterator[Table]:
+def tables(transcript: Transcript, roles: Sequence[str], names: Names) -> Iterator[Table]:
     """None at all for a task in which nobody stated a position, ranked anything, or stopped early."""
     asked = [turn for turn in transcript.turns() if not turn.ballot]
     if any(turn.stance is not None or turn.fault for turn in asked):
@@ -59,6 +58,7 @@ def tables(transcript: Transcript, roles: Sequence[str], names: Names, ending: E
     ballots = [turn for turn in transcript.turns() if turn.ballot]
     if any(turn.result.failure is None for turn in ballots):
         yield _ranking(transcript, names, ballots)
+    ending = transcript.ending
     if ending is not None:
         saved = f" Calls saved: {ending.calls_saved}." if ending.why != "cap" else ""
         why = f"{ending.why.replace('_', ' ')}: {ending.sentence.rstrip('.')}.{saved}"

@@ -2,41 +2,50 @@
 
 from __future__ import annotations
 
-from council.deliberation.page_state import PageState
+from collections.abc import Sequence
+
 from council.deliberation.stances_page import unread
+from council.deliberation.transcript import Transcript
 from council.engine.records import RunStatus
+from council.engine.runs import Finish
+from council.turns.result import ModelCall
 
 
-def status_of(state: PageState) -> RunStatus:
-    """succeeded, or degraded when something that was to be there is missing; failed and cancelled speak for themselves."""
-    if state.cancelled:
+def status_of(transcript: Transcript, calls: Sequence[ModelCall], finish: Finish) -> RunStatus:
+    """succeeded or degraded; failed and cancelled speak for themselves."""
+    if finish.cancelled:
         return "cancelled"
-    if state.error is not None:
+    if finish.error is not None:
         return "failed"
-    missing = (
-        any(turn.result.failure is not None for turn in state.transcript.turns())
-        or any(not item.ok for item in state.transcript.inputs)
-        or any(unread(state.transcript.turns()))
-        or is_unranked(state)
-        or state.synthesis is None
-        or state.failed_closings
-        or any(result.replaced for result in state.results())
-        or is_cut_off(state)
-        or state.stopped
-        or (state.settled is not None and state.settled.is_faulty)
+    return "degraded" if is_degraded(transcript, calls) else "succeeded"
+
+
+def is_degraded(transcript: Transcript, calls: Sequence[ModelCall]) -> bool:
+    """True when something that was to be there is missing, or came from somebody else."""
+    turns, settled = transcript.turns(), transcript.settled
+    return (
+        any(turn.result.failure is not None for turn in turns)
+        or any(not item.ok for item in transcript.inputs)
+        or any(unread(turns))
+        or is_unranked(transcript)
+        or transcript.synthesis is None
+        or bool(transcript.failed_closings())
+        or any(call.result.replaced for call in calls)
+        or is_cut_off(transcript)
+        or bool(transcript.stopped)
+        or (settled is not None and settled.is_faulty)
     )
-    return "degraded" if missing else "succeeded"
 
 
-def is_unranked(state: PageState) -> bool:
+def is_unranked(transcript: Transcript) -> bool:
     """True when all ballots of a review came back and none could be read."""
-    ballots = [turn for turn in state.transcript.turns() if turn.ballot and turn.result.failure is None]
+    ballots = [turn for turn in transcript.turns() if turn.ballot and turn.result.failure is None]
     return bool(ballots) and not any(turn.ranking for turn in ballots)
 
 
-def is_cut_off(state: PageState) -> bool:
+def is_cut_off(transcript: Transcript) -> bool:
     """True when a reply that is shown reached its token limit."""
-    results = [turn.result for turn in state.transcript.turns()]
-    if not (state.settled and state.settled.record):  # a record that was read is whole
-        results += [closing.result for closing in state.closings]
+    results = [turn.result for turn in transcript.turns()]
+    if not (transcript.settled and transcript.settled.record):  # a record that was read is whole
+        results += [closing.result for closing in transcript.closings]
     return any(result.finish == "length" and result.failure is None for result in results)

@@ -4,23 +4,10 @@ words. Pure."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
-
-import msgspec
 
 from council.deliberation.flips import unexplained
 from council.deliberation.stance import Stance, folded
-from council.deliberation.transcript import Transcript
-
-Why = Literal["unanimity", "no_new_information", "repeated_turn", "budget", "cap"]
-
-
-class Ending(msgspec.Struct, frozen=True):
-    """The reason why the rounds ended, in a word and a sentence; `calls_saved` are turns that did not take place."""
-
-    why: Why
-    sentence: str
-    calls_saved: int = 0
+from council.deliberation.transcript import Transcript, Why
 
 
 def reason_to_end(

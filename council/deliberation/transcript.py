@@ -1,55 +1,19 @@
-"""The events of one deliberation so far: turns and evidence, in order. Data only."""
+"""The course of one deliberation so far: turns and evidence in order, and what the closing calls brought. Data only."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import msgspec
 
-from council.agents.turn import TurnResult
-from council.artifacts.account import Purpose
+from council.deliberation.record import ClosingRecord
 from council.deliberation.stance import Stance
-from council.llm.base import Source
-from council.llm.embeddings import EmbeddingCall, Nearness
 from council.llm.structured import Repair
-from council.safety.verdict import ALLOWED, Verdict
+from council.turns.evidence import Evidence
+from council.turns.result import Failure, TurnResult
 
-STEWARD_INPUT = "STEWARD"
-
-
-class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The answer to a request (or a named input): text from outside with its place, or the reason it was refused.
-
-    `id` (`E1`, `E2`, …) is empty for a refusal and for a repeated request, which names the earlier id in `repeats`.
-    `embeddings` are the model calls that finding it took, `nearness` what they came to. `guard` is the verdict of a
-    guardrail; a blocked text is a refusal, and not kept.
-    """
-
-    asked_by: str
-    round: int
-    request: str
-    action: str = ""
-    argument: str = ""
-    id: str = ""
-    title: str = ""
-    path: str = ""
-    first_line: int = 1
-    last_line: int = 1
-    sha256: str = ""
-    text: str = ""
-    repeats: str = ""
-    error_code: str = ""
-    error: str = ""
-    embeddings: tuple[EmbeddingCall, ...] = ()
-    nearness: Nearness | None = None
-    guard: Verdict = ALLOWED
-
-    @property
-    def ok(self) -> bool:
-        return not self.error_code
-
-    def source(self) -> Source:
-        return Source(self.id, self.path, self.text, self.first_line, self.sha256)
+Why = Literal["unanimity", "no_new_information", "repeated_turn", "budget", "cap"]
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -71,6 +35,15 @@ class Turn(msgspec.Struct, frozen=True):
     ballot: tuple[str, ...] = ()
     ranking: tuple[str, ...] = ()
 
+    @property
+    def step(self) -> str:
+        """The step that recorded it; those of its repairs and requests begin with it."""
+        return step_of(self.round, self.role)
+
+
+def step_of(round_no: int, role: str) -> str:
+    return f"round/{round_no}/{role}"
+
 
 @dataclass(frozen=True)
 class Standpoint:
@@ -83,29 +56,39 @@ class Standpoint:
 
 @dataclass(frozen=True)
 class Closing:
-    """A closing call: of the chair or, where that failed, of the next member. `repairs`: the calls that a reply without an
-    answer took."""
-
-    role: str
-    result: TurnResult
-    repairs: tuple[TurnResult, ...] = ()
-
-
-class Aside(msgspec.Struct, frozen=True):
-    """A call beside turns and closing turns, and the step that recorded it."""
+    """A closing call: of the chair or, where that failed, of the next member. `record` is its reply as it was read, None
+    while it is not read."""
 
     step: str
-    purpose: Purpose
+    role: str
     result: TurnResult
+    record: ClosingRecord | None = None
+
+    @property
+    def repairs(self) -> tuple[TurnResult, ...]:
+        """The calls that reading it took."""
+        return self.record.repairs if self.record is not None else ()
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """The reason why the rounds ended, in a word and a sentence; `calls_saved` are turns that did not take place."""
+
+    why: Why
+    sentence: str
+    calls_saved: int = 0
 
 
 @dataclass
 class Transcript:
-    """Grows by appending; `entries` is the order in which things happened after the inputs."""
+    """Grows by appending; `entries` is the order in which things happened after the inputs. `ending` is None while the
+    rounds go on, `stopped` says which budget ended them early."""
 
     task: str
     inputs: list[Evidence] = field(default_factory=list)
     entries: list[Turn | Evidence] = field(default_factory=list)
+    closings: list[Closing] = field(default_factory=list)
+    ending: Ending | None = None
+    stopped: str = ""
 
     def turns(self) -> list[Turn]:
         return [entry for entry in self.entries if isinstance(entry, Turn)]
@@ -132,12 +115,15 @@ class Transcript:
                 held[turn.role] = Standpoint(held[turn.role].stance, held[turn.role].round, restated=False)
         return held
 
-    def next_id(self) -> str:
-        return f"E{sum(bool(item.id) for item in self.evidence()) + 1}"
+    @property
+    def synthesis(self) -> Closing | None:
+        """The closing call that brought the decision, None when none did."""
+        return next((closing for closing in self.closings if closing.result.failure is None), None)
 
-    def same_as(self, title: str, sha256: str, text: str) -> Evidence | None:
-        """Evidence that already holds exactly this."""
-        for item in self.evidence():
-            if item.id and item.sha256 == sha256 and item.title == title and item.text == text:
-                return item
-        return None
+    @property
+    def settled(self) -> ClosingRecord | None:
+        """The decision as it was read, None while it is not."""
+        return self.synthesis.record if self.synthesis is not None else None
+
+    def failed_closings(self) -> list[tuple[str, Failure]]:
+        return [(closing.role, closing.result.failure) for closing in self.closings if closing.result.failure]

@@ -18,7 +18,7 @@ import msgspec
 from council.app import App
 from council.commands.models import ProtocolName
 from council.deliberation.deliberate import CouncilSilent, Deliberation
-from council.deliberation.prompts import Fencer, context_message
+from council.deliberation.prompts import context_message
 from council.deliberation.task import Task
 from council.engine.outputs import PlacedOutput
 from council.engine.receipts import Receipt
@@ -32,6 +32,7 @@ from council.llm.base import Message, Model, TurnInfo
 from council.llm.structured import Parsed, Problem, Said, repair_turns
 from council.reports.replay import work_again
 from council.storage.drop import drop
+from council.turns.fencing import Fencer
 
 DOCUMENTS = "documents"  # the folder of the evaluation's home that holds what questions name
 _NO_FORM = Problem("schema", "the decision's answer has not the form that the task asks for", "answer")
@@ -105,7 +106,7 @@ class Deliberations:
             MemberAnswer(role, round_no, question.read(stance.position) or "", stance.confidence)
             for role, round_no, stance in stances
         ]
-        ending = told.deliberation.ending
+        ending = told.deliberation.transcript.ending
         return CouncilAnswer(
             receipt.run_id,
             "succeeded" if receipt.status == "succeeded" else "degraded",
@@ -183,12 +184,13 @@ class Deliberations:
 
     async def _read(self, question: Question, told: _Told) -> tuple[Ballot, bool]:
         """The answer of the decision, and whether it had to be asked for again."""
-        closings = told.deliberation.closings
+        closings = told.deliberation.transcript.closings
         closing = next((each.result for each in closings if each.result.failure is None), None)
         if closing is None:
             failures = [each.result.failure.message for each in closings if each.result.failure]
             return Ballot(fault="; ".join(failures) or "nobody wrote a decision"), False
-        record = told.deliberation.settled.record if told.deliberation.settled is not None else None
+        settled = told.deliberation.transcript.settled
+        record = settled.record if settled is not None else None
         answer = question.read(record.answer) if record is not None else None
         if record is not None and answer is not None:
             return Ballot(answer, record.confidence, record.answer[:SAID_CHARS]), False
@@ -217,7 +219,7 @@ class _Told:
         """The first message of every member in a lane without a memory."""
         fencer = Fencer(self.secret)
         transcript = self.deliberation.transcript
-        return context_message("", fencer.task(transcript.task), transcript.inputs, fencer)
+        return context_message("", transcript.task, transcript.inputs, fencer)
 
 
 def _fix_of(receipt: Receipt) -> str:

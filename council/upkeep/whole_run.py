@@ -23,7 +23,6 @@ from council.agents.memory import (
     encode_session,
     excerpt,
 )
-from council.agents.turn import TurnResult
 from council.app import App
 from council.deliberation.record import read
 from council.deliberation.remembering import STEP as SUMMARY_STEP
@@ -36,6 +35,7 @@ from council.engine.receipts import ErrorRef, Receipt
 from council.engine.records import FORGOTTEN, FileIdentity
 from council.errors import JournalDamaged, PathRefused, RunNotFound
 from council.storage.files import rewrite
+from council.turns.result import TurnResult
 from council.upkeep.span import Span
 from council.upkeep.texts import files_below, owner_of
 from council.upkeep.traces import CannotForget

@@ -26,7 +26,7 @@ def test_the_rooms_of_the_page_are_the_layers_that_imports_obey_and_all_that_the
 
 def test_every_file_that_the_page_names_exists() -> None:
     named = set(re.findall(r"\b(?:council|tests|docs)/[\w./]+\.(?:py|md|json)\b", PAGE))
-    inside = set(re.findall(r"(?<![\w/])(?:daemon|engine|deliberation|artifacts)/\w+\.py\b", PAGE))
+    inside = set(re.findall(r"(?<![\w/])(?:daemon|engine|deliberation|turns|artifacts)/\w+\.py\b", PAGE))
     assert len(named) > 10
     assert len(inside) > 5
     paths = [*named, *(f"council/{path}" for path in inside)]

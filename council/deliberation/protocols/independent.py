@@ -14,8 +14,8 @@ from council.deliberation.stopping import disagree
 
 if TYPE_CHECKING:
     from council.deliberation.deliberate import Deliberation
-    from council.deliberation.members import Member
     from council.deliberation.names import Names
+    from council.turns.speaker import Speaker
 
 
 async def deliberate(council: Deliberation) -> None:
@@ -44,7 +44,7 @@ async def deliberate(council: Deliberation) -> None:
 
 
 async def _speak_at_once(
-    council: Deliberation, members: Sequence[Member], round_no: int, duty: Callable[[str, int, int, Names], Duty]
+    council: Deliberation, members: Sequence[Speaker], round_no: int, duty: Callable[[str, int, int, Names], Duty]
 ) -> None:
     max_rounds, names = council.max_rounds, council.names
     await council.speak_at_once(members, round_no, lambda member: duty(member.role, round_no, max_rounds, names))

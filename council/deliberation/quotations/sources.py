@@ -11,8 +11,8 @@ from typing import Literal
 
 from council.deliberation.quotations.citations import CitedPlace
 from council.deliberation.quotations.spelling import plain_lines
-from council.deliberation.transcript import Evidence
 from council.knowledge.cortex.chunks import is_artifact
+from council.turns.evidence import Evidence
 
 ARCHIVE = "session_states/"
 _MAX_DESCRIBED = 8

@@ -7,11 +7,13 @@ import re
 
 import pytest
 
-from council.agents.turn import Failure, TurnResult
 from council.deliberation.names import Names
-from council.deliberation.prompts import Discussion, Fencer
-from council.deliberation.transcript import Evidence, Turn
+from council.deliberation.prompts import Discussion
+from council.deliberation.transcript import Turn
 from council.ids import sha256_hex
+from council.turns.evidence import Evidence
+from council.turns.fencing import Fencer
+from council.turns.result import Failure, TurnResult
 
 SECRET = b"s" * 32
 

@@ -7,7 +7,7 @@ import pytest
 from council.deliberation.quotations.lookup import MAX_LOOKED_UP, Quotations
 from council.deliberation.quotations.marks import MAX_MARKS
 from council.deliberation.quotations.sources import Passage, passages_of
-from council.deliberation.transcript import Evidence
+from council.turns.evidence import Evidence
 
 NEEDS = """\
 # Needs

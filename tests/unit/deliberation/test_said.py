@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from council.agents.turn import Failure, TurnResult
 from council.deliberation.names import Names
-from council.deliberation.prompts import Discussion, Fencer
-from council.deliberation.transcript import Evidence, Turn
+from council.deliberation.prompts import Discussion
+from council.deliberation.transcript import Turn
 from council.ids import sha256_hex
+from council.turns.evidence import Evidence
+from council.turns.fencing import Fencer
+from council.turns.result import Failure, TurnResult
 
 ENTRIES = [
     Turn("COORDINATOR", 1, TurnResult("First, the figures.", "m")),

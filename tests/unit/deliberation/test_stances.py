@@ -7,14 +7,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from council.agents.turn import Failure, TurnResult
 from council.deliberation.flips import flips
 from council.deliberation.names import Names
 from council.deliberation.ranking import Ranking, borda, exactly
 from council.deliberation.stance import Stance, only_issued
 from council.deliberation.stopping import agree, reason_to_end
-from council.deliberation.transcript import Evidence, Transcript, Turn
+from council.deliberation.transcript import Transcript, Turn
 from council.llm.structured import parse_block
+from council.turns.evidence import Evidence
+from council.turns.result import Failure, TurnResult
 
 ROLES = ("A_ROLE", "B_ROLE", "AUDITOR")
 

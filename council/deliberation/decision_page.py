@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from council.artifacts.page import Footnote, Page, Request, Round, Speech
 from council.deliberation.attendance import absences, attendance, failed_closings, listed
-from council.deliberation.costs import NOBODY, cost_of, is_extract, mode_of, tokens_of
-from council.deliberation.guarding import declined
 from council.deliberation.page_state import PageState
 from council.deliberation.stances_page import RANKS_NOTHING, tables, unread
-from council.deliberation.status import is_cut_off, is_unranked, status_of
-from council.deliberation.transcript import STEWARD_INPUT, Evidence, Turn
+from council.deliberation.status import is_cut_off, is_unranked
+from council.deliberation.transcript import Turn
+from council.engine.runs import Finish
 from council.errors import InputUnreadable
+from council.turns.costs import NOBODY, is_extract, mode_of, sum_of, tokens_of
+from council.turns.evidence import STEWARD_INPUT, Evidence
+from council.turns.guarding import declined
 
 _MAX_BODY_CHARS = 4_000
 
 
 def build_page(state: PageState) -> Page:
     """The page of a run, finished or still growing."""
-    status = status_of(state) if state.finished else "in_progress"
+    status = state.status or "in_progress"
     succeeded = (f"**Succeeded.** {attendance(state.transcript, state.roles)}",) if status == "succeeded" else ()
     heading, answer, byline = _answer(state)
     withheld = state.is_withheld
@@ -30,7 +32,7 @@ def build_page(state: PageState) -> Page:
             entries.append(Speech(entry.role, entry.result.text, reason))
         else:
             entries.append(_request(entry))
-    for role, number, text in () if withheld or state.finished else state.speaking:
+    for role, number, text in () if withheld or state.finish is not None else state.speaking:
         if text:
             rounds.setdefault(number, []).append(Speech(role, f"{text.rstrip()} …"))
     footnotes = []
@@ -47,7 +49,7 @@ def build_page(state: PageState) -> Page:
         heading=heading,
         answer=answer,
         byline=byline,
-        tables=() if withheld else tuple(tables(state.transcript, state.roles, state.names, state.ending)),
+        tables=() if withheld else tuple(tables(state.transcript, state.roles, state.names)),
         task=state.transcript.task,
         inputs=tuple(_request(item) for item in state.transcript.inputs),
         rounds=tuple(Round(number, tuple(entries)) for number, entries in sorted(rounds.items())),
@@ -57,12 +59,13 @@ def build_page(state: PageState) -> Page:
 
 
 def _front_matter(state: PageState, status: str) -> dict[str, str | int | float | bool | tuple[str, ...] | None]:
-    calls, tokens = tokens_of(state)
+    results = [call.result for call in state.calls]
+    tokens, cost = tokens_of(results), sum_of(results, state.prices)
     unknown = bool(tokens.unknown_calls) and not is_extract(state.model)
     at_least = "at least " if unknown else ""
-    cost = cost_of(state)
     own = tuple(f"{role}: {model}" for role, model in state.models.items() if model != state.model)
-    ending = {"stopped": state.ending.why, "calls_saved": state.ending.calls_saved} if state.ending else {}
+    ended = state.transcript.ending
+    ending = {"stopped": ended.why, "calls_saved": ended.calls_saved} if ended is not None else {}
     all_unknown = unknown and not tokens.input + tokens.output
     return {
         "id": state.header.run_id,
@@ -70,7 +73,7 @@ def _front_matter(state: PageState, status: str) -> dict[str, str | int | float 
         "status": status,
         "mode": mode_of(state.model),
         "created": state.header.created,
-        "finished": state.finished or None,
+        "finished": state.finish.at if state.finish is not None else None,
         "protocol": state.protocol,
         **ending,
         "rounds": len({turn.round for turn in state.transcript.turns()}),
@@ -78,7 +81,7 @@ def _front_matter(state: PageState, status: str) -> dict[str, str | int | float 
         "model": state.model or NOBODY,
         **({"agent_models": own} if own else {}),
         "command_sha256": state.header.file.sha256,
-        "calls": calls,
+        "calls": len(results),
         "tokens_in": "unknown" if all_unknown else f"{at_least}{tokens.input}" if at_least else tokens.input,
         "tokens_out": "unknown" if all_unknown else f"{at_least}{tokens.output}" if at_least else tokens.output,
         "cost": "unknown" if cost is None else f"{cost:.6f} USD" if cost else "none",
@@ -91,7 +94,7 @@ def _answer(state: PageState) -> tuple[str, str, str]:
     """Heading, text, byline. The words decision and synthesis stand only over a real one."""
     answered = sum(turn.result.failure is None for turn in state.transcript.turns())
     turns = f"{answered} turn{'s' if answered != 1 else ''}"
-    synthesis, decision = state.synthesis, state.decision
+    synthesis, decision = state.transcript.synthesis, state.decision
     if state.refusal is not None:
         if state.refusal.stage == "task":
             return "Declined", declined(state.refusal.verdict), "Declined before any member was asked."
@@ -100,7 +103,7 @@ def _answer(state: PageState) -> tuple[str, str, str]:
         if is_extract(state.model):
             byline = f"Extracted offline after {turns}; no language model took part."
             return "Extract", decision.answer, f"{byline} {decision.tally}".rstrip()
-        failed = [role for role, _ in state.failed_closings]
+        failed = [role for role, _ in state.transcript.failed_closings()]
         instead = f", in place of {listed(failed)}" if failed else ""
         byline = f"Synthesis by {synthesis.role} ({synthesis.result.model}) of {turns}{instead}."
         if not answered:
@@ -109,50 +112,54 @@ def _answer(state: PageState) -> tuple[str, str, str]:
         letters = " ".join(f"{state.names.of(role)} is {role}." for role in state.roles) if state.names else ""
         parts = (byline, letters, decision.agrees_with, untyped, decision.how_read, decision.tally)
         return "Decision" if answered else "Answer", decision.answer, " ".join(filter(None, parts))
-    if not state.finished:
+    if state.finish is None:
         return "In progress", state.waits or "The council is deliberating; this page grows.", ""
-    if state.cancelled:
+    if state.finish.cancelled:
         return "Cancelled", "The run was cancelled before the council decided. What was said until then is below.", ""
-    if state.error is not None:
-        fix = f"To mend it: {state.error.fix.rstrip('.')}." if state.error.fix else ""
+    if state.finish.error is not None:
+        fix = f"To mend it: {state.finish.error.fix.rstrip('.')}." if state.finish.error.fix else ""
         return "No decision", f"The council did not come to a decision. {fix}", ""
-    why = "Nobody could write it, for the reasons above." if state.failed_closings else "Nobody was asked to write it."
+    why = (
+        "Nobody could write it, for the reasons above."
+        if state.transcript.failed_closings()
+        else "Nobody was asked to write it."
+    )
     return "No decision", f"{why} The turns below stand for themselves.", ""
 
 
 def notes_of(state: PageState) -> list[str]:
     """Notes to read before the text; none when all went well."""
-    status = status_of(state) if state.finished else "in_progress"
+    transcript, finish, status = state.transcript, state.finish or Finish(""), state.status
     notes: list[str] = []
-    told = state.error is not None and state.error.code == InputUnreadable.code  # it names each of them
-    unread_inputs = [item for item in state.transcript.inputs if not item.ok and not told]
-    if status == "failed" and state.error is not None:
-        notes += [f"**Failed** (`{state.error.code}`): {state.error.message}", *_attended(state)]
+    told = finish.error is not None and finish.error.code == InputUnreadable.code  # it names each of them
+    unread_inputs = [item for item in transcript.inputs if not item.ok and not told]
+    if status == "failed" and finish.error is not None:
+        notes += [f"**Failed** (`{finish.error.code}`): {finish.error.message}", *_attended(state)]
         notes += [f"It ended with {refused.whose}." for refused in state.refused if not refused.was_cut_off]
     elif status in ("degraded", "cancelled"):
-        by = f" ({state.cancelled_by})" if state.cancelled_by else ""
+        by = f" ({finish.cancelled_by})" if finish.cancelled_by else ""
         notes.append(" ".join((f"**{status.capitalize()}**{by}.", *_attended(state))))
-    if state.stopped:
-        notes.append(f"The rounds ended early: {state.stopped}")
-    notes += [*absences(state.transcript), *unread(state.transcript.turns())]
-    if is_unranked(state):
-        nobody_ranks = any(turn.fault == RANKS_NOTHING for turn in state.transcript.turns())
+    if transcript.stopped:
+        notes.append(f"The rounds ended early: {transcript.stopped}")
+    notes += [*absences(transcript), *unread(transcript.turns())]
+    if is_unranked(transcript):
+        nobody_ranks = any(turn.fault == RANKS_NOTHING for turn in transcript.turns())
         why = f"The answers stand unranked: {RANKS_NOTHING}."
         notes.append(why if nobody_ranks else "No member's ranking could be read: the answers stand unranked.")
-    spoken = [(f"{turn.role} in round {turn.round}", (turn.result, *turn.repairs)) for turn in state.transcript.turns()]
-    repairs = state.settled.repairs if state.settled else ()
-    spoken += [(f"The closing call of {closing.role}", (closing.result, *repairs)) for closing in state.closings]
+    spoken = [(f"{turn.role} in round {turn.round}", (turn.result, *turn.repairs)) for turn in transcript.turns()]
+    closings = transcript.closings
+    spoken += [(f"The closing call of {closing.role}", (closing.result, *closing.repairs)) for closing in closings]
     for who, result in ((who, result) for who, results in spoken for result in results):
         notes += [
             f"{who}: {result.model} answered in place of {replaced.model} ({replaced.kind}): {replaced.message}"
             for replaced in result.replaced
         ]
-    notes += failed_closings(state.failed_closings)
-    if state.failed_closings and state.synthesis is not None:
-        notes.append(f"The decision was written by {state.synthesis.role} instead.")
-    if state.finished and is_cut_off(state):
+    notes += failed_closings(transcript.failed_closings())
+    if transcript.failed_closings() and transcript.synthesis is not None:
+        notes.append(f"The decision was written by {transcript.synthesis.role} instead.")
+    if state.finish is not None and is_cut_off(transcript):
         notes.append("A reply reached its token limit and is cut off; raise `max_output_tokens`.")
-    cut = [item for item in state.transcript.inputs if "cut to fit" in item.title]
+    cut = [item for item in transcript.inputs if "cut to fit" in item.title]
     notes += state.decision.warnings if state.decision else ()
     notes += [f"Not all of an input was read: {item.title}." for item in cut]
     notes += [f"The input `{item.argument}` could not be read: {item.error}" for item in unread_inputs]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from council.deliberation.hearing import Hearing
+from council.turns.hearing import Hearing
 
 SAID = "A word of caution, then another one.\n\nAnd that is all. "
 

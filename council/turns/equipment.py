@@ -1,29 +1,23 @@
-"""The equipment of a council: `CouncilSetup` for all runs, built once by `app`; `RunModels` and `Equipment` for one."""
+"""The means of the turns of one run: its models, its tools, and what bounds them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
-from council.agents.memory import Memory
 from council.budgets.prices import Price
 from council.commands.models import BudgetConfig
-from council.deliberation.guarding import Guard
-from council.deliberation.members import Member
 from council.engine.runs import Run
-from council.ids import Clock
 from council.llm.base import Model
 from council.llm.embeddings import Embedder, Recall
-from council.redaction import Redactor
-from council.storage.paths import ConfinedRoot, PathRules
 from council.tools.registry import ToolRegistry
+from council.turns.speaker import Speaker
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Bounds of one deliberation; requests and bytes count over the whole task."""
+class RequestLimits:
+    """Bounds of one run; requests and bytes count over the whole task."""
 
     max_requests_per_reply: int
     max_requests: int
@@ -32,14 +26,14 @@ class Limits:
 
 @dataclass(frozen=True)
 class Equipment:
-    """The means of one deliberation. `model_of` is whom to ask for an agent. `window_chars`: how many characters the
+    """The means of one run. `model_of` is whom to ask for an agent. `window_chars`: how many characters the
     smallest context of their models holds, by what is known of tokens now; 0: without end. `streams`: text is shown
     as it arrives. `native_tools`: models get what their agents may ask for as functions, too. `embedder` is what
     tools search with, `recall` what a recorded run searched with."""
 
-    model_of: Callable[[Member], Model]
+    model_of: Callable[[Speaker], Model]
     tools: ToolRegistry
-    limits: Limits
+    limits: RequestLimits
     seconds_to_midnight: Callable[[], float]
     window_chars: Callable[[], int]
     streams: bool = False
@@ -89,24 +83,3 @@ class Models(Protocol):
 
     def models_for(self, run: Run, config: BudgetConfig, chair: str) -> RunModels:
         """A run's models, which ask its budget before each call; `chair` is the name of the closing call's."""
-
-
-@dataclass(frozen=True)
-class CouncilSetup:
-    """The things that the handler needs from the outside, built once by `app`."""
-
-    home: Path
-    root: ConfinedRoot
-    personas: Path
-    seeds: Path | None
-    memory: Memory
-    models: Models
-    seconds_to_midnight: Callable[[], float]
-    tools: ToolRegistry
-    streams: bool
-    native_tools: bool
-    limits: Limits
-    output_rules: PathRules
-    clock: Clock
-    guard: Guard
-    redactor: Redactor

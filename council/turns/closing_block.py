@@ -13,9 +13,9 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel
 
-from council.agents.turn import TurnResult
 from council.llm.base import Message
 from council.llm.structured import Check, Repair, Said, parse_block, repair_turns
+from council.turns.result import TurnResult
 
 T = TypeVar("T", bound=BaseModel)
 _REQUESTS = re.compile(r"(?:\s*\[ORCHESTRATOR_REQUEST:[^\]\n]*\])*\s*", re.IGNORECASE)  # may stand behind a block

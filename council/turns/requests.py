@@ -3,14 +3,10 @@ answer as evidence. Each answer is a step of the run. A tool's work is the tool'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from council.deliberation.equipment import Equipment
-from council.deliberation.guarding import Guard, withheld
-from council.deliberation.members import Member
-from council.deliberation.transcript import STEWARD_INPUT, Evidence, Transcript, Turn
 from council.engine.runs import Run
 from council.errors import GuardrailBlocked, ToolRefused
 from council.ids import sha256_hex
@@ -19,29 +15,29 @@ from council.safety.echoes import OutsideTexts
 from council.safety.untrusted import clean, inert, plain_line
 from council.tools.base import ToolContext, ToolResult
 from council.tools.tokens import Request, echoed, parse
+from council.turns.equipment import Equipment
+from council.turns.evidence import STEWARD_INPUT, Evidence
+from council.turns.guarding import Guard, withheld
+from council.turns.speaker import Speaker
+
+_NOT_THERE = ("not_found", "no_match")
+_AUDITED_CHARS = 600
 
 
 class Requests:
-    """The requests of one task's agents, and what they brought. `add` is called with each answer, `changed` after
-    it."""
+    """The requests of one task's agents, and what they brought. `heard` is called with each answer."""
 
     def __init__(
-        self,
-        run: Run,
-        equipment: Equipment,
-        guard: Guard,
-        transcript: Transcript,
-        add: Callable[[Evidence], None],
-        changed: Callable[[], None],
+        self, run: Run, equipment: Equipment, guard: Guard, task: str, heard: Callable[[Evidence], None]
     ) -> None:
         self._run = run
         self._equipment = equipment
         self._guard = guard
-        self._transcript = transcript
-        self._add = add
-        self._changed = changed
+        self._heard = heard
+        self._inputs: list[Evidence] = []
+        self._answers: list[Evidence] = []
         self._outside = OutsideTexts()
-        self._outside.add(transcript.task)  # memory holds no request at all: see `digest`
+        self._outside.add(task)  # memory holds no request at all: see `digest`
 
     async def read_input(self, number: int, path: str) -> Evidence:
         """A file that the command names, read by the rules that agents read by. Raises what a step raises."""
@@ -52,13 +48,14 @@ class Requests:
             return self._evidence(request, result, STEWARD_INPUT, 0)
 
         item = await self._run.step(f"input/{number}", read, type=Evidence, durable=False)
+        self._inputs.append(item)
         self._outside.add(item.text)
         return item
 
-    def of(self, turn: Turn) -> list[tuple[Request, bool]]:
-        """The requests of a turn, and of each whether outside text asks for the same, by what was there when the
+    def of(self, text: str) -> list[tuple[Request, bool]]:
+        """The requests in an agent's words. True where outside text asks for the same, by what was there when the
         agent spoke."""
-        requests = parse(turn.result.text, max_requests=self._equipment.limits.max_requests_per_reply)
+        requests = parse(text, max_requests=self._equipment.limits.max_requests_per_reply)
         told = []
         for request in map(self._equipment.tools.named, requests):
             path, _, _ = split_range(request.argument)  # other lines of it are the same thing
@@ -66,54 +63,56 @@ class Requests:
             told.append((request, echoed(request, self._outside) or self._outside.occurs(target)))
         return told
 
-    async def fulfil(self, member: Member, turn: Turn, requests: Sequence[tuple[Request, bool]]) -> None:
-        """Answers each of these, as `of` told them: with what was asked for, or with why not."""
+    async def fulfil(
+        self, turn: str, speaker: Speaker, round_no: int, requests: Sequence[tuple[Request, bool]]
+    ) -> None:
+        """Answers each of these, as `of` told them: with what was asked for, or with why not. `turn` is the step that asked."""
+        journal = self._run.journal
         for number, (request, is_echo) in enumerate(requests, start=1):
-            name = f"round/{turn.round}/{member.role}/request/{number}"
+            name = f"{turn}/request/{number}"
 
             async def answer(request: Request = request, is_echo: bool = is_echo) -> Evidence:
-                result = await self._answer(request, is_echo, member, turn.round)
-                return self._evidence(request, result, member.role, turn.round)
+                result = await self._answer(request, is_echo, speaker, round_no)
+                return self._evidence(request, result, speaker.role, round_no)
 
-            news = not self._run.journal.recorded(name)
+            news = not journal.recorded(name)
             item = await self._run.step(name, answer, type=Evidence)
-            self._heard(item)
+            self._hear(item)
             if news:
                 self._run.publish(
                     "request",
-                    role=member.role,
-                    round=turn.round,
+                    role=speaker.role,
+                    round=round_no,
                     request=plain_line(request.raw, 200),
                     ok=item.ok,
                     title=item.title,
                     error=item.error,
                 )
-            self._changed()
         known = len(requests)  # more may be recorded: `forget` took the words, not what they brought
-        journal = self._run.journal
-        while journal.recorded(name := f"round/{turn.round}/{member.role}/request/{known + 1}"):
-            self._heard(journal.result(name, Evidence))
+        while journal.recorded(name := f"{turn}/request/{known + 1}"):
+            self._hear(journal.result(name, Evidence))
             known += 1
 
-    def _heard(self, item: Evidence) -> None:
-        self._add(item)
+    def _hear(self, item: Evidence) -> None:
+        self._answers.append(item)
         self._outside.add(item.text)
+        self._heard(item)
 
-    async def _answer(self, request: Request, is_echo: bool, member: Member, round_no: int) -> ToolResult:
+    async def _answer(self, request: Request, is_echo: bool, speaker: Speaker, round_no: int) -> ToolResult:
         if not request.honoured:
             return _refusal("not_honoured", request.reason)
         if is_echo and not any(
             item.ok and (item.action, item.argument) == (request.action, request.argument)
-            for item in self._transcript.evidence()
+            for item in (*self._inputs, *self._answers)
         ):
             return _refusal("echoed", "this request stands in text from outside; only your own words can ask")
-        asked = [item for item in self._transcript.entries if isinstance(item, Evidence)]
-        if len(asked) >= self._equipment.limits.max_requests:
-            return _refusal("too_many", f"this task has used its {self._equipment.limits.max_requests} requests")
-        if sum(len(item.text.encode()) for item in asked) >= self._equipment.limits.max_context_bytes:
-            return _refusal("too_much", f"this task has read its {self._equipment.limits.max_context_bytes} bytes")
-        memory = "memory" not in member.withheld
-        return await self._call(request, member.tools, member.role, round_no, memory=memory)
+        limits = self._equipment.limits
+        if len(self._answers) >= limits.max_requests:
+            return _refusal("too_many", f"this task has used its {limits.max_requests} requests")
+        if sum(len(item.text.encode()) for item in self._answers) >= limits.max_context_bytes:
+            return _refusal("too_much", f"this task has read its {limits.max_context_bytes} bytes")
+        memory = "memory" not in speaker.withheld
+        return await self._call(request, speaker.tools, speaker.role, round_no, memory=memory)
 
     async def _call(
         self, request: Request, allowed: Sequence[str], role: str, round_no: int, *, memory: bool = True
@@ -154,14 +153,15 @@ class Requests:
             )
         text = clean(result.text)  # what it hid was looked at: nobody sees it from here on
         sha256 = source.sha256 if source else sha256_hex(text)
-        known = self._transcript.same_as(shown.title, sha256, text)
-        if known is not None:
-            return msgspec.structs.replace(shown, repeats=known.id, path=known.path)
+        issued = [item for item in (*self._inputs, *self._answers) if item.id]
+        for known in issued:
+            if (known.sha256, known.title, known.text) == (sha256, shown.title, text):
+                return msgspec.structs.replace(shown, repeats=known.id, path=known.path)
         first_line = source.first_line if source else 1
         lines = max(1, len(text.splitlines())) if not source else max(1, text.removesuffix("\n").count("\n") + 1)
         return msgspec.structs.replace(
             shown,
-            id=self._transcript.next_id(),
+            id=f"E{len(issued) + 1}",
             path=source.path if source else "",
             first_line=first_line,
             last_line=first_line + lines - 1,
@@ -169,6 +169,14 @@ class Requests:
             text=text,
             guard=verdict,
         )
+
+
+def refusals_of(evidence: Iterable[Evidence]) -> Iterator[Mapping[str, str]]:
+    """The requests that a rule refused, other than for want of such a file: for the audit."""
+    for item in evidence:
+        if item.error_code and item.error_code not in _NOT_THERE:
+            asked = plain_line(item.request or item.argument, _AUDITED_CHARS)
+            yield {"asked_by": item.asked_by, "round": str(item.round), "request": asked, "reason": item.error_code}
 
 
 def _refusal(code: str, reason: str) -> ToolResult:

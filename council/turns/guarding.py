@@ -1,4 +1,4 @@
-"""Guardrails in a deliberation: those of a run, their verdicts, and how these read on its page.
+"""Guardrails of a run, their verdicts, and how these read on its page.
 
 Verdicts are recorded where they change something, so that a resumed run sees the same ones whatever version reads
 it.
@@ -12,8 +12,6 @@ from typing import Literal
 
 import msgspec
 
-from council.agents.turn import Failure, TurnResult, attempt_turn
-from council.deliberation.transcript import Aside, Evidence
 from council.engine.runs import Run
 from council.errors import GuardrailBlocked
 from council.ids import sha256_hex
@@ -24,6 +22,9 @@ from council.safety.scope import ScopeGuard
 from council.safety.second_opinion import SCHEMA, SYSTEM, Opinion, question, read_opinion
 from council.safety.untrusted import plain_line
 from council.safety.verdict import ALLOWED, Posture, Stage, Verdict, gravest
+from council.turns.asking import attempt
+from council.turns.evidence import Evidence
+from council.turns.result import Failure, ModelCall, TurnResult
 
 Mode = Literal["on", "warn", "off"]
 TASK_STEP, DECISION_STEP, MEMORY_STEP = "guard/task", "guard/decision", "guard/memory"
@@ -157,14 +158,14 @@ class RunGuard:
             subject = "Something said, which is not remembered" if verdict.blocks else "Something said"
             yield Judgement("memory", subject, verdict)
 
-    def asides(self) -> list[Aside]:
+    def calls(self) -> list[ModelCall]:
         """The calls of second opinions, for the account."""
-        asides = []
+        calls = []
         for step, opinion in self.opinions.items():
             failure = Failure(opinion.failure, "no second opinion", "") if opinion.failure else None
             result = TurnResult("", opinion.model, usage=opinion.usage, failure=failure)
-            asides.append(Aside(step, "second opinion", result))
-        return asides
+            calls.append(ModelCall(step, "", 0, result, "second opinion"))
+        return calls
 
     async def _second(self, step: str, stage: Stage, text: str) -> Verdict:
         """The second opinion, recorded; ALLOWED where none is asked for."""
@@ -178,11 +179,11 @@ class RunGuard:
             name, messages = self._model_name, question(stage, text, self._run.secret)
             asked = request_hash(name, SYSTEM, messages)
             info = TurnInfo(GUARDIAN, "other", task=self._task)
-            said = await attempt_turn(self._model(), system=SYSTEM, messages=messages, info=info, schema=SCHEMA)
-            if said.failure is not None:
-                return Opinion(name, asked, failure=said.failure.kind, usage=said.usage)
-            complete = said.finish == "stop"
-            return read_opinion(said.text, complete=complete, model=said.model, asked=asked, usage=said.usage)
+            reply = await attempt(self._model(), system=SYSTEM, messages=messages, info=info, schema=SCHEMA)
+            if reply.failure is not None:
+                return Opinion(name, asked, failure=reply.failure.kind, usage=reply.usage)
+            complete = reply.finish == "stop"
+            return read_opinion(reply.text, complete=complete, model=reply.model, asked=asked, usage=reply.usage)
 
         opinion = await self._run.ephemeral(step, ask, type=Opinion)
         self.opinions[step] = opinion

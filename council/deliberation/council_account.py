@@ -1,0 +1,125 @@
+"""A deliberation as an account: every call with its step and its price, what was read, who changed its mind. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+from council.artifacts.account import Account, Call, Mending, MindChange, Read, StanceTaken
+from council.deliberation.calls import evidence_by_step
+from council.deliberation.decision_page import build_page
+from council.deliberation.flips import flips
+from council.deliberation.page_state import PageState
+from council.llm.structured import Repair
+from council.turns.costs import cost_of
+
+# Only what stood around it was taken off.
+_READ_AS_IT_CAME: frozenset[Repair] = frozenset({"none", "fences", "prose", "think"})
+
+
+def account_of(state: PageState, max_rounds: int) -> Account:
+    """The account of a run, ended or under way; its calls are those that the receipt counts."""
+    transcript = state.transcript
+    ending, settled, synthesis = transcript.ending, transcript.settled, transcript.synthesis
+    stances, changes = _minds(state)
+    reads = tuple(
+        Read(
+            step=step,
+            asked_by=item.asked_by,
+            round=item.round,
+            request=item.request or item.argument,
+            id=item.id,
+            path=item.path,
+            first_line=item.first_line if item.id else 0,
+            last_line=item.last_line if item.id else 0,
+            sha256=item.sha256,
+            title=item.title,
+            repeats=item.repeats,
+            error_code=item.error_code,
+            error=item.error,
+        )
+        for item, step in evidence_by_step(transcript)
+    )
+    mended: list[Mending] = []
+    for turn in transcript.turns():
+        if turn.repair not in _READ_AS_IT_CAME or turn.fault:
+            tries = len(turn.repairs)
+            mended.append(
+                Mending(turn.step, turn.role, "ranking" if turn.ballot else "stance", turn.repair, tries, turn.fault)
+            )
+    if settled is not None and synthesis is not None and (settled.repair not in _READ_AS_IT_CAME or settled.fault):
+        tries = len(settled.repairs)
+        mended.append(Mending(synthesis.step, synthesis.role, "decision record", settled.repair, tries, settled.fault))
+    calls: list[Call] = []
+    for call in state.calls:
+        result, failure = call.result, call.result.failure
+        cost = cost_of(result, state.prices)
+        calls.append(
+            Call(
+                step=call.step,
+                role=call.role,
+                purpose=call.purpose,
+                round=call.round,
+                model=result.model,
+                finish="" if failure else result.finish,
+                usage=result.usage,
+                usd=None if cost is None else float(cost),
+                failure=failure.kind if failure else "",
+                message=failure.message if failure else "",
+            )
+        )
+    return Account(
+        protocol=state.protocol,
+        max_rounds=max_rounds,
+        roles=tuple(state.roles),
+        letters=dict(state.names.letters),
+        model=state.model,
+        calls=tuple(calls),
+        reads=reads,
+        stances=stances,
+        changes=changes,
+        mended=tuple(mended),
+        written_by=synthesis.role if synthesis else "",
+        instead_of=tuple(role for role, _ in transcript.failed_closings()) if synthesis else (),
+        stopped=ending.why if ending else "",
+        stopped_because=ending.sentence if ending else "",
+        calls_saved=ending.calls_saved if ending else 0,
+        page=build_page(state),
+    )
+
+
+def _minds(state: PageState) -> tuple[tuple[StanceTaken, ...], tuple[MindChange, ...]]:
+    """Stances and changes of mind. Of a withheld decision they come without the words that led to it."""
+    replace = msgspec.structs.replace
+    stances: list[StanceTaken] = []
+    for turn in state.transcript.turns():
+        if turn.result.failure is None and not turn.ballot:
+            taken, stance = StanceTaken(turn.role, turn.round, advocate=turn.advocate), turn.stance
+            if stance is not None:
+                taken = replace(
+                    taken,
+                    key=stance.key,
+                    position=stance.position,
+                    confidence=stance.confidence,
+                    evidence=stance.evidence,
+                    would_change=stance.would_change,
+                )
+            stances.append(taken)
+    changes = [
+        MindChange(flip.role, flip.round, flip.before.position, flip.after.position, flip.evidence)
+        for flip in flips(state.transcript)
+    ]
+    if state.is_withheld:
+        keys = {taken.position: taken.key for taken in stances}
+        numbers = {key: number for number, key in enumerate(dict.fromkeys(filter(None, keys.values())), start=1)}
+
+        def told(position: str) -> str:
+            return f"(position {numbers[keys[position]]}, withheld)" if keys.get(position) else "(a position, withheld)"
+
+        stances = [
+            replace(taken, key=told(taken.position), position=told(taken.position), would_change="")
+            if taken.key
+            else taken
+            for taken in stances
+        ]
+        changes = [replace(change, before=told(change.before), after=told(change.after)) for change in changes]
+    return tuple(stances), tuple(changes)

@@ -1,0 +1,53 @@
+"""The files that a council read, looked at again when its rounds are over."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from council.deliberation.quotations.sources import passages_of
+from council.deliberation.transcript import Transcript
+from council.errors import PathRefused, StorageFailed
+from council.knowledge.cortex.chunks import is_artifact
+from council.storage.paths import ConfinedRoot
+
+
+class SourceNow(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A file that was read, as it is when the rounds are over: `sha256`, or why it cannot be read any more. `own`: a
+    decision page of the council."""
+
+    path: str
+    sha256: str = ""
+    error: str = ""
+    own: bool = False
+
+
+class SourcesNow(msgspec.Struct, frozen=True):
+    """Recorded once, so that a page rendered again says the same whatever the disk then holds."""
+
+    files: tuple[SourceNow, ...] = ()
+
+
+async def look_again(root: ConfinedRoot, transcript: Transcript) -> SourcesNow:
+    """Every file of which the council read something, own pages and memory aside, in the order in which it did."""
+    passages = [passage for item in transcript.evidence() for passage in passages_of(item)]
+    paths = dict.fromkeys(passage.path for passage in passages if passage.path and not passage.own)
+    return SourcesNow(tuple([await asyncio.to_thread(source_now, root, path) for path in paths]))
+
+
+def source_now(root: ConfinedRoot, path: str) -> SourceNow:
+    """A file that was read, as it is now; never raises for what may happen to a file meanwhile."""
+    try:
+        sha256 = root.sha256(path)
+        if sha256 is None:
+            return SourceNow(path, error="it is gone")
+        try:
+            text = root.read(path).data.decode("utf-8", "replace")
+        except PathRefused as error:
+            if error.reason != "too_large":
+                raise
+            text = ""  # too large to be a page
+        return SourceNow(path, sha256, own=is_artifact(text))
+    except (PathRefused, StorageFailed) as error:
+        return SourceNow(path, error=error.message)

@@ -1,0 +1,196 @@
+"""Asking a model in the name of an agent: its reply, or why there is none, as a step of the run.
+
+A failed call is a result (`Failure`), so that it is recorded and a resumed run sees the same. Errors that every further
+call would meet, and waits longer than a turn may take, are raised instead. `ask_model` is the call itself, `attempt` the
+call that no run is lost over, `Asker.ask` the recorded one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count, takewhile
+from typing import Any
+
+import msgspec
+
+from council.artifacts.account import Purpose
+from council.budgets.budget import BudgetSpent
+from council.budgets.models import CALL_CUT_OFF
+from council.engine.runs import PROVIDER, Parked, Run
+from council.errors import ModelError, ReplayMiss
+from council.llm.base import Message, Model, OnText, ToolCall, ToolSpec, TurnInfo, request_hash
+from council.llm.thoughts import without_thoughts
+from council.logs import log_context
+from council.safety.untrusted import clean
+from council.turns.costs import is_extract
+from council.turns.equipment import Equipment
+from council.turns.hearing import Hearing
+from council.turns.result import CANCELLED, Failure, ModelCall, TurnResult
+from council.turns.speaker import Speaker
+
+_DEFAULT_RATE_WAIT_S = 60.0  # a rate limit without Retry-After: providers count by the minute
+
+
+class Asker:
+    """Asks the models of one run. A recorded step is never asked again."""
+
+    def __init__(self, run: Run, equipment: Equipment, changed: Callable[[], None]) -> None:
+        """`changed` is called whenever somebody who speaks was heard to say more."""
+        self._run = run
+        self._equipment = equipment
+        self._changed = changed
+        self.refused: list[ModelCall] = []  # the run ended with them: a fatal error, or a cancel that cut them off
+        self.hearings: list[Hearing] = []  # of those who speak just now
+
+    async def ask(
+        self,
+        step: str,
+        speaker: Speaker,
+        messages: tuple[Message, ...],
+        info: TurnInfo,
+        purpose: Purpose = "turn",
+        schema: Mapping[str, Any] | None = None,
+    ) -> TurnResult:
+        """The recorded reply of `step`, else the speaker's reply now, recorded. `info.purpose` "turn": tools are offered as
+        functions, where models take them, and "other": nobody watches it come.
+
+        Raises ModelError when it is fatal and Parked when the run can go on later. A budget that is spent is a failure,
+        but of a turn: there BudgetSpent is raised.
+        """
+        journal, equipment = self._run.journal, self._equipment
+        is_turn = info.purpose == "turn"
+        tries = list(takewhile(journal.recorded, map(f"{step}/refused/{{}}".format, count(1))))
+        if tries and journal.closed and not journal.recorded(step):
+            self.refused.append(msgspec.structs.replace(journal.result(tries[-1], ModelCall), purpose=purpose))
+
+        async def call() -> TurnResult:
+            if is_turn:
+                self._run.publish("turn_started", role=speaker.role, round=info.round)
+            hearing = self._hearing(speaker, info)
+            try:
+                result = await ask_model(
+                    equipment.model_of(speaker),
+                    system=speaker.system,
+                    messages=messages,
+                    info=info,
+                    schema=schema,
+                    tools=equipment.tools.specs(speaker.tools) if equipment.native_tools and is_turn else (),
+                    spell=equipment.tools.spell,
+                    on_text=hearing,
+                )
+                if hearing is not None:
+                    hearing.end()
+                return result
+            finally:
+                if hearing is not None:
+                    self.hearings.remove(hearing)
+
+        async def note_refused(failure: Failure) -> None:
+            """The step stays open, so that a resumed run asks again. The call counts where it was the last."""
+            round_no = 0 if purpose in ("closing", "closing repair") else info.round
+            result = TurnResult("", speaker.model, failure=failure)
+            refused = ModelCall(step, info.role, round_no, result, purpose)
+            self.refused.append(await journal.put(f"{step}/refused/{len(tries) + 1}", refused, type=ModelCall))
+
+        try:
+            request = request_hash(speaker.model, speaker.system, messages)
+            return await self._run.step(step, call, type=TurnResult, request=request)
+        except ReplayMiss:
+            raise  # nobody was asked
+        except ModelError as error:
+            await note_refused(Failure.of(error))
+            raise
+        except asyncio.CancelledError as cancelled:
+            if self._run.cancel_reason and CALL_CUT_OFF in getattr(cancelled, "__notes__", ()):
+                words = f"{speaker.model} was asked, and had not answered when the run was cancelled."
+                await note_refused(Failure(CANCELLED, words))
+            raise
+        except ProviderBusy as busy:
+            raise Parked(PROVIDER, busy.seconds, busy.error) from busy
+        except BudgetSpent as spent:
+            if spent.tomorrow:  # another day is of use
+                raise Parked("budget", equipment.seconds_to_midnight(), spent) from spent
+            if is_turn:
+                raise
+            return await journal.put(step, TurnResult("", speaker.model, failure=Failure.of(spent)), type=TurnResult)
+
+    def _hearing(self, speaker: Speaker, info: TurnInfo) -> Hearing | None:
+        """For those who watch; repairs are not worth it."""
+        if not self._equipment.streams or info.purpose == "other" or is_extract(speaker.model):
+            return None
+
+        def tell(hearing: Hearing, piece: str | None) -> None:
+            self._run.publish("text", role=hearing.role, round=hearing.round, text=piece)
+            self._changed()
+
+        self.hearings.append(Hearing(speaker.role, info.round, tell))
+        return self.hearings[-1]
+
+
+class ProviderBusy(Exception):
+    """The provider asks to come back later than a turn may wait."""
+
+    def __init__(self, error: ModelError, seconds: float) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.seconds = seconds
+
+
+async def ask_model(
+    model: Model,
+    *,
+    system: str,
+    messages: Sequence[Message],
+    info: TurnInfo,
+    schema: Mapping[str, Any] | None = None,
+    tools: Sequence[ToolSpec] = (),
+    spell: Callable[[ToolCall], str] | None = None,
+    on_text: OnText | None = None,
+) -> TurnResult:
+    """Asks the model once (retries are the model's own business). A native call stands in the text as the request that
+    `spell` makes of it, unless it is written there as well. So from here on there is one spelling.
+
+    Raises ModelError when it is fatal (key, billing, unknown model, malformed request), ProviderBusy when a rate limit
+    outlasts the retries.
+    """
+    try:
+        with log_context(agent=info.role or None, round=info.round or None):
+            reply = await model.generate(
+                messages, system=system, schema=schema, tools=tools, on_text=on_text, info=info
+            )
+    except ModelError as error:
+        if error.fatal:
+            raise
+        if error.kind in ("rate", "overload") and (error.kind == "rate" or error.retry_after_s is not None):
+            raise ProviderBusy(error, error.retry_after_s or _DEFAULT_RATE_WAIT_S) from error
+        return TurnResult("", model.name, failure=Failure.of(error))
+    whole = clean(reply.text).strip()  # without what nobody sees
+    text = without_thoughts(whole).strip()
+    thoughts = text != whole
+    if spell is not None:
+        calls = dict.fromkeys(clean(spell(call)) for call in reply.tool_calls)
+        text = "\n\n".join(part for part in (text, *(call for call in calls if call not in text)) if part)
+    failure = None
+    if thoughts and not text:
+        cut = reply.finish == "length"
+        what = "was cut off before its thoughts ended" if cut else "held nothing but thoughts"
+        fix = "raise `max_output_tokens`" if cut else "reword the task or name another model"
+        failure = Failure("length" if cut else "empty", f"the reply of {reply.model} {what}.", fix)
+    finish = "stop" if reply.finish == "tool_calls" else reply.finish
+    return TurnResult(text, reply.model, finish, reply.usage, failure, reply.replaced, thoughts)
+
+
+async def attempt(
+    model: Model, *, system: str, messages: Sequence[Message], info: TurnInfo, schema: Mapping[str, Any] | None = None
+) -> TurnResult:
+    """Asks as `ask_model`, for what no run is lost over: whatever goes wrong is a result. Raises ReplayMiss: nobody was
+    asked."""
+    try:
+        return await ask_model(model, system=system, messages=messages, info=info, schema=schema)
+    except ReplayMiss:
+        raise
+    except ProviderBusy as busy:
+        return TurnResult("", model.name, failure=Failure.of(busy.error))
+    except (ModelError, BudgetSpent) as error:
+        return TurnResult("", model.name, failure=Failure.of(error))

@@ -1,0 +1,53 @@
+"""The cost of calls to models in tokens and US dollars, and the kind of model that they went to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+from council.budgets.prices import Price
+from council.engine.receipts import TokenCount
+from council.llm.base import Usage
+from council.turns.result import TurnResult
+
+NOBODY = "none"
+_MODES = {"offline": "offline-extractive", "scripted": "scripted", "cassette": "replay"}
+
+
+def cost_of(result: TurnResult, prices: Mapping[str, Price | None]) -> Decimal | None:
+    """US dollars of one call, None when a price or a count is unknown. A reply from a cassette costs nothing, whoever
+    gave it first."""
+    if mode_of(result.model) == "replay":
+        return Decimal(0)
+    price = prices.get(result.model)
+    if price is None or (result.usage is None and not price.is_free):
+        return None
+    return price.cost(result.usage or Usage())
+
+
+def sum_of(results: Sequence[TurnResult], prices: Mapping[str, Price | None]) -> float | None:
+    """US dollars of all calls, None when that of one is unknown."""
+    known = [cost for result in results if (cost := cost_of(result, prices)) is not None]
+    return float(sum(known, Decimal(0))) if len(known) == len(results) else None
+
+
+def tokens_of(results: Sequence[TurnResult]) -> TokenCount:
+    known = [result.usage for result in results if result.usage is not None]
+    return TokenCount(
+        input=sum(usage.input_tokens for usage in known),
+        output=sum(usage.output_tokens for usage in known),
+        cached=sum(usage.cached_tokens for usage in known),
+        unknown_calls=len(results) - len(known),
+    )
+
+
+def mode_of(model: str) -> str:
+    """The kind of model behind the words: language-model, scripted, replay, offline-extractive; none in a run that
+    asked nobody."""
+    return _MODES.get(model.split(":")[0], "language-model") if model else NOBODY
+
+
+def is_extract(model: str) -> bool:
+    """True when the words are quoted from documents, with no language model behind them, now or when they were
+    recorded."""
+    return model.removeprefix("cassette:") == "offline"

@@ -1,0 +1,46 @@
+"""The evidence of a run: texts from outside under ids that agents cite. Data only."""
+
+from __future__ import annotations
+
+import msgspec
+
+from council.llm.base import Source
+from council.llm.embeddings import EmbeddingCall, Nearness
+from council.safety.verdict import ALLOWED, Verdict
+
+STEWARD_INPUT = "STEWARD"
+
+
+class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The answer to a request (or a named input): text from outside with its place, or the reason it was refused.
+
+    `id` (`E1`, `E2`, …) is empty for a refusal and for a repeated request, which names the earlier id in `repeats`.
+    `embeddings` are the model calls that finding it took, `nearness` what they came to. `guard` is the verdict of a
+    guardrail; a blocked text is a refusal, and not kept.
+    """
+
+    asked_by: str
+    round: int
+    request: str
+    action: str = ""
+    argument: str = ""
+    id: str = ""
+    title: str = ""
+    path: str = ""
+    first_line: int = 1
+    last_line: int = 1
+    sha256: str = ""
+    text: str = ""
+    repeats: str = ""
+    error_code: str = ""
+    error: str = ""
+    embeddings: tuple[EmbeddingCall, ...] = ()
+    nearness: Nearness | None = None
+    guard: Verdict = ALLOWED
+
+    @property
+    def ok(self) -> bool:
+        return not self.error_code
+
+    def source(self) -> Source:
+        return Source(self.id, self.path, self.text, self.first_line, self.sha256)

@@ -1,0 +1,64 @@
+"""The result of asking a model, good or bad, and the call that brought it. Data only."""
+
+from __future__ import annotations
+
+import msgspec
+
+from council.artifacts.account import Purpose
+from council.budgets.budget import BudgetSpent
+from council.errors import ModelError
+from council.llm.base import Finish, Replaced, Usage
+
+NO_BUDGET = "budget"
+CANCELLED = "cancelled"
+
+
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The reason why a call brought nothing: `kind` is the model error's kind, NO_BUDGET or CANCELLED."""
+
+    kind: str
+    message: str
+    fix: str = ""
+
+    @classmethod
+    def of(cls, error: ModelError | BudgetSpent) -> Failure:
+        return cls(error.kind if isinstance(error, ModelError) else NO_BUDGET, error.message, error.fix)
+
+
+class TurnResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A reply of an agent. Exactly one of `text` (not blank) and `failure` counts. `model` is the one that answered;
+    `replaced` are those that were asked before it. `thoughts`: the reply held thoughts, which are left out here and
+    so everywhere."""
+
+    text: str
+    model: str
+    finish: Finish = "stop"
+    usage: Usage | None = None
+    failure: Failure | None = None
+    replaced: tuple[Replaced, ...] = ()
+    thoughts: bool = False
+
+    @property
+    def was_asked(self) -> bool:
+        """False where the budget refused the call: no model heard of it."""
+        return self.failure is None or self.failure.kind != NO_BUDGET
+
+
+class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A call of a run: the step that recorded it, whose it was, and its result. `round` 0: outside the rounds."""
+
+    step: str
+    role: str
+    round: int
+    result: TurnResult
+    purpose: Purpose = "turn"
+
+    @property
+    def whose(self) -> str:
+        """For "It ended with …"."""
+        return f"the call of {self.role} in round {self.round}" if self.round else f"the closing call of {self.role}"
+
+    @property
+    def was_cut_off(self) -> bool:
+        """By somebody who cancelled the run."""
+        return self.result.failure is not None and self.result.failure.kind == CANCELLED
