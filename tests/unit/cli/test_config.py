@@ -4,12 +4,15 @@ import json
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
-from council.cli.config import app
+from council.cli.config import app as config
 from council.cli.context import CliState
 from council.errors import HomeNotFound
 
+app = typer.Typer()
+app.add_typer(config, name="config")
 KEY = "AIza-not-a-real-key-0001"
 
 
@@ -24,7 +27,7 @@ def state(tmp_path: Path) -> CliState:
 
 
 def show(state: CliState, *options: str) -> str:
-    result = CliRunner().invoke(app, ["show", *options], obj=state, catch_exceptions=False)
+    result = CliRunner().invoke(app, ["config", "show", *options], obj=state, catch_exceptions=False)
     assert result.exit_code == 0
     return result.stdout
 
