@@ -69,7 +69,7 @@ class Errand:
                         return receipt
                     if served:
                         show(self.run())
-                        time.sleep(_POLL_S)
+                    time.sleep(_POLL_S)
         raise WaitTimeout(
             f"no answer to {name} within {timeout_s:g} s; it goes on.",
             fix="`council status` shows it; `council show last` prints the answer when it is there",
