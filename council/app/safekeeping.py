@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -77,25 +77,40 @@ def look_at(home: Home, settings: Settings) -> Looking:
     return looking(home.runtime, settings.database_url)
 
 
-def build_users(trail: Trail) -> Users:
-    """Raises ConfigError, KeysRefused, StorageFailed."""
-    from council.users.directory import Users
+class Safe:
+    """A home's open store, with what is kept on it: audit, users and vault."""
 
-    return Users(trail.log(), SystemClock())
+    def __init__(
+        self, home: Home, store: Store, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]
+    ) -> None:
+        self.store = store
+        self.trail = build_trail(home, store, settings, keys, environ, keys.redactor)
+        self._open_keys = partial(build_key_source, home, settings, keys, environ)
+        self._settings = settings
+        self._redactor = keys.redactor
+
+    def users(self) -> Users:
+        """Raises ConfigError, KeysRefused, StorageFailed."""
+        from council.users.directory import Users
+
+        return Users(self.trail.log(), SystemClock())
+
+    def vault(self) -> Vault:
+        """Raises ConfigError, KeysRefused, StorageFailed."""
+        if self._settings.vault == "aws":
+            from council.vault.aws import AwsVault
+
+            return AwsVault(self.trail.log(), self._settings.aws_prefix, SystemClock(), self._redactor.register)
+        from council.vault.database import DatabaseVault
+
+        return DatabaseVault(self.trail.log(), self._open_keys(), SystemClock(), self._redactor.register)
 
 
-def build_vault(
-    home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str], trail: Trail, redactor: Redactor
-) -> Vault:
-    """Raises ConfigError, KeysRefused, StorageFailed."""
-    if settings.vault == "aws":
-        from council.vault.aws import AwsVault
-
-        return AwsVault(trail.log(), settings.aws_prefix, SystemClock(), redactor.register)
-    from council.vault.database import DatabaseVault
-
-    source = build_key_source(home, settings, keys, environ)
-    return DatabaseVault(trail.log(), source, SystemClock(), redactor.register)
+@contextlib.contextmanager
+def open_safe(home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> Iterator[Safe]:
+    """For as long as the block takes. Raises ConfigError, StorageFailed."""
+    with contextlib.closing(open_store(home, settings)) as store:
+        yield Safe(home, store, settings, keys, environ)
 
 
 def key_in_vault(
@@ -109,9 +124,8 @@ def key_in_vault(
     from council.vault.sealing import Place
 
     place = Place(STEWARD.id, "", name)
-    with contextlib.closing(open_store(home, settings)) as store:
-        trail = build_trail(home, store, settings, keys, environ, keys.redactor)
-        vault = build_vault(home, settings, keys, environ, trail, keys.redactor)
+    with open_safe(home, settings, keys, environ) as safe:
+        vault = safe.vault()
         if not any(entry.place == place for entry in vault.list()):
             return None
         return vault.get(place, actor=STEWARD.id, purpose="a model's key")

@@ -7,16 +7,21 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
+import msgspec
 import typer
+import yaml
 
-from council.cli.context import state
+from council.agents.manifest import DEFAULT_TOOLS
+from council.cli.context import AsJson, print_json, state
 from council.errors import EXIT_REFUSED, HomeNotFound, UsageError
-from council.ids import readable_json
-
-if TYPE_CHECKING:
-    from council.safety.verdict import Stage
+from council.safety.guardrails import check as judge
+from council.safety.ministers import auditor, guardian, guardian_on_code, validator
+from council.safety.scope import ScopeGuard
+from council.safety.spec import looks_like_spec, read_spec
+from council.safety.untrusted import plain_line
+from council.safety.verdict import Stage
 
 _MAX_BYTES = 1 << 20
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)---[ \t]*\n?", re.DOTALL)
@@ -48,12 +53,8 @@ def check(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(help="Python code, a persona or agent spec, a command, or any text.")],
     kind: Annotated[Kind, typer.Option("--as", help="Judge it as that; auto goes by the file.")] = Kind.auto,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Ask the guardrails and the ministers about a file; ends with code 6 when one of them says no. In a home its
-    `scope_topics` hold for tasks."""
-    from council.safety.untrusted import plain_line
-
     try:
         if file.exists() and not file.is_file():
             raise UsageError(f"{file} is not a regular file.", fix="name a text file")
@@ -68,8 +69,7 @@ def check(
         raise UsageError(f"{file} is not UTF-8 (byte {error.start}).", fix="save it as UTF-8") from None
     cli = state(ctx)
     try:
-        cli.home()
-        scope = tuple(cli.settings().settings.scope_topics)
+        scope = tuple(cli.desk().settings.scope_topics)
     except HomeNotFound:
         if cli.home_flag is not None:
             raise
@@ -78,7 +78,7 @@ def check(
     blocked = any(finding.blocks for finding in findings)
     if as_json:
         told = {finding.by: finding.told for finding in findings}
-        typer.echo(readable_json({"file": str(file), "as": judged_as.value, "passed": not blocked, **told}, indent=2))
+        print_json({"file": str(file), "as": judged_as.value, "passed": not blocked, **told})
     else:
         typer.echo(
             "\n".join(
@@ -93,10 +93,6 @@ def check(
 
 
 def _judge(file: Path, text: str, kind: Kind, scope: tuple[str, ...]) -> tuple[Kind, list[_Finding]]:
-    from council.agents.manifest import DEFAULT_TOOLS
-    from council.safety.ministers import auditor, guardian, guardian_on_code, validator
-    from council.safety.spec import looks_like_spec, read_spec
-
     if kind is Kind.code or (kind is Kind.auto and file.suffix.lower() in (".py", ".pyi")):
         verdict = guardian_on_code(text)
         line = f"guardian: {verdict.verdict} ({verdict.risk_level} risk), {verdict.reason}"
@@ -125,8 +121,6 @@ def _judge(file: Path, text: str, kind: Kind, scope: tuple[str, ...]) -> tuple[K
 def _values(file: Path, text: str) -> dict[str, Any] | None:
     """The mapping that a file holds; of Markdown its front matter, with the text below as rules or task. None: it holds
     none. Raises UsageError for JSON or YAML that does not parse."""
-    import yaml
-
     suffix = file.suffix.lower()
     front = _FRONT_MATTER.match(text) if suffix in (".md", ".markdown") else None
     if suffix not in (".json", ".yaml", ".yml") and front is None:
@@ -148,9 +142,6 @@ def _values(file: Path, text: str) -> dict[str, Any] | None:
 
 
 def _guardrails(stage: Stage, text: str, scope: tuple[str, ...]) -> _Finding:
-    from council.safety.guardrails import check as judge
-    from council.safety.scope import ScopeGuard
-
     verdict = judge(stage, text, scope=ScopeGuard(scope))
     details = [
         f"`{verdict.code}`",
@@ -171,7 +162,5 @@ def _guardrails(stage: Stage, text: str, scope: tuple[str, ...]) -> _Finding:
 
 
 def _told(verdict: Any) -> dict[str, Any]:
-    import msgspec
-
     told: dict[str, Any] = msgspec.to_builtins(verdict)
     return told

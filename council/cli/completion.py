@@ -59,5 +59,4 @@ def prepare() -> None:
 
 
 def completion(shell: Annotated[Shell, typer.Argument(help="Which shell.")]) -> None:
-    """Print the completion script of a shell; its first lines say where it goes."""
     typer.echo(_SCRIPTS[shell], nl=False)

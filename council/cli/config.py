@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
 
 import typer
 
-from council.cli.context import state
+from council.cli.context import AsJson, state
 from council.ids import readable_json
 from council.redaction import MASK
+from council.settings import BASE_URL_NAME, KEY_NAMES
 
 app = typer.Typer(no_args_is_help=True)
 
 _USERINFO = re.compile(r"(?<=://)[^/\s@]*@")  # user:password@ in a URL
 
 
-@app.callback()
-def config() -> None:
-    """Settings and where they come from."""
-
-
 @app.command()
-def show(
-    ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
-) -> None:
+def show(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List every setting with its value and source, and whether each provider key is set."""
-    from council.settings import BASE_URL_NAME, KEY_NAMES
-
-    cli = state(ctx)
-    home, loaded, keys = str(cli.home().root), cli.settings(), cli.keys()
+    desk = state(ctx).desk()
+    home, loaded, keys = str(desk.home.root), desk.loaded, desk.keys
     keys.register(table.key_env for table in loaded.settings.providers.values() if table.key_env)
     if as_json:
         values = loaded.settings.model_dump(mode="json")

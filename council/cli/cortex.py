@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
 from enum import StrEnum
 from textwrap import indent
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from council.cli.context import CliState, state
-from council.ids import readable_json
-
-if TYPE_CHECKING:
-    from council.knowledge.cortex.cortex import Answer, Cortex, Scope
-    from council.knowledge.cortex.shelf import Status
-    from council.llm.embeddings import Embedder
+from council.app.models import build_embedding_model, embedding_name
+from council.app.reading import build_cortex, build_search
+from council.cli.context import AsJson, print_json, print_notes, state
+from council.desk.desk import Desk
+from council.knowledge.cortex.cortex import SCOPES, Answer, Cortex, Scope
+from council.knowledge.cortex.shelf import Status
+from council.llm.embeddings import Embedder, RetryingEmbedder
+from council.safety.untrusted import clean
+from council.storage.files import FileLock
+from council.storage.paths import ConfinedRoot
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -31,33 +35,23 @@ class ScopeName(StrEnum):
     memory = "memory"
 
 
-@app.callback()
-def cortex() -> None:
-    """The index behind QUERY_CORTEX: passages of this home's files, with path, lines and SHA-256."""
-
-
 @app.command()
 def index(
     ctx: typer.Context,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Begin anew instead of reading only changes.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Read what changed since the last time. A query does the same by itself; this takes the wait beforehand."""
-    import asyncio
-
-    from council.app.models import embedding_name
-    from council.app.reading import build_search
-    from council.knowledge.cortex.cortex import SCOPES
 
     async def embed_all() -> dict[Scope, int]:
-        async with _embedder(cli) as embedder:
+        async with _embedder(desk) as embedder:
             if embedder is None:
                 return {}
-            search = build_search(built, embedding_name(cli.settings().settings))
+            search = build_search(built, embedding_name(desk.settings))
             return {scope: await search.embed(embedder, scope, patience_s=_PATIENCE_S) for scope in SCOPES}
 
-    cli = state(ctx)
-    with _cortex(cli) as built:
+    desk = state(ctx).desk()
+    with _cortex(desk) as built:
         done = {
             scope: (built.refresh(scope, rebuild=rebuild, patience_s=_PATIENCE_S), built.status(scope))
             for scope in SCOPES
@@ -67,13 +61,13 @@ def index(
         told = {scope: {**asdict(refresh), **_held(status)} for scope, (refresh, status) in done.items()}
         for scope, count in embedded.items():
             told[scope]["embedded"] = count
-        _print_json(told)
+        print_json(told)
         return
     for scope, (refresh, status) in done.items():
         meanings = f"; {embedded[scope]} embedded now" if scope in embedded else ""
         changes = f"{refresh.added} added, {refresh.changed} changed, {refresh.removed} removed, {refresh.read} read"
         typer.echo(f"{scope:<7} {changes}; {_holds(status)}{meanings}")
-    _print_notes(note for refresh, _ in done.values() for note in refresh.notes)
+    print_notes(*(note for refresh, _ in done.values() for note in refresh.notes))
 
 
 @app.command()
@@ -86,29 +80,24 @@ def query(
         ScopeName, typer.Option(help="The home's files, or the agents' archived memory.")
     ] = ScopeName.files,
     limit: Annotated[int, typer.Option(min=1, max=50, help="How many passages at most.")] = 5,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print the passages that fit a question best, as the files are now."""
-    import asyncio
-
-    from council.app.models import embedding_name
-    from council.app.reading import build_search
-    from council.safety.untrusted import clean
 
     async def ask() -> Answer:
-        async with _embedder(cli) as embedder:
-            search = build_search(built, embedding_name(cli.settings().settings))
+        async with _embedder(desk) as embedder:
+            search = build_search(built, embedding_name(desk.settings))
             found = await search.query(
                 question, scope=scope.value, limit=limit, patience_s=_PATIENCE_S, embedder=embedder
             )
         return found.answer
 
-    cli = state(ctx)
-    with _cortex(cli) as built:
+    desk = state(ctx).desk()
+    with _cortex(desk) as built:
         answer = asyncio.run(ask())
     if as_json:
         hits = [asdict(hit) for hit in answer.hits]
-        _print_json({"question": question, "scope": scope.value, "hits": hits, "notes": list(answer.notes)})
+        print_json({"question": question, "scope": scope.value, "hits": hits, "notes": list(answer.notes)})
         return
     blocks = []
     for hit in answer.hits:
@@ -117,22 +106,17 @@ def query(
         head = f"{hit.path}:{hit.first_line}-{hit.last_line}{own}{under}\n  sha256 {hit.sha256}"
         blocks.append(f"{head}\n\n{indent(clean(hit.quotation), '    ')}")
     typer.echo("\n\n".join(blocks) or "No passage fits.")
-    _print_notes(answer.notes)
+    print_notes(*answer.notes)
 
 
 @app.command()
-def status(
-    ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
-) -> None:
+def status(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Print what the index holds, and how many files changed since; changes nothing."""
-    from council.knowledge.cortex.cortex import SCOPES
-    from council.storage.files import FileLock
-
-    with _cortex(state(ctx)) as built:
+    with _cortex(state(ctx).desk()) as built:
         shown = {scope: built.status(scope) for scope in SCOPES}
         writer = FileLock.holder(built.lock_path)
     if as_json:
-        _print_json({"writer": writer} | {scope: _held(held) for scope, held in shown.items()})
+        print_json({"writer": writer} | {scope: _held(held) for scope, held in shown.items()})
         return
     for scope, held in shown.items():
         typer.echo(f"{scope:<7} {_holds(held)}")
@@ -141,31 +125,25 @@ def status(
         )
     if writer is not None:
         typer.echo(f"process {writer.get('pid', '?')} is indexing")
-    _print_notes(note for held in shown.values() for note in held.notes)
+    print_notes(*(note for held in shown.values() for note in held.notes))
 
 
 @contextmanager
-def _cortex(cli: CliState) -> Iterator[Cortex]:
-    from council.app.reading import build_cortex
-    from council.storage.paths import ConfinedRoot
-
-    home, settings = cli.home(), cli.settings().settings
-    home.ensure_runtime()
-    with ConfinedRoot(home.root) as root:
-        yield build_cortex(root, settings, cli.keys().redactor)
+def _cortex(desk: Desk) -> Iterator[Cortex]:
+    settings = desk.settings
+    desk.home.ensure_runtime()
+    with ConfinedRoot(desk.home.root) as root:
+        yield build_cortex(root, settings, desk.keys.redactor)
 
 
 @asynccontextmanager
-async def _embedder(cli: CliState) -> AsyncIterator[Embedder | None]:
+async def _embedder(desk: Desk) -> AsyncIterator[Embedder | None]:
     """The embedding model that settings name. A person asks: no run, and no budget of one."""
-    from council.app.models import build_embedding_model
-    from council.llm.embeddings import RetryingEmbedder
-
-    settings = cli.settings().settings
+    settings = desk.settings
     if settings.embedding_model is None:
         yield None
         return
-    embedder = build_embedding_model(cli.home(), settings, cli.keys(), settings.embedding_model)
+    embedder = build_embedding_model(desk.home, settings, desk.keys, settings.embedding_model)
     try:
         yield RetryingEmbedder(embedder, attempts=settings.model_attempts, max_wait_s=settings.max_inline_wait_s)
     finally:
@@ -179,12 +157,3 @@ def _holds(status: Status) -> str:
 
 def _held(status: Status) -> dict[str, Any]:
     return {key: value for key, value in asdict(status).items() if key != "notes" or value}
-
-
-def _print_json(value: object) -> None:
-    typer.echo(readable_json(value, indent=2))
-
-
-def _print_notes(notes: Iterable[str]) -> None:
-    for note in notes:
-        typer.echo(f"note: {note}", err=True)

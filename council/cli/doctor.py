@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from council.cli.context import state
+from council.cli.context import AsJson, print_json, state
 from council.errors import EXIT_CONFIG
-from council.ids import readable_json
-
-if TYPE_CHECKING:
-    pass
+from council.ids import SystemClock
+from council.upkeep.doctor import examine, ping
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -21,27 +20,21 @@ def doctor(
     ctx: typer.Context,
     online: Annotated[bool, typer.Option("--online", help="Also ask the model one tiny question.")] = False,
     model: Annotated[str | None, typer.Option(help="As for `council run`.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Check everything a council needs; each finding comes with the command that mends it."""
-    import asyncio
-
-    from council.ids import SystemClock
-    from council.upkeep.doctor import examine, ping
-
     cli = state(ctx)
-    cli.flags = {"model": model}
-    checks = examine(cli.home(), cli.keys(), flags=cli.flags, environ=cli.environ, clock=SystemClock())
+    desk = cli.desk(model=model)
+    checks = examine(desk.home, desk.keys, flags=desk.flags, environ=desk.environ, clock=SystemClock())
     if online and not any(check.name == "settings" and check.status == "fail" for check in checks):
-        checks.append(asyncio.run(ping(cli.home(), cli.settings().settings, cli.keys())))
-    redact = cli.keys().redactor.redact
+        checks.append(asyncio.run(ping(desk.home, desk.settings, desk.keys)))
+    redact = desk.keys.redactor.redact
     checks = [replace(check, message=redact(check.message), fix=redact(check.fix)) for check in checks]
     if as_json:
         worst = next(status for status in ("fail", "warn", "ok") if any(check.status == status for check in checks))
-        typer.echo(readable_json({"status": worst, "checks": [asdict(check) for check in checks]}, indent=2))
+        print_json({"status": worst, "checks": [asdict(check) for check in checks]})
     else:
         width = max(len(check.name) for check in checks)
-        lines = [f"home: {cli.home().root}", ""]
+        lines = [f"home: {desk.home.root}", ""]
         for check in checks:
             word = cli.styled(f"{check.status:<4}", fg=_COLOURS[check.status])
             lines.append(f"{word}  {check.name:<{width}}  {check.message}")

@@ -1,4 +1,4 @@
-"""Editor settings and tasks for `council init --vscode`. They are never written over a file that is there."""
+"""The schemas of command files for editors; settings and tasks for `council init --vscode`, which replace no file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from council.commands.schema import COMMAND_SCHEMA_NAME, RECURRING_SCHEMA_NAME, SCHEMA_FOLDER
+from council.commands.schema import COMMAND_SCHEMA_NAME, RECURRING_SCHEMA_NAME, SCHEMA_FOLDER, schema_files
+from council.storage.files import as_storage_failed, write_atomic
 
 _SCHEMA = f"./commands/{SCHEMA_FOLDER}"
 # What `council validate` and `council submit` print: file:line:column: error: message
@@ -68,6 +69,23 @@ def write_vscode(home: Path) -> tuple[list[Path], dict[Path, str]]:
             if path.read_text(encoding="utf-8", errors="replace") != text:
                 kept[path] = text
     return written, kept
+
+
+def write_schemas(home: Path) -> list[Path]:
+    """Puts the schemas into `commands/.schema/`: generated files, replaced when they differ.
+
+    Returns the written ones. Raises StorageFailed.
+    """
+    folder = home / "commands" / SCHEMA_FOLDER
+    written = []
+    with as_storage_failed(f"Cannot write into {folder}"):
+        folder.mkdir(exist_ok=True)
+        for name, data in schema_files().items():
+            path = folder / name
+            if not path.is_file() or path.read_bytes() != data:
+                write_atomic(path, data, mode=0o644)
+                written.append(path)
+    return written
 
 
 def _task(label: str, *arguments: str) -> dict[str, Any]:

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from council.cli.context import CliState, state
-from council.cli.outfile import checked
+from council.cli.context import AsJson, state
+from council.cli.daemon import logging_to_file
+from council.cli.outfile import checked, require_new
+from council.daemon.service import Service
+from council.daemon.terminal import event_line
+from council.desk.desk import Desk
 from council.errors import EXIT_DEGRADED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, ConfigError, CouncilError, UsageError
+from council.evaluation import report as rendered
+from council.evaluation.evaluate import EvaluationEnd
+from council.evaluation.grading import AnsweredQuestion, row_of
+from council.evaluation.report import Report
+from council.evaluation.session import EvaluationRequest, Session, open_session
+from council.events import Event
 from council.ids import readable_json
-
-if TYPE_CHECKING:
-    from council.daemon.service import Service
-    from council.evaluation.evaluate import EvaluationEnd
-    from council.evaluation.grading import AnsweredQuestion
-    from council.evaluation.report import Report
-    from council.evaluation.session import EvaluationRequest, Session
-    from council.events import Event
+from council.logs import configure
+from council.storage.files import write_atomic
 
 _EXAMPLE = Path(__file__).parents[1] / "resources" / "evaluation"
 _DEMO_DOCUMENTS = Path(__file__).parents[1] / "resources" / "demo" / "docs"
@@ -56,30 +61,20 @@ def evaluate(
         typer.Option(help="Write all that was asked and answered there, as a cassette that can be evaluated."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Also write the report there, as Markdown.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Measure on golden questions whether the council is worth it: single answer, vote and council at an equal budget."""
     if init:
         _init(folder)
         return
-    import asyncio
-
-    from council.evaluation import report as rendered
-    from council.evaluation.session import EvaluationRequest
-    from council.storage.files import write_atomic
-
-    cli = state(ctx)
-    cli.flags = {"model": model}
+    desk = state(ctx).desk(model=model)
     out = checked(out) if out is not None else None
 
     wanted = EvaluationRequest(
         folder, protocol.value, rounds, split, limit, seed, resamples, max_tokens, max_usd, resume
     )
-    if record is not None and record.exists():
-        raise UsageError(f"{record} is there already.", fix="name another file, or remove it")
-    if record is not None and not record.parent.is_dir():
-        raise UsageError(f"there is no folder {record.parent}.", fix="make it, or name another one")
-    report, redact, not_recorded = asyncio.run(_evaluated(cli, wanted, record))
+    if record is not None:
+        require_new(record)
+    report, redact, not_recorded = asyncio.run(_evaluated(desk, wanted, record))
     typer.echo(redact(readable_json(rendered.as_json(report)) if as_json else rendered.as_text(report)))
     if report.stopped.fix and not as_json:
         typer.echo(f"Fix: {redact(report.stopped.fix)}", err=True)
@@ -91,18 +86,11 @@ def evaluate(
 
 
 async def _evaluated(
-    cli: CliState, wanted: EvaluationRequest, record: Path | None
+    desk: Desk, wanted: EvaluationRequest, record: Path | None
 ) -> tuple[Report, Callable[[str], str], CouncilError | None]:
     """The report, of what there is when it was interrupted; what takes secrets out of it; and why `record` is not there."""
-    from council.cli.daemon import logging_to_file
-    from council.daemon.service import Service
-    from council.daemon.terminal import event_line
-    from council.evaluation.session import open_session
-    from council.logs import configure
-    from council.storage.files import write_atomic
-
-    settings = cli.settings().settings
-    session = open_session(cli.home(), settings, cli.keys(), cli.environ, wanted)
+    settings = desk.settings
+    session = open_session(desk.home, settings, desk.keys, desk.environ, wanted)
     app = session.app
     configure("error", settings.log_format, app.redactor)
 
@@ -117,7 +105,7 @@ async def _evaluated(
         not_recorded: CouncilError | None = None
         try:
             if record is not None:
-                write_atomic(record, await session.cassette(cli.keys(), cli.environ))
+                write_atomic(record, await session.cassette(desk.keys, desk.environ))
                 typer.echo(f"{record} answers in the model's place: {_spelled(record, session.home.root)}", err=True)
         except CouncilError as error:  # told behind the report, which was paid for
             not_recorded = error
@@ -132,10 +120,6 @@ def _spelled(record: Path, home: Path) -> str:
 
 async def _answered(session: Session, service: Service) -> EvaluationEnd:
     """Answers all questions while the daemon serves the evaluation's home; how it ended."""
-    import asyncio
-
-    from council.evaluation.evaluate import EvaluationEnd
-
     locked = asyncio.Event()  # nothing is asked before: another process may be at work in that home
 
     async def ask() -> EvaluationEnd:
@@ -172,8 +156,6 @@ class _Progress:
         self._count = 0
 
     def __call__(self, answered: AnsweredQuestion) -> None:
-        from council.evaluation.grading import row_of
-
         self._count += 1
         row = row_of(answered)
         marks = {

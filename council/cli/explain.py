@@ -3,48 +3,44 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import sys
+import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import msgspec
 import typer
 
-from council.cli.context import CliState, state
+from council.cli.context import Run, columns, print_notes, state
 from council.cli.outfile import checked
+from council.desk.retelling import explained
 from council.errors import UsageError
 from council.ids import escape_unseen
-
-if TYPE_CHECKING:
-    from council.reports.explain import ExplainedRun
+from council.reports.explain_terminal import show
+from council.reports.html_report import render_html
+from council.storage.files import write_atomic
 
 _SUFFIX = ".report.html"  # files so named are never read by agents: they would take their own past words for evidence
-RunArgument = Annotated[str, typer.Argument(help="A run's id, the beginning of one, or `last`.")]
 
 
 def explain(
     ctx: typer.Context,
-    run: RunArgument = "last",
+    run: Run = "last",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object; docs/explain.md has its keys.")
     ] = False,
 ) -> None:
-    """Explain how a run came about: times, tokens and cost per agent, what was read, who changed its mind, why it
-    stopped."""
-    found = explained(state(ctx), run)
+    cli = state(ctx)
+    found = explained(cli.desk(), run)
     if as_json:
-        import msgspec
-
         typer.echo(escape_unseen(msgspec.json.encode(found.explanation).decode()))
         return
-    from council.reports.explain_terminal import show
-
-    show(found.explanation, sys.stdout, columns=columns(), coloured=state(ctx).coloured)
+    show(found.explanation, sys.stdout, columns=columns(), coloured=cli.coloured)
 
 
 def report(
     ctx: typer.Context,
-    run: RunArgument = "last",
+    run: Run = "last",
     output: Annotated[
         str,
         typer.Option(
@@ -54,17 +50,13 @@ def report(
     show_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
     html: Annotated[bool, typer.Option("--html", hidden=True, help="The one form there is; may be left out.")] = True,
 ) -> None:
-    """Write an HTML page about a run: what `explain` says, with charts, the decision and the transcript."""
     if output == "-" and show_it:
         raise UsageError(
             "what goes to standard output is no page to open.", fix="name a file with -o, or leave --open out"
         )
-    from council.reports.html_report import render_html
-    from council.storage.files import write_atomic
-
-    cli = state(ctx)
+    desk = state(ctx).desk()
     place = checked(Path(output)) if output not in ("", "-") else None
-    found = explained(cli, run)
+    found = explained(desk, run)
     page = render_html(found).encode("utf-8", "replace")
     if output == "-":
         sys.stdout.buffer.write(page)
@@ -72,37 +64,14 @@ def report(
     target = place or checked(Path(f"{found.explanation.run_id}{_SUFFIX}"))
     write_atomic(target, page, sync=False, mode=0o644)
     typer.echo(f"{target} ({len(page):,} bytes) explains run {found.explanation.run_id}.")
-    if target.resolve().is_relative_to(cli.home().root) and not target.name.endswith(_SUFFIX):
-        typer.echo(f"note: agents of this home can read it; named *{_SUFFIX} they cannot", err=True)
+    if target.resolve().is_relative_to(desk.home.root) and not target.name.endswith(_SUFFIX):
+        print_notes(f"agents of this home can read it; named *{_SUFFIX} they cannot")
     address = target.resolve().as_uri()
     if not show_it:
         typer.echo(f"Open it in a browser: {address}")
         return
-    import webbrowser
-
     opened = False
     with contextlib.suppress(webbrowser.Error):
         opened = webbrowser.open(address)
     if not opened:
-        typer.echo(f"note: no browser could be started; open {address} in one.", err=True)
-
-
-def explained(cli: CliState, given: str) -> ExplainedRun:
-    """Raises RunNotFound for a run that is unknown or whose journal is gone, with what became of it; JournalDamaged."""
-    from council.cli.reports import require_journal
-    from council.cli.runs import find_any_run, status_view
-    from council.reports.explain import Live
-    from council.reports.explain import explain as explain_run
-
-    run_id = find_any_run(cli, given)
-    require_journal(cli, run_id)
-    view = status_view(cli)
-    known = {run["run_id"]: run["status"] for run in view["runs"]}
-    live = Live(None if view["daemon"] is None else known.get(run_id, "queued"))
-    receipt = cli.receipts().read(run_id)  # NOTE: after `live`, so an end is not missed
-    return cli.read_offline(lambda app: explain_run(app.store, run_id, receipt, live, app.handlers))
-
-
-def columns() -> int:
-    """The width of tables: COLUMNS, else the terminal's, else 110; never less than 80."""
-    return min(160, max(80, shutil.get_terminal_size((110, 40)).columns))
+        print_notes(f"no browser could be started; open {address} in one.")

@@ -13,21 +13,28 @@ KNOW = "Agents and knowledge"
 MEND = "Settings and repair"
 ELSE = "Commands"  # of a group, and one that names no section
 SECTIONS = (START, WORK, LOOK, KNOW, MEND, ELSE)
-_MAX_HELP_CHARS = 300  # all of a first sentence: it may take two lines
 
 
 class SectionedGroup(TyperGroup):
     """A group whose help is in sections; a command names its own as `rich_help_panel`."""
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def listed(self, ctx: Any) -> list[tuple[str, str, str]]:
+        """Each sub-command's name, its section and its help."""
         found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        shown = [(name, command) for name, command in found if command is not None and not command.hidden]
-        width = max(len(name) for name, _ in shown)
+        return [
+            (name, str(getattr(command, "rich_help_panel", None)), command.help or "")
+            for name, command in found
+            if command is not None and not command.hidden
+        ]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        listed = self.listed(ctx)
+        width = max(len(name) for name, _, _ in listed)
         sections: dict[str, list[tuple[str, str]]] = {heading: [] for heading in SECTIONS}
-        for name, command in shown:
-            heading = getattr(command, "rich_help_panel", None)
-            rows = sections[heading if heading in sections else ELSE]
-            rows.append((name.ljust(width), command.get_short_help_str(_MAX_HELP_CHARS)))
+        for name, section, text in listed:
+            first, end, _ = " ".join(text.split("\n\n")[0].split()).partition(". ")
+            rows = sections[section if section in sections else ELSE]
+            rows.append((name.ljust(width), first + end.strip()))
         for heading, rows in sections.items():
             if rows:
                 with formatter.section(heading):

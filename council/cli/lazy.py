@@ -16,10 +16,11 @@ from council.cli.help import SectionedGroup
 @dataclass(frozen=True)
 class Entry:
     """One sub-command. `where`: `module:name` below council.cli, of a function or of the typer.Typer of a group; `section`:
-    the heading in the help."""
+    the heading in the help; `help`: what it does, its first sentence in the list of all."""
 
     where: str
     section: str
+    help: str
 
 
 class LazyCommands(MutableMapping[str, Any]):
@@ -37,9 +38,9 @@ class LazyCommands(MutableMapping[str, Any]):
         alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
         alone.callback()(lambda: None)  # a group, where typer would make a lone command the whole program
         if isinstance(found, typer.Typer):
-            alone.add_typer(found, name=name, cls=SectionedGroup, rich_help_panel=entry.section)
+            alone.add_typer(found, name=name, cls=SectionedGroup, rich_help_panel=entry.section, help=entry.help)
         else:
-            alone.command(name, rich_help_panel=entry.section)(found)
+            alone.command(name, rich_help_panel=entry.section, help=entry.help)(found)
         group: Any = get_command(alone)
         self._entries[name] = group.commands[name]
         return self._entries[name]
@@ -71,3 +72,7 @@ class LazyGroup(SectionedGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
+
+    def listed(self, ctx: Any) -> list[tuple[str, str, str]]:
+        """The list of all imports none of them."""
+        return [(name, entry.section, entry.help) for name, entry in self.entries.items()]

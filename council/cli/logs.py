@@ -14,7 +14,10 @@ from typing import Annotated, Any
 import typer
 
 from council.cli.context import state
-from council.cli.runs import find_run, read_receipt
+from council.daemon.terminal import event_line
+from council.desk.lookup import find_ended, receipt_of
+from council.logs import LOG_FILES
+from council.safety.untrusted import plain_line
 
 _POLL_S = 0.2
 _FOR_PROGRAMS = ("state",)  # events that another line says in words
@@ -29,14 +32,13 @@ def logs(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the JSON lines as they are.")] = False,
 ) -> None:
-    """Print the daemon's log: events and log records, oldest first."""
-    cli = state(ctx)
-    path = cli.home().log_file
+    desk = state(ctx).desk()
+    path = desk.home.log_file
     if not path.exists() and not follow:
         typer.echo("No log yet: it begins with the first `council run`.", err=True)
         return
     if run == "last":
-        run = find_run(cli, run)
+        run = find_ended(desk, run)
 
     def shown(line: str) -> str:
         if run:
@@ -54,7 +56,7 @@ def logs(
     for text in reversed(lines):
         typer.echo(text)
     if run and count and not lines and not follow:
-        receipt = read_receipt(cli, find_run(cli, run))  # raises RunNotFound where there is no such run
+        receipt = receipt_of(desk, find_ended(desk, run))  # raises RunNotFound where there is no such run
         pruned = receipt.pruned and f"; the run was pruned on {receipt.pruned.at} by {receipt.pruned.by}"
         ended = f"(ended {receipt.finished}){pruned or ''}"
         typer.echo(f"The log holds no line of run {receipt.run_id} any more {ended}.", err=True)
@@ -66,8 +68,6 @@ def logs(
 
 def _newest_first(path: Path, end: int) -> Iterator[str]:
     """Every line of the log: the current file up to `end`, then the rotated ones."""
-    from council.logs import LOG_FILES
-
     if end:
         with path.open("rb") as stream:
             yield from reversed(_whole_lines(stream.read(end)))
@@ -121,9 +121,6 @@ def readable(line: str) -> str:
 
     A line that is not JSON is returned as it is.
     """
-    from council.daemon.terminal import event_line
-    from council.safety.untrusted import plain_line
-
     try:
         record: Any = json.loads(line)
     except ValueError:

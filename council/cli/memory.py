@@ -9,16 +9,25 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+import yaml
 
-from council.cli.context import CliState, state
-from council.errors import EXIT_USAGE, UsageError
-from council.ids import readable_json
-
-if TYPE_CHECKING:
-    from council.agents.memory import LoadedSession, Memory, Session
+from council.agents.memory import LoadedSession, Memory, Session, digest, session_bytes
+from council.cli.context import AsJson, CliState, Yes, print_json, state
+from council.cli.runs import Receipted, print_answer
+from council.cli.submit import STATUS_EXIT
+from council.cli.waiting import wait_for
+from council.commands.documents import read_document
+from council.commands.parsing import parse_command
+from council.desk.desk import Desk
+from council.desk.errands import Errand
+from council.desk.judging import problems_of
+from council.desk.lookup import find_ended
+from council.errors import EXIT_USAGE, CommandInvalid, UsageError
+from council.ids import readable_json, sha256_hex
+from council.storage.files import as_storage_failed
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -27,20 +36,12 @@ _MAX_TEXT_CHARS = 20_000
 _MAX_FILE_BYTES = 1 << 20  # no home can be set to take a larger command
 _Role = Annotated[str, typer.Argument(help="The agent's role: auditor.")]
 _Lane = Annotated[str, typer.Option(help="The lane, the key `session` of commands.")]
-_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-
-
-@app.callback()
-def memory() -> None:
-    """The memory of agents across tasks (Protocol 94)."""
 
 
 @app.command()
-def show(ctx: typer.Context, role: _Role, lane: _Lane = "main", as_json: _Json = False) -> None:
+def show(ctx: typer.Context, role: _Role, lane: _Lane = "main", as_json: AsJson = False) -> None:
     """Print the digest that prompts carry, and the remembered tasks."""
-    from council.agents.memory import digest
-
-    loaded = _loaded(state(ctx), role.upper(), lane)
+    loaded = _loaded(state(ctx).desk(), role.upper(), lane)
     session, carried = loaded.session, digest(loaded.session)
     if as_json:
         tasks = [
@@ -55,7 +56,7 @@ def show(ctx: typer.Context, role: _Role, lane: _Lane = "main", as_json: _Json =
             for task in session.tasks
         ]
         told = {"role": session.role, "lane": session.lane, "damage": loaded.damage, "digest": carried, "tasks": tasks}
-        typer.echo(readable_json(told, indent=2))
+        print_json(told)
         return
     if loaded.damage:
         typer.echo(f"warning: {loaded.damage}")
@@ -77,21 +78,18 @@ def edit(
     role: _Role,
     lane: _Lane = "main",
     file: Annotated[Path | None, typer.Option(help="The edited YAML; else $VISUAL or $EDITOR opens it.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the receipt.")] = False,
+    as_json: Receipted = False,
 ) -> None:
     """Edit what an agent remembers; the version before goes to the archive."""
-    from council.agents.memory import session_bytes
-    from council.ids import sha256_hex
-    from council.storage.files import as_storage_failed
-
     cli = state(ctx)
+    desk = cli.desk()
     role = role.upper()
     _require_plain(role, lane)
-    path = _memory(cli).path(role, lane)
+    path = Memory(desk.home.session_states, desk.store).path(role, lane)
     with as_storage_failed(f"Cannot read {path}"):
         # Of the file as it is now, so that a task that ends meanwhile is not edited away.
         base_sha256 = sha256_hex(session_bytes(path)) if path.is_file() else ""
-    before = _as_yaml(_loaded(cli, role, lane).session)
+    before = _as_yaml(_loaded(desk, role, lane).session)
     after = _read(file) if file is not None else _edited(cli, before, role)
     if after == before:
         typer.echo("Nothing changed.")
@@ -108,8 +106,8 @@ def reset(
     ctx: typer.Context,
     role: _Role,
     lane: _Lane = "main",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the receipt.")] = False,
+    yes: Yes = False,
+    as_json: Receipted = False,
 ) -> None:
     """Let an agent begin without memory; what it remembered goes to the archive."""
     role = role.upper()
@@ -124,20 +122,12 @@ def reset(
 # ── showing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _memory(cli: CliState) -> Memory:
-    from council.agents.memory import Memory
-
-    return Memory(cli.home().session_states, cli.store())
-
-
-def _loaded(cli: CliState, role: str, lane: str) -> LoadedSession:
+def _loaded(desk: Desk, role: str, lane: str) -> LoadedSession:
     """Raises UsageError for a role that has neither memory nor persona: most likely a slip of the pen."""
     _require_plain(role, lane)
-    memory = _memory(cli)
+    memory = Memory(desk.home.session_states, desk.store)
     if not memory.path(role, lane).exists():
-        from council.cli.agents import personas
-
-        known = personas(cli)
+        known = desk.personas()
         if role not in known:
             raise UsageError(f"there is no agent {role} here.", fix=f"use one of {', '.join(sorted(known))}")
     return memory.look(role, lane)
@@ -154,8 +144,6 @@ def _require_plain(role: str, lane: str) -> None:
 
 
 def _as_yaml(session: Session) -> str:
-    import yaml
-
     class Dumper(yaml.SafeDumper):
         """Texts of several lines as blocks."""
 
@@ -217,9 +205,6 @@ def _read(file: Path) -> str:
 
 def _answers(text: str, file: Path | None) -> list[dict[str, Any]]:
     """The list in the YAML; what each entry must be is the command's own check. Raises UsageError."""
-    from council.commands.documents import read_document
-    from council.errors import CommandInvalid
-
     where = str(file or "the edited text")
     try:
         answers = read_document("answers.yaml", text.encode()).value
@@ -237,14 +222,6 @@ def _answers(text: str, file: Path | None) -> list[dict[str, Any]]:
 
 def _drop_change(cli: CliState, name: str, body: dict[str, Any], *, as_json: bool) -> None:
     """Drops the command and stays for its end."""
-    import msgspec
-
-    from council.cli.runs import print_answer
-    from council.cli.submit import STATUS_EXIT, drop_and_wait
-    from council.cli.validate import problems_of
-    from council.commands.parsing import parse_command
-    from council.errors import CommandInvalid
-
     data = readable_json(body, indent=2).encode()
     try:  # the terminal says what the daemon would say in `commands/failed/`
         parse_command("memory.json", data)
@@ -253,13 +230,13 @@ def _drop_change(cli: CliState, name: str, body: dict[str, Any], *, as_json: boo
             field = f"`{problem.field}` " if problem.field else ""
             typer.echo(f"error: {field}{problem.message}\n  fix: {problem.fix}", err=True)
         raise typer.Exit(EXIT_USAGE) from None
-    ledger = cli.ledger()
-    before = (ledger.journal(run_id).header for run_id in ledger.unfinished())
-    if not any(header.lane == body["session"] and header.output_path for header in before):
-        cli.flags = {"model": "offline"}  # no deliberation comes before it in its lane, and it asks no model itself
-    receipt = drop_and_wait(cli, f"{name}.json", data, _WAIT_S, quiet=True)
+    desk = cli.desk()
+    before = (desk.ledger.journal(run_id).header for run_id in desk.ledger.unfinished())
+    # Where no deliberation comes before it in its lane no model is asked: a change of memory asks none itself.
+    alone = not any(header.lane == body["session"] and header.output_path for header in before)
+    receipt = wait_for(desk, Errand(desk, f"{name}.json", data), _WAIT_S, quiet=True, offline=alone)
     if as_json:
-        typer.echo(readable_json(msgspec.to_builtins(receipt), indent=2))
+        print_json(receipt)
     else:
         print_answer(cli, receipt)
         if receipt.error is not None:
@@ -275,16 +252,13 @@ def forget(
     ] = None,
     run: Annotated[str | None, typer.Option(help="Forget everything of this ended run.")] = None,
     lane: _Lane = "main",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the receipt.")] = False,
+    yes: Yes = False,
+    as_json: Receipted = False,
 ) -> None:
-    """Take a text, or a run, out of all that Council keeps: memory, archive, index, journals, logs, its artifacts."""
-    from council.cli.runs import find_run
-
     cli = state(ctx)
     if text is None and run is None:
         raise UsageError("neither a text nor a run is named.", fix="council forget TEXT, or council forget --run RUN")
-    run_id = None if run is None else find_run(cli, run)
+    run_id = None if run is None else find_ended(cli.desk(), run)
     if not yes:
         if text == "-":
             raise UsageError("there is nobody to ask: standard input holds the text.", fix="add --yes")

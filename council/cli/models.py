@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from msgspec import to_builtins
 
-from council.cli.context import CliState, state
-from council.ids import readable_json
-
-if TYPE_CHECKING:
-    from council.budgets.prices import Price
-    from council.upkeep.models import EmbeddingTrial, Listing, Overview, Trial
+from council.budgets.prices import Price
+from council.cli.context import AsJson, CliState, state
+from council.errors import EXIT_FAILED, EXIT_OK, CouncilError
+from council.ids import SystemClock, readable_json
+from council.upkeep.models import (
+    EmbeddingTrial,
+    Listing,
+    Overview,
+    Trial,
+    embedding_trial,
+    listing,
+    overview,
+    sorted_listing,
+    trial,
+)
 
 app = typer.Typer(no_args_is_help=True)
 
 _SHOWN_MODELS = 40
 _COLOURS = {"yes": "green", "unclear": "yellow", "no": "red"}
-
-
-@app.callback()
-def models() -> None:
-    """Models: what there is, and whether it works from here."""
 
 
 @app.command("list")
@@ -32,16 +38,12 @@ def list_(
     provider: Annotated[
         str | None, typer.Argument(help="Ask this provider which models it has, instead.", show_default=False)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the model in use, the others that are named and for whom, every provider and its key, and a local Ollama's."""
-    import asyncio
-
-    from council.errors import EXIT_FAILED
-    from council.upkeep.models import listing, overview
-
     cli = state(ctx)
-    home, loaded, keys = cli.home(), cli.settings(), cli.keys()
+    desk = cli.desk()
+    home, loaded, keys = desk.home, desk.loaded, desk.keys
     if provider is None:
         found = asyncio.run(overview(home, loaded.settings, keys, source=loaded.sources["model"]))
         if not as_json:
@@ -66,22 +68,14 @@ def try_model(
         str | None, typer.Argument(help="A model, configured or not; the one in use without it.", show_default=False)
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Only see whether it answers.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Make a tiny real call, and try streaming, JSON mode and native tools with three more.
 
     The embedding model is tried, too, where there is one: with the model in use, or by its own name."""
-    import asyncio
-
-    from msgspec import to_builtins
-
-    from council.errors import EXIT_OK, CouncilError
-    from council.ids import SystemClock
-    from council.upkeep.models import EmbeddingTrial, embedding_trial, trial
-
     cli = state(ctx)
-    cli.flags = {"model": model}
-    home, settings, keys = cli.home(), cli.settings().settings, cli.keys()
+    desk = cli.desk(model=model)
+    home, settings, keys = desk.home, desk.settings, desk.keys
     embedding = settings.embedding_model
     wanted = [settings.model] if model is not None or embedding is None else [settings.model, embedding]
     told: list[dict[str, Any]] = []
@@ -112,7 +106,7 @@ def try_model(
 
 
 def _print(cli: CliState, text: str) -> None:
-    typer.echo(cli.keys().redactor.redact(text))  # no key is put into it; this catches what a server repeats
+    typer.echo(cli.desk().keys.redactor.redact(text))  # no key is put into it; this catches what a server repeats
 
 
 # ── as text ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -153,8 +147,6 @@ def _overview_text(found: Overview) -> str:
 
 
 def _listing_text(listed: Listing, *, limit: int | None) -> str:
-    from council.upkeep.models import sorted_listing
-
     if listed.error:
         return f"{listed.provider}: {listed.error}\n  fix: {listed.fix}"
     models = sorted_listing(listed.models)

@@ -21,3 +21,11 @@ def checked(target: Path) -> Path:
     if not target.parent.is_dir():
         raise UsageError(f"there is no folder {target.parent}.", fix="make it, or name another file")
     return target
+
+
+def require_new(target: Path) -> None:
+    """Raises UsageError for a file that is there, or one in a folder that is not there."""
+    if target.exists():
+        raise UsageError(f"{target} is there already.", fix="name another file, or remove it")
+    if not target.parent.is_dir():
+        raise UsageError(f"there is no folder {target.parent}.", fix="make it, or name another one")

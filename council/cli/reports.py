@@ -2,63 +2,51 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import msgspec
 import typer
 
-from council.cli.context import CliState, state
-from council.errors import EXIT_FAILED, CouncilError, RunNotFound, UsageError
+from council.cli.context import AsJson, Run, columns, state
+from council.cli.side_by_side import show_difference
+from council.desk.lookup import find_any, find_ended, journal_of, require_journal
+from council.desk.retelling import questions_of, replayed
+from council.engine.bringing import import_journal
+from council.errors import EXIT_FAILED, UsageError
 from council.ids import escape_unseen, readable_json
+from council.reports.diff import Questions, text_of, without_marks, words_of
+from council.reports.diff import diff as compare
+from council.reports.journal_terminal import show
+from council.reports.requests import AskedCall
+from council.storage.files import read_limited
 
 _MAX_IMPORT_BYTES = 1 << 30
-if TYPE_CHECKING:
-    from council.engine.journal import Journal
-    from council.reports.diff import Questions
-    from council.reports.requests import AskedCall
 
 
 def replay(
     ctx: typer.Context,
-    run: Annotated[str, typer.Argument(help="A run's id, the beginning of one, or `last`.")] = "last",
+    run: Run = "last",
     check: Annotated[bool, typer.Option("--check", help="Only say whether the artifact on disk is the same.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with the page in it.")] = False,
 ) -> None:
-    """Render an ended run's artifact again from its journal, with no model call."""
-    from council.cli.runs import find_run, read_receipt
-    from council.engine.outputs import kept_data, kept_names, written_at
-
-    cli = state(ctx)
-    receipt = read_receipt(cli, find_run(cli, run))
-    page = rendered_again(cli, receipt.run_id)
-    shown, found, is_here = "the artifact", None, True
-    if receipt.artifact is not None:
-        shown = receipt.artifact.path
-        path, store, run_id = cli.home().root / shown, cli.store(), receipt.run_id
-        if path.is_file() and path.read_bytes() == page:
-            found = shown
-        else:  # kept when another run's page took its place
-            found = next((name for name in kept_names(store, run_id) if kept_data(store, run_id, name) == page), None)
-            written = written_at(store, shown)
-            is_here = path.is_file() and written is not None and written.run_id == run_id
-    same = found is not None
+    desk = state(ctx).desk()
+    again = replayed(desk, find_ended(desk, run))
+    shown, found, same = again.shown, again.found, again.found is not None
     if as_json:
-        told = {
-            "run_id": receipt.run_id,
-            "artifact": found or shown,
-            "same": same,
-            "page": page.decode("utf-8", "replace"),
-        }
-        typer.echo(readable_json(told))
+        told = {"run_id": again.run_id, "artifact": found or shown, "same": same}
+        typer.echo(readable_json(told | {"page": again.page.decode("utf-8", "replace")}))
         return
     if not check:
-        sys.stdout.buffer.write(page)
+        sys.stdout.buffer.write(again.page)
         return
     if found in (None, shown):
-        differs = "differs from what the journal says" if is_here else "of this run is not here: only its journal is"
+        differs = (
+            "differs from what the journal says" if again.is_here else "of this run is not here: only its journal is"
+        )
         typer.echo(f"{shown} {'is what the journal says' if same else differs}.")
     else:
         typer.echo(f"{shown} is a later run's by now; {found}, kept from before, is what the journal says.")
@@ -69,19 +57,12 @@ def diff(
     ctx: typer.Context,
     first: Annotated[str, typer.Argument(help="A run's id, or the beginning of one.")],
     second: Annotated[str, typer.Argument(help="Another run's id, the beginning of one, or `last`.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Say where two runs part: the first step asked or answered differently, with both prompts side by side."""
-    from dataclasses import asdict
-
-    from council.cli.runs import find_run
-    from council.cli.side_by_side import show_difference
-    from council.reports.diff import diff as compare
-    from council.reports.diff import text_of, without_marks, words_of
-
     cli = state(ctx)
-    one, other = (journal_of(cli, find_run(cli, given)) for given in (first, second))
-    questions = _questions(cli, one, other)
+    desk = cli.desk()
+    one, other = (journal_of(desk, find_ended(desk, given)) for given in (first, second))
+    questions = questions_of(desk, one, other)
     found = compare(one, other, questions.alike)
     if as_json:
         told = {**asdict(found), "sentence": found.sentence}
@@ -106,22 +87,6 @@ def diff(
             show_difference(names, (before, after), colour=cli.coloured)
 
 
-def _questions(cli: CliState, first: Journal, second: Journal) -> Questions:
-    """The questions of both runs; a run that cannot be rendered again says why."""
-    from council.cli.cassette import requests_asked
-    from council.reports.diff import Questions, by_step
-
-    asked: list[dict[str, AskedCall]] = []
-    reasons: list[str] = []
-    for journal in (first, second):
-        try:
-            asked.append(by_step(requests_asked(cli, journal)))
-        except CouncilError as error:
-            asked.append({})
-            reasons.append(error.message)
-    return Questions(asked[0], asked[1], " ".join(dict.fromkeys(reasons)))
-
-
 _NOT_KEPT = "what was asked there was made of the agents' memory as it was then, and is not kept."
 
 
@@ -142,7 +107,7 @@ def _prompts(questions: Questions, step: str) -> dict[str, object]:
 
 def journal(
     ctx: typer.Context,
-    run: Annotated[str, typer.Argument(help="A run's id, the beginning of one, or `last`.")] = "last",
+    run: Run = "last",
     as_jsonl: Annotated[
         bool,
         typer.Option("--jsonl", help="Print one JSON object per record, whole."),
@@ -152,30 +117,21 @@ def journal(
         typer.Option("--import", metavar="FILE", help="Bring in a run that --jsonl printed, to replay it here."),
     ] = None,
 ) -> None:
-    """Print a run's journal, record by record; also of a run that has not ended."""
-    import msgspec
-
-    from council.app.safekeeping import open_store
-    from council.cli.explain import columns
-    from council.cli.runs import find_any_run
-    from council.engine.bringing import import_journal
-    from council.reports.journal_terminal import show
-    from council.storage.files import read_limited
-
     cli = state(ctx)
+    desk = cli.desk()
     if import_ is not None:
         fix = "name a file that `council journal --jsonl` printed"
         try:
             data = read_limited(import_, _MAX_IMPORT_BYTES)
         except FileNotFoundError:
             raise UsageError(f"{import_} is not there.", fix=fix) from None
-        with contextlib.closing(open_store(cli.home(), cli.settings().settings)) as store:
-            header = import_journal(store, data, time.time_ns())
+        with desk.safe() as safe:
+            header = import_journal(safe.store, data, time.time_ns())
         typer.echo(f"Run {header.run_id} is here now: `council replay {header.run_id}` renders its page.")
         return
-    run_id = find_any_run(cli, run)
-    require_journal(cli, run_id)
-    records = cli.ledger().records(run_id)
+    run_id = find_any(desk, run)
+    require_journal(desk, run_id)
+    records = desk.ledger.records(run_id)
     if not as_jsonl:
         show(records, sys.stdout, columns=columns(), coloured=cli.coloured)
         return
@@ -184,31 +140,3 @@ def journal(
         if sys.stdout.isatty():
             line = escape_unseen(line.decode()).encode()
         sys.stdout.buffer.write(line + b"\n")
-
-
-def journal_of(cli: CliState, run_id: str) -> Journal:
-    """Raises RunNotFound with what became of it."""
-    require_journal(cli, run_id)
-    return cli.ledger().journal(run_id)
-
-
-def require_journal(cli: CliState, run_id: str) -> None:
-    """Raises RunNotFound for a run without a journal, with what became of it."""
-    from council.cli.runs import read_receipt
-    from council.engine.reopening import why_no_journal
-
-    if cli.ledger().has_journal(run_id):
-        return
-    receipt = read_receipt(cli, run_id)
-    fix = f"`council show {run_id}` prints what stays"
-    if receipt.pruned is not None:
-        fix += f"; a larger {receipt.pruned.by} keeps more runs"
-    raise RunNotFound(f"the run {run_id} {why_no_journal(receipt)}.", fix=fix)
-
-
-def rendered_again(cli: CliState, run_id: str) -> bytes:
-    """The run's page, from its journal. Raises RunNotFound where the journal is gone, with what became of it."""
-    from council.reports.replay import replay as render_again
-
-    journal = journal_of(cli, run_id)
-    return cli.read_offline(lambda app: render_again(journal, app.handlers))

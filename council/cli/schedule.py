@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from council.cli.context import CliState, state
+from council.app.admission import admission_of
+from council.cli.context import print_json, state
+from council.commands.documents import NotACommand
+from council.commands.recurring import RecurringCommand
+from council.daemon.recurring import RecurringFolder, find_file, load_sightings
+from council.desk.desk import Desk
 from council.errors import CommandInvalid
-from council.ids import SystemClock, readable_json, timestamp
+from council.ids import SystemClock, timestamp
 from council.storage.files import FileLock
-
-if TYPE_CHECKING:
-    import os
-
-    from council.commands.recurring import RecurringCommand
-    from council.daemon.recurring import RecurringFolder
+from council.storage.paths import ConfinedRoot
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -27,19 +29,14 @@ File = Annotated[str, typer.Argument(help="A file in commands/recurring/; its na
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-@app.callback()
-def schedule() -> None:
-    """Commands that recur: the files in commands/recurring/."""
-
-
 @app.command("list")
 def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Show each recurring command: its last and next time."""
-    home = state(ctx).home()
-    with _folder(ctx) as folder:
-        rows = _rows(state(ctx), folder, SystemClock().now())
+    desk = state(ctx).desk()
+    with _folder(desk) as folder:
+        rows = _rows(desk, folder, SystemClock().now())
     if as_json:
-        typer.echo(readable_json(rows, indent=2))
+        print_json(rows)
         return
     if not rows:
         typer.echo("No recurring commands: put one into commands/recurring/ (docs/schedules.md shows how).")
@@ -54,7 +51,7 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     for row in rows:
         if row["error"] is not None:
             typer.echo(f"{row['file']}: {row['error']}")
-    if any(row["next"] for row in rows) and FileLock.holder(home.lock_file) is None:
+    if any(row["next"] for row in rows) and FileLock.holder(desk.home.lock_file) is None:
         typer.echo("\nNo daemon is running in this home: nothing is dropped until `council run` is started.")
 
 
@@ -69,9 +66,7 @@ def next_(
 
     A pause is not looked at.
     """
-    from council.daemon.recurring import find_file
-
-    with _folder(ctx) as folder:
+    with _folder(state(ctx).desk()) as folder:
         listing = folder.list()
         name = find_file(listing, file)
         command = _read(folder, name, listing.files[name])
@@ -80,7 +75,7 @@ def next_(
         rows = [
             {"at": _local(command, moment), "utc": timestamp(moment), "id": command.id_at(moment)} for moment in moments
         ]
-        typer.echo(readable_json(rows, indent=2))
+        print_json(rows)
     else:
         typer.echo("\n".join(f"{command.schedule.local(moment):%a %Y-%m-%d %H:%M %Z}" for moment in moments))
 
@@ -91,9 +86,7 @@ def pause(ctx: typer.Context, file: File) -> None:
 
     A run under way goes on.
     """
-    from council.daemon.recurring import find_file
-
-    with _folder(ctx) as folder:
+    with _folder(state(ctx).desk()) as folder:
         name = find_file(folder.list(), file)
         folder.pause(name, SystemClock().now())
     typer.echo(f"{name} is paused; `council schedule resume {name}` ends that.")
@@ -105,9 +98,7 @@ def resume(ctx: typer.Context, file: File) -> None:
 
     It does not make up for what came due during the pause.
     """
-    from council.daemon.recurring import find_file
-
-    with _folder(ctx) as folder:
+    with _folder(state(ctx).desk()) as folder:
         name = find_file(folder.list(), file)
         if not folder.is_paused(name):
             typer.echo(f"{name} is not paused.")
@@ -117,24 +108,15 @@ def resume(ctx: typer.Context, file: File) -> None:
 
 
 @contextmanager
-def _folder(ctx: typer.Context) -> Iterator[RecurringFolder]:
-    from functools import partial
-
-    from council.app.admission import admission_of
-    from council.daemon.recurring import RecurringFolder
-    from council.storage.paths import ConfinedRoot
-
-    cli = state(ctx)
-    with ConfinedRoot(cli.home().root) as root:
-        settings = cli.settings().settings
-        admits = partial(admission_of, cli.home(), cli.store(), settings)
-        yield RecurringFolder(cli.home(), root, max_bytes=settings.max_command_bytes, admits=admits)
+def _folder(desk: Desk) -> Iterator[RecurringFolder]:
+    with ConfinedRoot(desk.home.root) as root:
+        settings = desk.settings
+        admits = partial(admission_of, desk.home, desk.store, settings)
+        yield RecurringFolder(desk.home, root, max_bytes=settings.max_command_bytes, admits=admits)
 
 
 def _read(folder: RecurringFolder, name: str, status: os.stat_result) -> RecurringCommand:
     """Raises CommandInvalid, for a file that is no command at all too."""
-    from council.commands.documents import NotACommand
-
     try:
         return folder.read(name, status).command
     except NotACommand:
@@ -145,10 +127,8 @@ def _read(folder: RecurringFolder, name: str, status: os.stat_result) -> Recurri
         raise CommandInvalid(f"{name} is gone.", fix="list the folder again") from None
 
 
-def _rows(cli: CliState, folder: RecurringFolder, now: datetime) -> list[dict[str, Any]]:
-    from council.daemon.recurring import load_sightings
-
-    receipts, sightings = cli.receipts(), load_sightings(cli.store())
+def _rows(desk: Desk, folder: RecurringFolder, now: datetime) -> list[dict[str, Any]]:
+    receipts, sightings = desk.receipts, load_sightings(desk.store)
     rows = []
     for name, status in sorted(folder.list().files.items()):
         row: dict[str, Any] = {"file": name, "paused": folder.is_paused(name), "error": None}

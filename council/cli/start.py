@@ -13,7 +13,12 @@ from typing import Annotated
 import typer
 
 from council.cli.context import CliState
+from council.cli.editor import write_schemas, write_vscode
+from council.cli.runs import print_answer
+from council.desk.lookup import receipt_of
 from council.errors import EXIT_FAILED, UsageError
+from council.settings import builtin_personas_dir, init_home
+from council.storage.drop import drop
 
 _DEMO = Path(__file__).parents[1] / "resources" / "demo"
 
@@ -22,16 +27,10 @@ def init(
     directory: Annotated[Path, typer.Argument(help="The folder to make a home of; created when absent.")] = Path(),
     vscode: Annotated[bool, typer.Option("--vscode", help="Also write .vscode/settings.json and tasks.json.")] = False,
 ) -> None:
-    """Make a home: commands/, artifacts/, personas/, session_states/, council.toml. Overwrites nothing of yours."""
-    from council.cli.validate import write_schemas
-    from council.settings import builtin_personas_dir, init_home
-
     created = init_home(directory, personas_from=builtin_personas_dir())
     created += write_schemas(directory)
     kept: dict[Path, str] = {}
     if vscode:
-        from council.cli.editor import write_vscode
-
         written, kept = write_vscode(directory)
         created += written
     for path in created:
@@ -51,10 +50,6 @@ def init(
 def demo(
     directory: Annotated[Path, typer.Argument(help="Where to make the demo home.")] = Path("council-demo"),
 ) -> None:
-    """Make a demo home with three documents, drop a command, and let the real daemon deliberate offline."""
-    from council.settings import Home, builtin_personas_dir, init_home
-    from council.storage.drop import drop
-
     if directory.exists() and not directory.is_dir():
         raise UsageError(f"{directory} is a file.", fix="name a folder: `council demo DIR`")
     if directory.is_dir() and any(directory.iterdir()) and not (directory / "commands").is_dir():
@@ -64,23 +59,21 @@ def demo(
     begun = "Dropped" if (directory / "council.toml").exists() else f"Made a home in {directory}/ and dropped"
     init_home(directory, personas_from=builtin_personas_dir())
     shutil.copytree(_DEMO / "docs", directory / "docs", dirs_exist_ok=True)
-    home = Home(directory.resolve())
-    cli = CliState(home_flag=home.root)
-    before = cli.ledger().count()
-    dropped = drop(home.commands, "command.json", (_DEMO / "command.json").read_bytes())
+    cli = CliState(home_flag=directory.resolve())
+    desk = cli.desk()
+    before = desk.ledger.count()
+    dropped = drop(desk.home.commands, "command.json", (_DEMO / "command.json").read_bytes())
     shown = os.path.relpath(dropped.path)
     typer.echo(f"{begun} {shown}. Starting the daemon, offline:\n")
     # The real daemon in a process of its own; its terminal is ours.
-    command = [sys.executable, "-m", "council", "--home", str(home.root), "run", "--once"]
+    command = [sys.executable, "-m", "council", "--home", str(desk.home.root), "run", "--once"]
     command += ["--model", "offline", "--log-format", "human", "--log-level", "warning"]
     sys.stdout.flush()
     code = subprocess.run(command, check=False).returncode
-    newest = cli.ledger().newest(1, ended_only=True)
-    if cli.ledger().count() == before or not newest:
+    newest = desk.ledger.newest(1, ended_only=True)
+    if desk.ledger.count() == before or not newest:
         raise typer.Exit(code or EXIT_FAILED)
-    from council.cli.runs import print_answer, read_receipt
-
     typer.echo("")
-    print_answer(cli, read_receipt(cli, newest[0].run_id))
+    print_answer(cli, receipt_of(desk, newest[0].run_id))
     typer.echo(f"As a page with charts: council --home {shlex.quote(str(directory))} report --open")
     raise typer.Exit(code)

@@ -7,11 +7,15 @@ import sys
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
+import msgspec
 import typer
 
-from council.cli.context import state
+from council.cli.context import columns, state
 from council.errors import UsageError
 from council.ids import escape_unseen, timestamp
+from council.reports.recent import recent
+from council.reports.stats import stats as sum_up
+from council.reports.stats_terminal import show
 
 _AGO = re.compile(r"([0-9]{1,5})([hdw])")
 _HOURS = {"h": 1, "d": 24, "w": 168}
@@ -26,22 +30,14 @@ def stats(
         bool, typer.Option("--json", help="Print one JSON object; docs/explain.md has its keys.")
     ] = False,
 ) -> None:
-    """Sum up all runs: how they ended, tokens, cost, times, models, days, and the newest agent by agent."""
-    from council.reports.recent import recent
-    from council.reports.stats import stats as sum_up
-
-    ledger, first = state(ctx).ledger(), moment(since, datetime.now(UTC))
+    cli, first = state(ctx), moment(since, datetime.now(UTC))
+    ledger = cli.desk().ledger
     entries = ledger.since(first)
     found = sum_up(entries, first, last_runs=recent(entries, ledger))
     if as_json:
-        import msgspec
-
         typer.echo(escape_unseen(msgspec.json.encode(found).decode()))
         return
-    from council.cli.explain import columns
-    from council.reports.stats_terminal import show
-
-    show(found, sys.stdout, columns=columns(), coloured=state(ctx).coloured, plots=sys.stdout.isatty())
+    show(found, sys.stdout, columns=columns(), coloured=cli.coloured, plots=sys.stdout.isatty())
 
 
 def moment(since: str, now: datetime) -> str:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import asdict
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from council.cli.context import CliState, state
+from council.cli.context import AsJson, print_json, state
+from council.commands.models import USER_PATTERN
 from council.errors import UsageError
-from council.ids import readable_json
-
-if TYPE_CHECKING:
-    from council.users.directory import Users
-    from council.users.people import User
+from council.users.people import User
 
 app = typer.Typer(no_args_is_help=True)
 
-_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 _Id = Annotated[str, typer.Argument(help="The user's id, as commands name it: anna.")]
 
 
@@ -31,36 +26,29 @@ class RoleName(StrEnum):
     administrator = "administrator"
 
 
-@app.callback()
-def users() -> None:
-    """The people on whose behalf a command may act (its key `user`), and their roles."""
-
-
 @app.command()
 def add(
     ctx: typer.Context,
     user_id: _Id,
     name: Annotated[str, typer.Option(help="The person's name.")] = "",
     role: Annotated[list[RoleName] | None, typer.Option(help="A role; may be given again.")] = None,
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Add a user."""
-    from council.commands.models import USER_PATTERN
-
     if not re.fullmatch(USER_PATTERN, user_id):
         raise UsageError(f"{user_id[:80]!r} is no id of a user.", fix="letters, digits, . _ @ -, at most 64")
     if len(name) > 200 or not name.isprintable():
         raise UsageError("the name is not one line of at most 200 characters.", fix="shorten it")
-    with _users(state(ctx)) as known:
-        user = known.add(user_id, name, [entry.value for entry in role or [RoleName.user]])
+    with state(ctx).desk().safe() as safe:
+        user = safe.users().add(user_id, name, [entry.value for entry in role or [RoleName.user]])
     _print([user], as_json=as_json)
 
 
 @app.command("list")
-def list_(ctx: typer.Context, as_json: _Json = False) -> None:
+def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Print all users and their roles."""
-    with _users(state(ctx)) as known:
-        found = known.list()
+    with state(ctx).desk().safe() as safe:
+        found = safe.users().list()
     _print(found, as_json=as_json)
 
 
@@ -70,12 +58,13 @@ def roles(
     user_id: _Id,
     grant: Annotated[list[RoleName] | None, typer.Option(help="A role to grant; may be given again.")] = None,
     revoke: Annotated[list[RoleName] | None, typer.Option(help="A role to revoke; may be given again.")] = None,
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print a user's roles; grant or revoke some."""
-    from council.users.directory import unknown_user
+    from council.users.directory import unknown_user  # not at the top: sqlalchemy
 
-    with _users(state(ctx)) as known:
+    with state(ctx).desk().safe() as safe:
+        known = safe.users()
         if grant or revoke:
             user: User | None = known.change_roles(user_id, grant or [], revoke or [])
         else:
@@ -85,19 +74,9 @@ def roles(
     _print([user], as_json=as_json)
 
 
-@contextmanager
-def _users(cli: CliState) -> Iterator[Users]:
-    from council.app.safekeeping import build_users
-
-    with cli.trail() as trail:
-        yield build_users(trail)
-
-
 def _print(users: list[User], *, as_json: bool) -> None:
-    from dataclasses import asdict
-
     if as_json:
-        typer.echo(readable_json({"users": [asdict(user) for user in users]}, indent=2))
+        print_json({"users": [asdict(user) for user in users]})
         return
     for user in users:
         typer.echo(f"{user.user_id:<24} {', '.join(user.roles) or 'no role':<24} {user.name}")

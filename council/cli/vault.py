@@ -7,31 +7,30 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from council.cli.context import CliState, state
+from council.cli.context import AsJson, print_json, print_notes, state
 from council.errors import EXIT_FAILED, UsageError
-from council.ids import readable_json
+from council.ids import timestamp
+from council.redaction import Secret, is_recognisable
+from council.vault.base import Entry
+from council.vault.fernet import read_rows
+from council.vault.sealing import place_of
 
 if TYPE_CHECKING:
-    from council.vault.base import Entry, Vault
+    from council.desk.desk import Desk
     from council.vault.database import DatabaseVault
 
 app = typer.Typer(no_args_is_help=True)
 
 _MAX_INPUT_BYTES = 70_000  # more than a value may have; what is larger is refused
-_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 _Key = Annotated[str, typer.Argument(help="The credential's name: GEMINI_API_KEY.")]
 _User = Annotated[str, typer.Option(help="Whose it is.")]
 _Role = Annotated[str, typer.Option(help="The one role that may read it; unset: what is no specialist's.")]
-
-
-@app.callback()
-def vault() -> None:
-    """Encrypted credentials, each for one user and role; every read is audited before it happens (docs/security.md)."""
 
 
 @app.command("set")
@@ -43,12 +42,9 @@ def set_(
     expires: Annotated[
         str, typer.Option(help="When it ends: 2027-01-31, or a time as RFC 3339 writes it.", show_default=False)
     ] = "",
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Store a value, read from standard input (at a terminal: asked for, and not shown)."""
-    from council.redaction import Secret, is_recognisable
-    from council.vault.sealing import place_of
-
     place, ends = place_of(user, role, key), _moment(expires)
     try:
         asked = sys.stdin.isatty()
@@ -58,34 +54,32 @@ def set_(
     value = Secret(given.rstrip("\r\n"))
     if not value:
         raise UsageError("there is no value.", fix="give it on standard input: `council vault set NAME < file`")
-    with _vault(state(ctx)) as built:
-        _print([built.set(place, value, expires_at=ends)], as_json=as_json)
+    with state(ctx).desk().safe() as safe:
+        _print([safe.vault().set(place, value, expires_at=ends)], as_json=as_json)
     if not is_recognisable(value.reveal()):
-        typer.echo(f"note: {place} is too short, or a plain word: redaction cannot tell it from other text.", err=True)
+        print_notes(f"{place} is too short, or a plain word: redaction cannot tell it from other text.")
 
 
 @app.command("list")
-def list_(ctx: typer.Context, as_json: _Json = False) -> None:
+def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Print what the vault holds, without the values."""
-    with _vault(state(ctx)) as built:
-        _print(built.list(), as_json=as_json)
+    with state(ctx).desk().safe() as safe:
+        _print(safe.vault().list(), as_json=as_json)
 
 
 @app.command()
 def rm(ctx: typer.Context, key: _Key, user: _User = "steward", role: _Role = "") -> None:
     """Remove a credential for good."""
-    from council.vault.sealing import place_of
-
     place = place_of(user, role, key)
-    with _vault(state(ctx)) as built:
-        built.remove(place)
+    with state(ctx).desk().safe() as safe:
+        safe.vault().remove(place)
     typer.echo(f"{place} is gone.")
 
 
 @app.command()
-def rotate(ctx: typer.Context, as_json: _Json = False) -> None:
+def rotate(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Seal everything with a new key and retire the old ones; one that was cut off is completed."""
-    with _own(state(ctx)) as built:
+    with _own(state(ctx).desk()) as built:
         done = built.rotate()
     if as_json:
         typer.echo(json.dumps({"key": done.kid, "resealed": done.resealed, "retired": list(done.retired)}))
@@ -95,14 +89,14 @@ def rotate(ctx: typer.Context, as_json: _Json = False) -> None:
 
 
 @app.command()
-def verify(ctx: typer.Context, as_json: _Json = False) -> None:
+def verify(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Open every record and show none; tell what was changed, put back or taken away, and what lost its key."""
-    with _own(state(ctx)) as built:
+    with _own(state(ctx).desk()) as built:
         failed = built.verify()
         count = len(built.list())
     if as_json:
         told = [{**_plain(entry), "problem": problem} for entry, problem in failed]
-        typer.echo(readable_json({"ok": not failed, "credentials": count, "failed": told}, indent=2))
+        print_json({"ok": not failed, "credentials": count, "failed": told})
     else:
         for _, problem in failed:
             typer.echo(problem)
@@ -119,45 +113,31 @@ def import_(
     key_variable: Annotated[
         str, typer.Option(help="The variable that holds the key they were sealed with.")
     ] = "CREDENTIAL_ENCRYPTION_KEY",
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Take over rows that were sealed with Fernet: all of them or none."""
-    from council.redaction import Secret
-    from council.vault.fernet import read_rows
-
     cli = state(ctx)
     key = Secret(cli.environ.get(key_variable, "").strip())
     if not key:
         raise UsageError(f"{key_variable} is not set.", fix="set it to the key that sealed the rows")
     rows = read_rows(file, key)
-    with _vault(cli) as built:
-        _print(built.set_all(rows), as_json=as_json)
+    with cli.desk().safe() as safe:
+        _print(safe.vault().set_all(rows), as_json=as_json)
 
 
 @contextmanager
-def _vault(cli: CliState) -> Iterator[Vault]:
-    from council.app.safekeeping import build_vault
-
-    with cli.trail() as trail:
-        yield build_vault(cli.home(), cli.settings().settings, cli.keys(), cli.environ, trail, cli.keys().redactor)
-
-
-@contextmanager
-def _own(cli: CliState) -> Iterator[DatabaseVault]:
+def _own(desk: Desk) -> Iterator[DatabaseVault]:
     """The vault in the database. Raises UsageError for one that a service keeps: it rotates and checks by itself."""
-    from council.vault.database import DatabaseVault
+    from council.vault.database import DatabaseVault  # not at the top: sqlalchemy
 
-    with _vault(cli) as built:
+    with desk.safe() as safe:
+        built = safe.vault()
         if not isinstance(built, DatabaseVault):
             raise UsageError("this vault is kept by a service, not by this home.", fix="rotate and check it there")
         yield built
 
 
 def _moment(text: str) -> str:
-    from datetime import UTC, datetime
-
-    from council.ids import timestamp
-
     if not text:
         return ""
     try:
@@ -172,7 +152,7 @@ def _moment(text: str) -> str:
 
 def _print(entries: Any, *, as_json: bool) -> None:
     if as_json:
-        typer.echo(readable_json({"credentials": [_plain(entry) for entry in entries]}, indent=2))
+        print_json({"credentials": [_plain(entry) for entry in entries]})
         return
     for entry in entries:
         expiry = f"until {entry.expires_at}" if entry.expires_at else ""

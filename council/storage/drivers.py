@@ -249,11 +249,28 @@ def flaw_in(path: Path) -> str:
 
 
 def sqlite_for_reading(path: Path) -> sqlite3.Connection:
-    """`immutable` where the folder takes no file beside the database, and so nobody writes either."""
-    uri = f"{path.absolute().as_uri()}?mode=ro"
+    """`immutable` where the folder takes no file beside the database, and so nobody writes either. A transaction that a
+    kill cut off while the file was made is rolled back first, which a connection that only reads cannot."""
+
+    def opened(mode: str) -> sqlite3.Connection:
+        uri = f"{path.absolute().as_uri()}?mode={mode}"
+        raw = sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT_MS / 1000, isolation_level=None)
+        try:
+            raw.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+        except sqlite3.Error:
+            raw.close()
+            raise
+        return raw
+
     if not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists():
-        uri += "&immutable=1"
-    return sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT_MS / 1000, isolation_level=None)
+        return opened("ro&immutable=1")
+    try:
+        return opened("ro")
+    except sqlite3.OperationalError as error:
+        if _code_of(error) != sqlite3.SQLITE_READONLY:
+            raise
+    opened("rw").close()
+    return opened("ro")
 
 
 def make_private(path: Path) -> None:

@@ -4,12 +4,15 @@ import json
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
-from council.cli.config import app
+from council.cli.config import app as config
 from council.cli.context import CliState
 from council.errors import HomeNotFound
 
+app = typer.Typer()
+app.add_typer(config, name="config")
 KEY = "AIza-not-a-real-key-0001"
 
 
@@ -24,7 +27,7 @@ def state(tmp_path: Path) -> CliState:
 
 
 def show(state: CliState, *options: str) -> str:
-    result = CliRunner().invoke(app, ["show", *options], obj=state, catch_exceptions=False)
+    result = CliRunner().invoke(app, ["config", "show", *options], obj=state, catch_exceptions=False)
     assert result.exit_code == 0
     return result.stdout
 
@@ -69,9 +72,8 @@ def test_no_secret_is_ever_printed_not_even_one_that_was_pasted_into_a_setting(
 
 
 def test_what_is_odd_in_dotenv_is_said_once_on_stderr(state: CliState, capsys: pytest.CaptureFixture[str]) -> None:
-    (state.home().root / ".env").write_text("COUNCIL_MODLE=offline\n")
-    state.settings()
-    state.settings()
+    (state.desk().home.root / ".env").write_text("COUNCIL_MODLE=offline\n")
+    assert state.desk().settings == state.desk().settings
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.splitlines() == [
@@ -81,4 +83,4 @@ def test_what_is_odd_in_dotenv_is_said_once_on_stderr(state: CliState, capsys: p
 
 def test_a_missing_home_is_an_error_for_the_top_command_to_print(tmp_path: Path) -> None:
     with pytest.raises(HomeNotFound):
-        CliRunner().invoke(app, ["show"], obj=CliState(home_flag=tmp_path / "no"), catch_exceptions=False)
+        CliRunner().invoke(app, ["config", "show"], obj=CliState(home_flag=tmp_path / "no"), catch_exceptions=False)

@@ -1,0 +1,43 @@
+"""`council status`: the state of the home. It is asked for often, and loads little."""
+
+from __future__ import annotations
+
+import typer
+
+from council.cli.context import AsJson, print_json, state
+from council.desk.overview import FIRST_QUESTION, overview
+
+_SHOWN_FILES = 10
+
+
+def status(ctx: typer.Context, as_json: AsJson = False) -> None:
+    view = overview(state(ctx).desk())
+    if as_json:
+        print_json(view.as_json())
+        return
+    lines = [f"home    {view.home}"]
+    if view.daemon is None:
+        lines.append("daemon  not running (start it with `council run`)")
+    else:
+        lines.append(f"daemon  {view.state}, pid {view.daemon.get('pid', '?')}, model {view.model or '?'}")
+    for run in view.runs:
+        progress = f", round {run['round']} of {run['max_rounds']}" if run.get("max_rounds") else ""
+        speaker = f", {run['role']}" if run.get("role") else ""
+        waits = f" for {run['waiting_for']}" if run.get("waiting_for") else ""
+        lines.append(f"  {run['run_id']}  {run['status']}{waits}{progress}{speaker}: {run['title']}")
+        if run["status"] == "waiting" and run.get("error"):
+            lines.append(f"    until {run['until']}, or `council resume {run['run_id']}`: {run['error']}")
+    if (more := (view.unfinished or 0) - len(view.runs)) > 0:
+        lines.append(f"  … and {more} more that have not ended")
+    lines += [f"  {file['file']} waits for the database: {file['error']}" for file in view.unadmitted]
+    if view.waiting_files:
+        lines.append(f"inbox   {', '.join(view.waiting_files[:_SHOWN_FILES])}")
+    if view.not_commands:
+        lines.append(f"skipped {', '.join(view.not_commands[:_SHOWN_FILES])}")
+        lines.append("        (no command by name or content; `council validate FILE` says why)")
+    if view.recent:
+        lines.append("recent")
+    elif not view.runs and not view.waiting_files:
+        lines.append(f"no run yet: {FIRST_QUESTION} asks the council")
+    lines += [f"  {run.run_id}  {run.status:<9}  {run.artifact or run.title}" for run in view.recent]
+    typer.echo("\n".join(lines))

@@ -1,0 +1,72 @@
+"""Staying at the terminal until a dropped command is answered: this process drains it where no daemon does."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+from council.cli.daemon import serve
+from council.desk.desk import Desk
+from council.desk.errands import Errand, Show, silent
+from council.engine.receipts import Receipt
+from council.errors import EXIT_INTERRUPTED, EXIT_WAITING, CouncilError, DaemonRunning
+from council.storage.files import FileLock
+
+
+def wait_for(desk: Desk, errand: Errand, timeout_s: float, *, quiet: bool, offline: bool = False) -> Receipt:
+    """The receipt of a dropped command. `quiet`: nothing of its course is shown. `offline`: draining it asks no model.
+
+    Raises CommandInvalid (set aside), WaitTimeout, typer.Exit, or what building the council raises.
+    """
+    name = errand.dropped.path.name
+    stays = f"{name} stays in commands/; it goes on when a daemon runs."
+
+    def drain(only: str, left_s: float) -> None:
+        try:
+            tell = None if quiet else sys.stderr  # standard output is for the answer alone
+            served = desk.offline() if offline else desk
+            code = serve(served, once=True, tell=tell, only=only, timeout_s=left_s)
+        except CouncilError as error:
+            if not isinstance(error, DaemonRunning):
+                error.fix = f"{error.fix.rstrip('.')}; {only} stays in commands/ until a daemon runs"
+            raise
+        if code in (EXIT_WAITING, EXIT_INTERRUPTED):
+            typer.echo(stays, err=True)
+            raise typer.Exit(code)
+
+    try:
+        return errand.wait(timeout_s, drain, silent if quiet or not sys.stderr.isatty() else _progress)
+    except KeyboardInterrupt:
+        if FileLock.holder(desk.home.lock_file) is None:
+            typer.echo(stays, err=True)
+            raise
+        run = errand.run()
+        ends = f"`council cancel {run['run_id']}` ends it" if run else "`council status` shows it"
+        later = "`council show` prints its answer when it is there"
+        typer.echo(f"The daemon goes on with {name}: {ends}, {later}.", err=True)
+        raise
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Show]:
+    """Shows a run's rounds while its answer is waited for."""
+    from rich.console import Console  # not at the top: heavy, and only a terminal shows it
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    bars = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*bars, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("waiting for the daemon", total=None)
+
+        def show(run: dict[str, Any] | None) -> None:
+            if run is None:
+                return
+            round_no, max_rounds = run.get("round", 0), run.get("max_rounds")
+            speaker = f", {run['role']}" if run.get("role") else ""
+            text = f"{run['status']}: round {round_no} of {max_rounds}{speaker}" if max_rounds else run["status"]
+            progress.update(task, description=text, total=max_rounds, completed=max(0, round_no - 1))
+
+        yield show

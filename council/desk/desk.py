@@ -1,0 +1,146 @@
+"""One home with its settings, keys and records, as every door stands before it."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+from council.engine.ledger import Ledger
+from council.engine.receipts import Receipts
+from council.settings.home import Home, names_a_server
+from council.storage.files import FileLock
+from council.storage.reader import Looking, looking
+
+if TYPE_CHECKING:
+    from council.agents.manifest import AgentManifest
+    from council.app import App
+    from council.app.safekeeping import Safe
+    from council.redaction import Secret
+    from council.settings import LoadedSettings, ProviderKeys, Settings
+
+Result = TypeVar("Result")
+
+# NOTE: `council.app` and the settings are imported where they are asked for. They load every system and pydantic, and
+# `council status` must wait for neither.
+
+
+class Desk:
+    """One home. Everything is looked up when it is first asked for: a look at its state needs no settings and no key."""
+
+    def __init__(
+        self,
+        home: Home,
+        environ: Mapping[str, str],
+        flags: Mapping[str, object] | None = None,
+        warn: Callable[[str], None] = lambda warning: None,
+    ) -> None:
+        """`flags`: settings that the door was given; None means not given. `warn` is told of each oddity in `.env`."""
+        self.home = home
+        self.environ = environ
+        self.flags = flags or {}
+        self._warn = warn
+
+    def offline(self) -> Desk:
+        """The same home and keys with the offline model: for work that asks no model, and so needs no key of one."""
+        desk = copy.copy(self)
+        desk.flags = {**self.flags, "model": "offline"}
+        desk.keys = self.keys
+        desk.__dict__.pop("loaded", None)
+        if "loaded" in self.__dict__:  # what is odd there is told already
+            desk._warn = lambda warning: None
+        return desk
+
+    @cached_property
+    def loaded(self) -> LoadedSettings:
+        """The settings with the place that each comes from. Raises ConfigError."""
+        from council.settings import load_settings
+
+        found = load_settings(self.home, flags=self.flags, environ=self.environ)
+        for warning in found.warnings:
+            self._warn(warning)
+        return found
+
+    @property
+    def settings(self) -> Settings:
+        """Raises ConfigError."""
+        return self.loaded.settings
+
+    @cached_property
+    def keys(self) -> ProviderKeys:
+        """The providers' keys, those in the vault among them. They know which were asked for, and so what to redact."""
+        from council.settings import load_provider_keys
+
+        def in_vault(name: str) -> Secret | None:
+            from council.app.safekeeping import key_in_vault
+
+            return key_in_vault(name, self.home, self.settings, self.keys, self.environ)
+
+        return load_provider_keys(self.home, self.environ).beyond_them(in_vault)
+
+    # ── what is kept ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def store(self) -> Looking:
+        """The home's database, to look at: nothing is made or changed. Raises ConfigError, StorageFailed."""
+        is_server = names_a_server(self.home, self.environ)
+        return looking(self.home.runtime, self.settings.database_url if is_server else None)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The home's runs, to look at. Raises as `store`."""
+        return Ledger(self.store)
+
+    @property
+    def receipts(self) -> Receipts:
+        """The home's receipts, to look at. Raises as `store`."""
+        return Receipts(self.store)
+
+    @contextlib.contextmanager
+    def safe(self) -> Iterator[Safe]:
+        """The database to write to, with audit, users and vault; made where there is none. Raises ConfigError,
+        StorageFailed."""
+        from council.app.safekeeping import open_safe
+
+        with open_safe(self.home, self.settings, self.keys, self.environ) as safe:
+            yield safe
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """The home's lock, so that no daemon works meanwhile. Raises DaemonRunning when somebody has it."""
+        self.home.ensure_runtime()
+        lock = FileLock(self.home.lock_file)
+        lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
+
+    # ── what is built over it ────────────────────────────────────────────────────────────────────────────────────────
+
+    def personas(self) -> dict[str, AgentManifest]:
+        """Every persona of the home by its role. Raises PersonaError."""
+        from council.agents.manifest import load_personas
+
+        seeds = self.settings.seeds_dir
+        return load_personas(self.home.personas, self.home.root / seeds if seeds else None)
+
+    def read_offline(self, read: Callable[[App], Awaitable[Result]]) -> Result:
+        """The result of `read` over this home's council with the offline model, which is not asked: what was recorded is
+        read without a key."""
+        import asyncio
+
+        from council.app import build_app
+
+        settings = self.settings.model_copy(update={"model": "offline"})
+        app = build_app(self.home, settings, self.keys, environ=self.environ)
+
+        async def work() -> Result:
+            try:
+                return await read(app)
+            finally:
+                await app.aclose()
+
+        return asyncio.run(work())

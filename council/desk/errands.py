@@ -1,0 +1,145 @@
+"""A command that a door drops, and stays for: its receipt, or why it could not become a run."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from council.desk.desk import Desk
+from council.engine.receipts import Receipt
+from council.engine.records import FORGOTTEN
+from council.errors import CommandInvalid, DaemonRunning, UsageError, WaitTimeout
+from council.storage.drop import Dropped, drop
+from council.storage.files import FileLock
+
+_POLL_S = 0.1
+_MAX_DRAINS = 3  # a file that is not taken up three times is none that ever will be
+_NOTE_ENDING = ".error.md"
+
+Drain = Callable[[str, float], None]  # takes that file off the inbox, in at most so many seconds; the door hands it in
+Show = Callable[[dict[str, Any] | None], None]
+
+
+def silent() -> AbstractContextManager[Show]:
+    """Shows nothing of the run while its answer is waited for."""
+    return nullcontext(lambda run: None)
+
+
+class Errand:
+    """A dropped command whose receipt is waited for. `dropped`: where it lies."""
+
+    def __init__(self, desk: Desk, name: str, data: bytes, there: Dropped | None = None) -> None:
+        """Drops the command, unless it lies `there` already. Raises PathRefused, StorageFailed."""
+        self._desk = desk
+        self._data = data
+        newest = desk.ledger.newest(1, ended_only=True)
+        self._ended_before_ns = max((entry.ended_ns or 0 for entry in newest), default=0)
+        self._failed_before = _names(desk.home.failed)
+        self.dropped = there or drop(desk.home.commands, name, data)
+
+    def wait(
+        self, timeout_s: float, drain: Drain, progress: Callable[[], AbstractContextManager[Show]] = silent
+    ) -> Receipt:
+        """The receipt. Without a daemon `drain` is called for this one file. `progress` opens what shows a daemon's work.
+
+        Raises CommandInvalid (set aside), WaitTimeout, or what `drain` raises.
+        """
+        lock_file, name = self._desk.home.lock_file, self.dropped.path.name
+        deadline = time.monotonic() + timeout_s
+        drains = 0
+        while time.monotonic() < deadline:
+            if FileLock.holder(lock_file) is None and self.dropped.path.exists():
+                drains += 1
+                if drains > _MAX_DRAINS:
+                    raise UsageError(f"{name} was not taken up.", fix="`council validate` says why")
+                with contextlib.suppress(DaemonRunning):  # one started in this instant: it answers
+                    drain(name, deadline - time.monotonic())
+            with progress() as show:
+                served = True  # once the daemon that was to answer has gone, the outer loop drains
+                while served and time.monotonic() < deadline:
+                    served = FileLock.holder(lock_file) is not None
+                    receipt = self._answer()
+                    if receipt is not None:
+                        return receipt
+                    if served:
+                        show(self.run())
+                    time.sleep(_POLL_S)
+        raise WaitTimeout(
+            f"no answer to {name} within {timeout_s:g} s; it goes on.",
+            fix="`council status` shows it; `council show last` prints the answer when it is there",
+        )
+
+    def run(self) -> dict[str, Any] | None:
+        """The run of this file as the daemon publishes it; None while there is none."""
+        try:
+            state = json.loads(self._desk.home.state_file.read_bytes())
+        except (OSError, ValueError):
+            return None
+        return next((run for run in state.get("runs", []) if run.get("inode") == self.dropped.inode), None)
+
+    def _answer(self) -> Receipt | None:
+        """The receipt of this drop, or the one that its id is bound to. Raises CommandInvalid for one that was set aside."""
+        receipts, dropped = self._desk.receipts, self.dropped
+        for receipt in receipts.ended_since(self._ended_before_ns, file=dropped.path.name):
+            found = receipt.command_file
+            same_drop = (found.inode, found.mtime_ns) == (dropped.inode, dropped.mtime_ns)
+            if same_drop and found.sha256 in (dropped.sha256, FORGOTTEN):
+                return receipt
+        if dropped.path.exists():
+            return None
+        self._require_not_aside()
+        value: Any = None
+        with contextlib.suppress(ValueError):
+            value = json.loads(self._data)
+        id_ = value.get("id") if isinstance(value, dict) else None
+        bound = receipts.bound(id_) if isinstance(id_, str) else None
+        return receipts.read(bound.run_id) if bound is not None else None
+
+    def _require_not_aside(self) -> None:
+        """Raises CommandInvalid with what the note in `commands/failed/` says, if there is a new one of this file."""
+        failed = self._desk.home.failed
+        for name in sorted(_names(failed) - self._failed_before):
+            if name.endswith(_NOTE_ENDING):  # of a forget command the note alone is kept
+                note, aside = failed / name, failed / name.removesuffix(_NOTE_ENDING)
+                is_ours = aside.name.startswith(self.dropped.path.stem) and not aside.exists()
+            else:
+                note, is_ours = failed / f"{name}{_NOTE_ENDING}", False
+                with contextlib.suppress(FileNotFoundError):
+                    is_ours = (failed / name).stat().st_ino == self.dropped.inode
+            if is_ours and note.exists():
+                lines = note.read_text(encoding="utf-8").splitlines()
+                problem, fix = f"{note.name} says why it was refused", ""
+                at = next((number for number, line in enumerate(lines) if line.startswith("- **")), None)
+                if at is not None:
+                    problem = lines[at].removeprefix("- **").removesuffix("**")
+                    fix = "".join(lines[at + 1 : at + 2]).strip().removeprefix("Fix: ").removesuffix(".")
+                raise CommandInvalid(problem, fix=f"{fix}; see {os.path.relpath(note)}".lstrip("; "))
+
+
+def control(desk: Desk, type_: str, run: str, **keys: str | bool) -> Errand:
+    """A control command for a run, dropped. No run is executed for it, so an offline desk can drain it."""
+    body = {"type": type_, "run": run, **keys}
+    return Errand(desk, f"{type_}.json", json.dumps(body).encode())
+
+
+def wait_for_end(desk: Desk, run_id: str, timeout_s: float) -> Receipt:
+    """The receipt of a run that is about to end. Raises WaitTimeout."""
+    deadline = time.monotonic() + timeout_s
+    while (receipt := desk.receipts.read(run_id)) is None:
+        if time.monotonic() >= deadline:
+            raise WaitTimeout(f"run {run_id} has not ended within {timeout_s:g} s.", fix="`council status` shows it")
+        time.sleep(_POLL_S / 2)
+    return receipt
+
+
+def _names(folder: Path) -> set[str]:
+    try:
+        return {name for name in os.listdir(folder) if not name.startswith(".")}
+    except FileNotFoundError:
+        return set()

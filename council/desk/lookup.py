@@ -1,0 +1,107 @@
+"""Runs by what a person gives of them: an id, the beginning of one, or `last`; and what is kept of each."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal
+
+from council.desk.desk import Desk
+from council.desk.overview import FIRST_QUESTION
+from council.engine.receipts import Receipt
+from council.errors import RunNotFound
+
+if TYPE_CHECKING:
+    from council.engine.journal import Journal
+
+_SEARCHED = 1_000
+_SHOWN = 10
+_LOOKED_INTO = 100  # unfinished runs whose journals are read for one that waits
+_RUN_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-z]{8}")
+
+
+def find_ended(desk: Desk, given: str) -> str:
+    """The one ended run that `given` means; `last` is the last that left a page. Raises RunNotFound."""
+    if given == "last":
+        matches = _last_pages(desk)[:1]
+    else:
+        matches = [entry.run_id for entry in desk.ledger.starting_with(given, _SEARCHED) if entry.ended_ns]
+    fix = "`council status` lists the last runs and the active ones"
+    return _only(desk, given, matches, nothing="no run has ended", none="no ended run matches", fix=fix)
+
+
+def find_any(desk: Desk, given: str) -> str:
+    """As `find_ended`, but also a run that has not ended; `last` is still the last that ended, if any has. Raises
+    RunNotFound."""
+    if given == "last":
+        matches = [*_last_pages(desk), *(entry.run_id for entry in desk.ledger.newest(1))][:1]
+    else:
+        matches = [entry.run_id for entry in desk.ledger.starting_with(given, _SEARCHED)]
+        matches = [given] if given in matches else matches
+    fix = "`council status` lists the last runs"
+    return _only(desk, given, matches, nothing="there is no run", none="no run matches", fix=fix)
+
+
+def find_for(desk: Desk, given: str, to: Literal["cancel", "resume", "retry"]) -> str:
+    """The run that a control command is to act on: its id in full, found out before anything is dropped.
+
+    An active run is preferred to an ended one; `last` is the newest that this can be done to. Raises RunNotFound.
+    """
+    if _RUN_ID.fullmatch(given):
+        return given
+    ledger = desk.ledger
+    unfinished = [] if to == "retry" else ledger.unfinished()
+    if given != "last":
+        active = [run_id for run_id in unfinished if given and run_id.startswith(given)]
+        return active[0] if len(active) == 1 else find_any(desk, given)
+    for run_id in reversed(unfinished[-_LOOKED_INTO:]):
+        if to == "cancel" or ledger.journal(run_id).waits:
+            return run_id
+    for entry in [] if to == "cancel" else ledger.newest(_SEARCHED, ended_only=True):
+        if entry.artifact and (to == "retry" or entry.status in ("failed", "cancelled")):
+            return entry.run_id
+    raise RunNotFound(f"there is no run to {to} in {desk.home.root}.", fix="`council status` lists the last runs")
+
+
+def receipt_of(desk: Desk, run_id: str) -> Receipt:
+    """Raises RunNotFound for a run that has not ended."""
+    receipt = desk.receipts.read(run_id)
+    if receipt is None:
+        raise RunNotFound(f"run {run_id} has no receipt.", fix="it has not ended yet: `council status` shows it")
+    return receipt
+
+
+def journal_of(desk: Desk, run_id: str) -> Journal:
+    """Raises as `require_journal`, and JournalDamaged."""
+    require_journal(desk, run_id)
+    return desk.ledger.journal(run_id)
+
+
+def require_journal(desk: Desk, run_id: str) -> None:
+    """Raises RunNotFound for a run without a journal, with what became of it."""
+    if desk.ledger.has_journal(run_id):
+        return
+    from council.engine.reopening import why_no_journal  # not at the top: rare, and it loads the command models
+
+    receipt = receipt_of(desk, run_id)
+    fix = f"`council show {run_id}` prints what stays"
+    if receipt.pruned is not None:
+        fix += f"; a larger {receipt.pruned.by} keeps more runs"
+    raise RunNotFound(f"the run {run_id} {why_no_journal(receipt)}.", fix=fix)
+
+
+def _last_pages(desk: Desk) -> list[str]:
+    """The runs that left a page, of the last that ended; the last one first."""
+    return [entry.run_id for entry in desk.ledger.newest(_SEARCHED, ended_only=True) if entry.artifact]
+
+
+def _only(desk: Desk, given: str, matches: list[str], *, nothing: str, none: str, fix: str) -> str:
+    """Raises RunNotFound for more than one match; with `nothing` where the home has no run, with `none` for another id."""
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise RunNotFound(f"{given!r} means {len(matches)} runs.", fix="give more of the id", matches=matches[:_SHOWN])
+    root = desk.home.root
+    if given == "last":
+        fix = f"{FIRST_QUESTION} asks the council; `council submit FILE` drops a command"
+        raise RunNotFound(f"{nothing} in {root} yet.", fix=fix)
+    raise RunNotFound(f"{none} {given!r} in {root}.", fix=fix)

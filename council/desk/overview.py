@@ -1,0 +1,125 @@
+"""The state of a home: its daemon, the runs under way, what waits, and how the last runs ended."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from council.desk.desk import Desk
+from council.engine.ledger import Ledger
+from council.errors import CommandInvalid
+from council.ids import timestamp
+from council.storage.drop import is_command_name, is_left_alone
+from council.storage.files import FileLock
+
+FIRST_QUESTION = '`council submit --wait --task "…" DOCUMENT`'
+_RECENT = 10
+_UNFINISHED = 100  # shown of those that no daemon works on: each is a journal to read
+_NOTE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class EndedRun:
+    """A run that ended. `artifact`: its page, relative to the home; empty without one."""
+
+    run_id: str
+    status: str
+    title: str
+    artifact: str
+    finished: str
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The state of a home. `daemon`: what it wrote into the lock, None where none runs. `runs`: those under way as the
+    daemon tells them, else the first that have not ended; `unfinished`: how many these are in all. `unadmitted`: files
+    that the database does not take now, each with the reason."""
+
+    home: str
+    state: str
+    daemon: dict[str, Any] | None
+    runs: list[dict[str, Any]]
+    unadmitted: list[dict[str, str]]
+    model: str | None
+    unfinished: int | None
+    not_commands: list[str]
+    waiting_files: list[str]
+    recent: list[EndedRun]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values. `model` stands there while a daemon tells it, `unfinished` while none runs."""
+        absent = {name for name in ("model", "unfinished") if getattr(self, name) is None}
+        return {name: value for name, value in asdict(self).items() if name not in absent}
+
+
+def overview(desk: Desk) -> Overview:
+    """Raises ConfigError, StorageFailed."""
+    home, ledger = desk.home, desk.ledger
+    holder = FileLock.holder(home.lock_file)
+    state, model, count = "STOPPED", None, None
+    runs: list[dict[str, Any]] = []
+    unadmitted: list[dict[str, str]] = []
+    if holder is None:
+        unfinished = ledger.unfinished()
+        runs, count = [_unfinished(ledger, run_id) for run_id in unfinished[:_UNFINISHED]], len(unfinished)
+    else:
+        try:
+            current = json.loads(home.state_file.read_bytes())
+            state, runs, model = current["state"], current["runs"], current["model"]
+            unadmitted = current.get("unadmitted", [])
+        except (OSError, ValueError, KeyError):
+            state = "STARTING"
+    bound = {run["file"] for run in runs}
+    names = []
+    with contextlib.suppress(FileNotFoundError):
+        names = sorted(entry.name for entry in os.scandir(home.commands) if entry.is_file(follow_symlinks=False))
+    meant = [name for name in names if not is_left_alone(name) and name not in bound]
+    not_commands = [name for name in meant if not is_command_name(name) or _is_note(home.commands / name)]
+    return Overview(
+        home=str(home.root),
+        state=state,
+        daemon=holder,
+        runs=runs,
+        unadmitted=unadmitted,
+        model=model,
+        unfinished=count,
+        not_commands=not_commands,
+        waiting_files=[name for name in meant if name not in not_commands],
+        recent=[
+            EndedRun(entry.run_id, entry.status, entry.title, entry.artifact, entry.finished)
+            for entry in ledger.newest(_RECENT, ended_only=True)
+        ],
+    )
+
+
+def _unfinished(ledger: Ledger, run_id: str) -> dict[str, Any]:
+    """A run that the next start goes on with, from its journal."""
+    journal = ledger.journal(run_id)
+    header = journal.header
+    run = {"run_id": run_id, "status": "queued", "title": header.title, "file": header.file.name, "lane": header.lane}
+    if not journal.waits:
+        return run
+    wait = journal.waits[-1]
+    until = timestamp(datetime.fromisoformat(wait.since) + timedelta(seconds=wait.seconds))
+    return {**run, "status": "waiting", "waiting_for": wait.reason, "until": until, "error": wait.error}
+
+
+def _is_note(file: Path) -> bool:
+    """True for Markdown that is no command: the inbox leaves it alone."""
+    if file.suffix.lower() != ".md":
+        return False
+    from council.commands.documents import NotACommand, read_document  # not at the top: only a note needs YAML
+
+    try:
+        with file.open("rb") as stream:
+            read_document(file.name, stream.read(_NOTE_BYTES))
+    except NotACommand:
+        return True
+    except (CommandInvalid, OSError):
+        pass  # a command with a fault, or gone meanwhile: the daemon says what is wrong
+    return False

@@ -1,0 +1,144 @@
+"""Ended runs told again from what was recorded: the answer, the page, the requests, the course of it. No model is asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from council.desk.desk import Desk
+from council.desk.lookup import find_any, journal_of, receipt_of, require_journal
+from council.desk.overview import overview
+from council.engine.outputs import kept_data, kept_names, written_at
+from council.engine.receipts import Receipt
+from council.errors import CouncilError, RunNotFound
+
+if TYPE_CHECKING:
+    from council.engine.journal import Journal
+    from council.reports.diff import Questions
+    from council.reports.explain import ExplainedRun
+    from council.reports.requests import AskedCall
+    from council.reports.tape import Tape
+
+# NOTE: the reports are imported where they are asked for: `council show` reads a page, and needs none of them.
+
+_FOOTNOTE_MARK = re.compile(r"\[\^E[0-9]+\]")
+_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+_PAGE_ID = re.compile(r'\A---\nid: "([^"\n]+)"\n')
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The first screen of a run's page. `became`: what stands in the page's place, where it is told from the journal."""
+
+    markdown: str
+    became: str
+
+
+@dataclass(frozen=True)
+class ReplayedPage:
+    """A page rendered again. `shown`: where the run left it; `found`: where the same bytes lie now, None for nowhere.
+    `is_here`: a page of this run lies at `shown`, the same one or another."""
+
+    run_id: str
+    page: bytes
+    shown: str
+    found: str | None
+    is_here: bool = True
+
+
+def answer_of(desk: Desk, receipt: Receipt, page: Path) -> Answer:
+    """The answer on `page`, the run's artifact as the door names it; else from the journal.
+
+    Raises RunNotFound where neither is left.
+    """
+    text, became = "", ""
+    try:
+        text = page.read_text(encoding="utf-8", errors="replace")  # as edited since
+        holder = _PAGE_ID.search(text)
+        if holder is not None and holder[1] != receipt.run_id:
+            became = f"{page} now holds the page of run {holder[1]}"
+    except OSError as error:
+        became = f"{page} cannot be read ({error.strerror})"
+    if became:
+        try:
+            text = page_again(desk, receipt.run_id).decode("utf-8", "replace")
+        except RunNotFound as error:
+            raise RunNotFound(f"{became}, and {error.message}", fix=error.fix) from None
+    body = _FRONT_MATTER.sub("", text)
+    return Answer(_FOOTNOTE_MARK.sub("", body.split("\n## Task\n")[0].strip()), became)
+
+
+def page_again(desk: Desk, run_id: str) -> bytes:
+    """The run's page, from its journal. Raises RunNotFound where the journal is gone, with what became of it."""
+    from council.reports.replay import replay
+
+    journal = journal_of(desk, run_id)
+    return desk.read_offline(lambda app: replay(journal, app.handlers))
+
+
+def replayed(desk: Desk, run_id: str) -> ReplayedPage:
+    """The page again, and whether it is what the run left. Raises as `page_again`."""
+    receipt = receipt_of(desk, run_id)
+    page = page_again(desk, run_id)
+    if receipt.artifact is None:
+        return ReplayedPage(run_id, page, "the artifact", None)
+    shown = receipt.artifact.path
+    path = desk.home.root / shown
+    if path.is_file() and path.read_bytes() == page:
+        return ReplayedPage(run_id, page, shown, shown)
+    store = desk.store  # kept when another run's page took its place
+    kept = (name for name in kept_names(store, run_id) if kept_data(store, run_id, name) == page)
+    written = written_at(store, shown)
+    is_here = path.is_file() and written is not None and written.run_id == run_id
+    return ReplayedPage(run_id, page, shown, next(kept, None), is_here)
+
+
+def requests_again(desk: Desk, journal: Journal) -> list[AskedCall]:
+    """The calls of a recorded run; nobody is asked again. Raises CannotRender, JournalDamaged."""
+    from council.app import handlers_asking
+    from council.reports.requests import requests_of
+
+    return desk.read_offline(lambda app: requests_of(journal, lambda model: handlers_asking(app, model)))
+
+
+def questions_of(desk: Desk, first: Journal, second: Journal) -> Questions:
+    """The questions of both runs; a run that cannot be rendered again says why."""
+    from council.reports.diff import Questions, by_step
+
+    asked: list[dict[str, AskedCall]] = []
+    reasons: list[str] = []
+    for journal in (first, second):
+        try:
+            asked.append(by_step(requests_again(desk, journal)))
+        except CouncilError as error:
+            asked.append({})
+            reasons.append(error.message)
+    return Questions(asked[0], asked[1], " ".join(dict.fromkeys(reasons)))
+
+
+def tape_of(desk: Desk, run_ids: Sequence[str]) -> Tape:
+    """The calls of ended runs, one run after the other. Raises as `requests_again`, RunNotFound."""
+    from council.reports.tape import record, spliced
+
+    tapes = []
+    for run_id in run_ids:
+        receipt, journal = receipt_of(desk, run_id), journal_of(desk, run_id)
+        tape = record(journal, requests_again(desk, journal), receipt.status, desk.keys.redactor)
+        tapes.append((tape, str(journal.header.command.get("task_description", ""))))
+    return spliced(tapes)
+
+
+def explained(desk: Desk, given: str) -> ExplainedRun:
+    """Raises RunNotFound for a run that is unknown or whose journal is gone, with what became of it; JournalDamaged."""
+    from council.reports.explain import Live, explain
+
+    run_id = find_any(desk, given)
+    require_journal(desk, run_id)
+    view = overview(desk)
+    known = {run["run_id"]: run["status"] for run in view.runs}
+    live = Live(None if view.daemon is None else known.get(run_id, "queued"))
+    receipt = desk.receipts.read(run_id)  # NOTE: after `live`, so an end is not missed
+    return desk.read_offline(lambda app: explain(app.store, run_id, receipt, live, app.handlers))
