@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from council.errors import PersonaError
+from council.settings import Home, Settings
 from council.settings.spelling import model_chain
 
 MAX_PERSONA_BYTES = 256 << 10  # a persona of 64,000 tokens would crowd out the task
@@ -62,6 +63,11 @@ class AgentManifest(BaseModel):
     @classmethod
     def _check_model(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return model_chain(value) if value else ()
+
+
+def seeds_folder(home: Home, settings: Settings) -> Path | None:
+    """Where original awakening seeds are read from, if anywhere."""
+    return home.root / settings.seeds_dir if settings.seeds_dir else None
 
 
 def load_personas(folder: Path, seeds_folder: Path | None = None) -> dict[str, AgentManifest]:

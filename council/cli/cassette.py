@@ -93,10 +93,9 @@ def _tape_of(cli: CliState, receipt: Receipt) -> tuple[Tape, str]:
 
 def requests_asked(cli: CliState, journal: Journal) -> list[AskedCall]:
     """The calls of a recorded run; nobody is asked again. Raises CannotRender, JournalDamaged."""
-    from council.app import handlers_asking
     from council.reports.requests import requests_of
 
-    return cli.read_offline(lambda app: requests_of(journal, lambda model: handlers_asking(app, model)))
+    return cli.read_offline(lambda app: requests_of(journal, app.handlers_asking))
 
 
 def _print_warnings(tape: Tape) -> None:

@@ -63,11 +63,12 @@ def built(cli: CliState) -> App:
     from council.app import build_app
     from council.app.telemetry import build_telemetry
     from council.logs import configure
+    from council.upkeep.house import ALL_SYSTEMS
 
     settings, keys = cli.settings().settings, cli.keys()
     configure(settings.log_level, settings.log_format, keys.redactor)
     telemetry = build_telemetry(settings, keys, cli.environ)
-    return build_app(cli.home(), settings, keys, environ=cli.environ, telemetry=telemetry)
+    return build_app(cli.home(), settings, keys, systems=ALL_SYSTEMS, environ=cli.environ, telemetry=telemetry)
 
 
 @contextlib.contextmanager

@@ -244,10 +244,11 @@ def _drop_change(cli: CliState, name: str, body: dict[str, Any], *, as_json: boo
     from council.cli.validate import problems_of
     from council.commands.parsing import parse_command
     from council.errors import CommandInvalid
+    from council.upkeep.house import COMMANDS
 
     data = readable_json(body, indent=2).encode()
     try:  # the terminal says what the daemon would say in `commands/failed/`
-        parse_command("memory.json", data)
+        parse_command(COMMANDS, "memory.json", data)
     except CommandInvalid as error:
         for problem in problems_of(error):
             field = f"`{problem.field}` " if problem.field else ""

@@ -158,6 +158,7 @@ def journal(
     from council.engine.bringing import import_journal
     from council.reports.journal_terminal import show
     from council.storage.files import read_limited
+    from council.upkeep.house import COMMANDS
 
     cli = state(ctx)
     if import_ is not None:
@@ -167,7 +168,7 @@ def journal(
         except FileNotFoundError:
             raise UsageError(f"{import_} is not there.", fix=fix) from None
         with contextlib.closing(open_store(cli.home(), cli.settings().settings)) as store:
-            header = import_journal(store, data, time.time_ns())
+            header = import_journal(store, COMMANDS, data, time.time_ns())
         typer.echo(f"Run {header.run_id} is here now: `council replay {header.run_id}` renders its page.")
         return
     run_id = find_any_run(cli, run)

@@ -120,15 +120,15 @@ def resume(ctx: typer.Context, file: File) -> None:
 def _folder(ctx: typer.Context) -> Iterator[RecurringFolder]:
     from functools import partial
 
-    from council.app.admission import admission_of
     from council.daemon.recurring import RecurringFolder
     from council.storage.paths import ConfinedRoot
+    from council.upkeep.house import COMMANDS, admission_of
 
     cli = state(ctx)
     with ConfinedRoot(cli.home().root) as root:
         settings = cli.settings().settings
         admits = partial(admission_of, cli.home(), cli.store(), settings)
-        yield RecurringFolder(cli.home(), root, max_bytes=settings.max_command_bytes, admits=admits)
+        yield RecurringFolder(cli.home(), root, COMMANDS, max_bytes=settings.max_command_bytes, admits=admits)
 
 
 def _read(folder: RecurringFolder, name: str, status: os.stat_result) -> RecurringCommand:

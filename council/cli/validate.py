@@ -16,7 +16,8 @@ from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.commands.documents import Document, Problem
-    from council.commands.models import AnyCommand, DeliberateCommand
+    from council.commands.models import CommandBase
+    from council.deliberation.commands import DeliberateCommand
     from council.settings import Home
 
 Result = TypeVar("Result")
@@ -80,12 +81,13 @@ def schema(
 ) -> None:
     """Print the JSON Schema of command files."""
     from council.commands.schema import COMMAND_SCHEMA_NAME, RECURRING_SCHEMA_NAME, schema_files
+    from council.upkeep.house import COMMANDS
 
     if write:
         for path in write_schemas(state(ctx).home().root):
             typer.echo(f"  + {path}")
         return
-    typer.echo(schema_files()[RECURRING_SCHEMA_NAME if recurring else COMMAND_SCHEMA_NAME].decode(), nl=False)
+    typer.echo(schema_files(COMMANDS)[RECURRING_SCHEMA_NAME if recurring else COMMAND_SCHEMA_NAME].decode(), nl=False)
 
 
 def write_schemas(home: Path) -> list[Path]:
@@ -95,12 +97,13 @@ def write_schemas(home: Path) -> list[Path]:
     """
     from council.commands.schema import SCHEMA_FOLDER, schema_files
     from council.storage.files import as_storage_failed, write_atomic
+    from council.upkeep.house import COMMANDS
 
     folder = home / "commands" / SCHEMA_FOLDER
     written = []
     with as_storage_failed(f"Cannot write into {folder}"):
         folder.mkdir(exist_ok=True)
-        for name, data in schema_files().items():
+        for name, data in schema_files(COMMANDS).items():
             path = folder / name
             if not path.is_file() or path.read_bytes() != data:
                 write_atomic(path, data, mode=0o644)
@@ -114,7 +117,7 @@ def write_schemas(home: Path) -> list[Path]:
 def judged(cli: CliState, name: str, data: bytes) -> Verdict:
     """The verdict on a deliberate command before it is dropped under `name`. Of a control command only the form is
     judged: what it may act on is decided at its drop."""
-    from council.commands.models import DeliberateCommand
+    from council.deliberation.commands import DeliberateCommand
 
     verdict = Verdict()
     parsed = _parsed(Path(name), data, cli.settings().settings.max_command_bytes, verdict)
@@ -123,12 +126,13 @@ def judged(cli: CliState, name: str, data: bytes) -> Verdict:
     return verdict
 
 
-def _parsed(file: Path, data: bytes, max_bytes: int, verdict: Verdict) -> tuple[Document, AnyCommand] | None:
+def _parsed(file: Path, data: bytes, max_bytes: int, verdict: Verdict) -> tuple[Document, CommandBase] | None:
     """The document and its command. A recurring file is checked as such, and its command of this moment goes on."""
     from council.commands.documents import NotACommand, Problem, read_document
     from council.commands.parsing import validate
     from council.commands.recurring import parse_recurring
     from council.storage.drop import is_command_name
+    from council.upkeep.house import COMMANDS
 
     if not is_command_name(file.name):
         fix = "use a plain file name ending in .json, .yaml, .yml or .md"
@@ -140,10 +144,10 @@ def _parsed(file: Path, data: bytes, max_bytes: int, verdict: Verdict) -> tuple[
         return None
     try:
         if file.resolve().parent.name == _RECURRING:
-            recurring = parse_recurring(file.name, data)
+            recurring = parse_recurring(COMMANDS, file.name, data)
             return recurring.document, recurring.command_at(datetime.now(UTC))
         document = read_document(file.name, data)
-        return document, validate(document)
+        return document, validate(COMMANDS, document)
     except NotACommand:
         fix = "begin it with ---, the keys output_artifact_path, config, …, and ---; the text below is the task"
         verdict.problems.append(Problem("is no command: its front matter holds none of a command's keys", fix))
@@ -163,35 +167,16 @@ def problems_of(error: CouncilError) -> list[Problem]:
     return [Problem(error.message, error.fix, "", *place)]
 
 
-def _admit(cli: CliState, document: Document, command: AnyCommand, verdict: Verdict) -> None:
-    """Makes the checks that only the home can answer, the same as admission does. Of a control command it checks
-    whether its run is one that it can act on now."""
-    from council.app.admission import admission_of
-    from council.app.safekeeping import require_authority
-    from council.commands.models import CancelCommand, DeliberateCommand, ResumeCommand, RetryCommand
-    from council.engine.reopening import not_resumable, require_reopenable
+def _admit(cli: CliState, document: Document, command: CommandBase, verdict: Verdict) -> None:
+    """Makes the checks that only the home can answer, the same as admission does."""
+    from council.deliberation.commands import DeliberateCommand
+    from council.upkeep.house import admission_of
 
-    store = cli.store()
-    if not isinstance(command, (CancelCommand, ResumeCommand, RetryCommand)):
-        _asked(verdict, document, lambda: require_authority(command, store))
-        admission = _asked(verdict, document, lambda: admission_of(cli.home(), store, cli.settings().settings, command))
-        verdict.output = admission.output_path if admission is not None else ""
-        if isinstance(command, DeliberateCommand):
-            _check_paths(cli, document, command, verdict)
-        return
-
-    def require_its_run() -> None:
-        is_active = command.run in cli.ledger().unfinished()
-        if isinstance(command, CancelCommand):
-            if not is_active:
-                fix = "see `council status` for the runs that are"
-                raise CommandInvalid(f"{command.run!r} is not active", fix=fix, field="run")
-        elif not is_active:
-            require_reopenable(store, command)
-        elif not isinstance(command, ResumeCommand):
-            raise not_resumable(command.run, "has not ended", f"`council cancel {command.run}` ends it first")
-
-    _asked(verdict, document, require_its_run)
+    settings = cli.settings().settings
+    admission = _asked(verdict, document, lambda: admission_of(cli.home(), cli.store(), settings, command))
+    verdict.output = admission.output_path if admission is not None else ""
+    if isinstance(command, DeliberateCommand):
+        _check_paths(cli, document, command, verdict)
 
 
 def _asked(verdict: Verdict, document: Document, check: Callable[[], Result]) -> Result | None:

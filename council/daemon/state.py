@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections.abc import Mapping
 from contextvars import Context
 from typing import Any
 
@@ -29,8 +30,12 @@ AWAITING = "AWAITING_COMMAND"
 class StateFile:
     """Listens to events and keeps the file current."""
 
-    def __init__(self, home: Home, engine: Engine, events: Events, clock: Clock, *, model: str) -> None:
+    def __init__(
+        self, home: Home, engine: Engine, events: Events, clock: Clock, *, model: str, degraded: Mapping[str, str]
+    ) -> None:
+        """`degraded`: the companions that do not run as they should, with the reason."""
         self._home = home
+        self._degraded = degraded
         self._engine = engine
         self._clock = clock
         self._model = model
@@ -78,6 +83,7 @@ class StateFile:
             "updated": timestamp(self._clock.now()),
             "model": self._model,
             "runs": runs,
+            "degraded": dict(self._degraded),
         }
         try:
             write_atomic(self._home.state_file, msgspec.json.encode(view), sync=False, mode=0o644)

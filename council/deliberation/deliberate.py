@@ -16,8 +16,8 @@ import msgspec
 from council.agents.turn import NO_BUDGET, Failure, ProviderBusy, TurnResult, take_turn
 from council.budgets.budget import BudgetSpent
 from council.budgets.models import CALL_CUT_OFF
-from council.commands.models import ProtocolName
 from council.deliberation.blocks import Block, read_block
+from council.deliberation.commands import ProtocolName
 from council.deliberation.costs import is_extract
 from council.deliberation.decision import look_up
 from council.deliberation.duties import Duty

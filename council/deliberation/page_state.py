@@ -8,7 +8,7 @@ from functools import cached_property
 
 from council.agents.turn import Failure, TurnResult
 from council.budgets.prices import Price
-from council.commands.models import ProtocolName
+from council.deliberation.commands import ProtocolName
 from council.deliberation.decision import Decision, SourcesNow, decide
 from council.deliberation.guarding import Judgement
 from council.deliberation.holders import Holders

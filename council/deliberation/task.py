@@ -13,9 +13,9 @@ import msgspec
 from council.agents.memory import MemoryMessage, RememberedTask, Session, digest, excerpt
 from council.artifacts.account import Account
 from council.artifacts.render import render
-from council.commands.models import COMMANDS, DeliberateCommand
 from council.deliberation.account import account_of
 from council.deliberation.admission import TRIAD, members_of
+from council.deliberation.commands import DeliberateCommand
 from council.deliberation.costs import cost_of, is_extract, tokens_of
 from council.deliberation.decision import SourceNow, SourcesNow, files_read
 from council.deliberation.deliberate import Deliberation, Rules
@@ -56,9 +56,7 @@ class Task:
     def __init__(self, run: Run, setup: CouncilSetup) -> None:
         self._run = run
         self._setup = setup
-        command = COMMANDS.validate_python(run.header.command)
-        assert isinstance(command, DeliberateCommand)
-        self._command = command
+        self._command = DeliberateCommand.model_validate(run.header.command)
         self._start = StartView((), "")
         self._deliberation: Deliberation | None = None
         self._sources: SourcesNow | None = None

@@ -6,7 +6,7 @@ Every turn has seen text from outside (its task is), so the Rule of Two needs no
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from council.errors import ConfigError, InputUnreadable, PathRefused, ToolRefused
@@ -39,6 +39,9 @@ class ToolRegistry:
                     )
             by_name[tool.name] = tool
         self._tools: Mapping[str, Tool] = by_name
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._tools.values())
 
     @property
     def names(self) -> tuple[str, ...]:

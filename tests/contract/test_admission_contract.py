@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
 
-from council.commands.models import RunCommand
+from council.commands.models import RunBase
 from council.commands.parsing import parse_command
+from council.commands.types import Admission, CommandType, CommandTypes
+from council.deliberation.commands import DeliberateCommand
 from council.engine.engine import Engine
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipts
-from council.engine.runs import Admission, Execution, Run
+from council.engine.runs import Execution, Premises, Run
 from council.errors import StorageFailed
 from council.events import Events
 from council.ids import SystemClock
+from council.settings import Home, Settings
 from council.storage.paths import ConfinedRoot
 from council.storage.store import Store
 from tests.driver import driver_error, watched
@@ -26,12 +28,11 @@ from tests.rows import DROP
 
 COMMAND = b'{"id": "mine", "task_description": "Choose.", "output_artifact_path": "artifacts/a.md"}'
 
+TYPES = CommandTypes([CommandType(DeliberateCommand, lambda command, premises: Admission("Choose", "artifacts/a.md"))])
+
 
 class Admitting:
     """Its runs are never begun: there is no slot."""
-
-    def admit(self, command: RunCommand) -> Admission:
-        return Admission("Choose", "artifacts/a.md")
 
     def begin(self, run: Run) -> Execution:
         raise AssertionError("there is no slot")
@@ -39,22 +40,15 @@ class Admitting:
 
 def engine_over(store: Store, home: Path) -> Engine:
     (home / "home").mkdir(exist_ok=True)
-    return Engine(
-        store,
-        ConfinedRoot(home / "home"),
-        {"deliberate": Admitting()},
-        Events(),
-        SystemClock(),
-        max_parallel_runs=0,
-        max_wait_s=1.0,
-        max_attempts=1,
-        storage_retry_s=1.0,
-    )
+    settings = Settings(model="offline").model_copy(update={"max_parallel_runs": 0})
+    premises = Premises(Home(home / "home"), settings, store, ConfinedRoot(home / "home"))
+    handlers = {"deliberate": Admitting()}
+    return Engine(store, premises, TYPES, handlers, Events(), SystemClock(), on_ended=lambda run, status: None)
 
 
-def command() -> RunCommand:
-    parsed: Any = parse_command("command.json", COMMAND)
-    assert isinstance(parsed, RunCommand)
+def command() -> RunBase:
+    parsed = parse_command(TYPES, "command.json", COMMAND)
+    assert isinstance(parsed, RunBase)
     return parsed
 
 
@@ -103,7 +97,7 @@ async def test_a_store_that_is_opened_again_takes_up_what_was_admitted_in_its_or
 ) -> None:
     engine = engine_over(store, tmp_path)
     drops = [type(DROP)(f"{number}.json", number, 1, "0" * 64) for number in range(3)]
-    bodies = [parse_command("c.json", COMMAND.replace(b"mine", b"id%d" % number)) for number in range(3)]
+    bodies = [parse_command(TYPES, "c.json", COMMAND.replace(b"mine", b"id%d" % number)) for number in range(3)]
     runs = [await engine.admit(body, drop) for body, drop in zip(bodies, drops, strict=True)]  # type: ignore[arg-type]
     again = engine_over(store, tmp_path)
     assert [run.id for run in again.recover()] == [run.id for run in runs if isinstance(run, Run)]
