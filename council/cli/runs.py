@@ -57,6 +57,7 @@ def status(
         lines.append("daemon  not running (start it with `council run`)")
     else:
         lines.append(f"daemon  {view['state']}, pid {holder.get('pid', '?')}, model {view.get('model', '?')}")
+    lines += [f"  degraded: {name}: {reason}" for name, reason in view["degraded"].items()]
     for run in view["runs"]:
         progress = f", round {run['round']} of {run['max_rounds']}" if run.get("max_rounds") else ""
         speaker = f", {run['role']}" if run.get("role") else ""
@@ -191,11 +192,11 @@ def status_view(cli: CliState) -> dict[str, Any]:
 
     home, ledger = cli.home(), cli.ledger()
     holder = FileLock.holder(home.lock_file)
-    view: dict[str, Any] = {"home": str(home.root), "state": "STOPPED", "daemon": holder, "runs": []}
+    view: dict[str, Any] = {"home": str(home.root), "state": "STOPPED", "daemon": holder, "degraded": {}, "runs": []}
     if holder is not None:
         try:
             current = json.loads(home.state_file.read_bytes())
-            view.update(state=current["state"], runs=current["runs"], model=current["model"])
+            view.update({key: current[key] for key in ("state", "runs", "model", "degraded")})
         except (OSError, ValueError, KeyError):
             view["state"] = "STARTING"
     else:
