@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from council.errors import MissingContextError, PersonaError
 from council.safety.untrusted import plain_line
+from council.settings import Home, Settings
 from council.settings.spelling import model_chain
 from council.tools.registry import ToolRegistry
 
@@ -126,6 +127,11 @@ def tools_for(manifest: AgentManifest, tools: ToolRegistry) -> tuple[str, ...]:
     if manifest.is_trusted:
         return manifest.tools
     return tuple(name for name in manifest.tools if (tool := tools.get(name)) is None or tool.effect == "read")
+
+
+def seeds_folder(home: Home, settings: Settings) -> Path | None:
+    """Where original awakening seeds are read from, if anywhere."""
+    return home.root / settings.seeds_dir if settings.seeds_dir else None
 
 
 def load_personas(folder: Path, seeds_folder: Path | None = None) -> dict[str, AgentManifest]:

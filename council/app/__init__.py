@@ -1,74 +1,95 @@
 """Builds everything from settings: the only room that names concrete classes.
 
-`build_app` puts together what the other modules build: `models` and what they may spend, what agents may read, what is
-kept.
+A council is a core and a list of systems. `build_app` puts together what the other modules build: `models` and what they
+may spend, what agents may read, what is kept. Another system is one more entry of `SYSTEMS`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from council.app.admission import admission, principal_of
 from council.app.models import choose_model
-from council.app.reading import build_cortex, build_search, build_tools, seeds_folder
-from council.app.safekeeping import build_memory, build_trail, open_store, require_authority
-from council.app.spending import Spending
-from council.audit.trail import Trail
-from council.budgets.spend import seconds_to_midnight
-from council.commands.models import DeliberateCommand, RunCommand
-from council.deliberation.handler import DeliberateHandler
-from council.deliberation.memory_change import MemoryHandler
-from council.deliberation.setup import CouncilSetup
+from council.app.reading import build_cortex, build_search, build_tools
+from council.app.safekeeping import build_memory, build_trail, open_store
+from council.app.spending import OneModel, Spending
+from council.commands.models import CommandBase, RunBase
+from council.commands.types import DEFAULT_TYPE, Admission, CommandTypes
+from council.deliberation.system import DELIBERATION
+from council.engine.control import CONTROLS
 from council.engine.engine import Engine
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipts
-from council.engine.runs import Handler
+from council.engine.records import RunStatus
+from council.engine.runs import Handler, Premises, Run
 from council.events import Events
-from council.ids import Clock, SystemClock
-from council.knowledge.cortex.cortex import Cortex
+from council.ids import SystemClock
 from council.llm.base import Model
 from council.llm.pool import ModelPool
 from council.llm.replay import ReplayModel
-from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
-from council.storage.paths import OUTPUT_DENIED, ConfinedRoot, PathRules
+from council.storage.paths import ConfinedRoot
 from council.storage.store import Store
-from council.turns.equipment import RequestLimits
-from council.turns.guarding import Guard
+from council.systems import Core, System
+from council.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from council.telemetry.export import Telemetry
-    from council.telemetry.tracing import Tracing
 
 
 TEST_RUN_SECRET = "COUNCIL_TEST_RUN_SECRET"  # noqa: S105  hex; lets a test give two runs of one comparison one secret
 
 
-@dataclass
-class App:
-    """A built council: what doors and daemon work with."""
+SYSTEMS = (DELIBERATION,)
 
-    home: Home
-    settings: Settings
-    events: Events
-    clock: Clock
-    root: ConfinedRoot
-    store: Store
+
+@dataclass(frozen=True)
+class App(Core):
+    """A built council: the core and its systems, for doors and daemon."""
+
     model: Model
     models: ModelPool
-    engine: Engine
-    receipts: Receipts
-    ledger: Ledger
-    redactor: Redactor
-    spending: Spending
-    handlers: dict[str, Handler]
-    cortex: Cortex
-    audit: Trail
+    systems: tuple[System, ...]
+    commands: CommandTypes
+    handlers: Mapping[str, Handler]
+    lift_pauses: Callable[[], None]
+    run_secret: Callable[[RunBase], bytes | None]
     telemetry: Telemetry | None = None
+
+    def engine(self, on_ended: Callable[[Run, RunStatus], None]) -> Engine:
+        """The engine of the home's one daemon; `on_ended` takes the command file of a run whose receipt answers."""
+        return Engine(
+            self.store,
+            self._premises,
+            self.commands,
+            self.handlers,
+            self.events,
+            self.clock,
+            on_ended=on_ended,
+            controls={name: one for system in self.systems for name, one in system.controls(self).items()},
+            before_asking_again=self.lift_pauses,
+            audit=self.audit,
+            principal_of=partial(principal_of, self.commands, self.store),
+            run_secret=self.run_secret,
+            redactor=self.redactor,
+        )
+
+    def admission_of(self, command: CommandBase) -> Admission:
+        """The daemon's word on a command, with no run. Raises as `admission`."""
+        return admission(self.commands, self._premises, command)
+
+    def handlers_asking(self, model: Model) -> Mapping[str, Handler]:
+        """The handlers of all runs, each asking `model`, whatever the settings name."""
+        return _handlers(replace(self, spending=OneModel(self.spending, model)), self.systems)
+
+    @property
+    def _premises(self) -> Premises:
+        return Premises(self.home, self.settings, self.store, self.root)
 
     async def aclose(self) -> None:
         if self.telemetry is not None:
@@ -84,6 +105,7 @@ def build_app(
     settings: Settings,
     keys: ProviderKeys,
     *,
+    systems: Sequence[System] = SYSTEMS,
     environ: Mapping[str, str] | None = None,
     telemetry: Telemetry | None = None,
     around: Callable[[Model], Model] = lambda model: model,
@@ -92,14 +114,19 @@ def build_app(
     the app. `around` is put around each provider's model, inside everything that is the house's own: it sees every call
     that is made."""
     environ = os.environ if environ is None else environ
-    events, clock = Events(), SystemClock()
     keys.register(setting.key_env for setting in settings.providers.values() if setting.key_env)
     store = open_store(home, settings)
     try:
-        return _build_over(store, home, settings, keys, environ, telemetry, around, events, clock)
+        return _build_over(store, home, settings, keys, tuple(systems), environ, telemetry, around)
     except BaseException:
         store.close()
         raise
+
+
+def commands_of(systems: Iterable[System]) -> CommandTypes:
+    """The types of command that a council of these systems knows, in the order in which they are told."""
+    every = [*(type_ for system in systems for type_ in system.commands), *CONTROLS]
+    return CommandTypes(sorted(every, key=lambda type_: (type_.name != DEFAULT_TYPE, not type_.is_control)))
 
 
 def _build_over(
@@ -107,12 +134,12 @@ def _build_over(
     home: Home,
     settings: Settings,
     keys: ProviderKeys,
+    systems: tuple[System, ...],
     environ: Mapping[str, str],
     telemetry: Telemetry | None,
     around: Callable[[Model], Model],
-    events: Events,
-    clock: Clock,
 ) -> App:
+    events, clock = Events(), SystemClock()
     chosen = choose_model(home, settings, keys, store, clock, around)
     if chosen.cassette is not None:  # what failed after its retries fails at once
         settings = settings.model_copy(update={"model_attempts": 1})
@@ -123,97 +150,43 @@ def _build_over(
     spending.require_embedder()
     root = ConfinedRoot(home.root)
     cortex = build_cortex(root, settings, keys.redactor)
-    handlers = _handlers(_council_setup(home, store, settings, root, spending, cortex, tracing, clock, keys.redactor))
-    audit = build_trail(home, store, settings, keys, environ, keys.redactor)
-    engine = Engine(
-        store,
-        root,
-        handlers,
-        events,
-        clock,
-        max_parallel_runs=settings.max_parallel_runs,
-        max_wait_s=settings.max_wait_s,
-        max_attempts=settings.max_attempts,
-        storage_retry_s=settings.storage_retry_s,
-        audit=audit,
-        require_authority=partial(require_authority, store=store),
-        run_secret=partial(_run_secret, chosen.cassette, environ),
-        redactor=keys.redactor,
-    )
-    engine.before_asking_again = chosen.lift_pauses
-    return App(
+    core = Core(
         home=home,
         settings=settings,
         events=events,
         clock=clock,
         root=root,
         store=store,
-        model=chosen.model,
-        models=chosen.pool,
-        engine=engine,
         receipts=Receipts(store),
         ledger=Ledger(store),
         redactor=keys.redactor,
         spending=spending,
-        handlers=handlers,
+        memory=build_memory(home, store),
         cortex=cortex,
-        audit=audit,
+        audit=build_trail(home, store, settings, keys, environ, keys.redactor),
+        tools=build_tools(root, settings, build_search(cortex, spending.meanings)),
+    )
+    every = [*core.tools, *(tool for system in systems for tool in system.tools(core))]
+    core = replace(core, tools=ToolRegistry(map(tracing.tool, every) if tracing else every))
+    return App(
+        **vars(core),
+        model=chosen.model,
+        models=chosen.pool,
+        systems=systems,
+        commands=commands_of(systems),
+        handlers=_handlers(core, systems),
+        lift_pauses=chosen.lift_pauses,
+        run_secret=partial(_run_secret, chosen.cassette, environ),
         telemetry=telemetry,
     )
 
 
-def _handlers(setup: CouncilSetup) -> dict[str, Handler]:
-    """Who does the work of a command that takes its lane's turn, by its type. `upkeep.forget` adds its own."""
-    return {
-        "deliberate": DeliberateHandler(setup),
-        "memory": MemoryHandler(setup.memory, setup.home, setup.personas, setup.seeds),
-    }
+def _handlers(core: Core, systems: Iterable[System]) -> Mapping[str, Handler]:
+    return {name: handler for system in systems for name, handler in system.handlers(core).items()}
 
 
-def _council_setup(
-    home: Home,
-    store: Store,
-    settings: Settings,
-    root: ConfinedRoot,
-    spending: Spending,
-    cortex: Cortex,
-    tracing: Tracing | None,
-    clock: Clock,
-    redactor: Redactor,
-) -> CouncilSetup:
-    return CouncilSetup(
-        home=home.root,
-        root=root,
-        personas=home.personas,
-        seeds=seeds_folder(home, settings),
-        memory=build_memory(home, store),
-        models=spending,
-        seconds_to_midnight=partial(seconds_to_midnight, clock),
-        tools=build_tools(root, settings, build_search(cortex, spending.meanings), tracing.tool if tracing else None),
-        streams=settings.streaming == "on",
-        native_tools=settings.native_tools == "on",
-        limits=RequestLimits(
-            max_requests_per_reply=settings.max_requests_per_reply,
-            max_requests=settings.max_requests_per_task,
-            max_context_bytes=settings.max_context_bytes_per_task,
-        ),
-        output_rules=PathRules(deny=OUTPUT_DENIED),
-        clock=clock,
-        guard=Guard(settings.guardrails, settings.scope_topics),
-        redactor=redactor,
-    )
-
-
-def _run_secret(cassette: ReplayModel | None, environ: Mapping[str, str], command: RunCommand) -> bytes | None:
+def _run_secret(cassette: ReplayModel | None, environ: Mapping[str, str], command: RunBase) -> bytes | None:
     """None: each run draws its own. What a cassette holds was asked in the words of the run that it was recorded from."""
-    if cassette is not None and isinstance(command, DeliberateCommand):
-        return cassette.run_secret_for(command.task_description)
+    if cassette is not None and command.task:
+        return cassette.run_secret_for(command.task)
     return bytes.fromhex(environ[TEST_RUN_SECRET]) if TEST_RUN_SECRET in environ else None
-
-
-def handlers_asking(app: App, model: Model) -> dict[str, Handler]:
-    """The app's handlers, each asking `model`, whatever the settings name."""
-    return {
-        type_: handler.asking(model) if isinstance(handler, DeliberateHandler) else handler
-        for type_, handler in app.handlers.items()
-    }

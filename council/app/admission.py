@@ -1,66 +1,53 @@
-"""What may become a run: what admission says of a command before anything of it begins."""
+"""The daemon's word on a command before anything of it begins."""
 
 from __future__ import annotations
 
-from council.app.reading import seeds_folder
-from council.app.safekeeping import build_memory
-from council.commands.models import (
-    MIN_FORGOTTEN_CHARS,
-    DeliberateCommand,
-    ForgetCommand,
-    MemoryCommand,
-    RunCommand,
-    canonical_hash,
-    dump,
-)
-from council.deliberation.admission import admit_deliberation
-from council.deliberation.memory_change import admit_memory_change
+from council.commands.models import CommandBase, canonical_hash
+from council.commands.types import Admission, CommandTypes
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipts
-from council.engine.runs import Admission
+from council.engine.runs import Premises
 from council.errors import CommandInvalid
-from council.safety.untrusted import clean
-from council.settings import Home, Settings
-from council.storage.paths import OUTPUT_DENIED, ConfinedRoot, PathRules
+from council.ids import STEWARD, Principal
 from council.storage.reader import Looking
+from council.users.people import user_of
 
 
-def admission_of(home: Home, store: Looking, settings: Settings, command: RunCommand) -> Admission:
-    """What admission would say of a command, with no model and no run. Raises CommandInvalid or PathRefused."""
-    if command.id is not None:
+def admission(types: CommandTypes, premises: Premises, command: CommandBase) -> Admission:
+    """Needs no model and no key. Raises CommandInvalid, PathRefused or IdConflict, and StorageFailed or JournalDamaged for a
+    run that cannot be read."""
+    type_, store = types[command.type], premises.store
+    if command.id is not None and not type_.is_control:
         unfinished = Ledger(store).unfinished()
         Receipts(store).answering(command.id, canonical_hash(command), unfinished.__contains__)
-    seeds = seeds_folder(home, settings)
-    match command:
-        case DeliberateCommand():
-            with ConfinedRoot(home.root) as root:
-                return admit_deliberation(command, root, PathRules(deny=OUTPUT_DENIED), home.personas, seeds)
-        case MemoryCommand():
-            return admit_memory_change(command, build_memory(home, store), home.personas, seeds)
-        case ForgetCommand():
-            return admit_forget(command, store)
+    principal_of(types, store, command)
+    return type_.admit(command, premises)
 
 
-def admit_forget(command: ForgetCommand, store: Looking) -> Admission:
-    """Record 0 keeps everything of the command but its text and its salt. Raises CommandInvalid for an unknown run."""
-    if command.run is not None and not _is_known(store, command.run):
+def principal_of(types: CommandTypes, store: Looking, command: CommandBase) -> Principal:
+    """The one on whose behalf a command acts: it can do what that person may. Raises CommandInvalid."""
+    if command.user is None:
+        return STEWARD
+    user = user_of(store, command.user)
+    if user is None:
         raise CommandInvalid(
-            f"`run` is {command.run!r}, which is not known here.",
-            fix="`council status` lists the last runs",
-            field="run",
+            f"`user` is {command.user!r}, and there is no such user here.",
+            fix=f"`council users add {command.user}` makes one; without `user` the command acts as the steward",
+            field="user",
+            refused=True,
         )
-    if command.text is not None and len(clean(command.text).strip()) < MIN_FORGOTTEN_CHARS:
+    if not user.roles:
         raise CommandInvalid(
-            f"`text` has fewer than {MIN_FORGOTTEN_CHARS} visible characters.",
-            fix="give more of the text; invisible and control characters do not count",
-            field="text",
+            f"`user` is {command.user!r}, who has no role here any more.",
+            fix=f"`council users roles {command.user} --grant user`, or leave `user` out",
+            field="user",
+            refused=True,
         )
-    what = [] if command.text is None else ["a text"]
-    what += [] if command.run is None else [f"run {command.run}"]
-    recorded = {**dump(command), "text": None if command.text is None else "", "salt": None}
-    guessable = command.text is not None and command.salt is None
-    return Admission(f"Forget {' and '.join(what)}", "", recorded=recorded, keeps_hashes=not guessable)
-
-
-def _is_known(store: Looking, run_id: str) -> bool:
-    return bool(Ledger(store).starting_with(run_id, 1))
+    if types[command.type].given_by == "administrator" and user.principal.kind != "administrator":
+        raise CommandInvalid(
+            f"`user` is {command.user!r}, who is no administrator: a {command.type} command is not theirs to give.",
+            fix=f"`council users roles {command.user} --grant administrator`, or leave `user` out",
+            field="user",
+            refused=True,
+        )
+    return user.principal

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 from council.knowledge.cortex.cortex import Cortex
 from council.knowledge.cortex.meaning import Search
 from council.knowledge.library import Library
@@ -12,13 +9,7 @@ from council.knowledge.tools import list_files, query_cortex, read_file
 from council.redaction import Redactor
 from council.settings import Home, Settings
 from council.storage.paths import ALWAYS_DENIED, ConfinedRoot, PathRules
-from council.tools.base import Tool
 from council.tools.registry import ToolRegistry
-
-
-def seeds_folder(home: Home, settings: Settings) -> Path | None:
-    """Where original awakening seeds are read from, if anywhere."""
-    return home.root / settings.seeds_dir if settings.seeds_dir else None
 
 
 def build_library(root: ConfinedRoot, settings: Settings) -> Library:
@@ -31,13 +22,10 @@ def build_library(root: ConfinedRoot, settings: Settings) -> Library:
     )
 
 
-def build_tools(
-    root: ConfinedRoot, settings: Settings, search: Search, around: Callable[[Tool], Tool] | None = None
-) -> ToolRegistry:
-    """The tools of deliberations: reading, inside the allowed roots; `around` goes around each."""
+def build_tools(root: ConfinedRoot, settings: Settings, search: Search) -> ToolRegistry:
+    """The tools of every council: reading, inside the allowed roots."""
     library = build_library(root, settings)
-    tools = [read_file(library), list_files(library), query_cortex(search)]
-    return ToolRegistry(map(around, tools) if around else tools)
+    return ToolRegistry([read_file(library), list_files(library), query_cortex(search)])
 
 
 def build_cortex(root: ConfinedRoot, settings: Settings, redactor: Redactor) -> Cortex:

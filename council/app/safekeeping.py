@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from council.agents.memory import Memory
 from council.audit.head_file import HEAD_FILE
 from council.audit.trail import Trail
-from council.commands.models import RunCommand
-from council.errors import CommandInvalid, KeysRefused
+from council.errors import KeysRefused
 from council.ids import STEWARD, SystemClock
 from council.keys.sources import KEY_VARIABLE, KeySource, key_source, load_or_create, require_keys
 from council.redaction import Redactor, Secret
@@ -19,7 +18,6 @@ from council.settings import Home, ProviderKeys, Settings
 from council.storage.reader import Looking, looking
 from council.storage.store import Store
 from council.storage.versions import DATABASE_FILE
-from council.users.people import user_of
 
 if TYPE_CHECKING:
     from council.audit.log import AuditLog
@@ -33,7 +31,6 @@ TABLES = (
     "council.users.tables",
     "council.vault.tables",
 )  # declared on the shared metadata
-ADMINISTRATORS_ONLY = ("memory", "forget")
 
 
 def build_memory(home: Home, store: Looking) -> Memory:
@@ -129,31 +126,3 @@ def key_in_vault(
         if not any(entry.place == place for entry in vault.list()):
             return None
         return vault.get(place, actor=STEWARD.id, purpose="a model's key")
-
-
-def require_authority(command: RunCommand, store: Looking) -> None:
-    """A command on somebody's behalf can do what that person may. Raises CommandInvalid."""
-    if command.user is None:
-        return
-    user = user_of(store, command.user)
-    if user is None:
-        raise CommandInvalid(
-            f"`user` is {command.user!r}, and there is no such user here.",
-            fix=f"`council users add {command.user}` makes one; without `user` the command acts as the steward",
-            field="user",
-            refused=True,
-        )
-    if not user.roles:
-        raise CommandInvalid(
-            f"`user` is {command.user!r}, who has no role here any more.",
-            fix=f"`council users roles {command.user} --grant user`, or leave `user` out",
-            field="user",
-            refused=True,
-        )
-    if command.type in ADMINISTRATORS_ONLY and user.principal.kind != "administrator":
-        raise CommandInvalid(
-            f"`user` is {command.user!r}, who is no administrator: a {command.type} command is not theirs to give.",
-            fix=f"`council users roles {command.user} --grant administrator`, or leave `user` out",
-            field="user",
-            refused=True,
-        )

@@ -32,13 +32,29 @@ from council.llm.pool import ModelPool
 from council.llm.replay import ReplayModel
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.store import Store
-from council.turns.equipment import RunModels
+from council.turns.equipment import Models, RunModels
 
 if TYPE_CHECKING:
     from council.telemetry.tracing import Tracing
 
 
 log = logging.getLogger(__name__)
+
+
+class OneModel:
+    """As `Models`, but all calls go to one model."""
+
+    def __init__(self, known: Models, model: Model) -> None:
+        self._known = known
+        self.embedding, self.meanings = known.embedding, known.meanings
+        self.chain, self.names = known.chain, known.names
+        self.price, self.window_chars = known.price, known.window_chars
+        self.second_opinion, self.opinion_name = known.second_opinion, known.opinion_name
+        self.close = known.close
+        self._model = model
+
+    def models_for(self, run: Run, config: BudgetConfig, chair: str) -> RunModels:
+        return RunModels(lambda chain: self._model, self._known.models_for(run, config, chair).embedder)
 
 
 class Spending:

@@ -8,6 +8,7 @@ from typing import Any
 
 from council.commands.schema import COMMAND_SCHEMA_NAME, RECURRING_SCHEMA_NAME, SCHEMA_FOLDER, schema_files
 from council.storage.files import as_storage_failed, write_atomic
+from council.upkeep.house import COMMANDS
 
 _SCHEMA = f"./commands/{SCHEMA_FOLDER}"
 # What `council validate` and `council submit` print: file:line:column: error: message
@@ -80,7 +81,7 @@ def write_schemas(home: Path) -> list[Path]:
     written = []
     with as_storage_failed(f"Cannot write into {folder}"):
         folder.mkdir(exist_ok=True)
-        for name, data in schema_files().items():
+        for name, data in schema_files(COMMANDS).items():
             path = folder / name
             if not path.is_file() or path.read_bytes() != data:
                 write_atomic(path, data, mode=0o644)

@@ -28,6 +28,7 @@ from council.desk.lookup import find_ended
 from council.errors import EXIT_USAGE, CommandInvalid, UsageError
 from council.ids import readable_json, sha256_hex
 from council.storage.files import as_storage_failed
+from council.upkeep.house import COMMANDS
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -224,7 +225,7 @@ def _drop_change(cli: CliState, name: str, body: dict[str, Any], *, as_json: boo
     """Drops the command and stays for its end."""
     data = readable_json(body, indent=2).encode()
     try:  # the terminal says what the daemon would say in `commands/failed/`
-        parse_command("memory.json", data)
+        parse_command(COMMANDS, "memory.json", data)
     except CommandInvalid as error:
         for problem in problems_of(error):
             field = f"`{problem.field}` " if problem.field else ""

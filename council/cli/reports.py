@@ -23,6 +23,7 @@ from council.reports.diff import diff as compare
 from council.reports.journal_terminal import show
 from council.reports.requests import AskedCall
 from council.storage.files import read_limited
+from council.upkeep.house import COMMANDS
 
 _MAX_IMPORT_BYTES = 1 << 30
 
@@ -126,7 +127,7 @@ def journal(
         except FileNotFoundError:
             raise UsageError(f"{import_} is not there.", fix=fix) from None
         with desk.safe() as safe:
-            header = import_journal(safe.store, data, time.time_ns())
+            header = import_journal(safe.store, COMMANDS, data, time.time_ns())
         typer.echo(f"Run {header.run_id} is here now: `council replay {header.run_id}` renders its page.")
         return
     run_id = find_any(desk, run)

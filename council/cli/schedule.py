@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 import typer
 
-from council.app.admission import admission_of
 from council.cli.context import print_json, state
 from council.commands.documents import NotACommand
 from council.commands.recurring import RecurringCommand
@@ -22,6 +21,7 @@ from council.errors import CommandInvalid
 from council.ids import SystemClock, timestamp
 from council.storage.files import FileLock
 from council.storage.paths import ConfinedRoot
+from council.upkeep.house import COMMANDS, admission_of
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -112,7 +112,7 @@ def _folder(desk: Desk) -> Iterator[RecurringFolder]:
     with ConfinedRoot(desk.home.root) as root:
         settings = desk.settings
         admits = partial(admission_of, desk.home, desk.store, settings)
-        yield RecurringFolder(desk.home, root, max_bytes=settings.max_command_bytes, admits=admits)
+        yield RecurringFolder(desk.home, root, COMMANDS, max_bytes=settings.max_command_bytes, admits=admits)
 
 
 def _read(folder: RecurringFolder, name: str, status: os.stat_result) -> RecurringCommand:

@@ -20,6 +20,7 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
         lines.append("daemon  not running (start it with `council run`)")
     else:
         lines.append(f"daemon  {view.state}, pid {view.daemon.get('pid', '?')}, model {view.model or '?'}")
+    lines += [f"  degraded: {name}: {reason}" for name, reason in view.degraded.items()]
     for run in view.runs:
         progress = f", round {run['round']} of {run['max_rounds']}" if run.get("max_rounds") else ""
         speaker = f", {run['role']}" if run.get("role") else ""

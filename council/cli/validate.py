@@ -14,6 +14,7 @@ from council.commands.schema import COMMAND_SCHEMA_NAME, RECURRING_SCHEMA_NAME, 
 from council.desk.desk import Desk
 from council.desk.judging import Judgement, judge, max_command_bytes
 from council.errors import EXIT_USAGE, HomeNotFound, UsageError
+from council.upkeep.house import COMMANDS
 
 
 def validate(
@@ -52,7 +53,7 @@ def schema(
         for path in write_schemas(state(ctx).desk().home.root):
             typer.echo(f"  + {path}")
         return
-    typer.echo(schema_files()[RECURRING_SCHEMA_NAME if recurring else COMMAND_SCHEMA_NAME].decode(), nl=False)
+    typer.echo(schema_files(COMMANDS)[RECURRING_SCHEMA_NAME if recurring else COMMAND_SCHEMA_NAME].decode(), nl=False)
 
 
 def told(file: str, judgement: Judgement) -> str:

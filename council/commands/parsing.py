@@ -19,44 +19,48 @@ from council.commands.documents import (
     invalid,
     read_document,
 )
-from council.commands.models import COMMAND_TYPES, COMMANDS, MODELS, AnyCommand, command_type
+from council.commands.models import CommandBase
+from council.commands.types import CommandTypes, tag_of
 from council.errors import CommandInvalid
 
-_FORGET_TYPE = re.compile(rb"""["']?type["']?\s*:\s*["']?forget\b""")
 
-
-def parse_command(name: str, data: bytes) -> AnyCommand:
+def parse_command(types: CommandTypes, name: str, data: bytes) -> CommandBase:
     """The command in `data`, read by the ending of `name`. Raises Unparsable, CommandInvalid or NotACommand."""
-    return validate(read_document(name, data))
+    return validate(types, read_document(name, data))
 
 
-def seems_to_forget(name: str, data: bytes) -> bool:
-    """True for a forget command, were it valid or only readable."""
+def is_kept(types: CommandTypes, name: str, data: bytes) -> bool:
+    """False for a command of a type whose failed files are not kept, were it valid or only readable."""
+    unkept = [type_.name for type_ in types if not type_.keeps_failed_file]
+    if not unkept:
+        return True
     try:
         value = read_document(name, data).value
     except (CommandInvalid, NotACommand):
         bare = data.replace(b"\0", b"")  # of UTF-16 what is ASCII
-        return _FORGET_TYPE.search(bare) is not None and b"task_description" not in bare
+        says_so = rf"""["']?type["']?\s*:\s*["']?({"|".join(unkept)})\b"""
+        return re.search(says_so.encode(), bare) is None or b"task_description" in bare
     tag = value.get("type") if isinstance(value, dict) else None
-    return isinstance(tag, str) and bool(difflib.get_close_matches(tag.strip().lower(), ["forget"]))
+    return not (isinstance(tag, str) and difflib.get_close_matches(tag.strip().lower(), unkept))
 
 
-def validate(document: Document) -> AnyCommand:
+def validate(types: CommandTypes, document: Document) -> CommandBase:
     """The command that a document holds. Raises CommandInvalid with the first problems and the number of the others."""
     value = document.value
     if not isinstance(value, dict):
         fix = "write one object with the keys task_description and output_artifact_path"
         raise invalid([Problem(f"must be one object with keys, is {_kind(value)}", fix, "", *document.locate(()))])
-    tag = command_type(value)
-    if tag not in COMMAND_TYPES:
-        near = difflib.get_close_matches(tag, COMMAND_TYPES, n=1)
+    tag = tag_of(value)
+    if tag not in types:
+        near = difflib.get_close_matches(tag, types.names, n=1)
         fix = f"did you mean {near[0]!r}?" if near else "use one of them"
-        message = f"is {tag!r}; known types: {', '.join(COMMAND_TYPES)}"
+        message = f"is {tag!r}; known types: {', '.join(types.names)}"
         raise invalid([Problem(message, fix, "type", *document.locate(("type",)))])
     try:
-        return COMMANDS.validate_python(value)
+        return types.union.validate_python(value)
     except ValidationError as error:
-        raise invalid(first_problems(error.errors(), lambda detail: _problem(document, tag, detail))) from None
+        model = types[tag].model
+        raise invalid(first_problems(error.errors(), lambda detail: _problem(document, model, detail))) from None
 
 
 _EXPECTED = {
@@ -72,8 +76,8 @@ _EXPECTED = {
 _LIST_OF_AGENTS = 'a list: ["COORDINATOR", "AUDITOR"]'
 
 
-def _problem(document: Document, tag: str, detail: ErrorDetails) -> Problem:
-    loc: Loc = tuple(detail["loc"][1:] if detail["loc"][:1] == (tag,) else detail["loc"])
+def _problem(document: Document, model: type[CommandBase], detail: ErrorDetails) -> Problem:
+    loc: Loc = detail["loc"][1:]  # the first is the tag of the union
     field = ".".join(str(part) for part in loc)
     kind, given, context = detail["type"], detail.get("input"), detail.get("ctx", {})
     message, fix = detail["msg"].removeprefix("Value error, "), "correct the value"
@@ -84,7 +88,7 @@ def _problem(document: Document, tag: str, detail: ErrorDetails) -> Problem:
             fix = "write the task below the front matter" if lacks_its_text else f'add "{loc[-1]}"'
             loc = loc[:-1]
         case "extra_forbidden":
-            message, fix = "is not a known key", _instead_of(str(loc[-1]), tag, loc[:-1])
+            message, fix = "is not a known key", _instead_of(str(loc[-1]), model, loc[:-1])
         case "greater_than_equal" | "greater_than" | "less_than_equal" | "less_than":
             word, bound = _BOUNDS[kind]
             message, fix = f"is {given}, must be {word} {context[bound]}", "choose a number in that range"
@@ -138,11 +142,10 @@ def _as_expected(kind: str, given: object) -> str:
     return "correct the value"
 
 
-def _instead_of(word: str, tag: str, loc: Loc) -> str:
+def _instead_of(word: str, model: Any, loc: Loc) -> str:
     """The fix for an unknown key: the known one of the object at `loc` that was meant, or all of them."""
     if word == "schedule":
         return "move the file into commands/recurring/, where the daemon looks at schedules, or remove the key"
-    model: Any = MODELS[tag]
     for part in loc:
         if isinstance(part, str):
             field = getattr(model, "model_fields", {}).get(part)

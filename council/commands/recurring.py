@@ -21,8 +21,9 @@ from zoneinfo import ZoneInfo, available_timezones
 from cronsim import CronSim, CronSimError
 
 from council.commands.documents import Document, Loc, NotACommand, Problem, first_problems, invalid, read_document
-from council.commands.models import DEFAULT_LANE, DEFAULT_TYPE, AnyCommand, command_type
+from council.commands.models import DEFAULT_LANE, CommandBase
 from council.commands.parsing import validate
+from council.commands.types import DEFAULT_TYPE, CommandTypes, tag_of
 from council.errors import CommandInvalid
 
 PLACEHOLDERS = ("date", "time", "id")
@@ -86,13 +87,14 @@ class RecurringCommand:
     file: str
     schedule: Schedule
     document: Document
+    types: CommandTypes
 
     def id_at(self, moment: datetime) -> str:
         """`brief.yaml@20261120T070000Z`: one id per moment, whoever drops the command and how often."""
         return f"{self.file}@{_stamp(moment)}"
 
-    def command_at(self, moment: datetime) -> AnyCommand:
-        return validate(self._filled(moment))
+    def command_at(self, moment: datetime) -> CommandBase:
+        return validate(self.types, self._filled(moment))
 
     def bytes_at(self, moment: datetime) -> bytes:
         """The command of one moment, as the file to be dropped."""
@@ -104,7 +106,7 @@ class RecurringCommand:
         words = {"date": f"{local:%Y-%m-%d}", "time": f"{local:%H%M}", "id": _stamp(moment)}
         keys = self.document.value.items()
         value = {key: _replaced(part, words) if key in _PATH_KEYS else part for key, part in keys}
-        if command_type(value) == DEFAULT_TYPE:
+        if tag_of(value) == DEFAULT_TYPE:
             value.setdefault("session", default_lane(self.file))
         return Document({**value, "id": self.id_at(moment)}, self.document.locate)
 
@@ -114,7 +116,7 @@ def occurrence_pattern(file: str) -> re.Pattern[str]:
     return re.compile(rf"{re.escape(file)}@\d{{8}}T\d{{6}}Z")
 
 
-def parse_recurring(name: str, data: bytes) -> RecurringCommand:
+def parse_recurring(types: CommandTypes, name: str, data: bytes) -> RecurringCommand:
     """The recurring command in `data`, read by the ending of `name`.
 
     Raises Unparsable, CommandInvalid with the first problems and the number of the others, or NotACommand.
@@ -127,7 +129,7 @@ def parse_recurring(name: str, data: bytes) -> RecurringCommand:
             raise invalid([Problem("is missing", 'add "output_artifact_path"', "output_artifact_path", 1, 1)]) from None
         raise
     if not isinstance(document.value, dict):
-        validate(document)  # raises: it says what a command looks like
+        validate(types, document)  # raises: it says what a command looks like
     command = {key: value for key, value in document.value.items() if key not in (_KEY, "$schema")}
     schedule, problems = _schedule(document)
     fits_an_id = len(name) <= _MAX_NAME_CHARS and _NAME.fullmatch(name)
@@ -138,7 +140,7 @@ def parse_recurring(name: str, data: bytes) -> RecurringCommand:
         fix = "remove it; to have it in a path, write {id} there"
         problems.append(Problem("is made anew for every occurrence", fix, "id", *document.locate(("id",))))
     problems += _placeholder_problems(document)
-    recurring = RecurringCommand(name, schedule, Document(command, document.locate))
+    recurring = RecurringCommand(name, schedule, Document(command, document.locate), types)
     try:
         (recurring if fits_an_id else replace(recurring, file="file.json")).command_at(_SAMPLE)
     except CommandInvalid as error:

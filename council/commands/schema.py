@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from council.commands.models import COMMAND_TYPES, COMMANDS, DEFAULT_TYPE, MODELS
+from council.commands.types import DEFAULT_TYPE, CommandTypes
 
 DRAFT = "http://json-schema.org/draft-07/schema#"
 SCHEMA_FOLDER = ".schema"  # in commands/; the inbox never looks into sub-folders
@@ -37,26 +37,28 @@ _SCHEDULE: dict[str, Any] = {
 }
 
 
-def command_schema() -> dict[str, Any]:
+def command_schema(types: CommandTypes) -> dict[str, Any]:
     """The schema of one file in `commands/`."""
-    return _schema("Council command", "A command file: drop it into commands/, and a run begins.", _definitions())
+    said = "A command file: drop it into commands/, and a run begins."
+    return _schema("Council command", said, types, _definitions(types))
 
 
-def recurring_schema() -> dict[str, Any]:
+def recurring_schema(types: CommandTypes) -> dict[str, Any]:
     """The schema of one file in `commands/recurring/`: a command and its `schedule`; its ids are made."""
-    definitions = _definitions()
-    for name in _branches().values():
-        branch = definitions[name]
+    definitions = _definitions(types)
+    for type_ in types:
+        branch = definitions[type_.model.__name__]
         del branch["properties"]["id"]
         branch["properties"]["schedule"] = {"$ref": f"{_ROOT}/Schedule"}
         branch["required"] = [*branch.get("required", ()), "schedule"]
     definitions["Schedule"] = _SCHEDULE
-    return _schema("Council recurring command", "Dropped into commands/ whenever its schedule is due.", definitions)
+    said = "Dropped into commands/ whenever its schedule is due."
+    return _schema("Council recurring command", said, types, definitions)
 
 
-def schema_files() -> dict[str, bytes]:
+def schema_files(types: CommandTypes) -> dict[str, bytes]:
     """Every schema by the name that it has in `commands/.schema/`."""
-    schemas = {COMMAND_SCHEMA_NAME: command_schema(), RECURRING_SCHEMA_NAME: recurring_schema()}
+    schemas = {COMMAND_SCHEMA_NAME: command_schema(types), RECURRING_SCHEMA_NAME: recurring_schema(types)}
     return {name: as_text(schema).encode() for name, schema in schemas.items()}
 
 
@@ -64,17 +66,17 @@ def as_text(schema: dict[str, Any]) -> str:
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
-def _schema(title: str, description: str, definitions: dict[str, Any]) -> dict[str, Any]:
-    branches = _branches()
+def _schema(title: str, description: str, types: CommandTypes, definitions: dict[str, Any]) -> dict[str, Any]:
+    branches = {type_.name: type_.model.__name__ for type_ in types}
     schema: dict[str, Any] = {"$ref": f"{_ROOT}/{branches[DEFAULT_TYPE]}"}
-    for name in reversed([name for name in COMMAND_TYPES if name != DEFAULT_TYPE]):
+    for name in reversed([name for name in types.names if name != DEFAULT_TYPE]):
         asked = {"properties": {"type": {"const": name}}, "required": ["type"]}
         schema = {"if": asked, "then": {"$ref": f"{_ROOT}/{branches[name]}"}, "else": schema}
     type_ = {  # the branches themselves do not list its values: that would hide the others
         "description": "What kind of command this is.",
         "default": DEFAULT_TYPE,
-        "enum": list(COMMAND_TYPES),
-        "enumDescriptions": [definitions[branches[name]]["description"] for name in COMMAND_TYPES],
+        "enum": list(types.names),
+        "enumDescriptions": [definitions[branch]["description"] for branch in branches.values()],
     }
     return {
         "$schema": DRAFT,
@@ -87,16 +89,11 @@ def _schema(title: str, description: str, definitions: dict[str, Any]) -> dict[s
     }
 
 
-def _branches() -> dict[str, str]:
-    """The name of each type's definition."""
-    return {type_: model.__name__ for type_, model in MODELS.items()}
-
-
-def _definitions() -> dict[str, Any]:
-    schema = COMMANDS.json_schema(by_alias=True, ref_template=f"{_ROOT}/{{model}}")
+def _definitions(types: CommandTypes) -> dict[str, Any]:
+    schema = types.union.json_schema(by_alias=True, ref_template=f"{_ROOT}/{{model}}")
     definitions: dict[str, Any] = _draft_7(schema["$defs"])
-    for name in _branches().values():
-        definitions[name]["properties"]["type"] = {"title": "Type"}
+    for type_ in types:
+        definitions[type_.model.__name__]["properties"]["type"] = {"title": "Type"}
     return definitions
 
 

@@ -12,15 +12,16 @@ import logging
 import os
 import stat
 from dataclasses import dataclass
-from typing import Any, assert_never, get_args
+from typing import Any
 
 from council.audit.trail import Trail
 from council.commands.documents import NotACommand, Unparsable, read_document
-from council.commands.models import CancelCommand, ControlCommand, ResumeCommand, RetryCommand, RunCommand
+from council.commands.models import ControlBase, RunBase
 from council.commands.parsing import parse_command
-from council.daemon.taking import Taking, is_admitted, printable, status_for_taking
+from council.commands.types import CommandTypes
+from council.daemon.taking import RunFile, Taking, is_admitted, printable
 from council.engine.engine import Engine
-from council.engine.records import FileIdentity, RunStatus
+from council.engine.records import FileIdentity
 from council.engine.runs import Run
 from council.errors import CommandInvalid, JournalDamaged, PathRefused, StorageFailed
 from council.events import Events
@@ -37,16 +38,15 @@ _LISTING_SHARE = 4.0  # but a scan takes at least so many times what its listing
 _CROWD = 100  # files that wait for their admission; among more of them control commands are looked for first
 _LOOK_AHEAD_S = 0.25  # of each scan
 _AUDITED_CHARS = 600
-_CONTROL_WORDS = tuple(
-    get_args(model.model_fields["type"].annotation)[0].encode() for model in get_args(ControlCommand)
-)  # a file without any of them is no control command, and need not be parsed to know it
+
+_Mark = tuple[int, int, int]  # inode, size, time of the last change
 
 
 @dataclass
 class _Arrival:
     """A file that is not a run yet: when it last changed (monotonic seconds), and whether it is no command at all."""
 
-    mark: tuple[int, int, int]
+    mark: _Mark
     since_s: float
     ignored: bool = False
     audited: bool = False
@@ -73,21 +73,11 @@ class ScanResult:
             self.next_look_s = due if self.next_look_s is None else min(self.next_look_s, due)
 
 
-@dataclass
-class _RunFile:
-    """A file that is a run's: the run, the file as it is known, how long it has been missing, in how many scans."""
-
-    run: Run
-    identity: FileIdentity
-    missing_since_s: float | None = None
-    missing_scans: int = 0
-
-
 @dataclass(frozen=True)
 class _Wait:
     """A file whose command's id belongs to a run under way."""
 
-    mark: tuple[int, int, int]
+    mark: _Mark
     run_id: str
 
 
@@ -98,7 +88,9 @@ class Inbox:
         self,
         home: Home,
         root: ConfinedRoot,
+        types: CommandTypes,
         engine: Engine,
+        taking: Taking,
         settings: Settings,
         events: Events,
         clock: Clock,
@@ -106,23 +98,22 @@ class Inbox:
     ) -> None:
         self._home = home
         self._root = root
+        self._types = types
         self._engine = engine
+        self._taking = taking
         self._settings = settings
         self._events = events
         self._clock = clock
         self._audit = audit
-        self._taking = Taking(home, root, events, max_bytes=settings.max_command_bytes, redact=engine.redact)
         self._seen: dict[str, _Arrival] = {}
-        self._bound: dict[str, _RunFile] = {}
         self._only: str | None = None
         self._listed: set[str] = set()
-        self._looked_at: set[tuple[str, tuple[int, int, int]]] = set()  # while the process is about to stop
+        self._looked_at: set[tuple[str, _Mark]] = set()  # while the process is about to stop
         self._unread: list[str] = []  # of a crowd, not looked at yet; the newest last
         self._waits: dict[str, _Wait] = {}
-        self._closed: dict[str, tuple[int, int, int]] = {}
+        self._closed: dict[str, _Mark] = {}
         self.refused_count = 0
         self.unadmitted: dict[str, str] = {}  # files that the store does not take now, and what it says
-        engine.on_ended = self.take
 
     @property
     def waits_for_a_run(self) -> bool:
@@ -155,7 +146,7 @@ class Inbox:
             if run.id not in taken and not run.journal.reopened:
                 # The file of a run that has ended may have been taken already: then only the very same one is still its.
                 found = None if run.journal.ended else self._file_of(run)
-                self._bound[run.header.file.name] = _RunFile(run, found or run.header.file)
+                self._taking.bound[run.header.file.name] = RunFile(run, found or run.header.file)
 
     def _file_of(self, run: Run) -> FileIdentity | None:
         """The file with the run's name, if it holds the run's bytes: that run's file, whatever inode it has now."""
@@ -187,7 +178,7 @@ class Inbox:
         until_s = self._clock.monotonic_s() + max(_SCAN_S, _LISTING_SHARE * listed_s)
         considered = 0
         for name, status in sorted(present.items(), key=lambda item: (item[1].st_mtime_ns, item[0])):
-            if (bound := self._bound.get(name)) is not None:
+            if (bound := self._taking.bound.get(name)) is not None:
                 if (
                     bound.missing_since_s is not None
                 ):  # back with the same bytes it is the same file, whatever its inode
@@ -212,14 +203,14 @@ class Inbox:
         """Admits control commands first: a cancel does not stand in line behind a crowd. The newest files are looked at
         first."""
         arrived, self._listed = present.keys() - self._listed, set(present)
-        if len(present) - len(self._bound) <= _CROWD:
+        if len(present) - len(self._taking.bound) <= _CROWD:
             self._unread.clear()
             return
         self._unread += sorted(arrived, key=lambda name: present[name].st_mtime_ns)
         until_s = self._clock.monotonic_s() + _LOOK_AHEAD_S
         while self._unread and self._clock.monotonic_s() < until_s:
             name = self._unread.pop()
-            if name in present and name not in self._bound and self._is_control(name):
+            if name in present and name not in self._taking.bound and self._is_control(name):
                 await self._consider(name, present.pop(name), result)
 
     async def obey(self) -> None:
@@ -230,7 +221,7 @@ class Inbox:
         except OSError as error:
             log.error("commands/ cannot be read (%s)", error.strerror)
             return
-        marks = {(name, _mark(status)) for name, status in present.items() if name not in self._bound}
+        marks = {(name, _mark(status)) for name, status in present.items() if name not in self._taking.bound}
         self._looked_at &= marks
         until_s = self._clock.monotonic_s() + _LOOK_AHEAD_S
         for name, mark in sorted(marks - self._looked_at, key=lambda found: -present[found[0]].st_mtime_ns):
@@ -242,9 +233,9 @@ class Inbox:
 
     def _is_control(self, name: str) -> bool:
         found = self._read(name)
-        if isinstance(found, FileBytes) and any(word in found.data for word in _CONTROL_WORDS):
+        if isinstance(found, FileBytes) and any(word in found.data for word in self._types.control_words):
             with contextlib.suppress(NotACommand, CommandInvalid):
-                return isinstance(parse_command(name, found.data), ControlCommand)
+                return isinstance(parse_command(self._types, name, found.data), ControlBase)
         return False
 
     def _list(self) -> dict[str, os.stat_result]:
@@ -318,41 +309,24 @@ class Inbox:
         if isinstance(found, CommandInvalid):
             raise found
         require_owner(self._home, name, status)
-        command = parse_command(name, found.data)
+        command = parse_command(self._types, name, found.data)
         identity = FileIdentity(name, found.inode, found.mtime_ns, sha256_hex(found.data))
-        if not isinstance(command, ControlCommand):
-            await self._submit(command, identity, found, _mark(status), result)
-            return
         try:
-            match command:
-                case CancelCommand():
-                    if not await self._engine.cancel(command.run, f"by {name}"):
-                        message, fix = "is not active", "see `council status` for the runs that are"
-                        if command.run in self._engine.active:
-                            message = "has done its work, and is ending"
-                            fix = "`council status` says what it waits for, if it does"
-                        raise CommandInvalid(f"the run {command.run!r} {message}.", fix=fix, field="run")
-                case ResumeCommand():
-                    await self._engine.resume(command, identity)
-                case RetryCommand():
-                    await self._engine.retry(command, identity)
-                case _:
-                    assert_never(command)
-        except JournalDamaged as error:
-            raise CommandInvalid(error.message, fix=error.fix, field="run") from error
-        receipt = await self._engine.answer_control(command, identity)
-        self._events.publish("control", command.run, file=name, type=command.type)
+            if isinstance(command, RunBase):
+                await self._submit(command, identity, _mark(status), result)
+                return
+            receipt, run_id = await self._engine.obey(command, identity)
+        except (JournalDamaged, PathRefused) as error:
+            raise CommandInvalid(error.message, fix=error.fix) from error
+        except CommandInvalid as error:
+            if error.field and error.line is None:  # where in the file the field stands that admission refused
+                error.line, error.column = read_document(name, found.data).locate(tuple(error.field.split(".")))
+            raise
+        self._events.publish("control", run_id, file=name, type=command.type, title=receipt.title)
         result.admitted += 1
         self._taking.take(name, identity, receipt.run_id, "succeeded")
 
-    async def _submit(
-        self,
-        command: RunCommand,
-        identity: FileIdentity,
-        found: FileBytes,
-        mark: tuple[int, int, int],
-        result: ScanResult,
-    ) -> None:
+    async def _submit(self, command: RunBase, identity: FileIdentity, mark: _Mark, result: ScanResult) -> None:
         name = identity.name
         answering = self._engine.run_in_progress(command)
         if answering is not None:
@@ -361,19 +335,12 @@ class Inbox:
             self._events.publish("command_waits_for_id", answering.id, file=name, id=command.id)
             result.pending += 1
             return
-        try:
-            admitted = await self._engine.admit(command, identity)
-        except PathRefused as error:
-            raise CommandInvalid(error.message, fix=error.fix) from error
-        except CommandInvalid as error:
-            if error.field and error.line is None:  # where in the file the field stands that admission refused
-                error.line, error.column = read_document(name, found.data).locate(tuple(error.field.split(".")))
-            raise
+        admitted = await self._engine.admit(command, identity)
         self._seen.pop(name, None)
         self._closed.pop(name, None)
         result.admitted += 1
         if isinstance(admitted, Run):
-            self._bound[name] = _RunFile(admitted, identity)
+            self._taking.bound[name] = RunFile(admitted, identity)
         else:
             self._events.publish("command_answered", admitted.run_id, file=name, id=command.id)
             self._taking.take(name, identity, admitted.run_id, "succeeded")
@@ -399,7 +366,7 @@ class Inbox:
 
     async def _look_for_missing(self, present: dict[str, os.stat_result], result: ScanResult) -> None:
         now = self._clock.monotonic_s()
-        for name, bound in list(self._bound.items()):
+        for name, bound in list(self._taking.bound.items()):
             if name in present or (self._only is not None and name != self._only):
                 continue
             bound.missing_scans += 1
@@ -414,19 +381,6 @@ class Inbox:
                     log.error("run %s: %s", bound.run.id, error)
             else:
                 result.look_within(self._settings.settle_s - missing_s)
-
-    # ── taking ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def take(self, run: Run, status: RunStatus) -> None:
-        """The run's file leaves the inbox: gone, or in `failed/`; a file that changed meanwhile stays, as a new command."""
-        name = run.header.file.name
-        status = status_for_taking(run.header.type, status)
-        bound = self._bound.get(name)
-        if bound is None or bound.run is run:
-            self._taking.take(name, bound.identity if bound is not None else run.header.file, run.id, status)
-            self._bound.pop(name, None)  # only now: a file that cannot be taken is still this run's
-        else:  # what stands there belongs to another run; only a taking that was begun before is completed
-            self._taking.complete(run.header.file, run.id, status)
 
     async def _set_aside(self, name: str, error: CommandInvalid, result: ScanResult) -> None:
         # A refusal by a rule of who may ask for what is audited, once for each file; what cannot be read is none.
@@ -458,7 +412,7 @@ class Inbox:
         )
 
 
-def _mark(status: os.stat_result) -> tuple[int, int, int]:
+def _mark(status: os.stat_result) -> _Mark:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 

@@ -14,6 +14,7 @@ from contextvars import Context
 from datetime import date
 
 from council.app import App
+from council.engine.engine import Engine
 from council.errors import StorageFailed
 from council.upkeep.copies import copy_daily
 from council.upkeep.retention import Due, Retention, bounds_of
@@ -30,8 +31,9 @@ _MOST = 500  # runs per pass; what is left is the next one's, which then follows
 class Keeping:
     """One daemon's retention. `start` once, `stop` at the end."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, engine: Engine) -> None:
         self._app = app
+        self._engine = engine
         self._gone: list[Due] = []
         self._pass = self._begun()
         self._timer: asyncio.TimerHandle | None = None
@@ -103,5 +105,5 @@ class Keeping:
             # In a thread of its own: a large database takes seconds, and nobody waits.
             asyncio.get_running_loop().run_in_executor(None, copy)
         more = self._work(_SLICE_S)
-        pause_s = _PAUSE_AT_WORK_S if app.engine.running else _PAUSE_S
+        pause_s = _PAUSE_AT_WORK_S if self._engine.running else _PAUSE_S
         self._again(pause_s if more else _EVERY_S)

@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from council.commands.models import RunCommand
+from council.commands.models import CommandBase, RunBase
 from council.commands.recurring import RecurringCommand, parse_recurring
+from council.commands.types import CommandTypes
 from council.daemon.inbox import require_owner
 from council.daemon.taking import error_page
 from council.engine.records import FileIdentity
@@ -61,13 +62,15 @@ class RecurringFolder:
         self,
         home: Home,
         root: ConfinedRoot,
+        types: CommandTypes,
         *,
         max_bytes: int,
-        admits: Callable[[RunCommand], object] = lambda command: None,
+        admits: Callable[[CommandBase], object] = lambda command: None,
         redact: Callable[[str], str] = str,
     ) -> None:
         """`redact` is what a note goes through. `admits` raises CommandInvalid or PathRefused for a command that
         admission would refuse."""
+        self._types = types
         self._admits = admits
         self._redact = redact
         self._home = home
@@ -102,9 +105,9 @@ class RecurringFolder:
                 raise FileNotFoundError(name) from None
             raise CommandInvalid(error.message, fix=error.fix or "put a regular file there") from error
         require_owner(self._home, relative, status)
-        recurring = parse_recurring(name, found.data)
+        recurring = parse_recurring(self._types, name, found.data)
         command = recurring.command_at(datetime.now(UTC))
-        if not isinstance(command, RunCommand):
+        if not isinstance(command, RunBase):
             raise CommandInvalid(
                 f"a recurring command cannot be of type {command.type!r}.", fix="make it a deliberation", field="type"
             )

@@ -9,17 +9,18 @@ import logging
 import os
 import signal
 from dataclasses import asdict
-from functools import partial
 
 from council import __version__
 from council.app import App
-from council.app.admission import admission_of
+from council.daemon.companions import Companions
 from council.daemon.inbox import Inbox
 from council.daemon.keeping import Keeping
 from council.daemon.recurring import RecurringFolder
 from council.daemon.schedule import Scheduler
 from council.daemon.state import StateFile
+from council.daemon.taking import Taking
 from council.daemon.watch import watch
+from council.engine.engine import Engine
 from council.engine.records import RunStatus
 from council.errors import (
     EXIT_CANCELLED,
@@ -36,7 +37,6 @@ from council.events import Event
 from council.ids import timestamp
 from council.storage.files import FileLock
 from council.storage.reader import is_older
-from council.upkeep.forget import install
 from council.upkeep.leftovers import sweep
 from council.upkeep.older_home import bring_over
 
@@ -63,20 +63,25 @@ class Service:
     def __init__(self, app: App, *, once: bool, only: str | None = None, timeout_s: float | None = None) -> None:
         """`once`: end when nothing is left to do. `only`: the one file in `commands/` that counts; unfinished runs are
         left to the next daemon, except those it must wait for. `timeout_s`: end then, as after a signal."""
-        install(app)
         self._app = app
         self._once = once
         self._only = only
         self._timeout_s = timeout_s
         self._timed_out = False
         self._lock = FileLock(app.home.lock_file)
-        self._inbox = Inbox(app.home, app.root, app.engine, app.settings, app.events, app.clock, app.audit)
+        types, settings, redact = app.commands, app.settings, app.redactor.redact
+        taking = Taking(app.home, app.root, app.events, types, max_bytes=settings.max_command_bytes, redact=redact)
+        self.engine = app.engine(taking.end)
+        self._inbox = Inbox(app.home, app.root, types, self.engine, taking, settings, app.events, app.clock, app.audit)
         self._scheduler: Scheduler | None = None
         if only is not None:
             self._inbox.only(only)
         else:
-            self._scheduler = _scheduler(app)
-        self._keeping = Keeping(app)
+            self._scheduler = _scheduler(app, self.engine)
+        self._keeping = Keeping(app, self.engine)
+        companions = [one for system in app.systems for one in system.companions(app)]
+        # None beside a process that drains what is there and leaves.
+        self._companions = Companions([] if once or only is not None else companions, app.events, redact)
         self._wake = asyncio.Event()
         self._signalled = 0
         self._exits: set[int] = set()
@@ -107,7 +112,13 @@ class Service:
     async def _serve(self) -> int:
         app, loop = self._app, asyncio.get_running_loop()
         state = StateFile(
-            app.home, app.engine, app.events, app.clock, model=app.model.name, unadmitted=self._inbox.unadmitted
+            app.home,
+            self.engine,
+            app.events,
+            app.clock,
+            model=app.model.name,
+            unadmitted=self._inbox.unadmitted,
+            degraded=self._companions.degraded,
         )
         app.events.publish("daemon_started", version=__version__, model=app.model.name, pid=os.getpid())
 
@@ -129,21 +140,23 @@ class Service:
             if is_older(app.home.runtime):
                 brought = await asyncio.to_thread(bring_over, app.home, app.store)
                 app.events.publish("home_brought_over", **asdict(brought))
-            unfinished = app.engine.recover(hold=self._only is not None)
-            sweep(app.home, [run.journal for run in unfinished])
+            unfinished = self.engine.recover(hold=self._only is not None)
+            sweep(app.home, app.commands, [run.journal for run in unfinished])
             self._inbox.adopt(unfinished)
             state.write()
             if self._only is None:
                 self._keeping.start(copies=not self._once)
             if not self._once:  # else the end comes before garbage matters
                 gc.collect()
+            self._companions.start()
             gc.freeze()  # what was built at the start stays: no later collection looks through it again
             return await self._loop()
         finally:
             if stop_watching is not None:
                 stop_watching()
+            await self._companions.stop()
             self._keeping.stop()
-            stopping = asyncio.ensure_future(app.engine.stop())
+            stopping = asyncio.ensure_future(self.engine.stop())
             try:  # the calls under way end, or somebody ends their runs: a cancel is still obeyed
                 while not (await asyncio.wait({stopping}, timeout=_OBEY_S))[0]:
                     await self._inbox.obey()
@@ -152,7 +165,7 @@ class Service:
             state.stop()
 
     async def _loop(self) -> int:
-        app, engine = self._app, self._app.engine
+        app, engine = self._app, self.engine
         idle = False
         while not (self._signalled or self._timed_out):
             self._wake.clear()
@@ -192,7 +205,7 @@ class Service:
         if event.kind == "run_ended":
             refused = (event.data["error"] or {}).get("code") == GuardrailBlocked.code
             self._exits.add(EXIT_REFUSED if refused else _RUN_EXIT[event.data["status"]])
-        engine = self._app.engine
+        engine = self.engine
         if event.kind in ("run_ended", "run_waiting"):
             looks = not engine.running or not engine.active or self._inbox.waits_for_a_run
         else:  # a file of ours that no event of the file system may tell of
@@ -208,13 +221,14 @@ class Service:
         self._wake.set()
 
 
-def _scheduler(app: App) -> Scheduler:
-    admits = partial(admission_of, app.home, app.store, app.settings)
-    max_bytes = app.settings.max_command_bytes
-    folder = RecurringFolder(app.home, app.root, max_bytes=max_bytes, admits=admits, redact=app.redactor.redact)
+def _scheduler(app: App, engine: Engine) -> Scheduler:
+    max_bytes, redact = app.settings.max_command_bytes, app.redactor.redact
+    folder = RecurringFolder(
+        app.home, app.root, app.commands, max_bytes=max_bytes, admits=app.admission_of, redact=redact
+    )
 
     def active_ids() -> dict[str, str]:
-        commands = {run.id: run.header.command.get("id") for run in app.engine.active.values()}
+        commands = {run.id: run.header.command.get("id") for run in engine.active.values()}
         return {id_: run_id for run_id, id_ in commands.items() if id_ is not None}
 
     return Scheduler(app.home, folder, app.store, active_ids, app.events, app.clock, quiet_s=app.settings.quiet_s)

@@ -31,10 +31,20 @@ class StateFile:
     """Listens to events and keeps the file current."""
 
     def __init__(
-        self, home: Home, engine: Engine, events: Events, clock: Clock, *, model: str, unadmitted: Mapping[str, str]
+        self,
+        home: Home,
+        engine: Engine,
+        events: Events,
+        clock: Clock,
+        *,
+        model: str,
+        unadmitted: Mapping[str, str],
+        degraded: Mapping[str, str],
     ) -> None:
-        """`unadmitted`: what the store says of the files that it does not take now."""
+        """`unadmitted`: what the store says of the files that it does not take now. `degraded`: the companions that do not
+        run as they should, with the reason."""
         self._home = home
+        self._degraded = degraded
         self._engine = engine
         self._clock = clock
         self._model = model
@@ -84,6 +94,7 @@ class StateFile:
             "model": self._model,
             "runs": runs,
             "unadmitted": [{"file": file, "error": error} for file, error in self._unadmitted.items()],
+            "degraded": dict(self._degraded),
         }
         try:
             write_atomic(self._home.state_file, msgspec.json.encode(view), sync=False, mode=0o644)

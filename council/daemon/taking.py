@@ -10,12 +10,15 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from council.commands.documents import Problem
-from council.commands.parsing import seems_to_forget
+from council.commands.parsing import is_kept
+from council.commands.types import CommandTypes
 from council.engine.receipts import Receipt
 from council.engine.records import FORGOTTEN, FileIdentity, RunStatus
+from council.engine.runs import Run
 from council.errors import CommandInvalid, PathRefused, StorageFailed
 from council.events import Events
 from council.ids import sha256_hex
@@ -39,14 +42,25 @@ def printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+@dataclass
+class RunFile:
+    """A file that is a run's: the run, the file as it is known, how long it has been missing, in how many scans."""
+
+    run: Run
+    identity: FileIdentity
+    missing_since_s: float | None = None
+    missing_scans: int = 0
+
+
 class Taking:
-    """The moves of command files in one home."""
+    """The moves of command files in one home. `bound` are the files that are a run's, by their names."""
 
     def __init__(
         self,
         home: Home,
         root: ConfinedRoot,
         events: Events,
+        types: CommandTypes,
         *,
         max_bytes: int,
         redact: Callable[[str], str] = str,
@@ -56,7 +70,20 @@ class Taking:
         self._home = home
         self._root = root
         self._events = events
+        self._types = types
         self._max_bytes = max_bytes
+        self.bound: dict[str, RunFile] = {}
+
+    def end(self, run: Run, status: RunStatus) -> None:
+        """The run's file leaves the inbox: gone, or in `failed/`; a file that changed meanwhile stays, as a new command."""
+        name = run.header.file.name
+        status = self._status(run.header.type, status)
+        bound = self.bound.get(name)
+        if bound is None or bound.run is run:
+            self.take(name, bound.identity if bound is not None else run.header.file, run.id, status)
+            self.bound.pop(name, None)  # only now: a file that cannot be taken is still this run's
+        elif self._place(run.id).exists():  # what stands there is another run's: a taking that was begun is completed
+            self._settle(self._place(run.id), run.header.file, run.id, status)
 
     def take(self, name: str, admitted: FileIdentity, run_id: str, status: RunStatus) -> None:
         """Takes the file of an ended run; nothing happens when it is gone already."""
@@ -72,36 +99,36 @@ class Taking:
                 ) from error
         self._settle(taken, admitted, run_id, status)
 
-    def complete(self, admitted: FileIdentity, run_id: str, status: RunStatus) -> None:
-        """Completes a taking that was begun; begins none."""
-        if self._place(run_id).exists():
-            self._settle(self._place(run_id), admitted, run_id, status)
-
     def settle_orphan(self, taken: Path, receipt: Receipt | None) -> None:
         """A `.taken` file found at start whose run is over: it proves the taking; what is left is to look at it."""
         if receipt is not None:
-            status = status_for_taking(receipt.type, receipt.status)
+            status = self._status(receipt.type, receipt.status)
             self._settle(taken, receipt.command_file, receipt.run_id, status)
         else:
             self._put_back(taken, taken.name[1 : -len(".taken")] + ".json")
 
     def set_aside(self, name: str, error: CommandInvalid) -> str:
         """Moves a file that cannot become a run to `failed/`, with a note beside it; where it is now, relative to the
-        home. Of a forget command only the note stays: its text would lie there. Raises FileNotFoundError when it is gone,
+        home. Of a type that is not kept only the note stays: its text would lie there. Raises FileNotFoundError when it is gone,
         StorageFailed when it cannot be moved: then it stays."""
         place = self._home.failed / _fitting(name, "", len(_NOTE_ENDING) + _ROOM_FOR_NUMBER)
         aside = self._move(self._home.commands / name, place)
         note = aside.with_name(f"{aside.name}{_NOTE_ENDING}")
         try:
             data = self._root.read(f"commands/failed/{aside.name}", max_bytes=self._max_bytes).data
-            forgets = seems_to_forget(aside.name, data)
+            kept = is_kept(self._types, aside.name, data)
         except PathRefused:  # what cannot be read whole is kept: nobody knows what it is
-            forgets = False
-        text = self._redact(error_page(printable(name), error, mend=_NOT_KEPT if forgets else ""))
+            kept = True
+        text = self._redact(error_page(printable(name), error, mend="" if kept else _NOT_KEPT))
         write_atomic(note, text.encode("utf-8", "backslashreplace"), mode=0o644)
-        if forgets:
+        if not kept:
             _unlink(aside)
-        return f"commands/failed/{note.name if forgets else aside.name}"
+        return f"commands/failed/{aside.name if kept else note.name}"
+
+    def _status(self, type_: str, status: RunStatus) -> RunStatus:
+        """The status by which a file is taken: one that is not kept goes as if its run had been cancelled."""
+        known = self._types.get(type_)
+        return "cancelled" if status == "failed" and known is not None and not known.keeps_failed_file else status
 
     def _place(self, run_id: str) -> Path:
         return self._home.commands / f".{run_id}.taken"
@@ -164,11 +191,6 @@ def is_admitted(found: FileBytes, admitted: FileIdentity) -> bool:
     if admitted.sha256 == FORGOTTEN:
         return found.mtime_ns == admitted.mtime_ns
     return sha256_hex(found.data) == admitted.sha256
-
-
-def status_for_taking(type_: str, status: RunStatus) -> RunStatus:
-    """A forget command is not kept in `failed/`: its text would stay lying there."""
-    return "cancelled" if type_ == "forget" and status == "failed" else status
 
 
 def _fitting(name: str, infix: str, spare_bytes: int) -> str:

@@ -119,7 +119,11 @@ def event_line(kind: str, data: dict[str, Any], run_id: str) -> str:
         case "command_changed":
             return f"[!] commands/{shown('file')} changed meanwhile; it is a new command."
         case "control":
-            return f"[!] {shown('type')}: run {run_id}."
+            return f"[!] {shown('type')}: run {run_id}." if run_id else f"[!] {shown('title')}."
+        case "companion_failed":
+            return f"[ERROR] {shown('name')}: {shown('reason')}; it is started again in {data['again_s']:.0f} s."
+        case "companion_recovered":
+            return f"[+] {shown('name')} runs again."
         case "run_queued":
             return f"[!] Command file detected: commands/{shown('file')} is run {run_id}."
         case "run_recovered":

@@ -7,33 +7,33 @@ import posixpath
 import re
 from pathlib import Path
 
-from council.agents.manifest import AgentManifest, by_name, load_personas, require_roles
-from council.commands.models import DeliberateCommand
-from council.engine.runs import Admission
+from council.agents.manifest import AgentManifest, by_name, load_personas, require_roles, seeds_folder
+from council.commands.types import Admission
+from council.deliberation.commands import DeliberateCommand
+from council.engine.runs import Premises
 from council.errors import CommandInvalid, PathRefused, PersonaError
 from council.ids import slugify
 from council.safety.untrusted import plain_line
-from council.storage.paths import ConfinedRoot, PathRules
+from council.storage.paths import OUTPUT_DENIED, PathRules
 
 TRIAD = ("COORDINATOR", "STRATEGIST", "AUDITOR")
 _TITLE_CHARS = 120
 _SENTENCE = re.compile(r".{12,}?[.?!:](?=\s)")  # shorter ones are "Hello." or "Task:"
 
 
-def admit_deliberation(
-    command: DeliberateCommand, root: ConfinedRoot, output_rules: PathRules, personas: Path, seeds: Path | None
-) -> Admission:
+def admit_deliberation(command: DeliberateCommand, premises: Premises) -> Admission:
     """The title and the output path of a command; needs no model. Raises CommandInvalid for a path that will not do, or
     an agent that is not known."""
     if command.config.agents is not None:
-        members_of(command, personas, seeds)
+        members_of(command, premises.home.personas, seeds_folder(premises.home, premises.settings))
+    root = premises.root
     title = title_of(command.task_description)
     field = "output_artifact_path"
     wanted = command.output_artifact_path
     path = wanted if wanted.startswith("/") or ".." in wanted.split("/") else posixpath.normpath(wanted)
     try:
         path = path.removeprefix("./")
-        output_rules.check(path)
+        PathRules(deny=OUTPUT_DENIED).check(path)
         if wanted.endswith("/") or root.kind(path) == "directory":
             path = f"{path}/{slugify(title)}.md"
         elif root.kind(path) == "other":

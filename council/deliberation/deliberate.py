@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from council.budgets.budget import BudgetSpent
-from council.commands.models import ProtocolName
+from council.deliberation.commands import ProtocolName
 from council.deliberation.decision import look_up
 from council.deliberation.duties import Duty
 from council.deliberation.folding import CONTEXT_SHARE

@@ -9,8 +9,8 @@ import msgspec
 from council.agents.manifest import AgentManifest, context_for, tools_for
 from council.agents.memory import digest
 from council.budgets.prices import Price
-from council.commands.models import DeliberateCommand
 from council.deliberation.admission import members_of
+from council.deliberation.commands import DeliberateCommand
 from council.deliberation.prompts import system_text
 from council.deliberation.setup import CouncilSetup
 from council.errors import ConfigError, Drift, MissingContextError

@@ -1,4 +1,4 @@
-"""The handler of `memory` commands: a run in its lane's turn that changes one agent's memory and leaves a receipt only.
+"""A `memory` command: a run in its lane's turn that changes one agent's memory and leaves a receipt only.
 
 The tasks remembered before go to the archive: nothing is thrown away except by `forget`. Needs no model.
 """
@@ -9,10 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from council.agents.manifest import load_personas
+from council.agents.manifest import load_personas, seeds_folder
 from council.agents.memory import Memory, RememberedTask, Session, session_bytes
-from council.commands.models import COMMANDS, MemoryCommand, RunCommand
-from council.engine.runs import Admission, Finish, Outcome, Run
+from council.commands.types import Admission
+from council.deliberation.commands import MemoryCommand
+from council.engine.runs import Finish, Outcome, Premises, Run
 from council.errors import CommandInvalid, CouncilError, PersonaError
 from council.ids import sha256_hex
 
@@ -24,27 +25,12 @@ class MemoryChanged(CouncilError):
     http_status = 409
 
 
-class MemoryHandler:
-    """`reset` and `replace` of what an agent remembers (Protocol 94)."""
-
-    def __init__(self, memory: Memory, home: Path, personas: Path, seeds: Path | None) -> None:
-        self._memory = memory
-        self._home = home
-        self._personas = personas
-        self._seeds = seeds
-
-    def admit(self, command: RunCommand) -> Admission:
-        assert isinstance(command, MemoryCommand)
-        return admit_memory_change(command, self._memory, self._personas, self._seeds)
-
-    def begin(self, run: Run) -> MemoryChange:
-        return MemoryChange(run, self._memory, self._home)
-
-
-def admit_memory_change(command: MemoryCommand, memory: Memory, personas: Path, seeds: Path | None) -> Admission:
+def admit_memory_change(command: MemoryCommand, premises: Premises) -> Admission:
     """Its title; there is no output path. Raises CommandInvalid for a role that has neither persona nor memory."""
+    home = premises.home
+    memory = Memory(home.session_states, premises.store)
     try:
-        known = load_personas(personas, seeds)
+        known = load_personas(home.personas, seeds_folder(home, premises.settings))
     except PersonaError as error:
         raise CommandInvalid(error.message, fix=error.fix, field="role") from error
     if command.role not in known and not memory.path(command.role, command.session).exists():
@@ -53,7 +39,7 @@ def admit_memory_change(command: MemoryCommand, memory: Memory, personas: Path, 
             fix=f"use one of {', '.join(sorted(known))}",
             field="role",
         )
-    return Admission(f"Memory of {command.role}, lane {command.session}: {command.action}", "")
+    return Admission(f"Memory of {command.role}, lane {command.session}: {command.action}")
 
 
 class _Before(msgspec.Struct, frozen=True):
@@ -69,9 +55,7 @@ class MemoryChange:
         self._run = run
         self._memory = memory
         self._home = home
-        command = COMMANDS.validate_python(run.header.command)
-        assert isinstance(command, MemoryCommand)
-        self._command = command
+        self._command = MemoryCommand.model_validate(run.header.command)
         self._before = _Before("")
 
     async def work(self) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from council.budgets.prices import Price
-from council.commands.models import ProtocolName
 from council.deliberation.calls import calls_of
+from council.deliberation.commands import ProtocolName
 from council.deliberation.decision import Decision, decide
 from council.deliberation.holders import Holders
 from council.deliberation.names import Names

@@ -9,7 +9,7 @@ from pathlib import Path
 from council.agents.memory import Memory
 from council.ids import Clock
 from council.redaction import Redactor
-from council.storage.paths import ConfinedRoot, PathRules
+from council.storage.paths import ConfinedRoot
 from council.tools.registry import ToolRegistry
 from council.turns.equipment import Models, RequestLimits
 from council.turns.guarding import Guard
@@ -17,7 +17,7 @@ from council.turns.guarding import Guard
 
 @dataclass(frozen=True)
 class CouncilSetup:
-    """The means of the handler. `output_rules` say where a decision may go; of each run `guard` is the beginning."""
+    """The means of the handler. Of each run `guard` is the beginning."""
 
     home: Path
     root: ConfinedRoot
@@ -30,7 +30,6 @@ class CouncilSetup:
     streams: bool
     native_tools: bool
     limits: RequestLimits
-    output_rules: PathRules
     clock: Clock
     guard: Guard
     redactor: Redactor

@@ -8,8 +8,8 @@ from functools import partial
 
 from council.artifacts.account import Account
 from council.artifacts.render import render
-from council.commands.models import COMMANDS, DeliberateCommand
 from council.deliberation.admission import TRIAD
+from council.deliberation.commands import DeliberateCommand
 from council.deliberation.council_account import account_of
 from council.deliberation.decision_page import build_page, notes_of
 from council.deliberation.deliberate import Deliberation, Rules
@@ -45,9 +45,7 @@ class Task:
     def __init__(self, run: Run, setup: CouncilSetup) -> None:
         self._run = run
         self._setup = setup
-        command = COMMANDS.validate_python(run.header.command)
-        assert isinstance(command, DeliberateCommand)
-        self._command = command
+        self._command = DeliberateCommand.model_validate(run.header.command)
         self._start = StartView((), "")
         self._guarding: RunGuard | None = None
         self._sources: SourcesNow | None = None

@@ -8,27 +8,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from council.app.admission import admission_of
 from council.app.reading import build_library
-from council.app.safekeeping import require_authority
 from council.commands.documents import Document, NotACommand, Problem, read_document
-from council.commands.models import (
-    AnyCommand,
-    CancelCommand,
-    DeliberateCommand,
-    ResumeCommand,
-    RetryCommand,
-)
+from council.commands.models import CommandBase
 from council.commands.parsing import validate
 from council.commands.recurring import parse_recurring
+from council.deliberation.commands import DeliberateCommand
 from council.desk.desk import Desk
 from council.engine.outputs import written_at
-from council.engine.reopening import not_resumable, require_reopenable
 from council.errors import CommandInvalid, CouncilError, PathRefused
 from council.knowledge.library import split_range
 from council.knowledge.meant import better_fix
 from council.storage.drop import is_command_name
 from council.storage.paths import ConfinedRoot
+from council.upkeep.house import COMMANDS, admission_of
 
 Result = TypeVar("Result")
 _DEFAULT_MAX_BYTES = 262_144  # where there is no home to ask
@@ -80,7 +73,7 @@ class _Judging:
         self.type = ""
         self.output = ""
 
-    def parse(self, file: Path, max_bytes: int) -> tuple[Document, AnyCommand] | None:
+    def parse(self, file: Path, max_bytes: int) -> tuple[Document, CommandBase] | None:
         """The document and its command, None where a problem is in the way."""
         if not is_command_name(file.name):
             fix = "use a plain file name ending in .json, .yaml, .yml or .md"
@@ -92,11 +85,11 @@ class _Judging:
             return None
         try:
             if file.resolve().parent.name == _RECURRING:
-                recurring = parse_recurring(file.name, self._data)
+                recurring = parse_recurring(COMMANDS, file.name, self._data)
                 document, command = recurring.document, recurring.command_at(datetime.now(UTC))
             else:
                 document = read_document(file.name, self._data)
-                command = validate(document)
+                command = validate(COMMANDS, document)
         except NotACommand:
             fix = "begin it with ---, the keys output_artifact_path, config, …, and ---; the text below is the task"
             self.problems.append(Problem("is no command: its front matter holds none of a command's keys", fix))
@@ -107,18 +100,13 @@ class _Judging:
         self.type = command.type
         return document, command
 
-    def admit(self, document: Document, command: AnyCommand) -> None:
-        """Makes the checks that only the home can answer, the same as admission does. Of a control command it checks
-        whether its run is one that it can act on now."""
+    def admit(self, document: Document, command: CommandBase) -> None:
+        """Makes the checks that only the home can answer, the same as admission does."""
         desk = self._desk
         if desk is None:
             message = "there is no home here, so its paths are not checked"
             self.warnings.append(Problem(message, "name one with --home"))
             return
-        if isinstance(command, (CancelCommand, ResumeCommand, RetryCommand)):
-            self._ask(document, lambda: _require_its_run(desk, command))
-            return
-        self._ask(document, lambda: require_authority(command, desk.store))
         admission = self._ask(document, lambda: admission_of(desk.home, desk.store, desk.settings, command))
         self.output = admission.output_path if admission is not None else ""
         if isinstance(command, DeliberateCommand):
@@ -169,16 +157,3 @@ class _Judging:
             fix = "it stays as it is, and the decision goes beside it; name another path for one of its own"
             place = document.locate(("output_artifact_path",))
             self.warnings.append(Problem(message, fix, "output_artifact_path", *place))
-
-
-def _require_its_run(desk: Desk, command: CancelCommand | ResumeCommand | RetryCommand) -> None:
-    """Raises CommandInvalid for a run that the control command cannot act on now."""
-    is_active = command.run in desk.ledger.unfinished()
-    if isinstance(command, CancelCommand):
-        if not is_active:
-            fix = "see `council status` for the runs that are"
-            raise CommandInvalid(f"{command.run!r} is not active", fix=fix, field="run")
-    elif not is_active:
-        require_reopenable(desk.store, command)
-    elif not isinstance(command, ResumeCommand):
-        raise not_resumable(command.run, "has not ended", f"`council cancel {command.run}` ends it first")

@@ -38,11 +38,13 @@ class EndedRun:
 class Overview:
     """The state of a home. `daemon`: what it wrote into the lock, None where none runs. `runs`: those under way as the
     daemon tells them, else the first that have not ended; `unfinished`: how many these are in all. `unadmitted`: files
-    that the database does not take now, each with the reason."""
+    that the database does not take now, each with the reason. `degraded`: companions that do not run as they should, with
+    the reason."""
 
     home: str
     state: str
     daemon: dict[str, Any] | None
+    degraded: dict[str, str]
     runs: list[dict[str, Any]]
     unadmitted: list[dict[str, str]]
     model: str | None
@@ -64,6 +66,7 @@ def overview(desk: Desk) -> Overview:
     state, model, count = "STOPPED", None, None
     runs: list[dict[str, Any]] = []
     unadmitted: list[dict[str, str]] = []
+    degraded: dict[str, str] = {}
     if holder is None:
         unfinished = ledger.unfinished()
         runs, count = [_unfinished(ledger, run_id) for run_id in unfinished[:_UNFINISHED]], len(unfinished)
@@ -71,7 +74,7 @@ def overview(desk: Desk) -> Overview:
         try:
             current = json.loads(home.state_file.read_bytes())
             state, runs, model = current["state"], current["runs"], current["model"]
-            unadmitted = current.get("unadmitted", [])
+            unadmitted, degraded = current["unadmitted"], current["degraded"]
         except (OSError, ValueError, KeyError):
             state = "STARTING"
     bound = {run["file"] for run in runs}
@@ -84,6 +87,7 @@ def overview(desk: Desk) -> Overview:
         home=str(home.root),
         state=state,
         daemon=holder,
+        degraded=degraded,
         runs=runs,
         unadmitted=unadmitted,
         model=model,

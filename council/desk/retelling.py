@@ -98,10 +98,9 @@ def replayed(desk: Desk, run_id: str) -> ReplayedPage:
 
 def requests_again(desk: Desk, journal: Journal) -> list[AskedCall]:
     """The calls of a recorded run; nobody is asked again. Raises CannotRender, JournalDamaged."""
-    from council.app import handlers_asking
     from council.reports.requests import requests_of
 
-    return desk.read_offline(lambda app: requests_of(journal, lambda model: handlers_asking(app, model)))
+    return desk.read_offline(lambda app: requests_of(journal, app.handlers_asking))
 
 
 def questions_of(desk: Desk, first: Journal, second: Journal) -> Questions:

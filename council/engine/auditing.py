@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 AUDIT_HEAD = "audit_head"  # the step that records the end of the chain as it was before the commit
 MAX_FILES = 64  # of one commit in a record; the journal holds them all
-_ACTIONS = {"memory": "memory_changed", "forget": "text_forgotten"}
 
 
 class RunAudit:
     """The audit of runs. Without a trail nothing is recorded: for runs that change nothing of anybody's. Everything may be
     asked again for the same run, and then records nothing twice; everything raises StorageFailed."""
 
-    def __init__(self, store: Store, trail: Trail | None) -> None:
+    def __init__(self, store: Store, trail: Trail | None, audited_as: Callable[[str], str]) -> None:
         self._store = store
+        self._audited_as = audited_as
         self._trail = trail
 
     def head(self) -> str:
@@ -55,7 +55,7 @@ class RunAudit:
         files = [{"path": file.final, "sha256": file.sha256} for file in committed.files[:MAX_FILES]]
         detail = {"type": header.type, "lane": header.lane, "status": committed.status, "files": files}
         step = f"commit-{sha256_hex(msgspec.json.encode(committed))[:16]}"
-        action = _ACTIONS.get(header.type, "run_ended")
+        action = self._audited_as(header.type)
         transaction.record("effect", action, actor_of(header), detail, run_id=header.run_id, step=step)
         return str(transaction.head), transaction
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from council.commands.models import COMMAND_TYPES
+from council.commands.types import CommandTypes
 from council.engine import statements as sql
 from council.engine.journal import admit, row_of
 from council.engine.ledger import end_of
@@ -34,7 +34,7 @@ def insert_run(tx: Tx, records: Sequence[Record], receipt: Receipt | None, ended
         tx.execute(sql.TAKEN, (header.run_id,))
 
 
-def import_journal(store: Store, data: bytes, ended_ns: int) -> RunHeader:
+def import_journal(store: Store, types: CommandTypes, data: bytes, ended_ns: int) -> RunHeader:
     """An ended run from the lines of `council journal --jsonl`, to be looked at and replayed. Raises UsageError for what is no
     such file, for a run that has not ended, and for one that is here already; StorageFailed."""
     records: list[Record] = []
@@ -49,7 +49,7 @@ def import_journal(store: Store, data: bytes, ended_ns: int) -> RunHeader:
     if (
         not isinstance(header, RunHeader)
         or not isinstance(last, Committed)
-        or not _is_sound(header)
+        or not (_RUN_ID.fullmatch(header.run_id) and 0 <= header.order < 1 << 63 and header.type in types)
         or _begins_again(records)
     ):
         raise UsageError("this is no journal of an ended run.", fix="give what `council journal RUN --jsonl` printed")
@@ -71,8 +71,3 @@ def import_journal(store: Store, data: bytes, ended_ns: int) -> RunHeader:
 
 def _begins_again(records: list[Record]) -> bool:
     return any(isinstance(record, RunHeader) for record in records[1:])
-
-
-def _is_sound(header: RunHeader) -> bool:
-    """Whether record 0 is one that this program could have written."""
-    return bool(_RUN_ID.fullmatch(header.run_id)) and 0 <= header.order < 1 << 63 and header.type in COMMAND_TYPES

@@ -9,101 +9,110 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import msgspec
 
 from council.audit.trail import Trail
-from council.commands.models import (
-    ControlCommand,
-    ResumeCommand,
-    RetryCommand,
-    RunCommand,
-    canonical_hash,
-    dump,
-    hash_of_dump,
-)
+from council.commands.models import CommandBase, RunBase, canonical_hash
+from council.commands.types import Admission, CommandTypes
 from council.engine import statements as sql
+from council.engine.control import CancelCommand, ResumeCommand, RetryCommand
 from council.engine.execution import Executor
-from council.engine.journal import FINISH, Journal, admit, load_journal
+from council.engine.journal import FINISH, Journal, Recording, admit, load_journal
 from council.engine.outputs import OutputFile, keep_artifact
 from council.engine.queue import MAX_WAIT, RunQueue
 from council.engine.receipts import IdBinding, Receipt, Receipts, answer, bind
 from council.engine.records import EPOCH, FORGOTTEN, FileIdentity, Reopened, RunHeader, RunStatus
-from council.engine.reopening import not_resumable, require_reopenable
-from council.engine.runs import PROVIDER, Admission, Finish, Handler, Run
-from council.errors import StorageFailed
+from council.engine.reopening import not_resumable, require_resumable, require_retryable
+from council.engine.runs import PROVIDER, ControlHandler, Finish, Handler, Premises, Run, Runs
+from council.errors import CommandInvalid, StorageFailed
 from council.events import Events
-from council.ids import Clock, new_run_id, timestamp
+from council.ids import STEWARD, Clock, Principal, new_run_id, timestamp
 from council.redaction import Redactor
-from council.storage.paths import ConfinedRoot
 from council.storage.store import Store, Tx
 
 _SECRET_BYTES = 32
 _MOST_REFUSED = 1_000  # admissions that are remembered while the store takes none
-_TEXTS = frozenset({"task_description", "answers"})  # keys of commands that hold what a person wrote
 
 
 class Engine:
-    """Runs commands of the types it has handlers for."""
+    """Runs commands of the types that have handlers."""
 
     def __init__(
         self,
         store: Store,
-        root: ConfinedRoot,
+        premises: Premises,
+        commands: CommandTypes,
         handlers: Mapping[str, Handler],
         events: Events,
         clock: Clock,
         *,
-        max_parallel_runs: int,
-        max_wait_s: float,
-        max_attempts: int,
-        storage_retry_s: float,
+        on_ended: Callable[[Run, RunStatus], None],
+        controls: Mapping[str, ControlHandler] | None = None,
+        before_asking_again: Callable[[], None] = lambda: None,
         audit: Trail | None = None,
-        require_authority: Callable[[RunCommand], None] = lambda command: None,
-        run_secret: Callable[[RunCommand], bytes | None] = lambda command: None,
+        principal_of: Callable[[CommandBase], Principal] = lambda command: STEWARD,
+        run_secret: Callable[[RunBase], bytes | None] = lambda command: None,
         redactor: Redactor | None = None,
     ) -> None:
-        """`audit` None: nothing is recorded. `require_authority` raises CommandInvalid for who may not ask this.
-        `run_secret`: that of a command's run, where it is given: by a cassette, or by a test that compares two runs. What
-        is kept of a run holds no secret that `redactor` knows."""
+        """`on_ended` takes the command file of a run whose receipt answers. `controls` are those beside the engine's own.
+        `before_asking_again` is told of a run that somebody lets ask its provider now. `audit` None: nothing is recorded.
+        `principal_of` raises CommandInvalid for who may not give this command. `run_secret` is that of a command's run,
+        where it is given: by a cassette, or by a test that compares two runs. No record holds a secret of `redactor`.
+        """
+        settings = premises.settings
         self._store = store
-        self._root = root
+        self._premises = premises
+        self._commands = commands
         self._receipts = Receipts(store)
-        self._handlers = handlers
         self._events = events
         self._clock = clock
-        self._require_authority = require_authority
+        self._principal_of = principal_of
         self._run_secret = run_secret
+        self._before_asking_again = before_asking_again
         self._redactor = redactor or Redactor()
+        self._acts: dict[str, Callable[[Any, Principal, FileIdentity], Awaitable[Sequence[str]]]] = {
+            "cancel": self._cancel,
+            "resume": self._resume,
+            "retry": self._retry,
+        }
+        self._acts |= {name: handler.act for name, handler in (controls or {}).items()}
+        self._runs = Runs(handlers)
         self._executor = Executor(
             store,
-            root,
-            handlers,
+            premises.root,
+            self._runs,
+            lambda type_: commands[type_].audited_as,
             clock,
             audit,
-            max_attempts=max_attempts,
-            on_ended=lambda run, status: self.on_ended(run, status),
+            max_attempts=settings.max_attempts,
+            on_ended=on_ended,
         )
         self._queue = RunQueue(
             self._execute,
             self._executor.finish,
             clock,
-            slots=max_parallel_runs,
-            max_wait_s=max_wait_s,
-            storage_retry_s=storage_retry_s,
+            slots=settings.max_parallel_runs,
+            max_wait_s=settings.max_wait_s,
+            storage_retry_s=settings.storage_retry_s,
+        )
+        self._recording = Recording(
+            self._redactor,
+            now_ms=lambda: int(clock.now().timestamp() * 1000),
+            stopping=lambda: self._queue.stopping,
         )
         self._last_order = 0
         self._refused: dict[str, RunHeader] = {}  # admissions that the store refused, by their drops
         self._holds = False
-        self.active: dict[str, Run] = {}
-        self.on_ended: Callable[[Run, RunStatus], None] = lambda run, status: None
-        self.before_asking_again: Callable[[], None] = lambda: None
+        self.active = self._runs.active
 
     # ── admission ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def admit(self, command: RunCommand, file: FileIdentity) -> Run | Receipt:
+    async def admit(self, command: RunBase, file: FileIdentity) -> Run | Receipt:
         """A new run whose record 0 is on disk, or the receipt that already answers this command's id.
 
         Raises CommandInvalid, PathRefused or IdConflict when it cannot become a run; StorageFailed when it cannot now.
@@ -113,8 +122,8 @@ class Engine:
             answered = self._receipts.answering(command.id, canonical_hash(command), is_active)
             if answered is not None:
                 return answered
-        self._require_authority(command)
-        admission = self._handlers[command.type].admit(command)
+        self._principal_of(command)
+        admission = self._commands[command.type].admit(command, self._premises)
         header = self._refused.get(file.drop) or self._header(command, file, admission)
         run = await self._create(header, command.id, file.drop)
         self._events.publish("run_queued", run.id, title=header.title, file=file.name, output=header.output_path)
@@ -122,7 +131,7 @@ class Engine:
         self._queue.ask_for(run)
         return run
 
-    def run_in_progress(self, command: RunCommand) -> Run | None:
+    def run_in_progress(self, command: RunBase) -> Run | None:
         """The run with this command's id that is under way: its receipt will answer."""
         bound = self._receipts.bound(command.id) if command.id is not None else None
         return self.active.get(bound.run_id) if bound is not None else None
@@ -131,10 +140,8 @@ class Engine:
         """Holds neither this run any longer nor those that come before it, in its lane or at its output path."""
         self._queue.ask_for(run)
 
-    def _header(self, command: RunCommand, file: FileIdentity, admission: Admission) -> RunHeader:
+    def _header(self, command: RunBase, file: FileIdentity, admission: Admission) -> RunHeader:
         now = self._clock.now()
-        dumped = dump(command)
-        recorded = dumped if admission.recorded is None else admission.recorded
         # Nanoseconds since the epoch, but never less than before: a clock set back does not change the order.
         self._last_order = max(self._last_order + 1, int(now.timestamp() * 1_000_000_000))
         return RunHeader(
@@ -143,11 +150,8 @@ class Engine:
             created=timestamp(now),
             lane=command.session,
             type=command.type,
-            # Texts of a person are redacted; names and paths are what they are.
-            command={
-                key: self._redactor.in_texts(value) if key in _TEXTS else value for key, value in recorded.items()
-            },
-            command_hash=hash_of_dump(dumped) if admission.keeps_hashes else FORGOTTEN,
+            command=self._commands[command.type].recorded(command, admission, self._redactor),
+            command_hash=canonical_hash(command) if admission.keeps_hashes else FORGOTTEN,
             file=file if admission.keeps_hashes else msgspec.structs.replace(file, sha256=FORGOTTEN),
             secret=(self._run_secret(command) or secrets.token_bytes(_SECRET_BYTES)).hex(),
             output_path=admission.output_path,
@@ -176,16 +180,13 @@ class Engine:
             self._refused[drop] = header
             raise
         self._refused.pop(drop, None)
-        return self._adopt(Journal(header, (), run, self._store))
+        return self._adopt(Journal(header, (), run, self._store, recording=self._recording))
 
     def _adopt(self, journal: Journal) -> Run:
         header = journal.header
-        journal.redactor = self._redactor
-        journal.stopping = lambda: self._queue.stopping
-        journal.now_ms = lambda: int(self._clock.now().timestamp() * 1000)
         path = header.output_path
-        output = OutputFile(self._root, self._store, path, header.run_id) if path else None
-        run = self.active[header.run_id] = Run(journal, self._events, output)
+        output = OutputFile(self._premises.root, self._store, path, header.run_id) if path else None
+        run = self.active[header.run_id] = Run(journal, self._events, output, self._runs)
         return run
 
     # ── recovery ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -200,7 +201,10 @@ class Engine:
 
         def look(tx: Tx) -> list[Journal]:
             rows = tx.execute(sql.OPEN).fetchall()
-            return [load_journal(tx, run_id, self._store, ended=ended_ns is not None) for run_id, ended_ns in rows]
+            return [
+                load_journal(tx, run_id, self._store, ended=ended_ns is not None, recording=self._recording)
+                for run_id, ended_ns in rows
+            ]
 
         self._holds = hold
         recovered = [self._adopt(journal) for journal in self._store.read(look)]
@@ -230,10 +234,6 @@ class Engine:
             file=run.header.file.name,
         )
 
-    def stillness(self) -> AbstractAsyncContextManager[None]:
-        """See `Executor.stillness`."""
-        return self._executor.stillness()
-
     # ── from outside ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def cancel(self, run_id: str, reason: str) -> bool:
@@ -254,65 +254,13 @@ class Engine:
         await run.journal.put(FINISH, self._executor.finish(cancelled_by=run.cancel_reason), type=Finish)
         return True
 
-    async def resume(self, command: ResumeCommand, file: FileIdentity) -> None:
-        """Lets a run go on: one that waits, now, and asks again whom it waits for; one that failed or was cancelled, at its
-        first unrecorded step. Raises CommandInvalid when it cannot, JournalDamaged or StorageFailed when its journal does
-        not allow it."""
-        run = self.active.get(command.run)
-        if run is None:
-            await self._reopen(command, file)
-        elif run.journal.reopened_by == file.drop:
-            return  # the process died before it could say so
-        elif run.is_waiting:
-            if run.journal.waits and run.journal.waits[-1].reason == PROVIDER:
-                self.before_asking_again()
-            self._queue.wake(run)
-        else:
-            raise not_resumable(
-                run.id, f"is {run.status}", "it goes on by itself; `council status` shows how far it is"
-            )
-
-    async def retry(self, command: RetryCommand, file: FileIdentity) -> None:
-        """Does an ended run's work again from `command.from_` on. Raises as `resume`."""
-        run = self.active.get(command.run)
-        if run is None:
-            await self._reopen(command, file)
-        elif run.journal.reopened_by != file.drop:
-            raise not_resumable(
-                run.id, f"is {run.status}", f"`council cancel {run.id}` ends it; then it can be retried"
-            )
-
-    async def _reopen(self, command: ResumeCommand | RetryCommand, file: FileIdentity) -> None:
-        run_id = command.run
-
-        def look(tx: Tx) -> Journal | None:
-            row = tx.execute(sql.ENDED_NS, (run_id,)).fetchone()
-            if row is None or tx.execute(sql.HEADER, (run_id,)).fetchone() is None:
-                return None
-            return load_journal(tx, run_id, self._store, ended=row[0] is not None)
-
-        journal = self._store.read(look)
-        if journal is not None and journal.reopened_by == file.drop:
-            if not journal.ended:  # nobody heard of it: the connection was lost at its commit
-                self._take_up(self._adopt(journal))
-            return  # it has ended since: only the file could not be taken
-        receipt = require_reopenable(self._store, command)
-        assert journal is not None, "what can go on has a journal"
-        if receipt.error is not None and receipt.error.code == MAX_WAIT:
-            self.before_asking_again()
-        if receipt.artifact is not None:
-            keep_artifact(self._root, self._store, run_id, receipt.artifact.path, receipt.artifact.sha256)
-        at = timestamp(self._clock.now())
-        if isinstance(command, ResumeCommand):
-            reopened = Reopened(at, command.accept_drift, by=file.drop)
-        else:
-            first = command.from_ or journal.first_step
-            reopened = Reopened(at, accept_drift=False, retry_from=first, by=file.drop)
-        await journal.reopen(reopened)
-        self._take_up(self._adopt(journal))
-
-    async def answer_control(self, command: ControlCommand, file: FileIdentity) -> Receipt:
-        """The receipt of a control command: all it leaves."""
+    async def obey(self, command: CommandBase, file: FileIdentity) -> tuple[Receipt, str]:
+        """Does at once what a control command asks. Its receipt, which is all that it leaves, and the run that it acted on,
+        if on one. Raises CommandInvalid when it cannot be done, JournalDamaged, StorageFailed."""
+        principal = self._principal_of(command)
+        premises = replace(self._premises, drop=file.drop)
+        admission = await asyncio.to_thread(self._commands[command.type].admit, command, premises)
+        notes = await self._acts[command.type](command, principal, file)
         now = self._clock.now()
         receipt = Receipt(
             run_id=new_run_id(now),
@@ -324,14 +272,91 @@ class Engine:
             command_hash=canonical_hash(command),
             created=timestamp(now),
             finished=timestamp(now),
-            title=f"{command.type} {command.run}",
+            title=self._redactor.redact(admission.title),
+            notes=tuple(map(self._redactor.redact, notes)),
         )
         await self._store.write(lambda tx: answer(tx, receipt, time.time_ns()))
-        return receipt
+        return receipt, admission.run_id
 
-    def redact(self, text: str) -> str:
-        """`text` without the secrets that are known."""
-        return self._redactor.redact(text)
+    async def _cancel(self, command: CancelCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
+        if not await self.cancel(command.run, f"by {file.name}"):
+            message, fix = "is not active", "see `council status` for the runs that are"
+            if command.run in self.active:
+                message, fix = "has done its work, and is ending", "`council status` says what it waits for, if it does"
+            raise CommandInvalid(f"the run {command.run!r} {message}.", fix=fix, field="run")
+        return ()
+
+    async def _resume(self, command: ResumeCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
+        """Lets a run go on: one that waits, now, and asks again whom it waits for; one that failed or was cancelled, at its
+        first unrecorded step."""
+        run = self.active.get(command.run)
+        if run is None and await self._is_reopened(command.run, file):
+            pass
+        elif run is None:
+            ask = partial(require_resumable, self._store, command.run, accept_drift=command.accept_drift)
+            await self._reopen(await asyncio.to_thread(ask), file, accept_drift=command.accept_drift)
+        elif run.journal.reopened_by == file.drop:
+            pass  # the process died before it could say so
+        elif run.is_waiting:
+            if run.journal.waits and run.journal.waits[-1].reason == PROVIDER:
+                self._before_asking_again()
+            self._queue.wake(run)
+        else:
+            raise not_resumable(
+                run.id, f"is {run.status}", "it goes on by itself; `council status` shows how far it is"
+            )
+        return ()
+
+    async def _retry(self, command: RetryCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
+        """Does an ended run's work again from `command.from_` on."""
+        run = self.active.get(command.run)
+        if run is None and await self._is_reopened(command.run, file):
+            pass
+        elif run is None:
+            receipt = await asyncio.to_thread(require_retryable, self._store, command.run, command.from_)
+            await self._reopen(receipt, file, retry_from=command.from_ or None)
+        elif run.journal.reopened_by != file.drop:
+            raise not_resumable(
+                run.id, f"is {run.status}", f"`council cancel {run.id}` ends it; then it can be retried"
+            )
+        return ()
+
+    async def _is_reopened(self, run_id: str, file: FileIdentity) -> bool:
+        """True for a run that this file let go on before. Then the connection was lost at its commit, and it goes on now; or
+        it has ended since, and only the file could not be taken."""
+
+        def look(tx: Tx) -> Journal | None:
+            row = tx.execute(sql.ENDED_NS, (run_id,)).fetchone()
+            if row is None or tx.execute(sql.HEADER, (run_id,)).fetchone() is None:
+                return None
+            return load_journal(tx, run_id, self._store, ended=row[0] is not None, recording=self._recording)
+
+        journal = await asyncio.to_thread(self._store.read, look)
+        if journal is None or journal.reopened_by != file.drop:
+            return False
+        if not journal.ended:
+            self._take_up(self._adopt(journal))
+        return True
+
+    async def _reopen(
+        self, receipt: Receipt, file: FileIdentity, *, accept_drift: bool = False, retry_from: str | None = ""
+    ) -> None:
+        """`retry_from` empty: at the first step that is not recorded; None: from the very first."""
+        run_id = receipt.run_id
+        if receipt.error is not None and receipt.error.code == MAX_WAIT:
+            self._before_asking_again()
+
+        def load(tx: Tx) -> Journal:
+            return load_journal(tx, run_id, self._store, ended=True, recording=self._recording)
+
+        journal = await asyncio.to_thread(self._store.read, load)
+        if receipt.artifact is not None:
+            path, sha256 = receipt.artifact.path, receipt.artifact.sha256
+            await asyncio.to_thread(keep_artifact, self._premises.root, self._store, run_id, path, sha256)
+        first = journal.first_step if retry_from is None else retry_from
+        at = timestamp(self._clock.now())
+        await journal.reopen(Reopened(at, accept_drift=accept_drift, retry_from=first, by=file.drop))
+        self._take_up(self._adopt(journal))
 
     def receipt(self, run_id: str) -> Receipt | None:
         return self._receipts.read(run_id)

@@ -9,10 +9,9 @@ and no slot.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -26,7 +25,7 @@ from council.engine.ledger import end_of
 from council.engine.outputs import note_written
 from council.engine.receipts import ArtifactRef, ErrorRef, Receipt
 from council.engine.records import EPOCH, Committed, RunStatus
-from council.engine.runs import Execution, Finish, Handler, Outcome, Parked, Run
+from council.engine.runs import Execution, Finish, Outcome, Parked, Run, Runs
 from council.errors import CouncilError, Drift, PathRefused, StorageFailed
 from council.ids import Clock, timestamp
 from council.storage.paths import ConfinedRoot
@@ -34,33 +33,31 @@ from council.storage.store import Store, Tx
 
 log = logging.getLogger(__name__)
 
-_MOST_ENDINGS = 64  # at once: more than there are slots
-
 
 class Executor:
-    """Executes runs of the types it has handlers for."""
+    """Executes runs of the types that have handlers."""
 
     def __init__(
         self,
         store: Store,
         root: ConfinedRoot,
-        handlers: Mapping[str, Handler],
+        runs: Runs,
+        audited_as: Callable[[str], str],
         clock: Clock,
         audit: Trail | None,
         *,
         max_attempts: int,
         on_ended: Callable[[Run, RunStatus], None],
     ) -> None:
-        """`audit` None: nothing is recorded. `on_ended` takes the command file of a run whose receipt answers."""
+        """`audited_as` is the audit's word for the end of a run of a type. `audit` None: nothing is recorded. `on_ended`
+        takes the command file of a run whose receipt answers."""
         self._store = store
         self._root = root
-        self._handlers = handlers
+        self._runs = runs
         self._clock = clock
-        self._audit = RunAudit(store, audit)
+        self._audit = RunAudit(store, audit, audited_as)
         self._max_attempts = max_attempts
         self._on_ended = on_ended
-        self._endings = asyncio.Semaphore(_MOST_ENDINGS)
-        self._stillness = asyncio.Lock()
 
     async def execute(self, run: Run) -> Receipt:
         """The receipt of the run, whose files are in their places. Raises Parked when it is to go on later, Handback when the
@@ -73,18 +70,10 @@ class Executor:
             except Parked:
                 await self._audit.refused(run.header, run.refusals)  # the wait may be long
                 raise
-        async with self._endings:
+        async with self._runs.endings:
             if conclude is not None:
                 await self._commit(run, conclude)
             return await self._complete(run)
-
-    @contextlib.asynccontextmanager
-    async def stillness(self) -> AsyncIterator[None]:
-        """While this is held no run puts files into their places: what a run is about to write was made before."""
-        async with self._stillness, contextlib.AsyncExitStack() as all_of_them:
-            for _ in range(_MOST_ENDINGS):
-                await all_of_them.enter_async_context(self._endings)
-            yield
 
     def finish(self, error: ErrorRef | None = None, *, cancelled_by: str = "") -> Finish:
         """How a run ends now."""
@@ -95,7 +84,7 @@ class Executor:
         journal, header = run.journal, run.header
         if journal.accepts_drift:
             await self._audit.approved(run.id, "drift_accepted")
-        execution = self._handlers[header.type].begin(run)
+        execution = self._runs.handlers[header.type].begin(run)
         run.publish("run_started", title=header.title, attempt=journal.attempts, file=header.file.name)
         if run.cancel_reason:
             journal.note(FINISH, self.finish(cancelled_by=run.cancel_reason), type=Finish)
@@ -113,7 +102,7 @@ class Executor:
         finish = journal.note(FINISH, await self._finish_of(run, execution), type=Finish)
         if not journal.closed and finish.error is not None and finish.error.code == Drift.code:
             journal.closed = True  # once more, for what was said until then
-            execution = self._handlers[header.type].begin(run)
+            execution = self._runs.handlers[header.type].begin(run)
             await self._finish_of(run, execution)
         journal.note(AUDIT_HEAD, self._audit.head(), type=str)
         run.state = "PRODUCING_ARTIFACT"

@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -102,6 +102,19 @@ def record_of(row: Row) -> Record:
 _RESTORE = "`council doctor` looks at the whole database; `council restore` takes a copy back"
 
 
+@dataclass(frozen=True)
+class Recording:
+    """The manner in which a journal records. No record, and nothing that a step returns, holds a secret of `redactor`.
+    While the process is `stopping`, no step begins."""
+
+    redactor: Redactor = field(default_factory=Redactor)
+    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    stopping: Callable[[], bool] = lambda: False
+
+
+AS_IT_IS = Recording()
+
+
 def rows_of(tx: Tx, run: int) -> list[tuple[int, Row]]:
     """The rows of one run with their numbers, in order."""
     return [(found[0], Row(*found[1:])) for found in tx.execute(sql.STEPS, (run,)).fetchall()]
@@ -124,11 +137,13 @@ def admit(tx: Tx, header: RunHeader) -> int:
     return int(tx.execute(sql.ADMIT, row).fetchone()[0])
 
 
-def load_journal(tx: Tx, run_id: str, store: Store | None = None, *, ended: bool = False) -> Journal:
+def load_journal(
+    tx: Tx, run_id: str, store: Store | None = None, *, ended: bool = False, recording: Recording = AS_IT_IS
+) -> Journal:
     """The journal of a run that has one; `store` None: only to be read. Raises JournalDamaged."""
     run, header = tx.execute(sql.HEADER, (run_id,)).fetchone()
     records = ((seq, record_of(row)) for seq, row in rows_of(tx, run))
-    return Journal(header_of(header, run_id), records, run, store, ended=ended)
+    return Journal(header_of(header, run_id), records, run, store, ended=ended, recording=recording)
 
 
 class Journal:
@@ -142,6 +157,7 @@ class Journal:
         store: Store | None = None,
         *,
         ended: bool = False,
+        recording: Recording = AS_IT_IS,
     ) -> None:
         """`store` None: only to be read."""
         self.header = header
@@ -162,9 +178,9 @@ class Journal:
         self.reopened_by: str | None = None
         self.accepts_drift = False
         self.closed = False  # True: only recorded steps answer
-        self.stopping: Callable[[], bool] = lambda: False
-        self.now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
-        self.redactor = Redactor()  # what is recorded, and what a step returns, holds no secret that it knows
+        self.stopping = recording.stopping
+        self.now_ms = recording.now_ms
+        self.redactor = recording.redactor
         for seq, record in records:
             self._seq = max(self._seq, seq)
             self._remember(record)

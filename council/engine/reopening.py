@@ -1,11 +1,9 @@
-"""Whether an ended run can go on, and why not."""
+"""An ended run that is to go on: the reasons for which it cannot."""
 
 from __future__ import annotations
 
 import difflib
 
-from council.commands.models import ResumeCommand, RetryCommand
-from council.engine.journal import Journal
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipt, Receipts
 from council.engine.records import FORGOTTEN
@@ -15,39 +13,38 @@ from council.storage.reader import Looking
 _SHOWN_STEPS = 40
 
 
-def require_reopenable(store: Looking, command: ResumeCommand | RetryCommand) -> Receipt:
-    """The receipt of the ended run, if it can go on as `command` asks. Raises CommandInvalid with the reason when it
-    cannot, JournalDamaged or StorageFailed when its journal cannot be read."""
-    run_id, ledger = command.run, Ledger(store)
-    receipt = Receipts(store).read(run_id)
-    if receipt is None:
-        raise not_resumable(run_id, "is not known here", "`council status` lists the last runs")
-    if not ledger.has_journal(run_id):
-        fix = "drop its command again to run it anew" if receipt.lane else "`council status` lists the last runs"
-        raise not_resumable(run_id, why_no_journal(receipt), fix)
-    if isinstance(command, ResumeCommand):
-        _require_resumable(receipt, accept_drift=command.accept_drift)
-    elif command.from_:
-        _require_step(ledger.journal(run_id), command.from_)
-    return receipt
-
-
-def _require_step(journal: Journal, name: str) -> None:
-    if journal.recorded(name):
-        return
-    names = [step.name for step in journal.steps()]
-    near = difflib.get_close_matches(name, names, n=1)
-    known = f"its steps: {', '.join(names[:_SHOWN_STEPS])}{', …' if len(names) > _SHOWN_STEPS else ''}"
-    fix = f"did you mean {near[0]!r}? {known}" if near else known
-    raise CommandInvalid(f"the run {journal.header.run_id!r} recorded no step {name!r}.", fix=fix, field="from")
-
-
-def _require_resumable(receipt: Receipt, *, accept_drift: bool) -> None:
-    run_id = receipt.run_id
+def require_resumable(store: Looking, run_id: str, *, accept_drift: bool) -> Receipt:
+    """The receipt of the ended run, if it can go on. Raises CommandInvalid with the reason when it cannot, StorageFailed."""
+    receipt = _with_a_journal(store, run_id)
     if receipt.status not in ("failed", "cancelled"):
         raise not_resumable(run_id, f"ended {receipt.status}", f"`council retry {run_id}` does its work again")
     if receipt.error is not None and receipt.error.code == Drift.code and not accept_drift:
         raise not_resumable(run_id, "was ended by drift", "say accept_drift: true (--accept-drift) to go on")
+    return receipt
+
+
+def require_retryable(store: Looking, run_id: str, first: str) -> Receipt:
+    """The receipt of the ended run, if its work can be done again from the step `first` on; empty: from its beginning.
+    Raises as `require_resumable`, and JournalDamaged."""
+    receipt = _with_a_journal(store, run_id)
+    journal = Ledger(store).journal(run_id) if first else None
+    if journal is None or journal.recorded(first):
+        return receipt
+    names = [step.name for step in journal.steps()]
+    near = difflib.get_close_matches(first, names, n=1)
+    known = f"its steps: {', '.join(names[:_SHOWN_STEPS])}{', …' if len(names) > _SHOWN_STEPS else ''}"
+    fix = f"did you mean {near[0]!r}? {known}" if near else known
+    raise CommandInvalid(f"the run {run_id!r} recorded no step {first!r}.", fix=fix, field="from")
+
+
+def _with_a_journal(store: Looking, run_id: str) -> Receipt:
+    receipt = Receipts(store).read(run_id)
+    if receipt is None:
+        raise not_resumable(run_id, "is not known here", "`council status` lists the last runs")
+    if not Ledger(store).has_journal(run_id):
+        fix = "drop its command again to run it anew" if receipt.lane else "`council status` lists the last runs"
+        raise not_resumable(run_id, why_no_journal(receipt), fix)
+    return receipt
 
 
 def why_no_journal(receipt: Receipt) -> str:

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from council.commands.models import RunCommand
 from council.engine.auditing import AUDIT_HEAD
 from council.engine.commit import Kept, Output
 from council.engine.journal import Journal
 from council.engine.outputs import OutputFile
 from council.engine.receipts import ErrorRef, TokenCount
-from council.engine.records import RunHeader, RunStatus
+from council.engine.records import FileIdentity, RunHeader, RunStatus
 from council.errors import CouncilError
 from council.events import Events
+from council.ids import Principal
+from council.settings import Home, Settings
+from council.storage.paths import ConfinedRoot
+from council.storage.reader import Looking
 from council.storage.store import Tx
 
 T = TypeVar("T")
 
 
+_MOST_ENDINGS = 64  # at once: more than there are slots
 PROVIDER = "provider"  # what a run waits for whose provider asked for a pause
 
 
@@ -48,15 +53,15 @@ class Finish(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Admission:
-    """What a handler says of a command before it becomes a run. `output_path` is relative to the home, empty for a run
-    that leaves no artifact; `recorded` is the command as record 0 keeps it, None: whole. `keeps_hashes` is False when
-    what record 0 leaves out could be guessed from the hashes of command and file: then they are not kept either."""
+class Premises:
+    """The state of a home by which a command is admitted, with no model and no key. `drop` is that of its file; empty for
+    who only asks."""
 
-    title: str
-    output_path: str
-    recorded: dict[str, Any] | None = None
-    keeps_hashes: bool = True
+    home: Home
+    settings: Settings
+    store: Looking
+    root: ConfinedRoot
+    drop: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,9 @@ class Outcome:
 class Run:
     """A run in memory. `state` is the Protocol 95 word, `status` the ledger's."""
 
-    def __init__(self, journal: Journal, events: Events, output: OutputFile | None) -> None:
+    def __init__(self, journal: Journal, events: Events, output: OutputFile | None, runs: Runs | None = None) -> None:
+        """`runs`: the others of its process; None for one that is only read."""
+        self.runs = runs or Runs({})
         self.journal = journal
         self.header: RunHeader = journal.header
         self.id = journal.header.run_id
@@ -143,6 +150,24 @@ class Run:
         return random.Random(self.secret + purpose.encode())  # noqa: S311  shuffling, not cryptography
 
 
+class Runs:
+    """The runs of one process. A run sees the others through it."""
+
+    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+        self.handlers = handlers
+        self.active: dict[str, Run] = {}
+        self.endings = asyncio.Semaphore(_MOST_ENDINGS)
+        self._stillness = asyncio.Lock()
+
+    @contextlib.asynccontextmanager
+    async def stillness(self) -> AsyncIterator[None]:
+        """While this is held no run puts files into their places: what a run is about to write was made before."""
+        async with self._stillness, contextlib.AsyncExitStack() as all_of_them:
+            for _ in range(_MOST_ENDINGS):
+                await all_of_them.enter_async_context(self.endings)
+            yield
+
+
 class Execution(Protocol):
     """One command being worked on."""
 
@@ -154,9 +179,14 @@ class Execution(Protocol):
 
 
 class Handler(Protocol):
-    """How one command type becomes a run."""
-
-    def admit(self, command: RunCommand) -> Admission:
-        """Checks what only the home can tell. Raises CommandInvalid or PathRefused: then there is no run."""
+    """The work of a type of command that becomes a run."""
 
     def begin(self, run: Run) -> Execution: ...
+
+
+class ControlHandler(Protocol):
+    """The work of a type of control command."""
+
+    async def act(self, command: Any, principal: Principal, file: FileIdentity) -> Sequence[str]:
+        """Does at once what was asked, outside the order of lanes; the notes of its receipt. A command that comes again
+        with the same `file.drop` was obeyed before a crash. Raises CommandInvalid when it cannot be."""

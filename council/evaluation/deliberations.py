@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 
 from council.app import App
-from council.commands.models import ProtocolName
+from council.deliberation.commands import ProtocolName
 from council.deliberation.deliberate import CouncilSilent, Deliberation
 from council.deliberation.prompts import context_message
 from council.deliberation.task import Task

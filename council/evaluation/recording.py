@@ -15,7 +15,7 @@ from typing import Unpack
 
 import msgspec
 
-from council.app import App, handlers_asking
+from council.app import App
 from council.errors import ModelError, UsageError
 from council.evaluation.ballots import NO_ANSWER
 from council.evaluation.meter import BALLOT
@@ -120,7 +120,7 @@ async def cassette_of(results: Results, app: App, questions: Iterable[Question],
         if receipt is None:
             raise UsageError(f"{question.id}: the receipt of its run is gone.", fix=_ANEW)
         journal = app.ledger.journal(receipt.run_id)
-        asked = await requests_of(journal, lambda model: handlers_asking(app, model))
+        asked = await requests_of(journal, app.handlers_asking)
         tape = record(journal, asked, receipt.status, redactor)
         runs.append((decode(tape.data, receipt.run_id), question.task))
     if not runs:

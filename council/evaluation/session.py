@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from council import __version__
+from council.agents.manifest import seeds_folder
 from council.app import App, build_app
 from council.app.models import model_price
-from council.app.reading import build_library, seeds_folder
+from council.app.reading import build_library
 from council.app.safekeeping import open_store
 from council.budgets.budget import Budget
 from council.budgets.budget import Limits as Budgeted
 from council.budgets.calibration import Calibration
 from council.budgets.spend import Spend
-from council.commands.models import ProtocolName
+from council.deliberation.commands import ProtocolName
 from council.errors import UsageError
 from council.evaluation import results
 from council.evaluation.deliberations import Deliberations

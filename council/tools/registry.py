@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -56,6 +56,9 @@ class ToolRegistry:
                     )
             by_name[tool.name.upper()] = tool
         self._tools: Mapping[str, Tool] = by_name
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._tools.values())
 
     @property
     def names(self) -> tuple[str, ...]:

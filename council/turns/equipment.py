@@ -83,3 +83,6 @@ class Models(Protocol):
 
     def models_for(self, run: Run, config: BudgetConfig, chair: str) -> RunModels:
         """A run's models, which ask its budget before each call; `chair` is the name of the closing call's."""
+
+    def close(self) -> None:
+        """At the end of the process."""

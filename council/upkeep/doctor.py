@@ -19,10 +19,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
-from council.agents.manifest import load_personas, require_roles
+from council.agents.manifest import load_personas, require_roles, seeds_folder
 from council.agents.memory import Memory, decode_session, session_bytes
 from council.app.models import build_model, provider_of
-from council.app.reading import seeds_folder
 from council.app.safekeeping import build_key_source, look_at
 from council.audit.head_file import HEAD_FILE
 from council.commands.documents import NotACommand
@@ -42,6 +41,7 @@ from council.storage.reader import Looking
 from council.storage.store import Store
 from council.storage.versions import DATABASE_FILE
 from council.upkeep.copies import copies_of
+from council.upkeep.house import COMMANDS
 from council.upkeep.leftovers import strays
 
 MIN_PYTHON = (3, 11)
@@ -384,7 +384,7 @@ def check_schedules(home: Home) -> Iterator[Check]:
     bad = 0
     for name in names:
         try:
-            parse_recurring(name, read_limited(folder / name, _MAX_RECURRING_BYTES))
+            parse_recurring(COMMANDS, name, read_limited(folder / name, _MAX_RECURRING_BYTES))
         except NotACommand:
             continue
         except (CommandInvalid, OSError, StorageFailed) as error:

@@ -14,29 +14,103 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import Annotated, Literal, Self
 
 import msgspec
+from pydantic import Field, StrictStr, field_validator, model_validator
 
-from council.app import App
-from council.app.admission import admit_forget
-from council.commands.models import FORGOTTEN_MARK, ForgetCommand, RunCommand
-from council.commands.parsing import parse_command
+from council.commands.documents import read_document
+from council.commands.models import RunBase, dump
+from council.commands.types import Admission, CommandType
 from council.engine.commit import Output
+from council.engine.ledger import Ledger
 from council.engine.records import FORGOTTEN
-from council.engine.runs import Admission, Finish, Outcome, Parked, Run
-from council.errors import DaemonRunning, PathRefused
+from council.engine.runs import Finish, Outcome, Parked, Premises, Run
+from council.errors import CommandInvalid, DaemonRunning, PathRefused
 from council.ids import sha256_hex
 from council.safety.untrusted import clean
+from council.systems import Core, System
 from council.upkeep.span import Span
 from council.upkeep.traces import CannotForget, Left, Traces
 from council.upkeep.whole_run import WholeRun
 
+MIN_FORGOTTEN_CHARS = 4  # shorter ones stand in half of all words
+MAX_FORGOTTEN_CHARS = 10_000
 _MARK_CHARS = 12
 _SHOWN = 10
 _MAX_PASSES = 4
 _INDEX_WAIT_S = 5.0  # another process is writing the index: it is done in seconds
 # Guessing must be slow where both salt and hash lie in one home: some 50 ms and 16 MiB a guess.
 _SCRYPT = {"n": 1 << 14, "r": 8, "p": 1, "dklen": 32}
+
+
+FORGOTTEN_MARK = "[forgotten {}]"  # what stands in the place of a forgotten text; a path may hold it, too
+
+
+class ForgetCommand(RunBase):
+    """Takes a text, or everything of one run, out of all that Council keeps: memory, archive, index, journals, receipts,
+    logs, its artifacts. It cannot be undone."""
+
+    type: Annotated[Literal["forget"], Field(description="What kind of command this is.")]
+    text: Annotated[
+        StrictStr | None,
+        Field(
+            min_length=MIN_FORGOTTEN_CHARS,
+            max_length=MAX_FORGOTTEN_CHARS,
+            description="The text in its exact words; white space does not count. It is recorded nowhere.",
+        ),
+    ] = None
+    run: Annotated[
+        StrictStr | None,
+        Field(min_length=1, max_length=64, description="The id of an ended run of which everything is to go."),
+    ] = None
+    salt: Annotated[
+        StrictStr | None,
+        Field(
+            min_length=16,
+            max_length=200,
+            description="Random characters, so that nobody can guess a short text from the hashes in the receipt; without "
+            "them the receipt has no hashes.",
+        ),
+    ] = None
+
+    @field_validator("text")
+    @classmethod
+    def _can_be_forgotten(cls, value: str | None) -> str | None:
+        if value is not None and len(value.strip()) < MIN_FORGOTTEN_CHARS:
+            raise ValueError(f"must be at least {MIN_FORGOTTEN_CHARS} characters beside white space")
+        if value is not None and value.strip() in FORGOTTEN_MARK:
+            raise ValueError("is a part of the mark that would take its place")
+        return value
+
+    @model_validator(mode="after")
+    def _names_something(self) -> Self:
+        if self.text is None and self.run is None:
+            raise ValueError("must name a `text` or a `run`")
+        if self.id is not None and self.text is not None and self.salt is None:
+            raise ValueError("needs a `salt` beside its `id`: a hash is kept with the id")
+        return self
+
+
+def admit_forget(command: ForgetCommand, premises: Premises) -> Admission:
+    """Record 0 keeps everything of the command but its text and its salt. Raises CommandInvalid for an unknown run."""
+    if command.run is not None and not Ledger(premises.store).starting_with(command.run, 1):
+        raise CommandInvalid(
+            f"`run` is {command.run!r}, which is not known here.",
+            fix="`council status` lists the last runs",
+            field="run",
+        )
+    if command.text is not None and len(clean(command.text).strip()) < MIN_FORGOTTEN_CHARS:
+        raise CommandInvalid(
+            f"`text` has fewer than {MIN_FORGOTTEN_CHARS} visible characters.",
+            fix="give more of the text; invisible and control characters do not count",
+            field="text",
+        )
+    what = [] if command.text is None else ["a text"]
+    what += [] if command.run is None else [f"run {command.run}"]
+    recorded = {**dump(command), "text": None if command.text is None else "", "salt": None}
+    guessable = command.text is not None and command.salt is None
+    return Admission(f"Forget {' and '.join(what)}", recorded=recorded, keeps_hashes=not guessable)
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -65,31 +139,22 @@ class Forgotten(msgspec.Struct, frozen=True):
     unread: tuple[str, ...] = ()
 
 
-def install(app: App) -> None:
-    """Adds what upkeep handles to the commands that this council runs."""
-    app.handlers["forget"] = ForgetHandler(app)
-
-
+@dataclass(frozen=True)
 class ForgetHandler:
     """Commands of the type `forget`."""
 
-    def __init__(self, app: App) -> None:
-        self._app = app
-
-    def admit(self, command: RunCommand) -> Admission:
-        assert isinstance(command, ForgetCommand)
-        return admit_forget(command, self._app.store)
+    core: Core
 
     def begin(self, run: Run) -> Forgetting:
-        return Forgetting(run, self._app)
+        return Forgetting(run, self.core)
 
 
 class Forgetting:
     """One forget command being worked on (an engine Execution)."""
 
-    def __init__(self, run: Run, app: App) -> None:
+    def __init__(self, run: Run, core: Core) -> None:
         self._run = run
-        self._app = app
+        self._core = core
         self._job: _Job | None = None
         self._done: Forgotten | None = None
 
@@ -133,11 +198,11 @@ class Forgetting:
             command = self._command()
             digest, mark = await asyncio.to_thread(_marked, command.text or command.run or "", self._run.secret)
             spans = [] if command.text is None else [Span(command.text, mark)]
-            whole = None if command.run is None else WholeRun(self._app, command.run, mark)
+            whole = None if command.run is None else WholeRun(self._core, self._run.runs, command.run, mark)
             if whole is not None:
                 whole.require_ended()
                 spans += whole.spans()
-            self._job = _Job(command, digest, Traces(self._app, self._run.id, spans), whole)
+            self._job = _Job(command, digest, Traces(self._core, self._run, spans), whole)
         return self._job
 
     def _command(self) -> ForgetCommand:
@@ -146,21 +211,19 @@ class Forgetting:
         if recorded["text"] is None:
             return ForgetCommand.model_validate(recorded)
         try:
-            found = self._app.root.read(f"commands/{file.name}", max_bytes=self._app.settings.max_command_bytes)
+            found = self._core.root.read(f"commands/{file.name}", max_bytes=self._core.settings.max_command_bytes)
         except PathRefused as error:
             raise CannotForget(f"the command file is gone: {error.message}", fix="drop the command again") from error
         same = found.mtime_ns == file.mtime_ns if file.sha256 == FORGOTTEN else sha256_hex(found.data) == file.sha256
         if not same:
             raise CannotForget(f"commands/{file.name} has changed.", fix="drop the command again, and leave it")
-        command = parse_command(file.name, found.data)
-        assert isinstance(command, ForgetCommand)
-        return command
+        return ForgetCommand.model_validate(read_document(file.name, found.data).value)
 
     async def _remove(self, job: _Job) -> None:
         """Again until nothing is found: while the indexes are built the other runs go on, and a search that was under way
         may bring the text back."""
         for _ in range(_MAX_PASSES):
-            async with self._app.engine.stillness():
+            async with self._run.runs.stillness():
                 job.traces.require_no_unfinished_run()
                 changed = await job.traces.remove()
                 changed = (job.whole is not None and job.whole.remove()) or changed
@@ -219,3 +282,20 @@ def _marked(what: str, secret: bytes) -> tuple[str, str]:
         if clean(what).strip() not in mark:
             return digest, mark
     raise AssertionError("unreachable")
+
+
+FORGETTING = System(
+    "forgetting",
+    commands=(
+        CommandType(
+            ForgetCommand,
+            admit_forget,
+            names=frozenset({"run"}),
+            given_by="administrator",
+            audited_as="text_forgotten",
+            keeps_failed_file=False,  # its text would lie there
+            writes_anywhere=True,
+        ),
+    ),
+    handlers=lambda core: {"forget": ForgetHandler(core)},
+)

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
+from council.commands.types import CommandTypes
 from council.engine.journal import Journal
 from council.engine.outputs import all_written
 from council.errors import PathRefused, StorageFailed
@@ -30,11 +31,11 @@ _LOCK_PATIENCE_S = 10.0  # for who writes and syncs a small file
 _DROP_PATIENCE_S = 3_600.0  # no drop takes longer than this between its temporary file and its name
 
 
-def sweep(home: Home, unfinished: Sequence[Journal]) -> None:
+def sweep(home: Home, types: CommandTypes, unfinished: Sequence[Journal]) -> None:
     """At start: removes what lies where the unfinished runs were writing. What cannot be looked at or removed is left, and
     said."""
     uncommitted = {journal.header.run_id for journal in unfinished if journal.committed is None}
-    for path in _strays(home, _folders(home, unfinished), lambda run_id: run_id in uncommitted):
+    for path in _strays(home, _folders(home, types, unfinished), lambda run_id: run_id in uncommitted):
         try:
             path.unlink()
         except OSError as error:
@@ -59,12 +60,12 @@ def _strays(home: Home, folders: Collection[Path], is_nobodys: Callable[[str], b
                 yield folder / name
 
 
-def _folders(home: Home, unfinished: Sequence[Journal]) -> set[Path]:
+def _folders(home: Home, types: CommandTypes, unfinished: Sequence[Journal]) -> set[Path]:
     """Where a daemon may have been writing."""
     folders = _own_folders(home)
     for journal in unfinished:
         header = journal.header
-        if header.type == "forget":  # it may have been writing anywhere
+        if types[header.type].writes_anywhere:
             folders |= _memory_folders(home)
         folders.add(home.session_states / header.lane)
         folders |= set((home.session_states / "archive" / header.lane).glob("*"))

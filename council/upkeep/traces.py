@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from council.agents.memory import COPIES, decode_session, encode_session
-from council.app import App
 from council.commands.documents import NotACommand, read_document
 from council.engine import statements as sql
 from council.engine.journal import Journal, header_of, record_of, rows_of
@@ -33,11 +32,13 @@ from council.engine.rewriting import (
     with_artifact,
     write_records,
 )
+from council.engine.runs import Run
 from council.errors import CommandInvalid, CouncilError, PathRefused
 from council.ids import sha256_hex
 from council.knowledge.cortex.cortex import SCOPES
 from council.reports.replay import replay
 from council.storage.store import Tx
+from council.systems import Core
 from council.upkeep.copies import COPIES as COPIES_FOLDER
 from council.upkeep.copies import copies_of, renew_copies
 from council.upkeep.span import Span
@@ -98,18 +99,19 @@ class Left(msgspec.Struct, frozen=True):
 class Traces:
     """The texts in one home. Neither `look` nor `left` changes anything: they may run in a thread."""
 
-    def __init__(self, app: App, run_id: str, spans: Sequence[Span]) -> None:
-        """`run_id` is the forgetting run, whose own files hold none of it."""
-        self._app = app
-        self._home = app.home
-        self._store = app.store
-        self._run_id = run_id
+    def __init__(self, core: Core, run: Run, spans: Sequence[Span]) -> None:
+        """`run` is the forgetting one, whose own files hold none of it."""
+        self._core = core
+        self._home = core.home
+        self._store = core.store
+        self._beside = run.runs
+        self._run_id = run.id
         self._spans = tuple(spans)
         self._free: dict[Path, _Stamp] = {}  # files without the texts, as they looked when they were read
 
     def require_no_unfinished_run(self) -> None:
         """Raises CannotForget: its journal is being written, and its agents have read the text."""
-        for run_id, run in sorted(self._app.engine.active.items()):
+        for run_id, run in sorted(self._beside.active.items()):
             header, number = msgspec.json.encode(run.header).decode(), run.journal.run
             if run_id == self._run_id:
                 continue
@@ -158,9 +160,9 @@ class Traces:
 
     def left(self) -> Left:
         """A person's files of the home that hold a text. Names hold none of it: they are going into a receipt."""
-        mine = {f"commands/{run.header.file.name}" for run in self._app.engine.active.values() if _forgets(run.header)}
+        mine = {f"commands/{run.header.file.name}" for run in self._beside.active.values() if _forgets(run.header)}
         paths, unseen = [], 0
-        walk = self._app.root.walk(max_entries=_MAX_FOREIGN_FILES, skip={".council", ".git"}.__contains__)
+        walk = self._core.root.walk(max_entries=_MAX_FOREIGN_FILES, skip={".council", ".git"}.__contains__)
         try:
             for name in walk:
                 path = self._home.root / name
@@ -184,13 +186,13 @@ class Traces:
         """So that no deleted passage stays in them. Raises DaemonRunning, StorageFailed."""
         for scope in SCOPES:
             if (self._home.runtime / "cortex" / scope).exists():
-                self._app.cortex.refresh(scope, rebuild=True, patience_s=_INDEX_PATIENCE_S)
+                self._core.cortex.refresh(scope, rebuild=True, patience_s=_INDEX_PATIENCE_S)
 
     # ── the audit ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def _audit(self) -> AuditLog:
-        return self._app.audit.log()
+        return self._core.audit.log()
 
     def _holds(self, text: str) -> bool:
         return any(span.is_in(text) for span in self._spans)
@@ -249,7 +251,7 @@ class Traces:
         """The page first, then journal and receipt in one transaction: what is cut off is found again. False where only the
         name of a lane holds it."""
         numbered = self._store.read(lambda tx: self._records(tx, found))
-        receipt = before_receipt = self._app.receipts.read(found.run_id)
+        receipt = before_receipt = self._core.receipts.read(found.run_id)
         if numbered is None:
             return self._in_receipt(receipt)
         seqs, before = numbered
@@ -287,7 +289,7 @@ class Traces:
         changed_pages = self._store.write_now(write)
         id_ = header.command.get("id")
         if held and isinstance(id_, str):
-            self._app.receipts.forget_command(id_, found.run_id, self.change(id_))
+            self._core.receipts.forget_command(id_, found.run_id, self.change(id_))
         return (
             changed_pages or new_receipt != before_receipt or msgspec.json.encode(after) != msgspec.json.encode(before)
         )
@@ -305,13 +307,13 @@ class Traces:
         header = records[0]
         assert isinstance(header, RunHeader)
         try:
-            return await replay(Journal(header, enumerate(records[1:])), self._app.handlers)
+            return await replay(Journal(header, enumerate(records[1:])), self._beside.handlers)
         except Exception as error:  # noqa: BLE001  whatever stands in the way of rendering, the text has to go
             kind = type(error).__name__
             log.warning("run %s cannot be rendered again (%s): its page is changed as it is", run_id, kind)
         if self._hash(artifact) not in known:
             return None
-        return without_command_hash(self._without(self._app.root.read(artifact, max_bytes=_MAX_ARTIFACT_BYTES).data))
+        return without_command_hash(self._without(self._core.root.read(artifact, max_bytes=_MAX_ARTIFACT_BYTES).data))
 
     def _replace_artifact(self, run_id: str, path: str, known: set[str], page: bytes | None) -> None:
         """Only where the run's own page stands unchanged."""
@@ -327,11 +329,11 @@ class Traces:
         if target != path or current != sha256:
             both = (sha256, current) if target == path else (sha256,)
             self._store.write_now(lambda tx: note_written(tx, Written(target, run_id, both)))
-            self._app.root.write_atomic(target, page)
+            self._core.root.write_atomic(target, page)
         # The hash of what stood there goes, too.
         self._store.write_now(lambda tx: note_written(tx, Written(target, run_id, (sha256,))))
         if target != path:
-            self._app.root.unlink(path)
+            self._core.root.unlink(path)
             self._drop_written(path)
 
     def _drop_written(self, path: str) -> None:
@@ -340,7 +342,7 @@ class Traces:
     def _hash(self, path: str) -> str | None:
         """None when nothing is there, empty when what is there is no file."""
         try:
-            return self._app.root.sha256(path)
+            return self._core.root.sha256(path)
         except PathRefused:
             return ""
 
@@ -354,7 +356,7 @@ class Traces:
         if not self._artifact_holds(entry):
             return False
         try:
-            before = self._app.root.read(entry.path, max_bytes=_MAX_ARTIFACT_BYTES).data
+            before = self._core.root.read(entry.path, max_bytes=_MAX_ARTIFACT_BYTES).data
         except PathRefused:
             before = b""
         if sha256_hex(before) not in entry.sha256s:  # gone, or a person's by now: only its name was held
@@ -362,11 +364,11 @@ class Traces:
             return True
         page = without_command_hash(self._without(before))
         self._place(entry.run_id, entry.path, sha256_hex(before), page)
-        receipt = self._app.receipts.read(entry.run_id)
+        receipt = self._core.receipts.read(entry.run_id)
         if receipt is not None and receipt.artifact == ArtifactRef(entry.path, sha256_hex(before)):
             reference = ArtifactRef(entry.path, sha256_hex(page))
             receipt = msgspec.structs.replace(receipt, artifact=reference)
-            self._app.receipts.rewrite(changed_receipt(receipt, self.change, command_held=False))
+            self._core.receipts.rewrite(changed_receipt(receipt, self.change, command_held=False))
         return True
 
     def _in_receipt(self, receipt: Receipt | None) -> bool:
@@ -374,9 +376,9 @@ class Traces:
         if receipt is None:
             return False
         if receipt.id is not None:
-            self._app.receipts.forget_command(receipt.id, receipt.run_id, self.change(receipt.id))
+            self._core.receipts.forget_command(receipt.id, receipt.run_id, self.change(receipt.id))
         after = changed_receipt(receipt, self.change, command_held=True)
-        self._app.receipts.rewrite(after)
+        self._core.receipts.rewrite(after)
         return after != receipt
 
     # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -23,18 +23,18 @@ from council.agents.memory import (
     encode_session,
     excerpt,
 )
-from council.app import App
 from council.deliberation.record import read
 from council.deliberation.remembering import STEP as SUMMARY_STEP
 from council.deliberation.remembering import SummaryTry
 from council.engine import statements as sql
 from council.engine.journal import Journal, RecordedStep
-from council.engine.ledger import Ledger
 from council.engine.outputs import kept_data, kept_names, written_at
 from council.engine.receipts import ErrorRef, Receipt
 from council.engine.records import FORGOTTEN, FileIdentity
+from council.engine.runs import Runs
 from council.errors import JournalDamaged, PathRefused, RunNotFound
 from council.storage.files import rewrite
+from council.systems import Core
 from council.turns.result import TurnResult
 from council.upkeep.span import Span
 from council.upkeep.texts import files_below, owner_of
@@ -47,18 +47,19 @@ _ID_SECOND = len("20261120-120000")  # with which run ids begin
 class WholeRun:
     """One ended run in one home. May be repeated."""
 
-    def __init__(self, app: App, run_id: str, mark: str) -> None:
-        self._app = app
-        self._home = app.home
+    def __init__(self, core: Core, runs: Runs, run_id: str, mark: str) -> None:
+        self._core = core
+        self._runs = runs
+        self._home = core.home
         self._run_id = run_id
         self._mark = mark
-        self._store = app.store
-        self._ledger = Ledger(app.store)
+        self._store = core.store
+        self._ledger = core.ledger
         self.unread: set[str] = set()  # runs whose journals `spans` could not read
 
     def require_ended(self) -> None:
         """Raises CannotForget."""
-        if self._run_id in self._app.engine.active:
+        if self._run_id in self._runs.active:
             raise CannotForget(
                 f"run {self._run_id} has not ended.",
                 fix=f"wait for its end or `council cancel {self._run_id}`, then forget it again",
@@ -77,7 +78,7 @@ class WholeRun:
 
     def _as_remembered(self) -> Iterator[RememberedTask]:
         """As the agents were given it while their sessions held it; the archive may have it by now."""
-        receipt = self._app.receipts.read(self._run_id)
+        receipt = self._core.receipts.read(self._run_id)
         journal, steps = self._recorded(self._run_id)
         for step in steps:
             if step.name.startswith(_SYNTHESIS) and journal is not None and receipt is not None:
@@ -125,7 +126,7 @@ class WholeRun:
         return {
             "runs": int(self._ledger.has_journal(self._run_id)),
             "artifacts": int(self._own_artifact() is not None),
-            "receipts": int(self._app.receipts.read(self._run_id) is not None),
+            "receipts": int(self._core.receipts.read(self._run_id) is not None),
             "memory": len(sessions) + len(list(self._archived())) + len(self._remembering_copies()),
             "logs": len(logs),
         }
@@ -134,7 +135,7 @@ class WholeRun:
         """What is of the run and a person's: its command file, if it failed, and its page, if it was edited."""
         failed = files_below(self._home.failed)
         paths = [path.relative_to(self._home.root).as_posix() for path in failed if self._run_id in path.name]
-        receipt = self._app.receipts.read(self._run_id)
+        receipt = self._core.receipts.read(self._run_id)
         if receipt is not None and receipt.artifact is not None and self._own_artifact() is None:
             entry = written_at(self._store, receipt.artifact.path)
             edited = entry is not None and entry.run_id == self._run_id
@@ -152,7 +153,7 @@ class WholeRun:
             done.append(True)
         artifact = self._own_artifact()
         if artifact is not None:
-            self._app.root.unlink(artifact)
+            self._core.root.unlink(artifact)
             self._store.write_now(lambda tx: tx.execute(sql.DROP_WRITTEN, (artifact,)))
         done.append(self._forget_records())
         done += [artifact is not None, self._strip_receipt(), self._drop_journal()]
@@ -160,7 +161,7 @@ class WholeRun:
 
     def _forget_records(self) -> bool:
         """What the audit says of it: which paths it wrote, what it asked for."""
-        return self._app.audit.log().forget(lambda text: self._run_id in text, self._run_id, {self._run_id}) > 0
+        return self._core.audit.log().forget(lambda text: self._run_id in text, self._run_id, {self._run_id}) > 0
 
     # ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -239,25 +240,25 @@ class WholeRun:
 
     def _own_artifact(self) -> str | None:
         """Where its page stands as it left it; None when it is gone, a person's by now, or another run's."""
-        receipt = self._app.receipts.read(self._run_id)
+        receipt = self._core.receipts.read(self._run_id)
         if receipt is None or receipt.artifact is None:
             return None
         try:
-            here = self._app.root.sha256(receipt.artifact.path)
+            here = self._core.root.sha256(receipt.artifact.path)
         except PathRefused:
             return None
         return receipt.artifact.path if here == receipt.artifact.sha256 else None
 
     def _strip_receipt(self) -> bool:
-        receipt = self._app.receipts.read(self._run_id)
+        receipt = self._core.receipts.read(self._run_id)
         if receipt is None:
             return False
         stripped = self._stripped(receipt)
         if stripped == receipt:
             return False
         if receipt.id is not None:
-            self._app.receipts.forget_command(receipt.id, self._run_id, receipt.id)
-        self._app.receipts.rewrite(stripped)
+            self._core.receipts.forget_command(receipt.id, self._run_id, receipt.id)
+        self._core.receipts.rewrite(stripped)
         return True
 
     def _stripped(self, receipt: Receipt) -> Receipt:
@@ -277,7 +278,7 @@ class WholeRun:
     def _drop_journal(self) -> bool:
         if not self._ledger.has_journal(self._run_id):
             return False
-        return self._app.receipts.prune(self._run_id, None)
+        return self._core.receipts.prune(self._run_id, None)
 
 
 def _is_earlier(run_id: str, other: str) -> bool:

@@ -7,20 +7,23 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
 
-from council.commands.models import RunCommand
+from council.commands.models import RunBase
 from council.commands.parsing import parse_command
+from council.commands.types import Admission, CommandType, CommandTypes
+from council.deliberation.commands import DeliberateCommand
+from council.engine.control import CONTROLS
 from council.engine.engine import Engine
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipt, Receipts
-from council.engine.runs import Admission, Execution, Finish, Handler, Outcome, Run
+from council.engine.runs import Execution, Finish, Handler, Outcome, Premises, Run
 from council.errors import ConfigError, StorageFailed
 from council.events import Events
 from council.ids import SystemClock
+from council.settings import Home, Settings
 from council.storage.paths import ConfinedRoot
 from council.storage.store import Store
 from tests.driver import driver_error, watched
@@ -29,12 +32,12 @@ from tests.rows import DROP
 SECOND = type(DROP)("resume.json", 2, 2, "1" * 64)
 COMMAND = b'{"id": "mine", "task_description": "Choose.", "output_artifact_path": "artifacts/a.md"}'
 
+DELIBERATE = CommandType(DeliberateCommand, lambda command, premises: Admission("Choose", "artifacts/a.md"))
+TYPES = CommandTypes([DELIBERATE, *CONTROLS])
+
 
 class Admitting:
     """Its runs are never begun: there is no slot."""
-
-    def admit(self, command: RunCommand) -> Admission:
-        return Admission("Choose", "artifacts/a.md")
 
     def begin(self, run: Run) -> Execution:
         raise AssertionError("there is no slot")
@@ -55,22 +58,16 @@ class Failing(Admitting):
 
 def engine_over(store: Store, home: Path, handler: Handler | None = None) -> Engine:
     (home / "home").mkdir(exist_ok=True)
-    return Engine(
-        store,
-        ConfinedRoot(home / "home"),
-        {"deliberate": handler or Admitting()},
-        Events(),
-        SystemClock(),
-        max_parallel_runs=1 if handler else 0,
-        max_wait_s=1.0,
-        max_attempts=1,
-        storage_retry_s=1.0,
-    )
+    slots = {"max_parallel_runs": 1 if handler else 0, "max_attempts": 1}
+    settings = Settings(model="offline").model_copy(update=slots)
+    premises = Premises(Home(home / "home"), settings, store, ConfinedRoot(home / "home"))
+    handlers = {"deliberate": handler or Admitting()}
+    return Engine(store, premises, TYPES, handlers, Events(), SystemClock(), on_ended=lambda run, status: None)
 
 
-def command() -> RunCommand:
-    parsed: Any = parse_command("command.json", COMMAND)
-    assert isinstance(parsed, RunCommand)
+def command() -> RunBase:
+    parsed = parse_command(TYPES, "command.json", COMMAND)
+    assert isinstance(parsed, RunBase)
     return parsed
 
 
@@ -128,7 +125,7 @@ async def test_a_run_whose_reopening_was_committed_unheard_goes_on(postgres_url:
         first = await ended()
         assert first is not None
         assert (first.status, first.attempts) == ("failed", 1)
-        resume: Any = parse_command("resume.json", json.dumps({"type": "resume", "run": run.id}).encode())
+        resume = parse_command(TYPES, "resume.json", json.dumps({"type": "resume", "run": run.id}).encode())
 
         def lose() -> None:
             driver.shut()
@@ -137,12 +134,12 @@ async def test_a_run_whose_reopening_was_committed_unheard_goes_on(postgres_url:
         with watched(store) as driver:
             driver.after["COMMIT"] = lose
             with pytest.raises(StorageFailed):
-                await engine.resume(resume, SECOND)
-        await engine.resume(resume, SECOND)
+                await engine.obey(resume, SECOND)
+        await engine.obey(resume, SECOND)
         again = await ended()
         assert again is not None
         assert again.attempts == 2
-        await engine.resume(resume, SECOND)  # its file could not be taken
+        await engine.obey(resume, SECOND)  # its file could not be taken
         assert not engine.active
 
 
@@ -151,7 +148,7 @@ async def test_a_store_that_is_opened_again_takes_up_what_was_admitted_in_its_or
 ) -> None:
     engine = engine_over(store, tmp_path)
     drops = [type(DROP)(f"{number}.json", number, 1, "0" * 64) for number in range(3)]
-    bodies = [parse_command("c.json", COMMAND.replace(b"mine", b"id%d" % number)) for number in range(3)]
+    bodies = [parse_command(TYPES, "c.json", COMMAND.replace(b"mine", b"id%d" % number)) for number in range(3)]
     runs = [await engine.admit(body, drop) for body, drop in zip(bodies, drops, strict=True)]  # type: ignore[arg-type]
     again = engine_over(store, tmp_path)
     assert [run.id for run in again.recover()] == [run.id for run in runs if isinstance(run, Run)]

@@ -21,6 +21,7 @@ import pytest
 
 from council.commands.schema import COMMAND_SCHEMA_NAME, RECURRING_SCHEMA_NAME, schema_files
 from council.errors import EXIT_CODES
+from council.upkeep.house import COMMANDS
 from tests.fake_gemini import FakeGemini, error, text
 from tests.harness import (
     TIMEOUT_S,
@@ -100,13 +101,13 @@ def test_what_validate_calls_ok_the_daemon_runs_and_writes_where_it_said(
 
 def test_schema_prints_the_schema_and_write_puts_both_into_the_home(home: Path) -> None:
     printed = run_cli("schema", cwd=home)
-    assert (printed.returncode, printed.stdout.encode()) == (0, schema_files()[COMMAND_SCHEMA_NAME])
+    assert (printed.returncode, printed.stdout.encode()) == (0, schema_files(COMMANDS)[COMMAND_SCHEMA_NAME])
     assert json.loads(printed.stdout)["$schema"] == "http://json-schema.org/draft-07/schema#"
     recurring = run_cli("schema", "--recurring", cwd=home).stdout
-    assert recurring.encode() == schema_files()[RECURRING_SCHEMA_NAME]
+    assert recurring.encode() == schema_files(COMMANDS)[RECURRING_SCHEMA_NAME]
     assert run_cli("schema", "--write", cwd=home).returncode == 0
     written = {path.name: path.read_bytes() for path in (home / "commands" / ".schema").iterdir()}
-    assert written == schema_files()
+    assert written == schema_files(COMMANDS)
 
 
 def test_init_writes_the_schema_and_for_vscode_settings_and_tasks_that_point_to_it(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from council.commands.models import MAX_AGENTS
+from council.deliberation.commands import MAX_AGENTS
 from tests.e2e.gate import role_of
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, slow, text
 from tests.harness import Daemon, command, drop_command, front_matter, receipts, run_cli, steps

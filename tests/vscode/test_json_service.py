@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from council.commands.models import COMMAND_TYPES
 from council.commands.schema import command_schema, recurring_schema
+from council.upkeep.house import COMMANDS
 
 HERE = Path(__file__).parent
 Ask = Callable[..., list[dict[str, Any]]]
@@ -52,7 +52,7 @@ def ask(require_service: Callable[[str, bool, str], None]) -> Ask:
     def asked(text: str, schema: dict[str, Any] | None = None) -> list[dict[str, Any]]:
         """What the service says of `text`: completions at `|`, or the problems when there is none."""
         cursor = text.find("|") if "|" in text else None
-        question = {"schema": schema or command_schema(), "text": text.replace("|", ""), "cursor": cursor}
+        question = {"schema": schema or command_schema(COMMANDS), "text": text.replace("|", ""), "cursor": cursor}
         answer = subprocess.run(
             ["node", str(HERE / "ask.cjs")],
             input=json.dumps(question),
@@ -84,7 +84,7 @@ def test_the_keys_of_config_are_offered_in_it(ask: Ask) -> None:
 
 
 def test_the_key_type_completes_to_every_type(ask: Ask) -> None:
-    assert labels(ask('{"type": "|"}')) == set(COMMAND_TYPES)
+    assert labels(ask('{"type": "|"}')) == set(COMMANDS.names)
 
 
 def test_after_a_type_only_its_own_keys_are_offered(ask: Ask) -> None:
@@ -116,13 +116,13 @@ def test_the_problems_of_a_control_command_are_those_of_its_own_type(ask: Ask) -
 
 
 def test_an_unknown_type_is_answered_with_all_of_them(ask: Ask) -> None:
-    known = ", ".join(f'"{type_}"' for type_ in COMMAND_TYPES)
+    known = ", ".join(f'"{type_}"' for type_ in COMMANDS.names)
     messages = [item["message"] for item in ask('{"type": "cancl", "run": "x"}')]
     assert f"Value is not accepted. Valid values: {known}." in messages
 
 
 def test_a_recurring_command_needs_a_schedule_and_takes_no_id(ask: Ask) -> None:
-    schema = recurring_schema()
+    schema = recurring_schema(COMMANDS)
     assert ask(json.dumps({**VALID, "schedule": "0 7 * * 1-5"}), schema) == []
     assert ask(json.dumps({**VALID, "schedule": {"cron": "0 7 * * *", "zone": "Europe/Berlin"}}), schema) == []
     messages = {item["message"] for item in ask(json.dumps({**VALID, "id": "x"}), schema)}

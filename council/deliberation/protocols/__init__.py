@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
-from council.commands.models import ProtocolName
+from council.deliberation.commands import ProtocolName
 from council.deliberation.protocols import independent, review, triad
 
 if TYPE_CHECKING:

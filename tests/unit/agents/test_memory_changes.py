@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from council.agents.memory import KEPT_TASKS, Memory, MemoryMessage, RememberedTask, Session, encode_session
-from council.commands.models import MAX_ANSWERS
+from council.deliberation.commands import MAX_ANSWERS
 
 
 @pytest.fixture

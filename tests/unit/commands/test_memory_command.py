@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from council.commands.models import MemoryCommand
 from council.commands.parsing import parse_command
+from council.deliberation.commands import MemoryCommand
 from council.errors import CommandInvalid
+from council.upkeep.house import COMMANDS
 
 RESET = {"type": "memory", "role": "AUDITOR", "action": "reset"}
 ANSWER = {"run_id": "r-1", "answer": "Use SQLite."}
@@ -15,7 +16,7 @@ REPLACE = {**RESET, "action": "replace", "answers": [ANSWER]}
 
 
 def parsed(value: dict[str, Any]) -> object:
-    return parse_command("memory.json", json.dumps(value).encode())
+    return parse_command(COMMANDS, "memory.json", json.dumps(value).encode())
 
 
 @pytest.mark.parametrize("value", [RESET, REPLACE, {**REPLACE, "answers": []}, {**RESET, "session": "work", "id": "x"}])

@@ -9,9 +9,12 @@ import pytest
 import yaml
 
 from council.commands.documents import MAX_PROBLEMS, NotACommand, Problem, Unparsable
-from council.commands.models import CancelCommand, DeliberateCommand, canonical_hash
+from council.commands.models import canonical_hash
 from council.commands.parsing import parse_command
+from council.deliberation.commands import DeliberateCommand
+from council.engine.control import CancelCommand
 from council.errors import CommandInvalid
+from council.upkeep.house import COMMANDS
 
 SEED = {
     "task_description": "A high-level strategic goal.",
@@ -39,14 +42,14 @@ A high-level strategic goal.
 
 
 def parsed(text: str | bytes, name: str = "command.json") -> DeliberateCommand:
-    found = parse_command(name, text.encode() if isinstance(text, str) else text)
+    found = parse_command(COMMANDS, name, text.encode() if isinstance(text, str) else text)
     assert isinstance(found, DeliberateCommand)
     return found
 
 
 def refused(text: str | bytes, name: str = "command.json") -> CommandInvalid:
     with pytest.raises(CommandInvalid) as caught:
-        parse_command(name, text.encode() if isinstance(text, str) else text)
+        parse_command(COMMANDS, name, text.encode() if isinstance(text, str) else text)
     assert caught.value.fix
     return caught.value
 
@@ -77,7 +80,7 @@ def test_an_explicit_default_is_the_same_command_as_its_absence() -> None:
 
 
 def test_a_cancel_command_is_told_by_its_type() -> None:
-    assert parse_command("c.json", b'{"type": "cancel", "run": "20261120-1"}') == CancelCommand(
+    assert parse_command(COMMANDS, "c.json", b'{"type": "cancel", "run": "20261120-1"}') == CancelCommand(
         type="cancel", run="20261120-1"
     )
 
@@ -292,7 +295,7 @@ def test_a_yaml_date_stays_text() -> None:
 )
 def test_markdown_without_a_commands_front_matter_is_no_command(text: str) -> None:
     with pytest.raises(NotACommand):
-        parse_command("notes.md", text.encode())
+        parse_command(COMMANDS, "notes.md", text.encode())
 
 
 def test_a_task_in_front_matter_and_body_is_refused() -> None:

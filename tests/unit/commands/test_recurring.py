@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from council.commands.documents import NotACommand, Problem, Unparsable
-from council.commands.models import DeliberateCommand
 from council.commands.parsing import parse_command
 from council.commands.recurring import Schedule, default_lane, occurrence_pattern, parse_recurring
+from council.deliberation.commands import DeliberateCommand
 from council.errors import CommandInvalid
+from council.upkeep.house import COMMANDS
 
 DOCS = Path(__file__).parents[3] / "docs" / "schedules.md"
 MOMENT = datetime(2026, 11, 20, 7, tzinfo=UTC)
@@ -29,7 +30,7 @@ def body(**keys: object) -> bytes:
 
 def problems(name: str, data: bytes) -> list[Problem]:
     with pytest.raises(CommandInvalid) as error:
-        parse_recurring(name, data)
+        parse_recurring(COMMANDS, name, data)
     found = error.value.data["problems"]
     assert isinstance(found, list)
     return found
@@ -61,7 +62,7 @@ def moments(cron: str, zone: str, start: datetime, days: float) -> list[str]:
     ],
 )
 def test_json_yaml_and_markdown_say_the_same(name: str, data: bytes) -> None:
-    recurring = parse_recurring(name, data)
+    recurring = parse_recurring(COMMANDS, name, data)
     assert recurring.schedule == Schedule("0 7 * * 1-5", "Europe/Berlin")
     command = recurring.command_at(MOMENT)
     assert isinstance(command, DeliberateCommand)
@@ -72,15 +73,17 @@ def test_json_yaml_and_markdown_say_the_same(name: str, data: bytes) -> None:
 
 
 def test_a_schedule_without_a_zone_reads_the_clock_of_utc() -> None:
-    assert parse_recurring("a.json", body()).schedule == Schedule("0 7 * * 1-5", "UTC")
-    assert parse_recurring("a.json", body(schedule={"cron": "5 4 * * *"})).schedule == Schedule("5 4 * * *", "UTC")
+    assert parse_recurring(COMMANDS, "a.json", body()).schedule == Schedule("0 7 * * 1-5", "UTC")
+    assert parse_recurring(COMMANDS, "a.json", body(schedule={"cron": "5 4 * * *"})).schedule == Schedule(
+        "5 4 * * *", "UTC"
+    )
 
 
 def test_the_dropped_bytes_are_an_ordinary_command_with_the_same_meaning() -> None:
-    recurring = parse_recurring("a.json", body(**{"$schema": "x.json", "config": {"max_rounds": 2}}))
+    recurring = parse_recurring(COMMANDS, "a.json", body(**{"$schema": "x.json", "config": {"max_rounds": 2}}))
     dropped = json.loads(recurring.bytes_at(MOMENT))
     assert set(dropped) == {"task_description", "output_artifact_path", "config", "id", "session"}
-    assert parse_command("a.json", recurring.bytes_at(MOMENT)) == recurring.command_at(MOMENT)
+    assert parse_command(COMMANDS, "a.json", recurring.bytes_at(MOMENT)) == recurring.command_at(MOMENT)
 
 
 def test_placeholders_are_filled_in_paths_alone_date_and_time_in_the_zone_and_id_in_utc() -> None:
@@ -90,7 +93,7 @@ def test_placeholders_are_filled_in_paths_alone_date_and_time_in_the_zone_and_id
         input_artifacts=["in/{date}/{time}.md", "plain.md"],
         output_artifact_path="artifacts/{id}/{date}-{time}.md",
     )
-    command = parse_recurring("a.json", data).command_at(datetime(2026, 11, 19, 15, 30, tzinfo=UTC))
+    command = parse_recurring(COMMANDS, "a.json", data).command_at(datetime(2026, 11, 19, 15, 30, tzinfo=UTC))
     assert isinstance(command, DeliberateCommand)
     assert command.input_artifacts == ("in/2026-11-20/0030.md", "plain.md")
     assert command.output_artifact_path == "artifacts/20261119T153000Z/2026-11-20-0030.md"
@@ -98,11 +101,11 @@ def test_placeholders_are_filled_in_paths_alone_date_and_time_in_the_zone_and_id
 
 
 def test_a_given_session_is_kept_and_a_type_without_task_keeps_its_own_lane() -> None:
-    given_lane = parse_recurring("a.json", body(session="main")).command_at(MOMENT)
+    given_lane = parse_recurring(COMMANDS, "a.json", body(session="main")).command_at(MOMENT)
     assert isinstance(given_lane, DeliberateCommand)
     assert given_lane.session == "main"
     reset = {"schedule": "0 0 1 * *", "type": "memory", "role": "AUDITOR", "action": "reset"}
-    command = parse_recurring("reset.json", json.dumps(reset).encode()).bytes_at(MOMENT)
+    command = parse_recurring(COMMANDS, "reset.json", json.dumps(reset).encode()).bytes_at(MOMENT)
     assert "session" not in json.loads(command)
 
 
@@ -133,7 +136,7 @@ def test_every_file_name_gives_a_valid_lane(stem: str) -> None:
 
 def test_the_pattern_of_ids_matches_those_of_this_file_alone() -> None:
     pattern = occurrence_pattern("a.json")
-    assert pattern.fullmatch(parse_recurring("a.json", body()).id_at(MOMENT))
+    assert pattern.fullmatch(parse_recurring(COMMANDS, "a.json", body()).id_at(MOMENT))
     assert not pattern.fullmatch("a-json@20261120T070000Z")
     assert not pattern.fullmatch("aa.json@20261120T070000Z")
     assert not pattern.fullmatch("a.json@release")
@@ -208,24 +211,24 @@ def test_markdown_with_a_schedule_but_no_path_is_an_error_and_other_markdown_is_
     assert (problem.field, problem.message) == ("output_artifact_path", "is missing")
     for notes in (b"# Notes\nschedule: none\n", b"---\ntitle: Notes\n---\nschedule: none\n", b"\xff"):
         with pytest.raises(NotACommand):
-            parse_recurring("a.md", notes)
+            parse_recurring(COMMANDS, "a.md", notes)
 
 
 def test_half_a_file_is_unparsable() -> None:
     with pytest.raises(Unparsable):
-        parse_recurring("a.json", body()[:20])
+        parse_recurring(COMMANDS, "a.json", body()[:20])
 
 
 def test_schedule_in_an_ordinary_command_stays_an_unknown_key() -> None:
     with pytest.raises(CommandInvalid, match="`schedule` is not a known key"):
-        parse_command("a.json", body())
+        parse_command(COMMANDS, "a.json", body())
 
 
 @pytest.mark.parametrize("file", ["costs.json", "risks.yaml", "brief.md"])
 def test_the_documented_examples_are_valid(file: str) -> None:
     section = DOCS.read_text().split(f"`commands/recurring/{file}`")[1]
     example = section.split("```")[1].partition("\n")[2]
-    assert parse_recurring(file, example.encode()).command_at(MOMENT).id == f"{file}@20261120T070000Z"
+    assert parse_recurring(COMMANDS, file, example.encode()).command_at(MOMENT).id == f"{file}@20261120T070000Z"
 
 
 # ── the moments ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -22,6 +22,7 @@ from council.events import Event, Events
 from council.settings import Home
 from council.storage.paths import ConfinedRoot
 from council.storage.store import Store, Tx
+from council.upkeep.house import COMMANDS
 
 FRIDAY = datetime(2026, 11, 20, tzinfo=UTC)
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
@@ -70,7 +71,7 @@ class World:
         self.receipts = Receipts(self.store)
         events = Events()
         events.subscribe(self.events.append)
-        self.folder = RecurringFolder(self.home, self.root, max_bytes=100_000)
+        self.folder = RecurringFolder(self.home, self.root, COMMANDS, max_bytes=100_000)
         self.scheduler = Scheduler(
             self.home, self.folder, self.store, lambda: self.active, events, self.clock, quiet_s=1.0
         )
@@ -99,7 +100,7 @@ class World:
     def begin(self) -> None:
         """Admits everything in the inbox, as the engine does: bind, then run. A new id or an ended bad one runs."""
         for path in sorted(self.home.commands.glob("*.json")):
-            command = parse_command(path.name, path.read_bytes())
+            command = parse_command(COMMANDS, path.name, path.read_bytes())
             assert command.id is not None
             bound = self.receipts.bound(command.id)
             receipt = self.receipts.read(bound.run_id) if bound else None

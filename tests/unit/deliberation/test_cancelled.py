@@ -10,6 +10,7 @@ import pytest
 
 from council.app import App, build_app
 from council.daemon.service import Service
+from council.engine.engine import Engine
 from council.events import Event
 from council.reports.replay import replay
 from council.settings import Home, load_provider_keys, load_settings
@@ -28,9 +29,9 @@ STEPS = (1, 3, 4)  # of the event loop behind such an event: a round of turns ta
 class CancelsAfter:
     """Cancels an app's run `steps` steps of the event loop after its n-th event of KINDS, if it is still under way then."""
 
-    def __init__(self, app: App, events: int, steps: int) -> None:
+    def __init__(self, app: App, engine: Engine, events: int, steps: int) -> None:
         self.came = False
-        self._app = app
+        self._engine = engine
         self._events = events
         self._steps = steps
         app.events.subscribe(self._on_event)
@@ -48,7 +49,7 @@ class CancelsAfter:
             self._cancelling = asyncio.ensure_future(self._cancel(run_id))
 
     async def _cancel(self, run_id: str) -> None:
-        self.came = await self._app.engine.cancel(run_id, "somebody")
+        self.came = await self._engine.cancel(run_id, "somebody")
 
 
 def app_of(home: Home) -> App:
@@ -64,8 +65,9 @@ def cancelled_after(folder: Path, events: int, steps: int, protocol: str) -> tup
     body["config"]["protocol"] = protocol
     drop_command(root, body)
     app = app_of(Home(root))
-    cancels = CancelsAfter(app, events, steps)
-    asyncio.run(Service(app, once=True).run())
+    service = Service(app, once=True)
+    cancels = CancelsAfter(app, service.engine, events, steps)
+    asyncio.run(service.run())
     [receipt] = receipts(root)
     with contextlib.closing((other := app_of(Home(root))).store):
         again = asyncio.run(replay(ledger(root).journal(receipt["run_id"]), other.handlers))

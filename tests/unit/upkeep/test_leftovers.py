@@ -19,6 +19,7 @@ from council.engine.outputs import Written, note_written
 from council.engine.records import Committed
 from council.settings import Home, builtin_personas_dir, init_home
 from council.storage.store import Store
+from council.upkeep.house import COMMANDS
 from council.upkeep.leftovers import strays, sweep
 from tests.rows import begun
 
@@ -66,7 +67,7 @@ def test_temporaries_and_stages_of_an_uncommitted_run_go_from_every_folder_of_ou
 ) -> None:
     left = put(home.root / folder, TEMPORARY, STAGED)
     kept = put(home.root / folder, "out.md", ".out.md", ".hidden.tmp", ".other.20261120-225413-another0.staged")
-    sweep(home, [journal])
+    sweep(home, COMMANDS, [journal])
     assert [path for path in left if path.exists()] == []
     assert [path for path in kept if not path.exists()] == []
 
@@ -74,13 +75,13 @@ def test_temporaries_and_stages_of_an_uncommitted_run_go_from_every_folder_of_ou
 async def test_what_a_commit_record_names_stays_for_its_rename(home: Home, journal: Journal) -> None:
     await journal.commit(lambda tx: Committed("succeeded", (), msgspec.Raw(b"{}")))
     [staged] = put(home.root / "decisions", STAGED)
-    sweep(home, [journal])
+    sweep(home, COMMANDS, [journal])
     assert staged.exists()
 
 
 def test_a_neighbour_in_the_inbox_may_be_a_drop_of_another_process_and_stays(home: Home, journal: Journal) -> None:
     [neighbour] = put(home.commands, TEMPORARY)
-    sweep(home, [journal])
+    sweep(home, COMMANDS, [journal])
     assert neighbour.exists()
 
 
@@ -91,7 +92,7 @@ def test_the_head_of_the_audit_that_another_process_is_just_writing_stays(
 
     def sweep_before(*arguments: Any, **keywords: Any) -> None:
         monkeypatch.undo()
-        sweeps.append(threading.Thread(target=sweep, args=(home, [])))
+        sweeps.append(threading.Thread(target=sweep, args=(home, COMMANDS, [])))
         sweeps[0].start()
         sweeps[0].join(0.5)  # it waits for the writer, or is done
         replace(*arguments, **keywords)
@@ -107,7 +108,7 @@ def test_behind_a_link_nothing_is_touched(home: Home, journal: Journal, tmp_path
     home.artifacts.joinpath("README.md").unlink(missing_ok=True)
     home.artifacts.rmdir()
     home.artifacts.symlink_to(tmp_path / "outside")
-    sweep(home, [journal])
+    sweep(home, COMMANDS, [journal])
     assert outside.exists()
 
 

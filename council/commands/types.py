@@ -1,0 +1,105 @@
+"""One value for each type of command: all that other rooms have to know of it. Pure.
+
+Each system brings its types. Who builds the house hands the list to whatever reads, records or takes commands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, Literal, Union, get_args
+
+from pydantic import Discriminator, Tag, TypeAdapter
+
+from council.commands.models import CommandBase, ControlBase, dump
+from council.redaction import Redactor
+
+DEFAULT_TYPE = "deliberate"
+_NAMES_OF_ALL = frozenset({"type", "id", "session", "user"})
+
+
+@dataclass(frozen=True)
+class Admission:
+    """The terms on which a command is accepted.
+
+    `run_id` is the run that a control command acts on, if it does on one.
+    `output_path` is relative to the home, and empty for a run that leaves no artifact. `recorded` is the command as
+    record 0 keeps it; None keeps it whole. `keeps_hashes` is False when what record 0 leaves out could be guessed from
+    the hashes of command and file: then they are not kept either.
+    """
+
+    title: str
+    output_path: str = ""
+    recorded: dict[str, Any] | None = None
+    keeps_hashes: bool = True
+    run_id: str = ""
+
+
+@dataclass(frozen=True)
+class CommandType:
+    """A type of command.
+
+    `admit` gets a command and the `Premises` of the engine, and raises CommandInvalid or PathRefused. It needs no model
+    and no key. `names` are the keys that hold names and paths: every other string, nested ones too, is redacted before it
+    is recorded. `audited_as` is what the audit calls the end of such a run. A file that is not kept when it fails may hold
+    what nobody wants to lie there. A run that writes anywhere may leave temporary files in every folder of a home.
+    """
+
+    model: type[CommandBase]
+    admit: Callable[[Any, Any], Admission]
+    names: frozenset[str] = frozenset()
+    given_by: Literal["anyone", "administrator"] = "anyone"
+    audited_as: str = "run_ended"
+    keeps_failed_file: bool = True
+    writes_anywhere: bool = False
+
+    @cached_property
+    def name(self) -> str:
+        """The word of the key `type`."""
+        return str(get_args(self.model.model_fields["type"].annotation)[0])
+
+    @property
+    def is_control(self) -> bool:
+        """True for a command that is obeyed at once and never becomes a run."""
+        return issubclass(self.model, ControlBase)
+
+    def recorded(self, command: CommandBase, admission: Admission, redactor: Redactor) -> dict[str, Any]:
+        """The command for record 0: names as they are, without the secrets in all other strings."""
+        kept = dump(command) if admission.recorded is None else admission.recorded
+        names = self.names | _NAMES_OF_ALL
+        return {key: value if key in names else redactor.in_texts(value) for key, value in kept.items()}
+
+
+class CommandTypes:
+    """The types of one house: a union on `type`."""
+
+    def __init__(self, types: Iterable[CommandType]) -> None:
+        self._types = {type_.name: type_ for type_ in types}
+        tagged: Any = Union[tuple(Annotated[type_.model, Tag(name)] for name, type_ in self._types.items())]  # noqa: UP007
+        self.union: TypeAdapter[CommandBase] = TypeAdapter(Annotated[tagged, Discriminator(tag_of)])
+        # A file without any of these is no control command, and need not be parsed to know it.
+        self.control_words = tuple(name.encode() for name, type_ in self._types.items() if type_.is_control)
+
+    def __iter__(self) -> Iterator[CommandType]:
+        return iter(self._types.values())
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._types
+
+    def __getitem__(self, name: str) -> CommandType:
+        return self._types[name]
+
+    def get(self, name: str) -> CommandType | None:
+        """None for a type that this house does not know, as of a run from elsewhere."""
+        return self._types.get(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._types)
+
+
+def tag_of(value: Any) -> str:
+    """The tag of the union: `type`, else the default. Anything that is not text becomes its repr, hence unknown."""
+    given = value.get("type", DEFAULT_TYPE) if isinstance(value, dict) else getattr(value, "type", DEFAULT_TYPE)
+    return given if isinstance(given, str) else repr(given)

@@ -1,0 +1,70 @@
+"""What runs beside the inbox as long as the daemon: an HTTP server, the clock of a world, reminders.
+
+A companion that ends or fails is degraded: it is logged, shown, and started again with growing pauses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+from council.errors import CouncilError
+from council.events import Events
+from council.systems import Companion
+
+log = logging.getLogger(__name__)
+
+_FIRST_PAUSE_S = 1.0
+_LONGEST_PAUSE_S = 300.0
+_STEADY_S = 0.5  # one that has run for so long is no longer degraded
+_STOP_S = 10.0  # for a companion to put its things away
+
+
+class Companions:
+    """The companions of one daemon. `degraded` gives the reason for each one that does not run as it should."""
+
+    def __init__(self, companions: Iterable[Companion], events: Events, redact: Callable[[str], str]) -> None:
+        self._companions = tuple(companions)
+        self._events = events
+        self._redact = redact
+        self._tasks: list[asyncio.Task[None]] = []
+        self.degraded: dict[str, str] = {}
+
+    def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._keep(one), name=one.name) for one in self._companions]
+
+    async def stop(self) -> None:
+        """Tells all of them to stop, and waits until they have. One that does not is left, and said."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            for task in (await asyncio.wait(self._tasks, timeout=_STOP_S))[1]:
+                log.error("companion %s does not stop", task.get_name())
+
+    async def _keep(self, companion: Companion) -> None:
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            steady = asyncio.get_running_loop().call_later(_STEADY_S, self._is_steady, companion.name)
+            try:
+                await companion.run()
+                reason = "it ended"
+            except CouncilError as error:
+                reason = self._redact(error.message)
+            except Exception as error:  # a defect of ours: its text may hold anything
+                log.exception("companion %s met a defect", companion.name)
+                reason = f"internal error ({type(error).__name__})"
+            finally:
+                steady.cancel()
+            if companion.name not in self.degraded:
+                pause_s = _FIRST_PAUSE_S
+            self.degraded[companion.name] = reason
+            log.error("companion %s: %s; it is started again in %.0f s", companion.name, reason, pause_s)
+            self._events.publish("companion_failed", name=companion.name, reason=reason, again_s=pause_s)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _is_steady(self, name: str) -> None:
+        if self.degraded.pop(name, None) is not None:
+            self._events.publish("companion_recovered", name=name)

@@ -1,0 +1,146 @@
+"""The commands of deliberations: `deliberate` (the four keys of Protocol 95) and `memory` (Protocol 94)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, StrictBool, StrictInt, StrictStr, field_validator, model_validator
+
+from council.commands.models import BudgetConfig, CommandModel, RunBase
+from council.settings.spelling import model_spelling
+
+MAX_TASK_CHARS = 100_000  # about 25,000 tokens: more belongs into an input artifact
+MAX_INPUTS = 64
+MAX_ROUNDS = 100
+MAX_AGENTS = 9
+MAX_ANSWERS = 20  # what a session file keeps of tasks; older ones lie in the archive
+MAX_ANSWER_CHARS = 10_000  # a digest shows the first hundreds
+
+ProtocolName = Literal["triad", "independent", "review"]
+
+
+class DeliberateConfig(CommandModel):
+    """Bounds of one deliberation."""
+
+    max_rounds: Annotated[
+        StrictInt, Field(ge=1, le=MAX_ROUNDS, description="How many rounds the council deliberates.")
+    ] = 3
+    protocol: Annotated[
+        ProtocolName,
+        Field(
+            description="`triad`: one after the other, all hear all. `independent`: a blind first round, then critique. "
+            "`review`: blind answers, ranked without names."
+        ),
+    ] = "triad"
+    agents: Annotated[
+        tuple[StrictStr, ...] | None,
+        Field(
+            min_length=1,
+            max_length=MAX_AGENTS,
+            description="Who takes part, by role; the first one writes the decision. Unset: the triad.",
+        ),
+    ] = None
+    early_stop: Annotated[
+        StrictBool | None,
+        Field(description="End the rounds once another can bring nothing. Unset: on in `independent` only."),
+    ] = None
+    model: Annotated[
+        StrictStr | None,
+        Field(
+            description="The model that speaks for every agent of this command. Unset: what settings and manifests say."
+        ),
+        AfterValidator(lambda value: None if value is None else model_spelling(value)),
+    ] = None
+    budget: Annotated[BudgetConfig, Field(description="What the command may spend.")] = BudgetConfig()
+
+    @field_validator("agents")
+    @classmethod
+    def _once_each(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        names = [name.upper() for name in value or ()]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"names {twice} twice")
+        return value
+
+    @model_validator(mode="after")
+    def _fits_its_protocol(self) -> Self:
+        if self.protocol != "triad" and self.agents is not None and len(self.agents) < 2:
+            raise ValueError(f"`agents` needs at least two members for the protocol {self.protocol}")
+        if self.protocol == "review" and self.early_stop:
+            raise ValueError("`early_stop` does not go with the protocol review, which has no round to spare")
+        return self
+
+    @property
+    def stops_early(self) -> bool:
+        return self.protocol == "independent" if self.early_stop is None else self.early_stop
+
+
+class DeliberateCommand(RunBase):
+    """A task for the council: the four keys of Protocol 95."""
+
+    type: Annotated[Literal["deliberate"], Field(description="What kind of command this is.")] = "deliberate"
+    task_description: Annotated[
+        StrictStr, Field(min_length=1, max_length=MAX_TASK_CHARS, description="The goal, in words.")
+    ]
+    input_artifacts: Annotated[
+        tuple[StrictStr, ...],
+        Field(max_length=MAX_INPUTS, description="Files given to all agents at the start, relative to the home."),
+    ] = ()
+    output_artifact_path: Annotated[
+        StrictStr,
+        Field(
+            min_length=1, max_length=1024, description="Where the decision goes: a .md file, or a folder ending in /."
+        ),
+    ]
+    config: Annotated[DeliberateConfig, Field(description="Bounds of the deliberation.")] = DeliberateConfig()
+
+    @field_validator("task_description")
+    @classmethod
+    def _not_blank(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("must say what the task is, and is blank")
+        return value
+
+    @property
+    def task(self) -> str:
+        return self.task_description
+
+
+class RememberedAnswer(CommandModel):
+    """One task as an agent is to remember it."""
+
+    run_id: Annotated[
+        StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", description="The run that the answer is of.")
+    ]
+    title: Annotated[StrictStr, Field(max_length=300, description="What the task was; unset: as it was.")] = ""
+    answer: Annotated[StrictStr, Field(max_length=MAX_ANSWER_CHARS, description="What the council answered.")]
+
+
+class MemoryCommand(RunBase):
+    """Changes what one agent remembers in one lane (Protocol 94); what it remembered before goes to the archive."""
+
+    type: Annotated[Literal["memory"], Field(description="What kind of command this is.")]
+    role: Annotated[StrictStr, Field(pattern=r"^[A-Z][A-Z0-9_]{1,31}$", description="The agent's role: AUDITOR.")]
+    action: Annotated[
+        Literal["reset", "replace"],
+        Field(description="`reset`: remember nothing. `replace`: remember `answers`, in this order, oldest first."),
+    ]
+    answers: Annotated[
+        tuple[RememberedAnswer, ...] | None,
+        Field(max_length=MAX_ANSWERS, description="With `replace`: everything that is to be remembered."),
+    ] = None
+    base_sha256: Annotated[
+        StrictStr | None,
+        Field(
+            pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the session file that was edited; refused if it changed."
+        ),
+    ] = None
+
+    @model_validator(mode="after")
+    def _fits_its_action(self) -> Self:
+        if (self.action == "replace") != (self.answers is not None):
+            raise ValueError("`answers` belongs to the action `replace`, and to no other")
+        ids = [answer.run_id for answer in self.answers or ()]
+        if len(set(ids)) != len(ids):
+            raise ValueError("`answers` holds a run_id twice")
+        return self

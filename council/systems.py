@@ -1,0 +1,72 @@
+"""What each system gets, and what it brings: `Core` and `System`. A system is one value in a list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from council.agents.memory import Memory
+from council.audit.trail import Trail
+from council.commands.types import CommandType
+from council.engine.ledger import Ledger
+from council.engine.receipts import Receipts
+from council.engine.runs import ControlHandler, Handler
+from council.events import Events
+from council.ids import Clock
+from council.knowledge.cortex.cortex import Cortex
+from council.redaction import Redactor
+from council.settings import Home, Settings
+from council.storage.paths import ConfinedRoot
+from council.storage.store import Store
+from council.tools.base import Tool
+from council.tools.registry import ToolRegistry
+from council.turns.equipment import Models
+
+
+@dataclass(frozen=True)
+class Core:
+    """The house without its systems: built once by `app`. `tools` are those of all systems once these are built."""
+
+    home: Home
+    settings: Settings
+    events: Events
+    clock: Clock
+    root: ConfinedRoot
+    store: Store
+    receipts: Receipts
+    ledger: Ledger
+    redactor: Redactor
+    spending: Models
+    memory: Memory
+    cortex: Cortex
+    audit: Trail
+    tools: ToolRegistry
+
+
+class Companion(Protocol):
+    """Something that runs beside the inbox as long as the daemon."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the log and in `status`."""
+
+    async def run(self) -> None:
+        """Serves until it is cancelled. To return is to have ended too early: it is started again."""
+
+
+@dataclass(frozen=True)
+class System:
+    """One system. Nothing of it is built before the core is there, and none of its commands is admitted by an instance.
+
+    `tables` is the module that declares its tables. `handlers` are those of its commands, by their types: a `Handler` for
+    one that becomes a run, a `ControlHandler` for one that is obeyed at once.
+    """
+
+    name: str
+    commands: tuple[CommandType, ...] = ()
+    handlers: Callable[[Core], Mapping[str, Handler]] = lambda core: {}
+    controls: Callable[[Core], Mapping[str, ControlHandler]] = lambda core: {}
+    tools: Callable[[Core], Iterable[Tool]] = lambda core: ()
+    companions: Callable[[Core], Iterable[Companion]] = lambda core: ()
+    tables: str = ""

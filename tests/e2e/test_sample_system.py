@@ -1,0 +1,157 @@
+"""A system that is added by one value works everywhere that the house's own do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness import (
+    Daemon,
+    drop_command,
+    environment,
+    faulty_environment,
+    make_home,
+    receipts,
+    run_cli,
+    wait_until,
+)
+
+SAMPLE = "tests.sample_daemon"
+CANARY = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+NOTE: dict[str, Any] = {"type": "note", "about": "apples", "words": "Apples keep for three months."}
+SCRIPT = """\
+replies:
+  - {role: AUDITOR, round: 1, text: "[ORCHESTRATOR_REQUEST: COUNT_NOTES(apples)]"}
+default: {text: "Nothing to add."}
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return make_home(tmp_path / "home", settings='model = "offline"\nsettle_s = 0.5\nscan_interval_s = 0.5\n')
+
+
+@pytest.fixture
+def env() -> dict[str, str]:
+    return faulty_environment()
+
+
+def ask(home: Path, *arguments: str, env: dict[str, str], code: int = 0) -> str:
+    done = run_cli("--home", str(home), *arguments, cwd=home, env=env, module=SAMPLE)
+    assert done.returncode == code, done.stderr
+    return done.stdout
+
+
+def whole(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_note_is_judged_run_explained_audited_and_forgotten(home: Path, env: dict[str, str]) -> None:
+    file = home / "note.json"
+    file.write_text(json.dumps(NOTE))
+    assert "ok (note, writes artifacts/apples.md)" in ask(home, "validate", str(file), env=env)
+    file.write_text(json.dumps({**NOTE, "words": 3}))
+    assert "`words` must be text in quotes" in ask(home, "validate", str(file), env=env, code=2)
+    with Daemon(home, env=env, module=SAMPLE) as daemon:
+        daemon.ready()
+        drop_command(home, NOTE, "note.json")
+        ended = daemon.wait("run_ended")
+        assert (ended["status"], ended["artifact"]) == ("succeeded", "artifacts/apples.md")
+        assert NOTE["words"] in (home / "artifacts" / "apples.md").read_text()
+        assert "noted" in ask(home, "journal", "last", env=env)
+        assert ended["run_id"] in ask(home, "explain", "last", env=env)
+        assert "note_taken" in ask(home, "audit", "tail", env=env)
+        drop_command(home, {"type": "forget", "text": NOTE["words"], "salt": "0123456789abcdef"}, "forget.json")
+        daemon.wait("run_ended", file="forget.json")
+        assert daemon.stop() == 0
+    assert NOTE["words"].encode() not in whole(home).replace(file.read_bytes(), b"")
+
+
+def test_a_secret_in_any_string_of_a_command_is_found_nowhere(home: Path, env: dict[str, str]) -> None:
+    remarks = [{"said": f"It is {CANARY}.", "by": [CANARY, f"or {CANARY}"]}]
+    note = {**NOTE, "$schema": CANARY, "words": f"The key is {CANARY}.", "remarks": remarks}
+    with Daemon(home, env=env, module=SAMPLE) as daemon:
+        daemon.ready()
+        drop_command(home, note, "note.json")
+        assert daemon.wait("run_ended")["status"] == "succeeded"
+        drop_command(home, {"type": "ring", "times": 1, "for_whom": CANARY}, "ring.json")
+        daemon.wait("control")
+        assert daemon.stop() == 0
+        assert CANARY not in json.dumps(daemon.events)
+    assert CANARY.encode() not in whole(home)
+
+
+def test_a_control_command_has_arguments_of_its_own_and_asks_who_gives_it(home: Path, env: dict[str, str]) -> None:
+    ask(home, "users", "add", "ada", env=env)
+    with Daemon(home, env=env, module=SAMPLE) as daemon:
+        daemon.ready()
+        drop_command(home, {"type": "ring", "times": 2, "user": "ada"}, "hers.json")
+        assert "who is no administrator" in daemon.wait("command_refused")["error"]
+        drop_command(home, {"type": "cancel", "run": "20261120-120000-abcdefgh", "user": "bob"}, "his.json")
+        assert "there is no such user here" in daemon.wait("command_refused", count=2)["error"]
+        drop_command(home, {"type": "ring", "times": 2}, "mine.json")
+        assert daemon.wait("control")["title"] == "ring 2 times for nobody"
+        assert (home / ".council" / "bell").read_text() == "dingding"
+        assert daemon.stop() == 0
+    [receipt] = receipts(home)
+    assert (receipt["title"], receipt["notes"]) == ("ring 2 times for nobody", ["Rung by steward."])
+
+
+def test_an_agent_uses_the_tool_of_another_system(home: Path, env: dict[str, str]) -> None:
+    (home / "council.toml").write_text('model = "scripted:script.yaml"\n')
+    (home / "script.yaml").write_text(SCRIPT)
+    persona = home / "personas" / "auditor.md"
+    persona.write_text(persona.read_text().replace("QUERY_CORTEX", "COUNT_NOTES", 1))
+    with Daemon(home, env=env, module=SAMPLE) as daemon:
+        daemon.ready()
+        drop_command(home, NOTE, "note.json")
+        daemon.wait("run_ended", file="note.json")
+        drop_command(home, {"task_description": "How many?", "output_artifact_path": "artifacts/a.md"}, "task.json")
+        daemon.wait("run_ended", file="task.json")
+        asked = daemon.wait("request", role="AUDITOR")
+        assert (asked["request"], asked["ok"]) == ("[ORCHESTRATOR_REQUEST: COUNT_NOTES(apples)]", True)
+        assert daemon.stop() == 0
+    assert "1 notes on apples" in ask(home, "journal", "last", "--jsonl", env=env)
+
+
+# ── companions ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_companion_that_dies_is_shown_and_started_again(home: Path, env: dict[str, str]) -> None:
+    heart, stop = home / ".council" / "heart", home / "stop-heart"
+    with Daemon(home, env=env, module=SAMPLE) as daemon:
+        daemon.ready()
+        wait_until(heart.exists, "the heart beats")
+        stop.write_text(f"stopped by {CANARY}")
+        failed = daemon.wait("companion_failed")
+        assert (failed["name"], failed["again_s"]) == ("heart", 1)
+        wait_until(
+            lambda: json.loads((home / ".council" / "state.json").read_bytes())["degraded"], "state.json says so"
+        )
+        degraded = json.loads(ask(home, "status", "--json", env=env))["degraded"]
+        assert degraded["heart"].startswith("stopped by ")
+        assert "degraded: heart: stopped by" in ask(home, "status", env=env)
+        assert daemon.wait("companion_failed", count=2)["again_s"] == 2
+        stop.unlink()
+        daemon.wait("companion_recovered")
+        wait_until(lambda: not json.loads(ask(home, "status", "--json", env=env))["degraded"], "status forgets it")
+        assert daemon.stop() == 0
+    assert CANARY not in json.dumps([degraded, *daemon.events])
+
+
+def test_no_companion_runs_beside_a_daemon_that_drains_and_leaves(home: Path) -> None:
+    drop_command(home, NOTE, "note.json")
+    done = run_cli("--home", str(home), "run", "--once", cwd=home, env=faulty_environment(), module=SAMPLE)
+    assert done.returncode == 0, done.stderr
+    assert not (home / ".council" / "heart").exists()
+
+
+def test_without_the_sample_its_types_are_not_known(home: Path) -> None:
+    file = home / "note.json"
+    file.write_text(json.dumps(NOTE))
+    told = run_cli("--home", str(home), "validate", str(file), cwd=home, env=environment())
+    assert told.returncode == 2
+    assert "is 'note'; known types: deliberate, cancel, resume, retry, memory, forget" in told.stdout
