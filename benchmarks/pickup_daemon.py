@@ -10,15 +10,15 @@ import asyncio
 import json
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from council.app import App, build_app
-from council.commands.models import DeliberateCommand
 from council.daemon.service import Service
 from council.engine.engine import Engine
-from council.engine.records import RunHeader
-from council.engine.runs import Admission, Finish, Handler, Outcome, Run
+from council.engine.records import RunHeader, RunStatus
+from council.engine.runs import Finish, Outcome, Premises, Run
 from council.events import Event
 from council.settings import Home, load_provider_keys, load_settings
 from council.storage.paths import ConfinedRoot, FileBytes
@@ -40,23 +40,17 @@ class TimedRoot(ConfinedRoot):
 class TimedEngine(Engine):
     """Tells when record 0 was on the disk."""
 
-    async def _create(self, header: RunHeader, id_: str | None) -> Run:
-        run = await super()._create(header, id_)
+    async def _create(self, header: RunHeader, id_: str | None, drop: str) -> Run:
+        run = await super()._create(header, id_, drop)
         synced_ns = time.monotonic_ns()
-        name, root = header.file.name, self._root
+        name, root = header.file.name, self._premises.root
         assert isinstance(root, TimedRoot)
         print(json.dumps({"name": name, "read_ns": root.read_ns[name], "synced_ns": synced_ns}), flush=True)
         return run
 
 
-@dataclass(frozen=True)
 class EndsAtOnce:
-    """Admits as the real handler does; the run then has nothing to do, so that the next drop meets an idle daemon."""
-
-    real: Handler
-
-    def admit(self, command: DeliberateCommand) -> Admission:
-        return self.real.admit(command)
+    """Its runs have nothing to do, so that the next drop meets an idle daemon."""
 
     def begin(self, run: Run) -> EndsAtOnce:
         return self
@@ -68,23 +62,22 @@ class EndsAtOnce:
         return Outcome("succeeded", b"# Nothing was done\n")
 
 
+@dataclass(frozen=True)
+class TimedApp(App):
+    """With the clocks put in."""
+
+    def engine(self, on_ended: Callable[[Run, RunStatus], None]) -> Engine:
+        premises = Premises(self.home, self.settings, self.store, self.root)
+        handlers = {"deliberate": EndsAtOnce()}
+        events, clock = self.events, self.clock
+        return TimedEngine(self.store, premises, self.commands, handlers, events, clock, on_ended=on_ended)
+
+
 def timed_app(home: Home) -> App:
     """The app as `council run --model offline` builds it, with the clocks put in."""
     settings = load_settings(home, flags={"model": "offline"}, environ={}).settings
     app = build_app(home, settings, load_provider_keys(home, {}), environ={})
-    app.root = TimedRoot(home.root)
-    app.engine = TimedEngine(
-        app.store,
-        app.root,
-        {"deliberate": EndsAtOnce(app.engine._handlers["deliberate"])},
-        app.events,
-        app.clock,
-        max_parallel_runs=settings.max_parallel_runs,
-        max_wait_s=settings.max_wait_s,
-        max_attempts=settings.max_attempts,
-        storage_retry_s=settings.storage_retry_s,
-    )
-    return app
+    return TimedApp(**{**vars(app), "root": TimedRoot(home.root)})
 
 
 def main(folder: Path) -> None:

@@ -8,6 +8,7 @@ from pydantic import Field, StrictBool, StrictStr
 
 from council.commands.models import ControlBase
 from council.commands.types import Admission, CommandType
+from council.engine import statements as sql
 from council.engine.ledger import Ledger
 from council.engine.reopening import not_resumable, require_resumable, require_retryable
 from council.engine.runs import Premises
@@ -68,14 +69,15 @@ def admit_retry(command: RetryCommand, premises: Premises) -> Admission:
     """Raises CommandInvalid for a run that has not ended, or whose work cannot be done again; JournalDamaged."""
     if not _is_unfinished(command.run, premises):
         require_retryable(premises.store, command.run, command.from_)
-    elif Ledger(premises.store).journal(command.run).reopened_by != premises.drop or not premises.drop:
+    elif not premises.drop or Ledger(premises.store).journal(command.run).reopened_by != premises.drop:
         fix = f"`council cancel {command.run}` ends it; then it can be retried"
         raise not_resumable(command.run, "has not ended", fix)
     return _acting_on(command)
 
 
 def _is_unfinished(run_id: str, premises: Premises) -> bool:
-    return run_id in Ledger(premises.store).unfinished()
+    row = premises.store.read(lambda tx: tx.execute(sql.ENDED_NS, (run_id,)).fetchone())
+    return row is not None and row[0] is None
 
 
 def _acting_on(command: RunControl) -> Admission:

@@ -1,0 +1,79 @@
+"""What runs beside the inbox: started again when it dies, and told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from council.daemon import companions
+from council.daemon.companions import Companions
+from council.errors import CouncilError
+from council.events import Event, Events
+
+
+class Broken(CouncilError):
+    code = "broken"
+
+
+@dataclass
+class Scripted:
+    """Fails as it is told, once for each entry, and then runs until it is stopped."""
+
+    failures: list[Callable[[], None]]
+    name: str = "one"
+    begun: int = 0
+    stopped: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self) -> None:
+        self.begun += 1
+        if self.failures:
+            self.failures.pop(0)()
+            return
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.stopped.set()
+
+
+def raising(error: Exception) -> Callable[[], None]:
+    def fail() -> None:
+        raise error
+
+    return fail
+
+
+async def kept(companion: Scripted, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The events of a companion until it has recovered and was stopped."""
+    monkeypatch.setattr(companions, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(companions, "_LONGEST_PAUSE_S", 0.02)
+    monkeypatch.setattr(companions, "_STEADY_S", 0.05)
+    told: list[dict[str, Any]] = []
+    steady, events = asyncio.Event(), Events()
+
+    def hear(event: Event) -> None:
+        told.append({"event": event.kind, **event.data})
+        if event.kind == "companion_recovered":
+            steady.set()
+
+    events.subscribe(hear)
+    every = Companions([companion], events, lambda text: text.replace("key", "[secret]"))
+    every.start()
+    await steady.wait()
+    assert every.degraded == {}
+    await every.stop()
+    assert companion.stopped.is_set()
+    return told
+
+
+async def test_one_that_dies_is_told_and_started_again_with_growing_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    companion = Scripted([raising(Broken("no key", fix="")), raising(ValueError("key")), lambda: None])
+    told = await kept(companion, monkeypatch)
+    assert companion.begun == 4
+    reasons = ["no [secret]", "internal error (ValueError)", "it ended"]
+    assert [event["reason"] for event in told[:3]] == reasons
+    assert [event["again_s"] for event in told[:3]] == [0.01, 0.02, 0.02]
+    assert told[3:] == [{"event": "companion_recovered", "name": "one"}]
