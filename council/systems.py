@@ -1,4 +1,4 @@
-"""What each system gets, and what it brings: `Core` and `System`. A system is one value in a list."""
+"""`Core` is what each system gets, `System` what it brings: one value in a list."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ class Companion(Protocol):
 
 @dataclass(frozen=True)
 class System:
-    """One system. Nothing of it is built before the core is there, and none of its commands is admitted by an instance.
+    """One system. Nothing of it is built before the core is there; its commands are admitted without one.
 
-    `tables` is the module that declares its tables. `handlers` are those of its commands, by their types: a `Handler` for
-    one that becomes a run, a `ControlHandler` for one that is obeyed at once.
+    `handlers` are those of its commands that become runs, `controls` those of its control commands, by type. `tables` is
+    the module that declares its tables.
     """
 
     name: str

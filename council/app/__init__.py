@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from council.agents.memory import Memory
 from council.app.admission import admission, principal_of
 from council.app.models import choose_model
 from council.app.reading import build_cortex, build_search, build_tools
-from council.app.safekeeping import build_memory, build_trail, open_store
+from council.app.safekeeping import build_trail, open_store
 from council.app.spending import OneModel, Spending
 from council.commands.models import CommandBase, RunBase
 from council.commands.types import DEFAULT_TYPE, Admission, CommandTypes
@@ -34,7 +36,6 @@ from council.llm.pool import ModelPool
 from council.llm.replay import ReplayModel
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.paths import ConfinedRoot
-from council.storage.store import Store
 from council.systems import Core, System
 from council.tools.registry import ToolRegistry
 
@@ -116,69 +117,56 @@ def build_app(
     environ = os.environ if environ is None else environ
     keys.register(setting.key_env for setting in settings.providers.values() if setting.key_env)
     store = open_store(home, settings)
-    try:
-        return _build_over(store, home, settings, keys, tuple(systems), environ, telemetry, around)
-    except BaseException:
-        store.close()
-        raise
+    with ExitStack() as undo:
+        undo.callback(store.close)
+        events, clock = Events(), SystemClock()
+        chosen = choose_model(home, settings, keys, store, clock, around)
+        if chosen.cassette is not None:  # what failed after its retries fails at once
+            settings = settings.model_copy(update={"model_attempts": 1})
+        tracing = telemetry.tracing if telemetry is not None else None
+        if tracing is not None:
+            events.subscribe(tracing.on_event)
+        spending = Spending(home, store, settings, keys, chosen.pool, events, clock, chosen.cassette, tracing)
+        spending.require_embedder()
+        root = ConfinedRoot(home.root)
+        cortex = build_cortex(root, settings, keys.redactor)
+        core = Core(
+            home=home,
+            settings=settings,
+            events=events,
+            clock=clock,
+            root=root,
+            store=store,
+            receipts=Receipts(store),
+            ledger=Ledger(store),
+            redactor=keys.redactor,
+            spending=spending,
+            memory=Memory(home.session_states, store),
+            cortex=cortex,
+            audit=build_trail(home, store, settings, keys, environ, keys.redactor),
+            tools=build_tools(root, settings, build_search(cortex, spending.meanings)),
+        )
+        every = [*core.tools, *(tool for system in systems for tool in system.tools(core))]
+        core = replace(core, tools=ToolRegistry(map(tracing.tool, every) if tracing else every))
+        app = App(
+            **vars(core),
+            model=chosen.model,
+            models=chosen.pool,
+            systems=tuple(systems),
+            commands=commands_of(systems),
+            handlers=_handlers(core, systems),
+            lift_pauses=chosen.lift_pauses,
+            run_secret=partial(_run_secret, chosen.cassette, environ),
+            telemetry=telemetry,
+        )
+        undo.pop_all()
+        return app
 
 
 def commands_of(systems: Iterable[System]) -> CommandTypes:
     """The types of command that a council of these systems knows, in the order in which they are told."""
     every = [*(type_ for system in systems for type_ in system.commands), *CONTROLS]
     return CommandTypes(sorted(every, key=lambda type_: (type_.name != DEFAULT_TYPE, not type_.is_control)))
-
-
-def _build_over(
-    store: Store,
-    home: Home,
-    settings: Settings,
-    keys: ProviderKeys,
-    systems: tuple[System, ...],
-    environ: Mapping[str, str],
-    telemetry: Telemetry | None,
-    around: Callable[[Model], Model],
-) -> App:
-    events, clock = Events(), SystemClock()
-    chosen = choose_model(home, settings, keys, store, clock, around)
-    if chosen.cassette is not None:  # what failed after its retries fails at once
-        settings = settings.model_copy(update={"model_attempts": 1})
-    tracing = telemetry.tracing if telemetry is not None else None
-    if tracing is not None:
-        events.subscribe(tracing.on_event)
-    spending = Spending(home, store, settings, keys, chosen.pool, events, clock, chosen.cassette, tracing)
-    spending.require_embedder()
-    root = ConfinedRoot(home.root)
-    cortex = build_cortex(root, settings, keys.redactor)
-    core = Core(
-        home=home,
-        settings=settings,
-        events=events,
-        clock=clock,
-        root=root,
-        store=store,
-        receipts=Receipts(store),
-        ledger=Ledger(store),
-        redactor=keys.redactor,
-        spending=spending,
-        memory=build_memory(home, store),
-        cortex=cortex,
-        audit=build_trail(home, store, settings, keys, environ, keys.redactor),
-        tools=build_tools(root, settings, build_search(cortex, spending.meanings)),
-    )
-    every = [*core.tools, *(tool for system in systems for tool in system.tools(core))]
-    core = replace(core, tools=ToolRegistry(map(tracing.tool, every) if tracing else every))
-    return App(
-        **vars(core),
-        model=chosen.model,
-        models=chosen.pool,
-        systems=systems,
-        commands=commands_of(systems),
-        handlers=_handlers(core, systems),
-        lift_pauses=chosen.lift_pauses,
-        run_secret=partial(_run_secret, chosen.cassette, environ),
-        telemetry=telemetry,
-    )
 
 
 def _handlers(core: Core, systems: Iterable[System]) -> Mapping[str, Handler]:

@@ -1,4 +1,4 @@
-"""What agents may read, and the tools they read with."""
+"""The files that agents may read, and the tools that they read with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from council.tools.registry import ToolRegistry
 
 
 def build_library(root: ConfinedRoot, settings: Settings) -> Library:
-    """What agents read, by rule."""
+    """The files that agents read, by rule."""
     return Library(
         root,
         read_rules(settings),
@@ -41,5 +41,5 @@ def build_search(cortex: Cortex, meanings: str) -> Search:
 
 
 def read_rules(settings: Settings) -> PathRules:
-    """What agents may read."""
+    """The rules of what agents may read."""
     return PathRules(deny=(*ALWAYS_DENIED, *settings.deny), allow=settings.read_roots)

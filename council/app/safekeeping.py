@@ -1,4 +1,4 @@
-"""What is kept of a home: its store, its memory, and on the store its audit, users and vault."""
+"""The things that a home keeps: its store, and on the store its audit, users and vault."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from council.agents.memory import Memory
 from council.audit.head_file import HEAD_FILE
 from council.audit.trail import Trail
 from council.errors import KeysRefused
@@ -31,10 +30,6 @@ TABLES = (
     "council.users.tables",
     "council.vault.tables",
 )  # declared on the shared metadata
-
-
-def build_memory(home: Home, store: Looking) -> Memory:
-    return Memory(home.session_states, store)
 
 
 def build_trail(

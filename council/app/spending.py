@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 class OneModel:
-    """As `Models`, but all calls go to one model."""
+    """The known models, except that all calls go to one."""
 
     def __init__(self, known: Models, model: Model) -> None:
         self._known = known
@@ -101,7 +101,7 @@ class Spending:
         return tuple(dict.fromkeys((*wanted, *settings.fallback_models)))
 
     def names(self, chain: tuple[str, ...]) -> tuple[str, ...]:
-        """What receipts and pages call these models. Raises ConfigError for one that cannot be had."""
+        """The names of these models on receipts and pages. Raises ConfigError for one that cannot be had."""
         return tuple(self._pool.get(spelling).name for spelling in chain)
 
     def price(self, name: str) -> Price | None:
@@ -111,7 +111,7 @@ class Spending:
         return self._prices[name]
 
     def window_chars(self, chains: Iterable[tuple[str, ...]], run_secret: str) -> int:
-        """How many characters the smallest context among these models holds, as far as is known now."""
+        """The characters that the smallest context among these models holds, as far as is known now."""
         if self._cassette is not None:
             return self._cassette.window_chars_of(run_secret)
         models = {spelling: self._pool.get(spelling) for chain in chains for spelling in chain}
@@ -125,7 +125,7 @@ class Spending:
         return self._settings.guardrail_model or ""
 
     def opinion_name(self, spelling: str, run_secret: str) -> str:
-        """What pages call it. Raises ConfigError for one that cannot be had."""
+        """Its name on pages. Raises ConfigError for one that cannot be had."""
         recorded = self._cassette.opinions_of(run_secret) if self._cassette is not None else ""
         return recorded or self.names((spelling,))[0]
 

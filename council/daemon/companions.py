@@ -1,4 +1,4 @@
-"""What runs beside the inbox as long as the daemon: an HTTP server, the clock of a world, reminders.
+"""Companions run beside the inbox as long as the daemon: an HTTP server, the clock of a world, reminders.
 
 A companion that ends or fails is degraded: it is logged, shown, and started again with growing pauses.
 """

@@ -1,4 +1,4 @@
-"""What a run tells the audit: what was refused to it, what it changed, what was approved for it."""
+"""The audit of a run: the refusals, the changes and the approvals that it records."""
 
 from __future__ import annotations
 

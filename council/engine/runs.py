@@ -44,7 +44,7 @@ class Parked(CouncilError):
 
 
 class Finish(msgspec.Struct, frozen=True):
-    """How the work ended, recorded as the step `finish`. `error` is None when the work came to its end."""
+    """The end of the work, recorded as the step `finish`. `error` is None when the work came to its end."""
 
     at: str
     error: ErrorRef | None = None
@@ -66,8 +66,8 @@ class Premises:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run leaves: `artifact` (None: a receipt alone) and further `outputs` are committed with `status`, and so is what
-    is `kept` in the store."""
+    """The outcome of a run. `artifact` (None: a receipt alone), further `outputs` and what is `kept` in the store are
+    committed with `status`."""
 
     status: RunStatus
     artifact: bytes | None
@@ -109,7 +109,7 @@ class Run:
 
     @property
     def output_path(self) -> str:
-        """Where the artifact goes, as far as is known now; empty when the run leaves none."""
+        """The place of the artifact, as far as is known now; empty when the run leaves none."""
         return self._output.path if self._output is not None else ""
 
     @property
@@ -175,7 +175,7 @@ class Execution(Protocol):
         """Does the work through `run.step`. Raises CouncilError when it cannot go on, Parked when it can later."""
 
     def conclude(self, finish: Finish) -> Outcome:
-        """What the run leaves, from what was done so far: a pure function of the journal."""
+        """The outcome of what was done so far: a pure function of the journal."""
 
 
 class Handler(Protocol):

@@ -1,5 +1,4 @@
-"""How a `forget` command becomes a run: in its lane's turn it takes a text, or everything of one run, out of all that
-Council keeps.
+"""A `forget` command takes a text, or everything of one run, out of all that Council keeps, in its lane's turn.
 
 The text is read from the command file, which goes when the run ends, however it ends; record 0 does not hold it. What is
 done may be repeated: a process that dies in between begins again, and finds less. What a person wrote (documents,
@@ -114,8 +113,8 @@ def admit_forget(command: ForgetCommand, premises: Premises) -> Admission:
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What there was before anything was changed: in how many files of each kind something is to go, and what of a run is
-    a person's. `unread` are runs whose journals are damaged."""
+    """The state before anything was changed: in how many files of each kind something is to go, and what of a run is a
+    person's. `unread` are runs whose journals are damaged."""
 
     counts: dict[str, int]
     left: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from council.app.safekeeping import build_memory
+from council.agents.memory import Memory
 from council.engine.ledger import Ledger
 from council.errors import StorageFailed
 from council.knowledge.cortex import catalog
@@ -80,7 +80,7 @@ def _memories(home: Home, store: Store, mend: _Mend) -> Iterator[Finding]:
             note = f"there is no good copy: restore it from a backup, or `{session.reset}` begins anew"
             yield Finding(what, "left", note)
         else:
-            load = partial(build_memory(home, store).load, session.role, session.lane)
+            load = partial(Memory(home.session_states, store).load, session.role, session.lane)
             yield mend(what, "set aside; the last good copy took its place", load)
 
 
