@@ -14,7 +14,7 @@ from council.cli.help import SectionedGroup
 
 
 @dataclass(frozen=True)
-class Entry:
+class SubCommand:
     """One sub-command. `where`: `module:name` below council.cli, of a function or of the typer.Typer of a group; `section`:
     the heading in the help; `help`: what it does, its first sentence in the list of all."""
 
@@ -26,12 +26,12 @@ class Entry:
 class LazyCommands(MutableMapping[str, Any]):
     """Click's table of sub-commands by name; its order is that of the help. An entry is built when it is looked up."""
 
-    def __init__(self, entries: dict[str, Entry]) -> None:
+    def __init__(self, entries: dict[str, SubCommand]) -> None:
         self._entries: dict[str, Any] = dict(entries)
 
     def __getitem__(self, name: str) -> Any:
         entry = self._entries[name]
-        if not isinstance(entry, Entry):
+        if not isinstance(entry, SubCommand):
             return entry
         module, _, attribute = entry.where.partition(":")
         found = getattr(import_module(f"council.cli.{module}"), attribute)
@@ -64,7 +64,7 @@ class LazyCommands(MutableMapping[str, Any]):
 class LazyGroup(SectionedGroup):
     """A group whose sub-commands are `entries`."""
 
-    entries: ClassVar[dict[str, Entry]]
+    entries: ClassVar[dict[str, SubCommand]]
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import runpy
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -108,3 +110,23 @@ def test_every_command_and_every_option_is_explained(group: Any) -> None:
         if not param.help and param.name != "help" and not getattr(param, "hidden", False)
     ]
     assert silent == []
+
+
+def test_the_list_of_all_commands_imports_none_of_them() -> None:
+    code = (
+        "import sys\nfrom council.cli.main import app\napp(['--help'], standalone_mode=False)\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('council.')), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    rooms = {name.split(".")[1] for name in done.stderr.split()}
+    loaded = {name.rpartition(".")[2] for name in done.stderr.split() if name.startswith("council.cli.")}
+    assert "vault " in done.stdout
+    assert rooms == {"cli", "errors", "ids"}
+    assert loaded == {"collector", "completion", "context", "help", "lazy", "main"}
+
+
+def test_a_command_says_in_the_list_what_its_own_help_begins_with(group: Any) -> None:
+    context = group.make_context("council", ["status"], resilient_parsing=True)
+    for name, _, text in group.listed(context):
+        assert group.commands[name].help == text
+        assert text.endswith(".")

@@ -16,15 +16,15 @@ import yaml
 
 from council.agents.memory import LoadedSession, Memory, Session, digest, session_bytes
 from council.cli.context import AsJson, CliState, Yes, print_json, state
-from council.cli.runs import Receipted, print_answer
+from council.cli.steering import Receipted, print_answer
 from council.cli.submit import STATUS_EXIT
 from council.cli.waiting import wait_for
 from council.commands.documents import read_document
 from council.commands.parsing import parse_command
 from council.desk.desk import Desk
 from council.desk.errands import Errand
+from council.desk.finding import find_ended
 from council.desk.judging import problems_of
-from council.desk.lookup import find_ended
 from council.errors import EXIT_USAGE, CommandInvalid, UsageError
 from council.ids import readable_json, sha256_hex
 from council.storage.files import as_storage_failed
