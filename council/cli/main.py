@@ -12,8 +12,7 @@ import typer
 
 from council.cli import collector, completion
 from council.cli.context import CliState, state
-from council.cli.help import KNOW, LOOK, MEND, START, WORK
-from council.cli.lazy import LazyGroup, SubCommand
+from council.cli.groups import KNOW, LOOK, MEND, START, WORK, LazyGroup, SubCommand
 from council.errors import EXIT_CODES, EXIT_FAILED, EXIT_INTERRUPTED, CouncilError
 
 # \b: lines stay lines.
