@@ -1,4 +1,4 @@
-"""What is kept of a home: its store, its memory, and on the store its audit, users and vault."""
+"""The things kept of a home: its store, its memory, and on the store its audit, users and vault."""
 
 from __future__ import annotations
 

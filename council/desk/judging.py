@@ -70,7 +70,7 @@ def problems_of(error: CouncilError) -> list[Problem]:
 
 
 class _Judging:
-    """What is found of one file. `type` and `output` as in `FileVerdict`."""
+    """The findings of one file so far. `type` and `output` are those of `FileVerdict`."""
 
     def __init__(self, desk: Desk | None, data: bytes) -> None:
         self._desk = desk
