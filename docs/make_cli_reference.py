@@ -8,7 +8,7 @@ from typing import Any
 
 import typer.main
 
-from council.cli.help import ELSE, SECTIONS
+from council.cli.groups import ELSE, SECTIONS
 from council.cli.main import app
 from council.errors import EXIT_CODES
 
@@ -22,7 +22,7 @@ def reference() -> str:
     lines += [str(group.help), ""]
     lines += [*_options("council", group), ""]
     for heading in SECTIONS:
-        found = [(name, command) for name, command in group.commands.items() if _heading(command) == heading]
+        found = [(name, command) for name, command in group.all_commands().items() if _heading(command) == heading]
         if found:
             lines += [f"## {heading}", ""]
         for name, command in found:

@@ -64,6 +64,11 @@ def open_store(home: Home, settings: Settings) -> Store:
     return Store.open(home.runtime, settings.database_url)
 
 
+def has_database(home: Home, settings: Settings) -> bool:
+    """False where nothing was ever recorded; a database on a server is taken to be there."""
+    return settings.database_url is not None or (home.runtime / DATABASE_FILE).exists()
+
+
 def look_at(home: Home, settings: Settings) -> Looking:
     """For who only looks: makes nothing. Raises ConfigError, StorageFailed."""
     return looking(home.runtime, settings.database_url)
@@ -110,8 +115,7 @@ def key_in_vault(
 ) -> Secret | None:
     """A provider's key that the steward put into the vault; None when it holds none of that name. Raises CredentialRefused
     (expired, changed), KeysRefused, StorageFailed, ConfigError."""
-    in_database = settings.database_url is not None or (home.runtime / DATABASE_FILE).exists()
-    if name == KEY_VARIABLE or not (in_database or settings.vault == "aws"):
+    if name == KEY_VARIABLE or not (has_database(home, settings) or settings.vault == "aws"):
         return None
     from council.vault.sealing import Place
 

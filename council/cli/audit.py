@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -13,15 +11,11 @@ from typing import Annotated
 import msgspec
 import typer
 
-from council.app.safekeeping import build_trail
-from council.audit.log import AuditLog
 from council.cli.context import AsJson, Yes, print_json, state
-from council.desk.desk import Desk
+from council.desk.proof import audit_of, renewable, verdict_of_export, verdict_of_home
 from council.desk.proof import renew as renew_chain
-from council.desk.proof import renewable, verdict_of_export, verdict_of_home
 from council.errors import EXIT_FAILED
 from council.safety.untrusted import plain_line
-from council.storage.versions import DATABASE_FILE
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -35,7 +29,7 @@ def tail(
     as_json: AsJson = False,
 ) -> None:
     """Print the last records, oldest first."""
-    with _log(state(ctx).desk()) as log:
+    with audit_of(state(ctx).desk()) as log:
         records = log.tail(count) if log is not None else []
     if as_json:
         plain = [
@@ -70,7 +64,7 @@ def verify(
     if file is not None:
         verdict = verdict_of_export(desk, file, head or [])
     else:
-        with _log(desk) as log:
+        with audit_of(desk) as log:
             verdict = verdict_of_home(desk, head or [], log)
     if as_json:
         told = {
@@ -94,7 +88,7 @@ def verify(
 @app.command()
 def export(ctx: typer.Context) -> None:
     """Print the chain as JSON lines: its head, then every record. `council audit verify FILE` checks it anywhere."""
-    with _log(state(ctx).desk()) as log:
+    with audit_of(state(ctx).desk()) as log:
         for line in log.export() if log is not None else ():
             sys.stdout.buffer.write(line)
     sys.stdout.buffer.flush()
@@ -104,23 +98,10 @@ def export(ctx: typer.Context) -> None:
 def renew(ctx: typer.Context, yes: Yes = False) -> None:
     """Accept that the chain was begun anew: what older receipts know of another one is no finding any more. Recorded."""
     desk = state(ctx).desk()
-    with _log(desk, writes=True) as log:
+    with audit_of(desk, writes=True) as log:
         chain, findings = renewable(desk, log)
         typer.echo("\n".join(f"{finding.code}: {finding.message}" for finding in findings))
         if not yes:
             typer.confirm("Is it known why, and is it to be a finding no more?", abort=True, err=True)
         renew_chain(desk, chain)
     typer.echo("Recorded. What came before is vouched for by nothing here.")
-
-
-@contextmanager
-def _log(desk: Desk, *, writes: bool = False) -> Iterator[AuditLog | None]:
-    """None where nothing was ever recorded. Who only reads can do so where nothing can be written."""
-    if desk.settings.database_url is None and not (desk.home.runtime / DATABASE_FILE).exists():
-        yield None
-    elif writes:
-        with desk.safe() as safe:
-            yield safe.trail.log()
-    else:
-        keys = desk.keys
-        yield build_trail(desk.home, desk.store, desk.settings, keys, desk.environ, keys.redactor).log()

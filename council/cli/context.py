@@ -1,4 +1,4 @@
-"""What the options of the top command choose for every command below it, and how results are printed."""
+"""The choices of the top command for every command below it, and the printing of results."""
 
 from __future__ import annotations
 
@@ -25,24 +25,23 @@ _MIN_COLUMNS, _USUAL_COLUMNS, _MAX_COLUMNS = 80, 110, 160
 
 @dataclass
 class CliState:
-    """Stored on `ctx.obj`. `flags`: settings given on the command line; None means not given."""
+    """Stored on `ctx.obj`, for all commands of one call."""
 
     home_flag: Path | None = None
-    flags: Mapping[str, object] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
     _desk: Desk | None = field(default=None, repr=False)
 
     def desk(self, **flags: object) -> Desk:
         """The home's desk, looked for when asked: `council init` and `council --help` need no home.
 
-        `flags` are those of the sub-command. An oddity in `.env` is told once, on stderr. Raises HomeNotFound.
+        `flags`: settings given to the sub-command; None means not given. An oddity in `.env` is told once, on stderr.
+        Raises HomeNotFound.
         """
         from council.desk.desk import Desk  # not at the top: `council --help` waits for no database
         from council.settings.home import find_home
 
         if self._desk is None or flags:
             home = find_home(self.home_flag, self.environ, Path.cwd())
-            flags = {**self.flags, **flags}
             self._desk = Desk(home, self.environ, flags, lambda warning: typer.echo(f"warning: {warning}", err=True))
         return self._desk
 

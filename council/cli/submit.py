@@ -14,7 +14,7 @@ import msgspec
 import typer
 
 from council.cli.context import AsJson, state
-from council.cli.runs import print_answer
+from council.cli.steering import print_answer
 from council.cli.validate import findings
 from council.cli.waiting import wait_for
 from council.desk.desk import Desk

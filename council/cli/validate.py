@@ -12,7 +12,7 @@ from council.cli.context import AsJson, print_json, state
 from council.cli.editor import write_schemas
 from council.commands.schema import COMMAND_SCHEMA_NAME, RECURRING_SCHEMA_NAME, schema_files
 from council.desk.desk import Desk
-from council.desk.judging import Judgement, judge, max_command_bytes
+from council.desk.judging import FileVerdict, judge, max_command_bytes
 from council.errors import EXIT_USAGE, HomeNotFound, UsageError
 from council.upkeep.house import COMMANDS
 
@@ -56,7 +56,7 @@ def schema(
     typer.echo(schema_files(COMMANDS)[RECURRING_SCHEMA_NAME if recurring else COMMAND_SCHEMA_NAME].decode(), nl=False)
 
 
-def told(file: str, judgement: Judgement) -> str:
+def told(file: str, judgement: FileVerdict) -> str:
     """The findings, and the good news when there is no error among them."""
     lines = [findings(file, judgement)]
     if not judgement.problems:
@@ -65,7 +65,7 @@ def told(file: str, judgement: Judgement) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def findings(file: str, judgement: Judgement) -> str:
+def findings(file: str, judgement: FileVerdict) -> str:
     """One `file:line:column: error: …` per finding, as compilers write it: editors make it a link."""
     lines = []
     for kind, problems in (("error", judgement.problems), ("warning", judgement.warnings)):

@@ -1,4 +1,4 @@
-"""What any door may ask of a home: the command line today, HTTP and MCP next. No printing, and no logic of a door.
+"""The questions that any door may ask of a home: the command line today, HTTP and MCP next. Nothing here prints.
 
-`desk.Desk` is what they stand on. What takes work off the inbox is handed in by the door.
+Each takes a `desk.Desk`. The drain, which takes work off the inbox, is handed in by the door.
 """

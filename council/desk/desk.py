@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -98,14 +99,12 @@ class Desk:
         """The home's receipts, to look at. Raises as `store`."""
         return Receipts(self.store)
 
-    @contextlib.contextmanager
-    def safe(self) -> Iterator[Safe]:
+    def safe(self) -> AbstractContextManager[Safe]:
         """The database to write to, with audit, users and vault; made where there is none. Raises ConfigError,
         StorageFailed."""
         from council.app.safekeeping import open_safe
 
-        with open_safe(self.home, self.settings, self.keys, self.environ) as safe:
-            yield safe
+        return open_safe(self.home, self.settings, self.keys, self.environ)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:

@@ -93,16 +93,6 @@ class Errand:
                 return receipt
         if dropped.path.exists():
             return None
-        self._require_not_aside()
-        value: Any = None
-        with contextlib.suppress(ValueError):
-            value = json.loads(self._data)
-        id_ = value.get("id") if isinstance(value, dict) else None
-        bound = receipts.bound(id_) if isinstance(id_, str) else None
-        return receipts.read(bound.run_id) if bound is not None else None
-
-    def _require_not_aside(self) -> None:
-        """Raises CommandInvalid with what the note in `commands/failed/` says, if there is a new one of this file."""
         failed = self._desk.home.failed
         for name in sorted(_names(failed) - self._failed_before):
             if name.endswith(_NOTE_ENDING):  # of a forget command the note alone is kept
@@ -120,6 +110,12 @@ class Errand:
                     problem = lines[at].removeprefix("- **").removesuffix("**")
                     fix = "".join(lines[at + 1 : at + 2]).strip().removeprefix("Fix: ").removesuffix(".")
                 raise CommandInvalid(problem, fix=f"{fix}; see {os.path.relpath(note)}".lstrip("; "))
+        value: Any = None
+        with contextlib.suppress(ValueError):
+            value = json.loads(self._data)
+        id_ = value.get("id") if isinstance(value, dict) else None
+        bound = receipts.bound(id_) if isinstance(id_, str) else None
+        return receipts.read(bound.run_id) if bound is not None else None
 
 
 def control(desk: Desk, type_: str, run: str, **keys: str | bool) -> Errand:

@@ -29,7 +29,7 @@ _RECURRING = "recurring"
 
 
 @dataclass(frozen=True)
-class Judgement:
+class FileVerdict:
     """`problems` keep a file from becoming a run; `warnings` do not. `type` and `output` are empty while unknown."""
 
     problems: tuple[Problem, ...] = ()
@@ -43,14 +43,14 @@ def max_command_bytes(desk: Desk | None) -> int:
     return _DEFAULT_MAX_BYTES if desk is None else desk.settings.max_command_bytes
 
 
-def judge(desk: Desk | None, file: Path, data: bytes, *, only_deliberations: bool = False) -> Judgement:
+def judge(desk: Desk | None, file: Path, data: bytes, *, only_deliberations: bool = False) -> FileVerdict:
     """Judges what `file` holds; without a home only its form. A recurring file is judged as such, with its command of
     this moment. `only_deliberations`: of any other command the form alone is judged, as its drop decides the rest."""
     judging = _Judging(desk, data)
     parsed = judging.parse(file, max_command_bytes(desk))
     if parsed is not None and (isinstance(parsed[1], DeliberateCommand) or not only_deliberations):
         judging.admit(*parsed)
-    return Judgement(tuple(judging.problems), tuple(judging.warnings), judging.type, judging.output)
+    return FileVerdict(tuple(judging.problems), tuple(judging.warnings), judging.type, judging.output)
 
 
 def problems_of(error: CouncilError) -> list[Problem]:
@@ -63,7 +63,7 @@ def problems_of(error: CouncilError) -> list[Problem]:
 
 
 class _Judging:
-    """What is found of one file. `type` and `output` as in `Judgement`."""
+    """The findings of one file so far. `type` and `output` are those of `FileVerdict`."""
 
     def __init__(self, desk: Desk | None, data: bytes) -> None:
         self._desk = desk

@@ -35,7 +35,7 @@ class EndedRun:
 
 
 @dataclass(frozen=True)
-class Overview:
+class HomeState:
     """The state of a home. `daemon`: what it wrote into the lock, None where none runs. `runs`: those under way as the
     daemon tells them, else the first that have not ended; `unfinished`: how many these are in all. `unadmitted`: files
     that the database does not take now, each with the reason. `degraded`: companions that do not run as they should, with
@@ -59,7 +59,7 @@ class Overview:
         return {name: value for name, value in asdict(self).items() if name not in absent}
 
 
-def overview(desk: Desk) -> Overview:
+def overview(desk: Desk) -> HomeState:
     """Raises ConfigError, StorageFailed."""
     home, ledger = desk.home, desk.ledger
     holder = FileLock.holder(home.lock_file)
@@ -83,7 +83,7 @@ def overview(desk: Desk) -> Overview:
         names = sorted(entry.name for entry in os.scandir(home.commands) if entry.is_file(follow_symlinks=False))
     meant = [name for name in names if not is_left_alone(name) and name not in bound]
     not_commands = [name for name in meant if not is_command_name(name) or _is_note(home.commands / name)]
-    return Overview(
+    return HomeState(
         home=str(home.root),
         state=state,
         daemon=holder,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from council.app.safekeeping import build_key_source
+from council.app.safekeeping import build_key_source, build_trail, has_database
 from council.audit.chain import GENESIS, Finding, Head, Verdict, read_head_line, verify, verify_lines
 from council.audit.head_file import HEAD_FILE, read_head
 from council.audit.log import AuditLog
@@ -14,6 +15,20 @@ from council.desk.desk import Desk
 from council.errors import UsageError
 from council.keys.sources import require_keys
 from council.upkeep.pages import pages_in
+
+
+@contextmanager
+def audit_of(desk: Desk, *, writes: bool = False) -> Iterator[AuditLog | None]:
+    """The home's audit; None where nothing was ever recorded. One that is only read is so where nothing can be written.
+    Raises ConfigError, StorageFailed."""
+    if not has_database(desk.home, desk.settings):
+        yield None
+    elif writes:
+        with desk.safe() as safe:
+            yield safe.trail.log()
+    else:
+        keys = desk.keys
+        yield build_trail(desk.home, desk.store, desk.settings, keys, desk.environ, keys.redactor).log()
 
 
 def verdict_of_home(desk: Desk, heads: list[str], log: AuditLog | None) -> Verdict:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from council.desk.desk import Desk
-from council.desk.lookup import find_any, journal_of, receipt_of, require_journal
+from council.desk.finding import find_any, journal_of, receipt_of, require_journal
 from council.desk.overview import overview
 from council.engine.outputs import kept_data, kept_names, written_at
 from council.engine.receipts import Receipt
@@ -30,7 +30,7 @@ _PAGE_ID = re.compile(r'\A---\nid: "([^"\n]+)"\n')
 
 
 @dataclass(frozen=True)
-class Answer:
+class FirstScreen:
     """The first screen of a run's page. `became`: what stands in the page's place, where it is told from the journal."""
 
     markdown: str
@@ -49,7 +49,7 @@ class ReplayedPage:
     is_here: bool = True
 
 
-def answer_of(desk: Desk, receipt: Receipt, page: Path) -> Answer:
+def answer_of(desk: Desk, receipt: Receipt, page: Path) -> FirstScreen:
     """The answer on `page`, the run's artifact as the door names it; else from the journal.
 
     Raises RunNotFound where neither is left.
@@ -68,7 +68,7 @@ def answer_of(desk: Desk, receipt: Receipt, page: Path) -> Answer:
         except RunNotFound as error:
             raise RunNotFound(f"{became}, and {error.message}", fix=error.fix) from None
     body = _FRONT_MATTER.sub("", text)
-    return Answer(_FOOTNOTE_MARK.sub("", body.split("\n## Task\n")[0].strip()), became)
+    return FirstScreen(_FOOTNOTE_MARK.sub("", body.split("\n## Task\n")[0].strip()), became)
 
 
 def page_again(desk: Desk, run_id: str) -> bytes:

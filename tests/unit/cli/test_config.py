@@ -23,10 +23,11 @@ def state(tmp_path: Path) -> CliState:
     (tmp_path / ".env").write_text(f"GEMINI_API_KEY={KEY}\nCOUNCIL_QUIET_S=0.5\n")
     (tmp_path / "council.toml").write_text('deny = ["private/**", "x/*"]\n')
     environ = {"HF_TOKEN": "hf_another_secret_0002", "COUNCIL_MAX_ATTEMPTS": "7"}
-    return CliState(home_flag=tmp_path, flags={"model": "offline", "watch": None}, environ=environ)
+    return CliState(home_flag=tmp_path, environ=environ)
 
 
 def show(state: CliState, *options: str) -> str:
+    state.desk(model="offline", watch=None)
     result = CliRunner().invoke(app, ["config", "show", *options], obj=state, catch_exceptions=False)
     assert result.exit_code == 0
     return result.stdout

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import runpy
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from council.cli.help import SECTIONS
+from council.cli.groups import SECTIONS
 from council.cli.main import app
 from council.commands.schema import COMMAND_SCHEMA_NAME, schema_files
 from council.errors import EXIT_CODES
@@ -51,7 +53,10 @@ def commands(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 @pytest.fixture(scope="module")
 def group() -> Any:
-    return typer.main.get_command(app)
+    """Every sub-command of it is built."""
+    built: Any = typer.main.get_command(app)
+    built.all_commands()
+    return built
 
 
 def generated(script: str, function: str) -> str:
@@ -109,3 +114,22 @@ def test_every_command_and_every_option_is_explained(group: Any) -> None:
         if not param.help and param.name != "help" and not getattr(param, "hidden", False)
     ]
     assert silent == []
+
+
+def test_the_list_of_all_commands_imports_none_of_them() -> None:
+    code = (
+        "import sys\nfrom council.cli.main import app\napp(['--help'], standalone_mode=False)\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('council.')), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    rooms = {name.split(".")[1] for name in done.stderr.split()}
+    loaded = {name.rpartition(".")[2] for name in done.stderr.split() if name.startswith("council.cli.")}
+    assert "vault " in done.stdout
+    assert rooms == {"cli", "errors", "ids"}
+    assert loaded == {"collector", "completion", "context", "groups", "main"}
+
+
+def test_a_command_says_in_the_list_what_its_own_help_begins_with(group: Any) -> None:
+    for name, _, text in group.listed(None):
+        assert group.commands[name].help == text
+        assert text.endswith(".")

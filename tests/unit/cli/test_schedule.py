@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from council.cli.context import CliState
-from council.cli.schedule import app
+from council.cli.schedules import app
 from council.daemon.recurring import Sighting, save_sightings
 from council.engine.receipts import IdBinding, Receipt, Receipts
 from council.engine.records import FileIdentity

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from council.desk.desk import Desk
-from council.desk.judging import Judgement, judge, max_command_bytes, problems_of
+from council.desk.judging import FileVerdict, judge, max_command_bytes, problems_of
 from council.errors import CommandInvalid
 from council.storage.store import Store
 from tests.harness import command
@@ -20,7 +20,7 @@ def data(**keys: object) -> bytes:
 
 
 def test_a_good_command_has_a_type_and_an_output_and_no_problem(desk: Desk) -> None:
-    assert judge(desk, NAME, data()) == Judgement((), (), "deliberate", "artifacts/out.md")
+    assert judge(desk, NAME, data()) == FileVerdict((), (), "deliberate", "artifacts/out.md")
 
 
 def test_without_a_home_only_the_form_is_judged_and_that_is_a_warning(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_control_command_is_judged_by_its_run_unless_only_deliberations_are(de
     begun(store, "r1")
     cancel = json.dumps({"type": "cancel", "run": "r1"}).encode()
     retry = json.dumps({"type": "retry", "run": "r1"}).encode()
-    assert judge(desk, NAME, cancel) == Judgement((), (), "cancel")
+    assert judge(desk, NAME, cancel) == FileVerdict((), (), "cancel")
     [problem] = judge(desk, NAME, retry).problems
     assert "has not ended" in problem.message
     assert judge(desk, NAME, retry, only_deliberations=True).problems == ()

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from council.cli.stats import moment
+from council.cli.reporting import moment
 from council.engine.ledger import Entry
 from council.errors import UsageError
 from council.reports.stats import stats

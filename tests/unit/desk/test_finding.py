@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from council.desk.desk import Desk
-from council.desk.lookup import find_any, find_ended, find_for, journal_of, receipt_of
+from council.desk.finding import find_any, find_ended, find_for, journal_of, receipt_of
 from council.engine.receipts import ArtifactRef, Pruned, Receipts
 from council.engine.records import Waiting
 from council.errors import RunNotFound

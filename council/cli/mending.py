@@ -1,19 +1,21 @@
-"""`council repair`, `prune`, `restore` and `backup`: mending, thinning out and taking back what a home keeps."""
+"""`council doctor`, `repair`, `prune`, `backup` and `restore`: looking after what a home keeps."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from council.cli.context import AsJson, Yes, print_json, state
-from council.errors import EXIT_FAILED, UsageError
+from council.errors import EXIT_CONFIG, EXIT_FAILED, UsageError
 from council.ids import STEWARD, SystemClock
 from council.storage.reader import is_older, require_brought_over
 from council.upkeep.copies import copies_of, require_whole, taken_back
+from council.upkeep.doctor import examine, ping
 from council.upkeep.older_home import bring_over
 from council.upkeep.repair import Finding
 from council.upkeep.repair import repair as mend
@@ -23,6 +25,7 @@ _DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be
 _SHOWN = 10
 _AUDITED = 500  # run ids in one record
 _COLOURS = {"mended": "green", "waits": "cyan", "left": "yellow"}
+_CHECK_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
 def repair(ctx: typer.Context, dry_run: _DryRun = False, as_json: AsJson = False) -> None:
@@ -144,3 +147,34 @@ def restore(
     if unknown.calls:
         typer.echo(f"The copy lacks {unknown.calls:,} calls to models ({unknown.tokens:,} tokens).")
     typer.echo("`council audit verify` tells what came after the copy; `council audit renew` accepts that it is gone.")
+
+
+def doctor(
+    ctx: typer.Context,
+    online: Annotated[bool, typer.Option("--online", help="Also ask the model one tiny question.")] = False,
+    model: Annotated[str | None, typer.Option(help="As for `council run`.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    cli = state(ctx)
+    desk = cli.desk(model=model)
+    checks = examine(desk.home, desk.keys, flags=desk.flags, environ=desk.environ, clock=SystemClock())
+    if online and not any(check.name == "settings" and check.status == "fail" for check in checks):
+        checks.append(asyncio.run(ping(desk.home, desk.settings, desk.keys)))
+    redact = desk.keys.redactor.redact
+    checks = [replace(check, message=redact(check.message), fix=redact(check.fix)) for check in checks]
+    if as_json:
+        worst = next(status for status in ("fail", "warn", "ok") if any(check.status == status for check in checks))
+        print_json({"status": worst, "checks": [asdict(check) for check in checks]})
+    else:
+        width = max(len(check.name) for check in checks)
+        lines = [f"home: {desk.home.root}", ""]
+        for check in checks:
+            word = cli.styled(f"{check.status:<4}", fg=_CHECK_COLOURS[check.status])
+            lines.append(f"{word}  {check.name:<{width}}  {check.message}")
+            if check.fix:
+                lines.append(f"{'':6}{'':<{width}}  fix: {check.fix}")
+        counts = {status: sum(check.status == status for check in checks) for status in _CHECK_COLOURS}
+        lines += ["", ", ".join(f"{count} {status}" for status, count in counts.items() if count)]
+        typer.echo("\n".join(lines))
+    if any(check.status == "fail" for check in checks):
+        raise typer.Exit(EXIT_CONFIG)

@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 import yaml
 
-from council.agents.memory import LoadedSession, Memory, Session, digest, session_bytes
+from council.agents.memory import Session, digest
 from council.cli.context import AsJson, CliState, Yes, print_json, state
-from council.cli.runs import Receipted, print_answer
+from council.cli.steering import Receipted, print_answer
 from council.cli.submit import STATUS_EXIT
 from council.cli.waiting import wait_for
 from council.commands.documents import read_document
-from council.commands.parsing import parse_command
-from council.desk.desk import Desk
 from council.desk.errands import Errand
+from council.desk.finding import find_ended
 from council.desk.judging import problems_of
-from council.desk.lookup import find_ended
+from council.desk.recollection import change_memory, remembered, sha256_of_memory
+from council.desk.recollection import forget as forget_all
 from council.errors import EXIT_USAGE, CommandInvalid, UsageError
-from council.ids import readable_json, sha256_hex
-from council.storage.files import as_storage_failed
-from council.upkeep.house import COMMANDS
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -42,7 +39,7 @@ _Lane = Annotated[str, typer.Option(help="The lane, the key `session` of command
 @app.command()
 def show(ctx: typer.Context, role: _Role, lane: _Lane = "main", as_json: AsJson = False) -> None:
     """Print the digest that prompts carry, and the remembered tasks."""
-    loaded = _loaded(state(ctx).desk(), role.upper(), lane)
+    loaded = remembered(state(ctx).desk(), role.upper(), lane)
     session, carried = loaded.session, digest(loaded.session)
     if as_json:
         tasks = [
@@ -85,21 +82,16 @@ def edit(
     cli = state(ctx)
     desk = cli.desk()
     role = role.upper()
-    _require_plain(role, lane)
-    path = Memory(desk.home.session_states, desk.store).path(role, lane)
-    with as_storage_failed(f"Cannot read {path}"):
-        # Of the file as it is now, so that a task that ends meanwhile is not edited away.
-        base_sha256 = sha256_hex(session_bytes(path)) if path.is_file() else ""
-    before = _as_yaml(_loaded(desk, role, lane).session)
+    base_sha256 = sha256_of_memory(
+        desk, role, lane
+    )  # as it is now, so that a task that ends meanwhile is not edited away
+    before = _as_yaml(remembered(desk, role, lane).session)
     after = _read(file) if file is not None else _edited(cli, before, role)
     if after == before:
         typer.echo("Nothing changed.")
         return
-    body: dict[str, Any] = {"type": "memory", "session": lane, "role": role, "action": "replace"}
-    body["answers"] = _answers(after, file)
-    if base_sha256:
-        body["base_sha256"] = base_sha256
-    _drop_change(cli, f"memory-{role.lower()}", body, as_json=as_json)
+    keys = {"answers": _answers(after, file), **({"base_sha256": base_sha256} if base_sha256 else {})}
+    _obeyed(cli, lane, lambda: change_memory(desk, role, lane, "replace", **keys), as_json=as_json)
 
 
 @app.command()
@@ -116,29 +108,8 @@ def reset(
         typer.confirm(
             f"{role} will remember nothing in lane {lane} (the archive keeps it). Go on?", abort=True, err=True
         )
-    body = {"type": "memory", "session": lane, "role": role, "action": "reset"}
-    _drop_change(state(ctx), f"memory-{role.lower()}", body, as_json=as_json)
-
-
-# ── showing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _loaded(desk: Desk, role: str, lane: str) -> LoadedSession:
-    """Raises UsageError for a role that has neither memory nor persona: most likely a slip of the pen."""
-    _require_plain(role, lane)
-    memory = Memory(desk.home.session_states, desk.store)
-    if not memory.path(role, lane).exists():
-        known = desk.personas()
-        if role not in known:
-            raise UsageError(f"there is no agent {role} here.", fix=f"use one of {', '.join(sorted(known))}")
-    return memory.look(role, lane)
-
-
-def _require_plain(role: str, lane: str) -> None:
-    """Role and lane become part of a path."""
-    for what, value in (("role", role), ("lane", lane)):
-        if not value.replace("_", "").replace("-", "").isalnum() or not value.isascii():
-            raise UsageError(f"{value!r} is no {what}.", fix="use letters, digits, - and _")
+    desk = state(ctx).desk()
+    _obeyed(state(ctx), lane, lambda: change_memory(desk, role, lane, "reset"), as_json=as_json)
 
 
 # ── editing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -221,21 +192,20 @@ def _answers(text: str, file: Path | None) -> list[dict[str, Any]]:
 # ── changing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _drop_change(cli: CliState, name: str, body: dict[str, Any], *, as_json: bool) -> None:
-    """Drops the command and stays for its end."""
-    data = readable_json(body, indent=2).encode()
-    try:  # the terminal says what the daemon would say in `commands/failed/`
-        parse_command(COMMANDS, "memory.json", data)
+def _obeyed(cli: CliState, lane: str, drop: Callable[[], Errand], *, as_json: bool) -> None:
+    """Drops the command, and stays for its end."""
+    desk = cli.desk()
+    before = (desk.ledger.journal(run_id).header for run_id in desk.ledger.unfinished())
+    # Where no deliberation comes before it in its lane no model is asked: a change of memory asks none itself.
+    alone = not any(header.lane == lane and header.output_path for header in before)
+    try:
+        errand = drop()
     except CommandInvalid as error:
         for problem in problems_of(error):
             field = f"`{problem.field}` " if problem.field else ""
             typer.echo(f"error: {field}{problem.message}\n  fix: {problem.fix}", err=True)
         raise typer.Exit(EXIT_USAGE) from None
-    desk = cli.desk()
-    before = (desk.ledger.journal(run_id).header for run_id in desk.ledger.unfinished())
-    # Where no deliberation comes before it in its lane no model is asked: a change of memory asks none itself.
-    alone = not any(header.lane == body["session"] and header.output_path for header in before)
-    receipt = wait_for(desk, Errand(desk, f"{name}.json", data), _WAIT_S, quiet=True, offline=alone)
+    receipt = wait_for(desk, errand, _WAIT_S, quiet=True, offline=alone)
     if as_json:
         print_json(receipt)
     else:
@@ -267,5 +237,5 @@ def forget(
         typer.confirm(f"Everything that Council keeps of {what} will be gone for good. Go on?", abort=True, err=True)
     if text == "-":
         text = sys.stdin.read(_MAX_TEXT_CHARS).removesuffix("\n")
-    body = {"type": "forget", "session": lane, "text": text, "run": run_id, "salt": secrets.token_hex(16)}
-    _drop_change(cli, "forget", {key: value for key, value in body.items() if value is not None}, as_json=as_json)
+    desk = cli.desk()
+    _obeyed(cli, lane, lambda: forget_all(desk, lane, text, run_id), as_json=as_json)

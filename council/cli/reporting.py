@@ -1,10 +1,12 @@
-"""`council explain`, `council report`: the course of a run, in the terminal, as JSON, or as a page."""
+"""`council explain`, `report`, `stats`: the course of a run, and the sums over all of them."""
 
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 import webbrowser
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -15,12 +17,17 @@ from council.cli.context import Run, columns, print_notes, state
 from council.cli.outfile import checked
 from council.desk.retelling import explained
 from council.errors import UsageError
-from council.ids import escape_unseen
-from council.reports.explain_terminal import show
+from council.ids import escape_unseen, timestamp
+from council.reports.explain_terminal import show as show_explanation
 from council.reports.html_report import render_html
+from council.reports.recent import recent
+from council.reports.stats import stats as sum_up
+from council.reports.stats_terminal import show as show_sums
 from council.storage.files import write_atomic
 
 _SUFFIX = ".report.html"  # files so named are never read by agents: they would take their own past words for evidence
+_AGO = re.compile(r"([0-9]{1,5})([hdw])")
+_HOURS = {"h": 1, "d": 24, "w": 168}
 
 
 def explain(
@@ -35,7 +42,7 @@ def explain(
     if as_json:
         typer.echo(escape_unseen(msgspec.json.encode(found.explanation).decode()))
         return
-    show(found.explanation, sys.stdout, columns=columns(), coloured=cli.coloured)
+    show_explanation(found.explanation, sys.stdout, columns=columns(), coloured=cli.coloured)
 
 
 def report(
@@ -75,3 +82,38 @@ def report(
         opened = webbrowser.open(address)
     if not opened:
         print_notes(f"no browser could be started; open {address} in one.")
+
+
+def stats(
+    ctx: typer.Context,
+    since: Annotated[
+        str, typer.Option(metavar="WHEN", help="Only runs admitted since then: 7d, 24h, 4w, or a date (UTC).")
+    ] = "",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object; docs/explain.md has its keys.")
+    ] = False,
+) -> None:
+    cli, first = state(ctx), moment(since, datetime.now(UTC))
+    ledger = cli.desk().ledger
+    entries = ledger.since(first)
+    found = sum_up(entries, first, last_runs=recent(entries, ledger))
+    if as_json:
+        typer.echo(escape_unseen(msgspec.json.encode(found).decode()))
+        return
+    show_sums(found, sys.stdout, columns=columns(), coloured=cli.coloured, plots=sys.stdout.isatty())
+
+
+def moment(since: str, now: datetime) -> str:
+    """`7d` or a date as RFC 3339 in UTC, "" for "". Raises UsageError."""
+    if not since:
+        return ""
+    ago = _AGO.fullmatch(since.strip())
+    try:
+        if ago is not None:
+            return timestamp(now - timedelta(hours=int(ago[1]) * _HOURS[ago[2]]))
+        given = datetime.fromisoformat(since.strip())
+        return timestamp(given if given.tzinfo else given.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"--since {since!r} is no time.", fix="say 24h, 7d, 4w, or a date such as 2026-11-20"
+        ) from None

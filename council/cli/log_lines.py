@@ -15,7 +15,7 @@ import typer
 
 from council.cli.context import state
 from council.daemon.terminal import event_line
-from council.desk.lookup import find_ended, receipt_of
+from council.desk.finding import find_ended, receipt_of
 from council.logs import LOG_FILES
 from council.safety.untrusted import plain_line
 

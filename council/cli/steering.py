@@ -12,7 +12,7 @@ from council.cli.context import CliState, Run, print_json, state
 from council.cli.hyperlinks import linked, unlinked
 from council.cli.waiting import wait_for
 from council.desk.errands import control, wait_for_end
-from council.desk.lookup import find_ended, find_for, receipt_of
+from council.desk.finding import find_ended, find_for, receipt_of
 from council.desk.retelling import answer_of
 from council.engine.receipts import Receipt
 from council.storage.files import FileLock

@@ -1,0 +1,95 @@
+"""Sub-commands in the help under headings, in plain text; those of `council` are imported when they are asked for.
+
+`council status` loads nothing of `council eval`, and the list of all commands none of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, ClassVar
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+START = "Start"
+WORK = "Work"
+LOOK = "Look"
+KNOW = "Agents and knowledge"
+MEND = "Settings and repair"
+ELSE = "Commands"  # of a group, and one that names no section
+SECTIONS = (START, WORK, LOOK, KNOW, MEND, ELSE)
+
+
+@dataclass(frozen=True)
+class SubCommand:
+    """One sub-command. `where`: `module:name` below council.cli, of a function or of the typer.Typer of a group; `section`:
+    the heading in the help; `help`: what it does, its first sentence in the list of all."""
+
+    where: str
+    section: str
+    help: str
+
+
+class SectionedGroup(TyperGroup):
+    """A group whose help is in sections; a command names its own as `rich_help_panel`."""
+
+    def listed(self, ctx: Any) -> list[tuple[str, str, str]]:
+        """Each sub-command's name, its section and its help."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        return [
+            (name, str(getattr(command, "rich_help_panel", None)), command.help or "")
+            for name, command in found
+            if command is not None and not command.hidden
+        ]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        listed = self.listed(ctx)
+        width = max(len(name) for name, _, _ in listed)
+        sections: dict[str, list[tuple[str, str]]] = {heading: [] for heading in SECTIONS}
+        for name, section, text in listed:
+            first, end, _ = " ".join(text.split("\n\n")[0].split()).partition(". ")
+            rows = sections[section if section in sections else ELSE]
+            rows.append((name.ljust(width), first + end.strip()))
+        for heading, rows in sections.items():
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
+
+class LazyGroup(SectionedGroup):
+    """A group whose sub-commands are `entries`, in the order of the help."""
+
+    entries: ClassVar[dict[str, SubCommand]]
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        placeholders: dict[str, Any] = dict.fromkeys(self.entries)  # each is built when it is looked up
+        self.commands = placeholders
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.entries)
+
+    def listed(self, ctx: Any) -> list[tuple[str, str, str]]:
+        return [(name, entry.section, entry.help) for name, entry in self.entries.items()]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in self.entries and self.commands[cmd_name] is None:
+            entry = self.entries[cmd_name]
+            module, _, attribute = entry.where.partition(":")
+            found = getattr(import_module(f"council.cli.{module}"), attribute)
+            alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+            alone.callback()(lambda: None)  # a group, where typer would make a lone command the whole program
+            if isinstance(found, typer.Typer):
+                panel = entry.section
+                alone.add_typer(found, name=cmd_name, cls=SectionedGroup, rich_help_panel=panel, help=entry.help)
+            else:
+                alone.command(cmd_name, rich_help_panel=entry.section, help=entry.help)(found)
+            group: Any = get_command(alone)
+            self.commands[cmd_name] = group.commands[cmd_name]
+        return self.commands.get(cmd_name)
+
+    def all_commands(self) -> dict[str, Any]:
+        """Every sub-command by its name, built."""
+        return {name: self.get_command(None, name) for name in self.entries}

@@ -1,0 +1,58 @@
+"""The memory of agents: looked at here, changed only by a command that takes its lane's turn."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from council.agents.memory import LoadedSession, Memory, session_bytes
+from council.commands.parsing import parse_command
+from council.desk.desk import Desk
+from council.desk.errands import Errand
+from council.errors import UsageError
+from council.ids import readable_json, sha256_hex
+from council.storage.files import as_storage_failed
+from council.upkeep.house import COMMANDS
+
+
+def remembered(desk: Desk, role: str, lane: str) -> LoadedSession:
+    """Raises UsageError for a role that has neither memory nor persona: most likely a slip of the pen."""
+    _require_plain(role, lane)
+    memory = Memory(desk.home.session_states, desk.store)
+    if not memory.path(role, lane).exists() and role not in (known := desk.personas()):
+        raise UsageError(f"there is no agent {role} here.", fix=f"use one of {', '.join(sorted(known))}")
+    return memory.look(role, lane)
+
+
+def sha256_of_memory(desk: Desk, role: str, lane: str) -> str:
+    """Tells this version of a memory from a later one; empty where there is none. Raises UsageError, StorageFailed."""
+    _require_plain(role, lane)
+    path = Memory(desk.home.session_states, desk.store).path(role, lane)
+    with as_storage_failed(f"Cannot read {path}"):
+        return sha256_hex(session_bytes(path)) if path.is_file() else ""
+
+
+def change_memory(desk: Desk, role: str, lane: str, action: str, **keys: Any) -> Errand:
+    """Drops a command that replaces or resets a memory. Raises CommandInvalid before anything is dropped."""
+    return _drop(
+        desk, f"memory-{role.lower()}", {"type": "memory", "session": lane, "role": role, "action": action} | keys
+    )
+
+
+def forget(desk: Desk, lane: str, text: str | None, run_id: str | None) -> Errand:
+    """Drops a command that takes a text or a run out of all that is kept. Raises as `change_memory`."""
+    body = {"type": "forget", "session": lane, "text": text, "run": run_id, "salt": secrets.token_hex(16)}
+    return _drop(desk, "forget", {key: value for key, value in body.items() if value is not None})
+
+
+def _drop(desk: Desk, name: str, body: dict[str, Any]) -> Errand:
+    data = readable_json(body, indent=2).encode()
+    parse_command(COMMANDS, "memory.json", data)  # the door says what the daemon would say in `commands/failed/`
+    return Errand(desk, f"{name}.json", data)
+
+
+def _require_plain(role: str, lane: str) -> None:
+    """Role and lane become part of a path."""
+    for what, value in (("role", role), ("lane", lane)):
+        if not value.replace("_", "").replace("-", "").isalnum() or not value.isascii():
+            raise UsageError(f"{value!r} is no {what}.", fix="use letters, digits, - and _")
