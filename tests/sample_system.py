@@ -21,7 +21,7 @@ from council.errors import CommandInvalid, CouncilError
 from council.ids import Principal
 from council.storage.store import Store, Tx
 from council.systems import Core, System
-from council.tools.base import Tool, ToolContext, ToolResult
+from council.tools.base import Arguments, Tool, ToolContext, ToolResult
 
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS sample_notes (run_id TEXT PRIMARY KEY, about TEXT NOT NULL, chars INTEGER NOT NULL)"
@@ -120,13 +120,18 @@ class Heart:
                 raise CompanionFailed(stopped.read_text())
 
 
+class Subject(Arguments):
+    about: Annotated[str, Field(max_length=64, description="a subject")]
+
+
 def count_notes(store: Store) -> Tool:
-    async def run(argument: str, /, *, context: ToolContext) -> ToolResult:
-        rows = store.read(lambda tx: tx.execute(_COUNT, (argument,)).fetchone())
-        return ToolResult(ok=True, title=f"COUNT_NOTES({argument})", text=f"{rows[0]} notes on {argument}")
+    async def run(arguments: Subject, /, *, context: ToolContext) -> ToolResult:
+        about = arguments.about
+        rows = store.read(lambda tx: tx.execute(_COUNT, (about,)).fetchone())
+        return ToolResult(ok=True, title=f"COUNT_NOTES({about})", text=f"{rows[0]} notes on {about}")
 
     spelling = "[ORCHESTRATOR_REQUEST: COUNT_NOTES(apples)]"
-    return Tool("COUNT_NOTES", "Counts the notes on a subject.", "about", "read", (spelling,), run)
+    return Tool("COUNT_NOTES", "Counts the notes on a subject.", Subject, "read", (spelling,), run)
 
 
 def _companions(core: Core) -> Sequence[Heart]:

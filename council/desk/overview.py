@@ -74,7 +74,7 @@ def overview(desk: Desk) -> HomeState:
         try:
             current = json.loads(home.state_file.read_bytes())
             state, runs, model = current["state"], current["runs"], current["model"]
-            unadmitted, degraded = current["unadmitted"], current["degraded"]
+            unadmitted, degraded = current.get("unadmitted", []), current.get("degraded", {})
         except (OSError, ValueError, KeyError):
             state = "STARTING"
     bound = {run["file"] for run in runs}
