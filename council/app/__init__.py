@@ -93,7 +93,7 @@ def build_app(
     environ = os.environ if environ is None else environ
     events, clock = Events(), SystemClock()
     keys.register(setting.key_env for setting in settings.providers.values() if setting.key_env)
-    store = open_store(home, settings)
+    store = open_store(home, settings, keys.redactor)
     try:
         return _build_over(store, home, settings, keys, environ, telemetry, around, events, clock)
     except BaseException:
