@@ -73,6 +73,7 @@ def built(cli: CliState) -> App:
 @contextlib.contextmanager
 def logging_to_file(app: App) -> Iterator[None]:
     """Events and log records go to `.council/logs/`; a folder that cannot be written stops nothing."""
+    from council.events import SpeechPiece
     from council.logs import LogFile
 
     try:
@@ -83,8 +84,8 @@ def logging_to_file(app: App) -> Iterator[None]:
         return
 
     def note(event: Event) -> None:
-        if event.kind != "text":  # what is being said stands in the journal once it is said
-            log_file.write_event(event.kind, event.run_id, event.data)
+        if not isinstance(event, SpeechPiece):  # what is being said stands in the journal once it is said
+            log_file.write_event(event.kind, event.run_id, event.values())
 
     unsubscribe = app.events.subscribe(note)
     try:

@@ -98,6 +98,7 @@ async def _evaluated(
     from council.daemon.service import Service
     from council.daemon.terminal import event_line
     from council.evaluation.session import open_session
+    from council.events import ModelRetry, RunWait
     from council.logs import configure
     from council.storage.files import write_atomic
 
@@ -107,8 +108,8 @@ async def _evaluated(
     configure("error", settings.log_format, app.redactor)
 
     def tell(event: Event) -> None:
-        if event.kind in ("model_retry", "run_waiting"):  # what a person who waits wants to know of the runs
-            typer.echo(event_line(event.kind, event.data, event.run_id).strip(), err=True)
+        if isinstance(event, ModelRetry | RunWait):  # what a person who waits wants to know of the runs
+            typer.echo(event_line(event).strip(), err=True)
 
     app.events.subscribe(tell)
     try:
@@ -135,6 +136,7 @@ async def _answered(session: Session, service: Service) -> EvaluationEnd:
     import asyncio
 
     from council.evaluation.evaluate import EvaluationEnd
+    from council.events import DaemonStart, DaemonStop
 
     locked = asyncio.Event()  # nothing is asked before: another process may be at work in that home
 
@@ -143,9 +145,9 @@ async def _answered(session: Session, service: Service) -> EvaluationEnd:
         return await session.answer(_Progress(session))
 
     def on_event(event: Event) -> None:
-        if event.kind == "daemon_started":
+        if isinstance(event, DaemonStart):
             locked.set()
-        elif event.kind == "stopping" and not asking.done():
+        elif isinstance(event, DaemonStop) and not asking.done():
             typer.echo("Stopping: what is under way ends first; again to stop at once.", err=True)
             asking.cancel()
 

@@ -121,7 +121,10 @@ def readable(line: str) -> str:
 
     A line that is not JSON is returned as it is.
     """
+    import msgspec
+
     from council.daemon.terminal import event_line
+    from council.events import AnyEvent
     from council.safety.untrusted import plain_line
 
     try:
@@ -133,11 +136,11 @@ def readable(line: str) -> str:
     if record.get("event") in _FOR_PROGRAMS:
         return ""
     if "event" in record:
-        kind, run_id = str(record["event"]), str(record.get("run_id", ""))
+        kind = str(record["event"])
         data = {key: value for key, value in record.items() if key not in ("time", "event", "run_id")}
         words = ""
-        with contextlib.suppress(KeyError, TypeError, ValueError):  # written by another version
-            words = " ".join(event_line(kind, data, run_id).split())
+        with contextlib.suppress(msgspec.ValidationError):  # written by another version
+            words = " ".join(event_line(msgspec.convert({**record, "kind": kind}, AnyEvent)).split())
         if not words:
             words = " ".join([kind, *(f"{key}={plain_line(str(value), 100)}" for key, value in data.items())])
     else:

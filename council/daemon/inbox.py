@@ -23,7 +23,7 @@ from council.engine.engine import Engine
 from council.engine.records import FileIdentity, RunStatus
 from council.engine.runs import Run
 from council.errors import CommandInvalid, JournalDamaged, PathRefused, StorageFailed
-from council.events import Events
+from council.events import CommandAnswer, CommandRefusal, CommandWait, ControlAct, Events
 from council.ids import STEWARD, Clock, sha256_hex
 from council.settings import Home, Settings
 from council.storage.drop import is_command_name
@@ -335,7 +335,7 @@ class Inbox:
         except JournalDamaged as error:
             raise CommandInvalid(error.message, fix=error.fix, field="run") from error
         receipt = await self._engine.answer_control(command, identity)
-        self._events.publish("control", command.run, file=name, type=command.type)
+        self._events.publish(ControlAct(run_id=command.run, file=name, type=command.type))
         result.admitted += 1
         self._taking.take(name, identity, receipt.run_id, "succeeded")
 
@@ -352,7 +352,7 @@ class Inbox:
         if answering is not None:
             self._engine.ask_for(answering)
             self._waits[name] = _Wait(mark, answering.id)
-            self._events.publish("command_waits_for_id", answering.id, file=name, id=command.id)
+            self._events.publish(CommandWait(run_id=answering.id, file=name, id=command.id))
             result.pending += 1
             return
         try:
@@ -369,7 +369,7 @@ class Inbox:
         if isinstance(admitted, Run):
             self._bound[name] = _RunFile(admitted, identity)
         else:
-            self._events.publish("command_answered", admitted.run_id, file=name, id=command.id)
+            self._events.publish(CommandAnswer(run_id=admitted.run_id, file=name, id=command.id))
             self._taking.take(name, identity, admitted.run_id, "succeeded")
 
     def _read(self, name: str) -> FileBytes | CommandInvalid | None:
@@ -443,12 +443,13 @@ class Inbox:
         self.refused_count += 1
         result.refused += 1
         self._events.publish(
-            "command_refused",
-            file=printable(name),
-            code=error.code,
-            error=printable(error.message),
-            fix=printable(error.fix),
-            moved_to=printable(moved_to),
+            CommandRefusal(
+                file=printable(name),
+                code=error.code,
+                error=printable(error.message),
+                fix=printable(error.fix),
+                moved_to=printable(moved_to),
+            )
         )
 
 

@@ -48,6 +48,7 @@ from council.deliberation.stopping import Ending, reason_to_end, still_open
 from council.deliberation.transcript import Closing, Evidence, Transcript, Turn
 from council.engine.runs import PROVIDER, Parked, Run
 from council.errors import CouncilError, InputUnreadable, ModelError, ReplayMiss
+from council.events import EndOfRounds, RoundStart, SpeechPiece, SynthesisStart, TurnEnd, TurnStart
 from council.llm.base import Message, TurnInfo, request_hash
 from council.llm.structured import Problem
 from council.safety.untrusted import plain_line
@@ -152,7 +153,7 @@ class Deliberation:
         try:
             await PROTOCOLS[self._rules.protocol](self)
         except _RoundsEnd:
-            self._run.publish("rounds_end", reason=self.stopped.reason if self.stopped else "")
+            self._run.publish(EndOfRounds(reason=self.stopped.reason if self.stopped else ""))
         if self.stopped is not None:
             self.ending = Ending("budget", self.stopped.reason, self._turns_left)
         elif self.ending is None and self._rules.early_stop:
@@ -166,7 +167,7 @@ class Deliberation:
         for chair in chairs:  # where one closing call brings nothing to read, the next member makes it
             name = "synthesis" if chair is self.members[0] else f"synthesis/{chair.role}"
             info = TurnInfo(chair.role, "synthesis", self.max_rounds, self.max_rounds, task)
-            self._run.publish("synthesis", role=chair.role)
+            self._run.publish(SynthesisStart(role=chair.role))
             messages = self._messages(chair, instruction)
             result = await self._ask(name, chair, messages, info)
             self.closings.append(Closing(chair.role, result))
@@ -180,7 +181,7 @@ class Deliberation:
     def open_round(self, round_no: int, speakers: Sequence[Member]) -> None:
         """Tells the world of a new round; not of one that is only read again."""
         if not all(self._run.journal.recorded(f"round/{round_no}/{speaker.role}") for speaker in speakers):
-            self._run.publish("round", round=round_no, max_rounds=self.max_rounds)
+            self._run.publish(RoundStart(round=round_no, max_rounds=self.max_rounds))
 
     async def speak(self, member: Member, round_no: int, duty: Duty) -> None:
         """One turn, heard by all that follow, and what it requests."""
@@ -232,7 +233,7 @@ class Deliberation:
             found = reason_to_end(self.transcript, self.roles, evidence_round_due=evidence_round_due)
             if found is not None:
                 self.ending = Ending(*found, calls_saved=self._turns_left)
-                self._run.publish("rounds_end", reason=self.ending.sentence)
+                self._run.publish(EndOfRounds(reason=self.ending.sentence))
         return self.ending is not None
 
     @property
@@ -259,7 +260,7 @@ class Deliberation:
             keep(turn)
         failure = result.failure.message if result.failure else ""
         if news:
-            self._run.publish("turn_ended", role=member.role, round=round_no, failure=failure)
+            self._run.publish(TurnEnd(role=member.role, round=round_no, failure=failure))
         self._changed()
         return turn
 
@@ -299,7 +300,7 @@ class Deliberation:
 
         async def call() -> TurnResult:
             if info.purpose == "turn":
-                self._run.publish("turn_started", role=member.role, round=info.round)
+                self._run.publish(TurnStart(role=member.role, round=info.round))
             hearing = self._hearing(member, info)
             try:
                 offered = self._equipment.native_tools and info.purpose == "turn" and info.round > 0
@@ -355,7 +356,7 @@ class Deliberation:
             return None
 
         def tell(hearing: Hearing, piece: str | None) -> None:
-            self._run.publish("text", role=hearing.role, round=hearing.round, text=piece)
+            self._run.publish(SpeechPiece(role=hearing.role, round=hearing.round, text=piece))
             self._changed()
 
         self.hearings.append(Hearing(member.role, info.round, tell))

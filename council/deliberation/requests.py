@@ -13,6 +13,7 @@ from council.deliberation.members import Member
 from council.deliberation.transcript import STEWARD_INPUT, Evidence, Transcript, Turn
 from council.engine.runs import Run
 from council.errors import GuardrailBlocked, ToolRefused
+from council.events import ToolRequest
 from council.ids import sha256_hex
 from council.knowledge.library import split_range
 from council.safety.echoes import OutsideTexts
@@ -80,13 +81,14 @@ class Requests:
             self._heard(item)
             if news:
                 self._run.publish(
-                    "request",
-                    role=member.role,
-                    round=turn.round,
-                    request=plain_line(request.raw, 200),
-                    ok=item.ok,
-                    title=item.title,
-                    error=item.error,
+                    ToolRequest(
+                        role=member.role,
+                        round=turn.round,
+                        request=plain_line(request.raw, 200),
+                        ok=item.ok,
+                        title=item.title,
+                        error=item.error,
+                    )
                 )
             self._changed()
         known = len(requests)  # more may be recorded: `forget` took the words, not what they brought

@@ -34,7 +34,7 @@ from council.engine.records import EPOCH, FORGOTTEN, FileIdentity, Reopened, Run
 from council.engine.reopening import not_resumable, require_reopenable
 from council.engine.runs import PROVIDER, Admission, Finish, Handler, Run
 from council.errors import StorageFailed
-from council.events import Events
+from council.events import Events, RunAdmission, RunEnd, RunFailure, RunRecovery
 from council.ids import Clock, new_run_id, timestamp
 from council.redaction import Redactor
 from council.storage.paths import ConfinedRoot
@@ -117,7 +117,7 @@ class Engine:
         admission = self._handlers[command.type].admit(command)
         header = self._refused.get(file.drop) or self._header(command, file, admission)
         run = await self._create(header, command.id, file.drop)
-        self._events.publish("run_queued", run.id, title=header.title, file=file.name, output=header.output_path)
+        run.publish(RunAdmission(title=header.title, file=file.name, output=header.output_path))
         self._queue.join(run)
         self._queue.ask_for(run)
         return run
@@ -210,7 +210,7 @@ class Engine:
         return recovered
 
     def _take_up(self, run: Run) -> None:
-        self._events.publish("run_recovered", run.id, title=run.header.title, steps=run.journal.step_count)
+        run.publish(RunRecovery(title=run.header.title, steps=run.journal.step_count))
         self._queue.join(run, hold=self._holds)
 
     # ── execution ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -219,15 +219,17 @@ class Engine:
         receipt = await self._executor.execute(run)
         self.active.pop(run.id, None)
         self._queue.release(run)
+        error = receipt.error
         run.publish(
-            "run_ended",
-            status=receipt.status,
-            artifact=receipt.artifact.path if receipt.artifact else "",
-            error=msgspec.to_builtins(receipt.error) if receipt.error else None,
-            notes=list(receipt.notes),
-            title=receipt.title,
-            calls=receipt.calls,
-            file=run.header.file.name,
+            RunEnd(
+                status=receipt.status,
+                artifact=receipt.artifact.path if receipt.artifact else "",
+                error=RunFailure(error.code, error.message, error.fix) if error else None,
+                notes=receipt.notes,
+                title=receipt.title,
+                calls=receipt.calls,
+                file=run.header.file.name,
+            )
         )
 
     def stillness(self) -> AbstractAsyncContextManager[None]:
