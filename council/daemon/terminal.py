@@ -6,39 +6,9 @@ import os
 import re
 from typing import Any, TextIO
 
+from council import events
 from council.daemon.speech import Speech
-from council.events import (
-    CommandAnswer,
-    CommandChange,
-    CommandRefusal,
-    CommandWait,
-    ControlAct,
-    DaemonStart,
-    DaemonStop,
-    EndOfRounds,
-    Event,
-    HomeImport,
-    IdleInbox,
-    ModelRetry,
-    Pruning,
-    RoundStart,
-    RunAdmission,
-    RunEnd,
-    RunRecovery,
-    RunReturn,
-    RunStart,
-    RunWait,
-    ScheduleDrop,
-    ScheduleMiss,
-    ScheduleRefusal,
-    ScheduleSighting,
-    ScheduleSkip,
-    SpeechPiece,
-    SynthesisStart,
-    ToolRequest,
-    TurnEnd,
-    TurnStart,
-)
+from council.events import Event, SpeechPiece
 from council.ids import Clock, readable_json, timestamp
 from council.redaction import Redactor
 from council.safety.untrusted import clean, plain_line
@@ -128,84 +98,84 @@ class HumanLines(_Terminal):
 def event_line(event: Event) -> str:
     """The line that tells a person of an event; empty for those that only programs follow."""
     match event:
-        case DaemonStart():
+        case events.DaemonStart():
             return f"Council {event.version}, model {_shown(event.model)}, pid {event.pid}."
-        case IdleInbox():
+        case events.IdleInbox():
             return f"--- Orchestrator idle. Monitoring for commands in {_shown(event.folder)} ---"
-        case DaemonStop():
+        case events.DaemonStop():
             return "\n--- Stopping: the turns in flight end first; again to stop at once. ---"
-        case CommandRefusal():
+        case events.CommandRefusal():
             moved = f"Moved to {_shown(event.moved_to)}, with a note beside it."
             said = f"{_shown(event.file)} could not become a run: {_shown(event.error)}"
             return f"[ERROR] {said}\n    Fix: {_shown(event.fix)}\n    {moved}"
-        case CommandAnswer():
+        case events.CommandAnswer():
             return f"[=] {_shown(event.file)} has the id of run {event.run_id}, which already answered it."
-        case CommandWait():
+        case events.CommandWait():
             return (
                 f"[=] {_shown(event.file)} has the id of run {event.run_id}, which goes on: it waits for that answer."
             )
-        case CommandChange():
+        case events.CommandChange():
             return f"[!] commands/{_shown(event.file)} changed meanwhile; it is a new command."
-        case ControlAct():
+        case events.ControlAct():
             return f"[!] {_shown(event.type)}: run {event.run_id}."
-        case RunAdmission():
+        case events.RunAdmission():
             return f"[!] Command file detected: commands/{_shown(event.file)} is run {event.run_id}."
-        case RunRecovery():
+        case events.RunRecovery():
             done = f"{event.steps} steps are already done: {_shown(event.title)}"
             return f"[+] Run {event.run_id} is taken up again; {done}"
-        case RunStart():
+        case events.RunStart():
             again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
             return f"\n▶  Executing task: {_shown(event.title)}{again}"
-        case RoundStart():
+        case events.RoundStart():
             return f"\n--- ROUND {event.round} of {event.max_rounds} ---"
-        case TurnStart():
+        case events.TurnStart():
             return f"  -> Orchestrator to {event.role}..."
-        case TurnEnd() if event.failure:
+        case events.TurnEnd() if event.failure:
             return f"  x  {event.role} did not answer: {_shown(event.failure)}"
-        case TurnEnd():
+        case events.TurnEnd():
             return f"  <- {event.role} to Orchestrator."
-        case ToolRequest():
+        case events.ToolRequest():
             outcome = _shown(event.title) if event.ok else f"refused, {_shown(event.error)}"
             return f"[ORCHESTRATOR] {event.role} asked {_shown(event.request)}: {outcome}"
-        case EndOfRounds():
+        case events.EndOfRounds():
             return f"\n--- ROUNDS END: {_shown(event.reason)} ---"
-        case SynthesisStart():
+        case events.SynthesisStart():
             return f"\n--- CLOSING: {event.role} ---"
-        case ModelRetry():
+        case events.ModelRetry():
             return f"  ~  {_shown(event.error)} Trying again in {event.wait_s:.0f} s (attempt {event.attempt})."
-        case RunWait():
+        case events.RunWait():
             wait = f"{event.seconds:.0f} s for {_shown(event.reason)}"
             return f"[WAITING] Run {event.run_id} waits {wait}: {_shown(event.error)}"
-        case RunReturn():
+        case events.RunReturn():
             return f"[!] Run {event.run_id} is handed back; it goes on at the next start."
-        case RunEnd(status="failed" | "cancelled"):
+        case events.RunEnd(status="failed" | "cancelled"):
             fix = f"\n    Fix: {_shown(event.error.fix)}" if event.error and event.error.fix else ""
             page = f"\n    Its page is {_shown(event.artifact)}" if event.artifact else ""
             said = event.error.message if event.error else "cancelled"
             return f"[{event.status.upper()}] {_shown(said)}{fix}{page}"
-        case RunEnd():
+        case events.RunEnd():
             word = "SUCCESS" if event.status == "succeeded" else event.status.upper()
             left = f"Artifact saved to {_shown(event.artifact)}" if event.artifact else _shown(event.title)
             return "\n    ".join([f"[{word}] {left}", *map(_shown, event.notes)])
-        case Pruning():
+        case events.Pruning():
             count = len(event.runs)
             by = ", ".join(map(_shown, event.settings))
             return f"[!] Pruned {count} ended run{'s' if count != 1 else ''} ({event.bytes:,} bytes) by {by}."
-        case HomeImport():
+        case events.HomeImport():
             unread = f"; not readable: {', '.join(event.unread)}" if event.unread else ""
             runs = f"runs {event.runs}, unfinished {event.unfinished}"
             return f"--- Brought over from an older version: {runs}{unread} ---"
-        case ScheduleSighting():
+        case events.ScheduleSighting():
             return f"[!] recurring/{_shown(event.file)} is scheduled: {_shown(event.schedule)}."
-        case ScheduleDrop():
+        case events.ScheduleDrop():
             return f"[!] recurring/{_shown(event.file)} is due: dropped {_shown(event.dropped)}."
-        case ScheduleMiss():
+        case events.ScheduleMiss():
             times = f"{event.count}{' or more' if event.capped else ''} times since {event.first}"
             counts = f"only the latest occurrence, {event.latest}, counts"
             return f"[!] recurring/{_shown(event.file)} was missed {times}; {counts}."
-        case ScheduleSkip():
+        case events.ScheduleSkip():
             return f"[!] Skipped {_shown(event.id)}: {_shown(event.reason)}."
-        case ScheduleRefusal():
+        case events.ScheduleRefusal():
             refused = f"[ERROR] recurring/{_shown(event.file)} is not scheduled: {_shown(event.error)}"
             return f"{refused}\n    Fix: {_shown(event.fix)}\n    A note is in {_shown(event.note)}"
         case _:
