@@ -229,13 +229,13 @@ def _note_calls(path: str) -> None:
 
 
 def _wrap_events(faults: Faults) -> None:
-    from council.events import Events
+    from council.events import Event, Events
 
     publish = Events.publish
 
-    def traced(self: Events, kind: str, run_id: str = "", **data: Any) -> None:
-        faults.event(kind, run_id, data)
-        publish(self, kind, run_id, **data)
+    def traced(self: Events, event: Event) -> None:
+        faults.event(event.kind, event.run_id, event.values())
+        publish(self, event)
 
     Events.publish = traced  # type: ignore[method-assign]
 

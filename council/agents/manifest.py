@@ -30,7 +30,7 @@ _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)---[ \t]*\n", re.DOTALL)
 DEFAULT_TOOLS = ("READ_FILE", "LIST_FILES", "QUERY_CORTEX")  # every tool of this house: they only read
 
 Trust = Literal["builtin", "verified", "unverified", "temporary"]
-Scope = Literal["deliberation", "task", "user", "global"]
+AgentScope = Literal["deliberation", "task", "user", "global"]
 _PRIVATE = re.compile(r"(?:^|[_-])(?:personal|financial|finances?)(?:[_-]|$)", re.IGNORECASE)
 _TRANSCRIPT = ("transcript", "other_agent_outputs")  # ours, and the source's name of it
 
@@ -68,7 +68,7 @@ class AgentManifest(BaseModel):
     tools: tuple[str, ...] = DEFAULT_TOOLS
     context: ContextNeeds = ContextNeeds()
     output: Literal["text"] = "text"
-    scope: Scope = "deliberation"
+    scope: AgentScope = "deliberation"
     trust: Trust = "builtin"
     model: Annotated[tuple[str, ...], Field(max_length=8)] = ()
     aliases: tuple[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")], ...] = ()

@@ -116,7 +116,7 @@ def build_app(
     that is made."""
     environ = os.environ if environ is None else environ
     keys.register(setting.key_env for setting in settings.providers.values() if setting.key_env)
-    store = open_store(home, settings)
+    store = open_store(home, settings, keys.redactor)
     with ExitStack() as undo:
         undo.callback(store.close)
         events, clock = Events(), SystemClock()

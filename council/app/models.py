@@ -25,7 +25,7 @@ from typing import Any
 from council.budgets.prices import Price, Prices
 from council.engine.runs import Run
 from council.errors import ModelError
-from council.events import Events
+from council.events import Events, ModelRetry
 from council.ids import Clock
 from council.llm.base import Model
 from council.llm.bounds import BoundedModel
@@ -177,7 +177,7 @@ def embedder_with_retry(embedder: Embedder, settings: Settings, events: Events, 
 def _telling(events: Events, run: Run) -> OnRetry:
     def tell(error: ModelError, attempt: int, wait_s: float) -> None:
         events.publish(
-            "model_retry", run.id, error=error.message, error_kind=error.kind, attempt=attempt, wait_s=wait_s
+            ModelRetry(run_id=run.id, error=error.message, error_kind=error.kind, attempt=attempt, wait_s=wait_s)
         )
         run.journal.retried(error.kind, error.message, attempt, wait_s)
 

@@ -58,10 +58,11 @@ def build_key_source(home: Home, settings: Settings, keys: ProviderKeys, environ
     return key_source(settings.key_source, settings.key_file, home.root, environ, given)
 
 
-def open_store(home: Home, settings: Settings) -> Store:
-    """Makes the home's run-time folder and its database where there are none. Raises ConfigError, StorageFailed."""
+def open_store(home: Home, settings: Settings, redactor: Redactor | None = None) -> Store:
+    """Makes the home's run-time folder and its database where there are none. `redactor` takes secrets out of what is
+    written into columns of `Words`. Raises ConfigError, StorageFailed."""
     home.ensure_runtime()
-    return Store.open(home.runtime, settings.database_url)
+    return Store.open(home.runtime, settings.database_url, redactor.redact if redactor is not None else None)
 
 
 def has_database(home: Home, settings: Settings) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, Integer, String, Table, Text, UniqueConstraint
 
-from council.storage.tables import metadata
+from council.storage.tables import SEALED, WORDS, metadata
 
 chain = Table(
     "audit_chain",
@@ -27,10 +27,11 @@ records = Table(
     Column("actor", String(255), nullable=False),
     Column("run_id", String(64)),
     Column("step", String(200)),
-    Column("detail", Text),
+    Column("detail", Text, info=WORDS),
     Column("salt", String(32)),
     Column("detail_sha256", String(64), nullable=False),
     Column("kid", String(16), nullable=False),
     Column("mac", String(64), nullable=False),
     UniqueConstraint("run_id", "step"),
+    info={SEALED: True},
 )

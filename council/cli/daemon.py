@@ -13,12 +13,12 @@ import typer
 
 from council.cli import collector
 from council.cli.context import state
+from council.events import Event, SpeechPiece
 from council.logs import LogFile, configure
 
 if TYPE_CHECKING:
     from council.app import App
     from council.desk.desk import Desk
-    from council.events import Event
 
 
 def run(
@@ -74,8 +74,8 @@ def logging_to_file(app: App) -> Iterator[None]:
         return
 
     def note(event: Event) -> None:
-        if event.kind != "text":  # what is being said stands in the journal once it is said
-            log_file.write_event(event.kind, event.run_id, event.data)
+        if not isinstance(event, SpeechPiece):  # what is being said stands in the journal once it is said
+            log_file.write_event(event.kind, event.run_id, event.values())
 
     unsubscribe = app.events.subscribe(note)
     try:

@@ -11,11 +11,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from council.cli.context import state
 from council.daemon.terminal import event_line
 from council.desk.finding import find_ended, receipt_of
+from council.events import AnyEvent
 from council.logs import LOG_FILES
 from council.safety.untrusted import plain_line
 
@@ -130,11 +132,11 @@ def readable(line: str) -> str:
     if record.get("event") in _FOR_PROGRAMS:
         return ""
     if "event" in record:
-        kind, run_id = str(record["event"]), str(record.get("run_id", ""))
+        kind = str(record["event"])
         data = {key: value for key, value in record.items() if key not in ("time", "event", "run_id")}
         words = ""
-        with contextlib.suppress(KeyError, TypeError, ValueError):  # written by another version
-            words = " ".join(event_line(kind, data, run_id).split())
+        with contextlib.suppress(msgspec.ValidationError):  # written by another version
+            words = " ".join(event_line(msgspec.convert({**record, "kind": kind}, AnyEvent)).split())
         if not words:
             words = " ".join([kind, *(f"{key}={plain_line(str(value), 100)}" for key, value in data.items())])
     else:

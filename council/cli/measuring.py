@@ -24,7 +24,7 @@ from council.evaluation.evaluate import EvaluationEnd
 from council.evaluation.grading import AnsweredQuestion, row_of
 from council.evaluation.report import Report
 from council.evaluation.session import EvaluationRequest, Session, open_session
-from council.events import Event
+from council.events import DaemonStart, DaemonStop, Event, ModelRetry, RunWait
 from council.ids import readable_json
 from council.logs import configure
 from council.storage.files import write_atomic
@@ -95,8 +95,8 @@ async def _evaluated(
     configure("error", settings.log_format, app.redactor)
 
     def tell(event: Event) -> None:
-        if event.kind in ("model_retry", "run_waiting"):  # what a person who waits wants to know of the runs
-            typer.echo(event_line(event.kind, event.data, event.run_id).strip(), err=True)
+        if isinstance(event, ModelRetry | RunWait):  # what a person who waits wants to know of the runs
+            typer.echo(event_line(event).strip(), err=True)
 
     app.events.subscribe(tell)
     try:
@@ -127,9 +127,9 @@ async def _answered(session: Session, service: Service) -> EvaluationEnd:
         return await session.answer(_Progress(session))
 
     def on_event(event: Event) -> None:
-        if event.kind == "daemon_started":
+        if isinstance(event, DaemonStart):
             locked.set()
-        elif event.kind == "stopping" and not asking.done():
+        elif isinstance(event, DaemonStop) and not asking.done():
             typer.echo("Stopping: what is under way ends first; again to stop at once.", err=True)
             asking.cancel()
 

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterable
 
 from council.errors import CouncilError
-from council.events import Events
+from council.events import CompanionFailure, CompanionRecovery, Events
 from council.systems import Companion
 
 log = logging.getLogger(__name__)
@@ -61,10 +61,10 @@ class Companions:
                 pause_s = _FIRST_PAUSE_S
             self.degraded[companion.name] = reason
             log.error("companion %s: %s; it is started again in %.0f s", companion.name, reason, pause_s)
-            self._events.publish("companion_failed", name=companion.name, reason=reason, again_s=pause_s)
+            self._events.publish(CompanionFailure(name=companion.name, reason=reason, again_s=pause_s))
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def _is_steady(self, name: str) -> None:
         if self.degraded.pop(name, None) is not None:
-            self._events.publish("companion_recovered", name=name)
+            self._events.publish(CompanionRecovery(name=name))

@@ -24,7 +24,7 @@ from council.engine.engine import Engine
 from council.engine.records import FileIdentity
 from council.engine.runs import Run
 from council.errors import CommandInvalid, JournalDamaged, PathRefused, StorageFailed
-from council.events import Events
+from council.events import CommandAnswer, CommandDelay, CommandRefusal, CommandWait, ControlAct, Events
 from council.ids import STEWARD, Clock, sha256_hex
 from council.settings import Home, Settings
 from council.storage.drop import is_command_name
@@ -285,7 +285,7 @@ class Inbox:
             log.error("%s stays in the inbox: %s", name, error)
             if name not in self.unadmitted:
                 self.unadmitted[name] = str(error)
-                self._events.publish("command_waiting", file=name, reason="storage", error=str(error))
+                self._events.publish(CommandDelay(file=name, reason="storage", error=str(error)))
             self._wait(result, self._settings.scan_interval_s)
             return
         except Exception as error:  # a defect of ours: one file must not end the daemon, and its text may hold anything
@@ -322,7 +322,7 @@ class Inbox:
             if error.field and error.line is None:  # where in the file the field stands that admission refused
                 error.line, error.column = read_document(name, found.data).locate(tuple(error.field.split(".")))
             raise
-        self._events.publish("control", run_id, file=name, type=command.type, title=receipt.title)
+        self._events.publish(ControlAct(run_id=run_id, file=name, type=command.type, title=receipt.title))
         result.admitted += 1
         self._taking.take(name, identity, receipt.run_id, "succeeded")
 
@@ -332,7 +332,7 @@ class Inbox:
         if answering is not None:
             self._engine.ask_for(answering)
             self._waits[name] = _Wait(mark, answering.id)
-            self._events.publish("command_waits_for_id", answering.id, file=name, id=command.id)
+            self._events.publish(CommandWait(run_id=answering.id, file=name, id=command.id))
             result.pending += 1
             return
         admitted = await self._engine.admit(command, identity)
@@ -342,7 +342,7 @@ class Inbox:
         if isinstance(admitted, Run):
             self._taking.bound[name] = RunFile(admitted, identity)
         else:
-            self._events.publish("command_answered", admitted.run_id, file=name, id=command.id)
+            self._events.publish(CommandAnswer(run_id=admitted.run_id, file=name, id=command.id))
             self._taking.take(name, identity, admitted.run_id, "succeeded")
 
     def _read(self, name: str) -> FileBytes | CommandInvalid | None:
@@ -403,12 +403,13 @@ class Inbox:
         self.refused_count += 1
         result.refused += 1
         self._events.publish(
-            "command_refused",
-            file=printable(name),
-            code=error.code,
-            error=printable(error.message),
-            fix=printable(error.fix),
-            moved_to=printable(moved_to),
+            CommandRefusal(
+                file=printable(name),
+                code=error.code,
+                error=printable(error.message),
+                fix=printable(error.fix),
+                moved_to=printable(moved_to),
+            )
         )
 
 

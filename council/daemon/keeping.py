@@ -16,6 +16,7 @@ from datetime import date
 from council.app import App
 from council.engine.engine import Engine
 from council.errors import StorageFailed
+from council.events import Pruning
 from council.upkeep.copies import copy_daily
 from council.upkeep.retention import Due, Retention, bounds_of
 
@@ -82,9 +83,9 @@ class Keeping:
             log.error("retention: %s", error)
         gone, self._gone, self._pass = self._gone, [], self._begun()
         if gone:
-            settings = sorted({one.by for one in gone})
-            freed = sum(one.bytes for one in gone)
-            self._app.events.publish("runs_pruned", runs=[one.run_id for one in gone], bytes=freed, settings=settings)
+            settings = tuple(sorted({one.by for one in gone}))
+            freed, runs = sum(one.bytes for one in gone), tuple(one.run_id for one in gone)
+            self._app.events.publish(Pruning(runs=runs, bytes=freed, settings=settings))
         return len(gone) >= _MOST
 
     def _again(self, seconds: float) -> None:

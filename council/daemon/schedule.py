@@ -21,7 +21,7 @@ from council.commands.recurring import RecurringCommand, occurrence_pattern
 from council.daemon.recurring import RecurringFile, RecurringFolder, Sighting, load_sightings, save_sightings
 from council.engine.receipts import IdBinding, Receipt, Receipts
 from council.errors import CommandInvalid, StorageFailed
-from council.events import Events
+from council.events import Events, ScheduleDrop, ScheduleMiss, ScheduleRefusal, ScheduleSighting, ScheduleSkip
 from council.ids import Clock, new_run_id, timestamp
 from council.settings import Home
 from council.storage.drop import drop
@@ -140,7 +140,7 @@ class Scheduler:
                 return None
             page = self._folder.write_page(name, error)
             self._events.publish(
-                "schedule_refused", file=name, code=error.code, error=error.message, fix=error.fix, note=page
+                ScheduleRefusal(file=name, code=error.code, error=error.message, fix=error.fix, note=page)
             )
         self._known[name] = _Reading(mark, file)
         return self._known[name]
@@ -154,7 +154,7 @@ class Scheduler:
             last_fire = sighting.last_fire if sighting and sighting.last_fire and sighting.last_fire <= now else None
             sighting = Sighting(now, str(command.schedule), last_fire)
             if old is None or old.schedule != sighting.schedule:
-                self._events.publish("schedule_seen", file=command.file, schedule=sighting.schedule)
+                self._events.publish(ScheduleSighting(file=command.file, schedule=sighting.schedule))
         resumed = self._folder.resumed_at(command.file)
         if resumed is not None and sighting.counted_from < resumed <= now:
             sighting = msgspec.structs.replace(sighting, first_seen=resumed)
@@ -183,12 +183,13 @@ class Scheduler:
         missed = [timestamp(moment) for moment in islice(older, MAX_COUNTED)]
         if missed:
             self._events.publish(
-                "schedule_missed",
-                file=command.file,
-                count=len(missed),
-                first=missed[0],
-                capped=len(missed) == MAX_COUNTED,
-                latest=timestamp(latest),
+                ScheduleMiss(
+                    file=command.file,
+                    count=len(missed),
+                    first=missed[0],
+                    capped=len(missed) == MAX_COUNTED,
+                    latest=timestamp(latest),
+                )
             )
         pattern = occurrence_pattern(command.file)
         running = next((run_id for id_, run_id in self._active_ids().items() if pattern.fullmatch(id_)), None)
@@ -200,7 +201,7 @@ class Scheduler:
             self._skip(file, latest, f"commands/{waiting[0]} of an earlier occurrence is still waiting", now)
         else:
             dropped = drop(commands, f"{id_}.json", command.bytes_at(latest))
-            self._events.publish("schedule_due", file=command.file, id=id_, dropped=f"commands/{dropped.path.name}")
+            self._events.publish(ScheduleDrop(file=command.file, id=id_, dropped=f"commands/{dropped.path.name}"))
         return latest
 
     def _skip(self, file: RecurringFile, moment: datetime, reason: str, now: datetime) -> None:
@@ -226,4 +227,4 @@ class Scheduler:
             ended_ns=int(now.timestamp() * 1e9),
             binding=IdBinding(id_, command_hash, run_id),
         )
-        self._events.publish("schedule_skipped", file=file.command.file, id=id_, reason=reason, receipt=run_id)
+        self._events.publish(ScheduleSkip(file=file.command.file, id=id_, reason=reason, receipt=run_id))

@@ -21,7 +21,6 @@ from council.daemon.state import StateFile
 from council.daemon.taking import Taking
 from council.daemon.watch import watch
 from council.engine.engine import Engine
-from council.engine.records import RunStatus
 from council.errors import (
     EXIT_CANCELLED,
     EXIT_DEGRADED,
@@ -33,7 +32,17 @@ from council.errors import (
     EXIT_WAITING,
     GuardrailBlocked,
 )
-from council.events import Event
+from council.events import (
+    CommandChange,
+    DaemonStart,
+    DaemonStop,
+    Event,
+    HomeImport,
+    IdleInbox,
+    RunEnd,
+    RunWait,
+    ScheduleDrop,
+)
 from council.ids import timestamp
 from council.storage.files import FileLock
 from council.storage.reader import is_older
@@ -42,7 +51,7 @@ from council.upkeep.older_home import bring_over
 
 log = logging.getLogger(__name__)
 
-_RUN_EXIT: dict[RunStatus, int] = {
+_RUN_EXIT: dict[str, int] = {
     "failed": EXIT_FAILED,
     "cancelled": EXIT_CANCELLED,
     "degraded": EXIT_DEGRADED,
@@ -120,7 +129,7 @@ class Service:
             unadmitted=self._inbox.unadmitted,
             degraded=self._companions.degraded,
         )
-        app.events.publish("daemon_started", version=__version__, model=app.model.name, pid=os.getpid())
+        app.events.publish(DaemonStart(version=__version__, model=app.model.name, pid=os.getpid()))
 
         def time_out() -> None:
             self._timed_out = True
@@ -139,7 +148,7 @@ class Service:
         try:
             if is_older(app.home.runtime):
                 brought = await asyncio.to_thread(bring_over, app.home, app.store)
-                app.events.publish("home_brought_over", **asdict(brought))
+                app.events.publish(HomeImport(**asdict(brought)))
             unfinished = self.engine.recover(hold=self._only is not None)
             sweep(app.home, app.commands, [run.journal for run in unfinished])
             self._inbox.adopt(unfinished)
@@ -186,7 +195,7 @@ class Service:
                 return next((code for code in _WORST_FIRST if code in exits), EXIT_OK)
             was_idle, idle = idle, not engine.active and not result.cut_short
             if idle and not was_idle and not self._once:
-                app.events.publish("idle", folder=f"{app.home.commands}/")
+                app.events.publish(IdleInbox(folder=f"{app.home.commands}/"))
             may_rest = not idle and not result.cut_short
             await asyncio.sleep(min(max(_MIN_REST_S, _REST_FACTOR * took_s), _MAX_REST_S) if may_rest else _MIN_REST_S)
             result.look_within(app.settings.scan_interval_s)
@@ -202,14 +211,14 @@ class Service:
 
     def _on_event(self, event: Event) -> None:
         """Looks at the inbox again when the queue has drained, or when a file may have waited for this."""
-        if event.kind == "run_ended":
-            refused = (event.data["error"] or {}).get("code") == GuardrailBlocked.code
-            self._exits.add(EXIT_REFUSED if refused else _RUN_EXIT[event.data["status"]])
+        if isinstance(event, RunEnd):
+            refused = event.error is not None and event.error.code == GuardrailBlocked.code
+            self._exits.add(EXIT_REFUSED if refused else _RUN_EXIT[event.status])
         engine = self.engine
-        if event.kind in ("run_ended", "run_waiting"):
+        if isinstance(event, RunEnd | RunWait):
             looks = not engine.running or not engine.active or self._inbox.waits_for_a_run
         else:  # a file of ours that no event of the file system may tell of
-            looks = event.kind in ("command_changed", "schedule_due")
+            looks = isinstance(event, CommandChange | ScheduleDrop)
         if looks:
             asyncio.get_running_loop().call_soon(self._wake.set)
 
@@ -217,7 +226,7 @@ class Service:
         if self._signalled:
             os._exit(EXIT_INTERRUPTED)  # at once: the journals are built for exactly this
         self._signalled = number
-        self._app.events.publish("stopping")
+        self._app.events.publish(DaemonStop())
         self._wake.set()
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from council.engine.engine import Engine
 from council.errors import StorageFailed
-from council.events import Event, Events
+from council.events import Event, Events, RoundStart, RunEnd, RunWait, SynthesisStart, TurnStart
 from council.ids import Clock, timestamp
 from council.settings import Home
 from council.storage.files import write_atomic
@@ -56,9 +56,9 @@ class StateFile:
         self._unsubscribe = events.subscribe(self._on_event)
 
     def _on_event(self, event: Event) -> None:
-        if event.run_id and event.kind in ("round", "turn_started", "synthesis", "run_waiting"):
-            self._progress.setdefault(event.run_id, {}).update(event.data)
-        if event.kind == "run_ended":
+        if event.run_id and isinstance(event, RoundStart | TurnStart | SynthesisStart | RunWait):
+            self._progress.setdefault(event.run_id, {}).update(event.values())
+        if isinstance(event, RunEnd):
             self._progress.pop(event.run_id, None)
         if self._timer is None:
             # In a context of its own: what goes wrong then is not the run's whose event came first.

@@ -20,7 +20,7 @@ from council.engine.receipts import Receipt
 from council.engine.records import FORGOTTEN, FileIdentity, RunStatus
 from council.engine.runs import Run
 from council.errors import CommandInvalid, PathRefused, StorageFailed
-from council.events import Events
+from council.events import CommandChange, Events
 from council.ids import sha256_hex
 from council.safety.markdown import for_markdown
 from council.safety.untrusted import plain_line
@@ -158,7 +158,7 @@ class Taking:
                 return
         except FileNotFoundError:
             pass
-        self._events.publish("command_changed", file=printable(self._move(taken, back).name))
+        self._events.publish(CommandChange(file=printable(self._move(taken, back).name)))
 
     def _move(self, source: Path, target: Path) -> Path:
         """Renames without overwriting; a taken name gets a number before its ending. Returns the new place."""

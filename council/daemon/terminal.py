@@ -6,8 +6,9 @@ import os
 import re
 from typing import Any, TextIO
 
+from council import events
 from council.daemon.speech import Speech
-from council.events import Event
+from council.events import Event, SpeechPiece
 from council.ids import Clock, readable_json, timestamp
 from council.redaction import Redactor
 from council.safety.untrusted import clean, plain_line
@@ -41,12 +42,12 @@ class JsonLines(_Terminal):
         self._redactor = redactor
 
     def __call__(self, event: Event) -> None:
-        if event.kind == "text":
+        if isinstance(event, SpeechPiece):
             return  # pieces are for people
         line: dict[str, Any] = {"time": timestamp(self._clock.now()), "event": event.kind}
         if event.run_id:
             line["run_id"] = event.run_id
-        text = readable_json({**line, **event.data})
+        text = readable_json({**line, **event.values()})
         self._show(self._redactor.redact(text))
 
 
@@ -65,13 +66,13 @@ class HumanLines(_Terminal):
         self._column = 0
 
     def __call__(self, event: Event) -> None:
-        if event.kind != "text":
-            line = event_line(event.kind, event.data, event.run_id)
+        if not isinstance(event, SpeechPiece):
+            line = event_line(event)
             if line:
                 self._break_off()
                 self._show(self._redactor.redact(line))
             return
-        speaker, piece = (event.run_id, event.data["role"]), event.data["text"]
+        speaker, piece = (event.run_id, event.role), event.text
         if not self._shows_speech or self._speaker not in (None, speaker):
             return
         if piece is None:
@@ -94,99 +95,99 @@ class HumanLines(_Terminal):
         self._speech = Speech(self._redactor)
 
 
-def event_line(kind: str, data: dict[str, Any], run_id: str) -> str:
+def event_line(event: Event) -> str:
     """The line that tells a person of an event; empty for those that only programs follow."""
-
-    def shown(key: str) -> str:
-        return _shown(data[key])
-
-    match kind:
-        case "daemon_started":
-            return f"Council {data['version']}, model {shown('model')}, pid {data['pid']}."
-        case "idle":
-            return f"--- Orchestrator idle. Monitoring for commands in {shown('folder')} ---"
-        case "stopping":
+    match event:
+        case events.DaemonStart():
+            return f"Council {event.version}, model {_shown(event.model)}, pid {event.pid}."
+        case events.IdleInbox():
+            return f"--- Orchestrator idle. Monitoring for commands in {_shown(event.folder)} ---"
+        case events.DaemonStop():
             return "\n--- Stopping: the turns in flight end first; again to stop at once. ---"
-        case "command_refused":
-            moved = f"Moved to {shown('moved_to')}, with a note beside it."
-            return f"[ERROR] {shown('file')} could not become a run: {shown('error')}\n    Fix: {shown('fix')}\n    {moved}"
-        case "command_answered":
-            return f"[=] {shown('file')} has the id of run {run_id}, which already answered it."
-        case "command_waits_for_id":
-            return f"[=] {shown('file')} has the id of run {run_id}, which goes on: it waits for that answer."
-        case "command_waiting":
-            return f"[WAITING] commands/{shown('file')} waits for {shown('reason')}: {shown('error')}"
-        case "command_changed":
-            return f"[!] commands/{shown('file')} changed meanwhile; it is a new command."
-        case "control":
-            return f"[!] {shown('type')}: run {run_id}." if run_id else f"[!] {shown('title')}."
-        case "companion_failed":
-            return f"[ERROR] {shown('name')}: {shown('reason')}; it is started again in {data['again_s']:.0f} s."
-        case "companion_recovered":
-            return f"[+] {shown('name')} runs again."
-        case "run_queued":
-            return f"[!] Command file detected: commands/{shown('file')} is run {run_id}."
-        case "run_recovered":
-            return f"[+] Run {run_id} is taken up again; {data['steps']} steps are already done: {shown('title')}"
-        case "run_damaged":
-            return f"[ERROR] {shown('error')}\n    Fix: {shown('fix')}"
-        case "run_started":
-            again = f" (attempt {data['attempt']})" if data.get("attempt", 1) > 1 else ""
-            return f"\n▶  Executing task: {shown('title')}{again}"
-        case "round":
-            return f"\n--- ROUND {data['round']} of {data['max_rounds']} ---"
-        case "turn_started":
-            return f"  -> Orchestrator to {data['role']}..."
-        case "turn_ended" if data["failure"]:
-            return f"  x  {data['role']} did not answer: {shown('failure')}"
-        case "turn_ended":
-            return f"  <- {data['role']} to Orchestrator."
-        case "request":
-            outcome = shown("title") if data["ok"] else f"refused, {shown('error')}"
-            return f"[ORCHESTRATOR] {data['role']} asked {shown('request')}: {outcome}"
-        case "rounds_end":
-            return f"\n--- ROUNDS END: {shown('reason')} ---"
-        case "synthesis":
-            return f"\n--- CLOSING: {data['role']} ---"
-        case "model_retry":
-            return f"  ~  {shown('error')} Trying again in {data['wait_s']:.0f} s (attempt {data['attempt']})."
-        case "run_waiting":
-            return f"[WAITING] Run {run_id} waits {data['seconds']:.0f} s for {shown('reason')}: {shown('error')}"
-        case "run_handed_back":
-            return f"[!] Run {run_id} is handed back; it goes on at the next start."
-        case "run_ended" if data["status"] in ("failed", "cancelled"):
-            error = data["error"] or {"message": "cancelled", "fix": ""}
-            fix = f"\n    Fix: {_shown(error['fix'])}" if error["fix"] else ""
-            page = f"\n    Its page is {shown('artifact')}" if data["artifact"] else ""
-            return f"[{data['status'].upper()}] {_shown(error['message'])}{fix}{page}"
-        case "run_ended":
-            word = "SUCCESS" if data["status"] == "succeeded" else data["status"].upper()
-            left = f"Artifact saved to {shown('artifact')}" if data["artifact"] else shown("title")
-            return "\n    ".join([f"[{word}] {left}", *map(_shown, data["notes"])])
-        case "runs_pruned":
-            count = len(data["runs"])
-            by = ", ".join(_shown(setting) for setting in data["settings"])
-            return f"[!] Pruned {count} ended run{'s' if count != 1 else ''} ({data['bytes']:,} bytes) by {by}."
-        case "home_brought_over":
-            unread = f"; not readable: {', '.join(data['unread'])}" if data["unread"] else ""
-            runs = f"runs {data['runs']}, unfinished {data['unfinished']}"
+        case events.CommandRefusal():
+            moved = f"Moved to {_shown(event.moved_to)}, with a note beside it."
+            said = f"{_shown(event.file)} could not become a run: {_shown(event.error)}"
+            return f"[ERROR] {said}\n    Fix: {_shown(event.fix)}\n    {moved}"
+        case events.CommandAnswer():
+            return f"[=] {_shown(event.file)} has the id of run {event.run_id}, which already answered it."
+        case events.CommandWait():
+            return (
+                f"[=] {_shown(event.file)} has the id of run {event.run_id}, which goes on: it waits for that answer."
+            )
+        case events.CommandDelay():
+            return f"[WAITING] commands/{_shown(event.file)} waits for {_shown(event.reason)}: {_shown(event.error)}"
+        case events.CommandChange():
+            return f"[!] commands/{_shown(event.file)} changed meanwhile; it is a new command."
+        case events.ControlAct():
+            return f"[!] {_shown(event.type)}: run {event.run_id}." if event.run_id else f"[!] {_shown(event.title)}."
+        case events.CompanionFailure():
+            again = f"it is started again in {event.again_s:.0f} s"
+            return f"[ERROR] {_shown(event.name)}: {_shown(event.reason)}; {again}."
+        case events.CompanionRecovery():
+            return f"[+] {_shown(event.name)} runs again."
+        case events.RunAdmission():
+            return f"[!] Command file detected: commands/{_shown(event.file)} is run {event.run_id}."
+        case events.RunRecovery():
+            done = f"{event.steps} steps are already done: {_shown(event.title)}"
+            return f"[+] Run {event.run_id} is taken up again; {done}"
+        case events.RunStart():
+            again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
+            return f"\n▶  Executing task: {_shown(event.title)}{again}"
+        case events.RoundStart():
+            return f"\n--- ROUND {event.round} of {event.max_rounds} ---"
+        case events.TurnStart():
+            return f"  -> Orchestrator to {event.role}..."
+        case events.TurnEnd() if event.failure:
+            return f"  x  {event.role} did not answer: {_shown(event.failure)}"
+        case events.TurnEnd():
+            return f"  <- {event.role} to Orchestrator."
+        case events.ToolRequest():
+            outcome = _shown(event.title) if event.ok else f"refused, {_shown(event.error)}"
+            return f"[ORCHESTRATOR] {event.role} asked {_shown(event.request)}: {outcome}"
+        case events.EndOfRounds():
+            return f"\n--- ROUNDS END: {_shown(event.reason)} ---"
+        case events.SynthesisStart():
+            return f"\n--- CLOSING: {event.role} ---"
+        case events.ModelRetry():
+            return f"  ~  {_shown(event.error)} Trying again in {event.wait_s:.0f} s (attempt {event.attempt})."
+        case events.RunWait():
+            wait = f"{event.seconds:.0f} s for {_shown(event.reason)}"
+            return f"[WAITING] Run {event.run_id} waits {wait}: {_shown(event.error)}"
+        case events.RunReturn():
+            return f"[!] Run {event.run_id} is handed back; it goes on at the next start."
+        case events.RunEnd(status="failed" | "cancelled"):
+            fix = f"\n    Fix: {_shown(event.error.fix)}" if event.error and event.error.fix else ""
+            page = f"\n    Its page is {_shown(event.artifact)}" if event.artifact else ""
+            said = event.error.message if event.error else "cancelled"
+            return f"[{event.status.upper()}] {_shown(said)}{fix}{page}"
+        case events.RunEnd():
+            word = "SUCCESS" if event.status == "succeeded" else event.status.upper()
+            left = f"Artifact saved to {_shown(event.artifact)}" if event.artifact else _shown(event.title)
+            return "\n    ".join([f"[{word}] {left}", *map(_shown, event.notes)])
+        case events.Pruning():
+            count = len(event.runs)
+            by = ", ".join(map(_shown, event.settings))
+            return f"[!] Pruned {count} ended run{'s' if count != 1 else ''} ({event.bytes:,} bytes) by {by}."
+        case events.HomeImport():
+            unread = f"; not readable: {', '.join(event.unread)}" if event.unread else ""
+            runs = f"runs {event.runs}, unfinished {event.unfinished}"
             return f"--- Brought over from an older version: {runs}{unread} ---"
-        case "schedule_seen":
-            return f"[!] recurring/{shown('file')} is scheduled: {shown('schedule')}."
-        case "schedule_due":
-            return f"[!] recurring/{shown('file')} is due: dropped {shown('dropped')}."
-        case "schedule_missed":
-            times = f"{data['count']}{' or more' if data['capped'] else ''} times since {data['first']}"
-            counts = f"only the latest occurrence, {data['latest']}, counts"
-            return f"[!] recurring/{shown('file')} was missed {times}; {counts}."
-        case "schedule_skipped":
-            return f"[!] Skipped {shown('id')}: {shown('reason')}."
-        case "schedule_refused":
-            refused = f"[ERROR] recurring/{shown('file')} is not scheduled: {shown('error')}"
-            return f"{refused}\n    Fix: {shown('fix')}\n    A note is in {shown('note')}"
+        case events.ScheduleSighting():
+            return f"[!] recurring/{_shown(event.file)} is scheduled: {_shown(event.schedule)}."
+        case events.ScheduleDrop():
+            return f"[!] recurring/{_shown(event.file)} is due: dropped {_shown(event.dropped)}."
+        case events.ScheduleMiss():
+            times = f"{event.count}{' or more' if event.capped else ''} times since {event.first}"
+            counts = f"only the latest occurrence, {event.latest}, counts"
+            return f"[!] recurring/{_shown(event.file)} was missed {times}; {counts}."
+        case events.ScheduleSkip():
+            return f"[!] Skipped {_shown(event.id)}: {_shown(event.reason)}."
+        case events.ScheduleRefusal():
+            refused = f"[ERROR] recurring/{_shown(event.file)} is not scheduled: {_shown(event.error)}"
+            return f"{refused}\n    Fix: {_shown(event.fix)}\n    A note is in {_shown(event.note)}"
         case _:
             return ""
 
 
-def _shown(value: object) -> str:
-    return plain_line(str(value), _MAX_SHOWN_CHARS)
+def _shown(text: str) -> str:
+    return plain_line(text, _MAX_SHOWN_CHARS)

@@ -61,25 +61,21 @@ def members_of(command: DeliberateCommand, personas: Path, seeds: Path | None) -
         known = load_personas(personas, seeds)
         if named is None:
             return [_deliberating(member) for member in require_roles(known, TRIAD)]
-        called = by_name(known)
+        called, members = by_name(known), []
         for name in named:
-            if name.upper() in called:
-                _deliberating(called[name.upper()])
+            if name.upper() not in called:
+                near = difflib.get_close_matches(name.upper()[:100], sorted(called), n=1, cutoff=0.0)
+                meant = f"did you mean {called[near[0]].role}? known: {', '.join(sorted(known))}" if near else ""
+                raise CommandInvalid(
+                    f"`config.agents` names {plain_line(name, 60)}, and no persona in personas/ has that role.",
+                    fix=meant or "add a persona",
+                    field="config.agents",
+                )
+            members.append(_deliberating(called[name.upper()]))
     except PersonaError as error:
         if named is None:
             raise
         raise CommandInvalid(error.message, fix=error.fix, field="config.agents") from error
-    members = []
-    for name in named:
-        if name.upper() not in called:
-            near = difflib.get_close_matches(name.upper()[:100], sorted(called), n=1, cutoff=0.0)
-            meant = f"did you mean {called[near[0]].role}? known: {', '.join(sorted(known))}" if near else ""
-            raise CommandInvalid(
-                f"`config.agents` names {plain_line(name, 60)}, and no persona in personas/ has that role.",
-                fix=meant or "add a persona",
-                field="config.agents",
-            )
-        members.append(called[name.upper()])
     twice = next((member.role for member in members if members.count(member) > 1), None)
     if twice is not None:
         raise CommandInvalid(f"`config.agents` names {twice} twice.", fix="name each agent once", field="config.agents")

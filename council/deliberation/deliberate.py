@@ -31,6 +31,7 @@ from council.deliberation.stopping import reason_to_end, still_open
 from council.deliberation.transcript import Closing, Ending, Transcript, Turn, step_of
 from council.engine.runs import Run
 from council.errors import CouncilError, InputUnreadable
+from council.events import EndOfRounds, RoundStart, SynthesisStart, TurnEnd
 from council.llm.base import Message, TurnInfo
 from council.llm.structured import Problem
 from council.safety.untrusted import plain_line
@@ -140,7 +141,7 @@ class Deliberation:
         try:
             await PROTOCOLS[self._rules.protocol](self)
         except _RoundsEnd:
-            self._run.publish("rounds_end", reason=transcript.stopped)
+            self._run.publish(EndOfRounds(reason=transcript.stopped))
         if transcript.stopped:
             transcript.ending = Ending("budget", transcript.stopped, self._turns_left)
         elif transcript.ending is None and self._rules.early_stop:
@@ -154,7 +155,7 @@ class Deliberation:
         for chair in chairs:  # where one closing call brings nothing to read, the next member makes it
             step = "synthesis" if chair is self.members[0] else f"synthesis/{chair.role}"
             info = TurnInfo(chair.role, "synthesis", self.max_rounds, self.max_rounds, transcript.task)
-            self._run.publish("synthesis", role=chair.role)
+            self._run.publish(SynthesisStart(role=chair.role))
             messages = self._messages(chair, instruction)
             result = await self.asker.ask(step, chair, messages, info, "closing", DECISION_SCHEMA)
             transcript.closings.append(Closing(step, chair.role, result))
@@ -168,7 +169,7 @@ class Deliberation:
     def open_round(self, round_no: int, speakers: Sequence[Speaker]) -> None:
         """Tells the world of a new round; not of one that is only read again."""
         if not all(self._run.journal.recorded(step_of(round_no, speaker.role)) for speaker in speakers):
-            self._run.publish("round", round=round_no, max_rounds=self.max_rounds)
+            self._run.publish(RoundStart(round=round_no, max_rounds=self.max_rounds))
 
     async def speak(self, member: Speaker, round_no: int, duty: Duty) -> None:
         """One turn, heard by all that follow, and what it requests."""
@@ -221,7 +222,7 @@ class Deliberation:
             found = reason_to_end(transcript, self.roles, evidence_round_due=evidence_round_due)
             if found is not None:
                 transcript.ending = Ending(*found, calls_saved=self._turns_left)
-                self._run.publish("rounds_end", reason=transcript.ending.sentence)
+                self._run.publish(EndOfRounds(reason=transcript.ending.sentence))
         return transcript.ending is not None
 
     @property
@@ -259,7 +260,7 @@ class Deliberation:
             keep(turn)
         failure = result.failure.message if result.failure else ""
         if news:
-            self._run.publish("turn_ended", role=member.role, round=round_no, failure=failure)
+            self._run.publish(TurnEnd(role=member.role, round=round_no, failure=failure))
         self._changed()
         return turn
 

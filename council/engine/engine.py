@@ -30,7 +30,7 @@ from council.engine.records import EPOCH, FORGOTTEN, FileIdentity, Reopened, Run
 from council.engine.reopening import not_resumable, require_resumable, require_retryable
 from council.engine.runs import PROVIDER, ControlHandler, Finish, Handler, Premises, Run, Runs
 from council.errors import CommandInvalid, StorageFailed
-from council.events import Events
+from council.events import Events, RunAdmission, RunEnd, RunFailure, RunRecovery
 from council.ids import STEWARD, Clock, Principal, new_run_id, timestamp
 from council.redaction import Redactor
 from council.storage.store import Store, Tx
@@ -126,7 +126,7 @@ class Engine:
         admission = self._commands[command.type].admit(command, self._premises)
         header = self._refused.get(file.drop) or self._header(command, file, admission)
         run = await self._create(header, command.id, file.drop)
-        self._events.publish("run_queued", run.id, title=header.title, file=file.name, output=header.output_path)
+        run.publish(RunAdmission(title=header.title, file=file.name, output=header.output_path))
         self._queue.join(run)
         self._queue.ask_for(run)
         return run
@@ -214,7 +214,7 @@ class Engine:
         return recovered
 
     def _take_up(self, run: Run) -> None:
-        self._events.publish("run_recovered", run.id, title=run.header.title, steps=run.journal.step_count)
+        run.publish(RunRecovery(title=run.header.title, steps=run.journal.step_count))
         self._queue.join(run, hold=self._holds)
 
     # ── execution ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -223,15 +223,17 @@ class Engine:
         receipt = await self._executor.execute(run)
         self.active.pop(run.id, None)
         self._queue.release(run)
+        error = receipt.error
         run.publish(
-            "run_ended",
-            status=receipt.status,
-            artifact=receipt.artifact.path if receipt.artifact else "",
-            error=msgspec.to_builtins(receipt.error) if receipt.error else None,
-            notes=list(receipt.notes),
-            title=receipt.title,
-            calls=receipt.calls,
-            file=run.header.file.name,
+            RunEnd(
+                status=receipt.status,
+                artifact=receipt.artifact.path if receipt.artifact else "",
+                error=RunFailure(error.code, error.message, error.fix) if error else None,
+                notes=receipt.notes,
+                title=receipt.title,
+                calls=receipt.calls,
+                file=run.header.file.name,
+            )
         )
 
     # ── from outside ─────────────────────────────────────────────────────────────────────────────────────────────────

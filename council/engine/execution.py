@@ -27,6 +27,7 @@ from council.engine.receipts import ArtifactRef, ErrorRef, Receipt
 from council.engine.records import EPOCH, Committed, RunStatus
 from council.engine.runs import Execution, Finish, Outcome, Parked, Run, Runs
 from council.errors import CouncilError, Drift, PathRefused, StorageFailed
+from council.events import RunStart, RunState
 from council.ids import Clock, timestamp
 from council.storage.paths import ConfinedRoot
 from council.storage.store import Store, Tx
@@ -85,7 +86,7 @@ class Executor:
         if journal.accepts_drift:
             await self._audit.approved(run.id, "drift_accepted")
         execution = self._runs.handlers[header.type].begin(run)
-        run.publish("run_started", title=header.title, attempt=journal.attempts, file=header.file.name)
+        run.publish(RunStart(title=header.title, attempt=journal.attempts, file=header.file.name))
         if run.cancel_reason:
             journal.note(FINISH, self.finish(cancelled_by=run.cancel_reason), type=Finish)
         elif header.epoch != EPOCH and not journal.accepts_drift:
@@ -106,7 +107,7 @@ class Executor:
             await self._finish_of(run, execution)
         journal.note(AUDIT_HEAD, self._audit.head(), type=str)
         run.state = "PRODUCING_ARTIFACT"
-        run.publish("state", state=run.state)
+        run.publish(RunState(state=run.state))
         return lambda: execution.conclude(finish)
 
     async def _finish_of(self, run: Run, execution: Execution) -> Finish:

@@ -16,6 +16,7 @@ from council.engine.receipts import ErrorRef
 from council.engine.records import Waiting
 from council.engine.runs import Finish, Parked, Run
 from council.errors import PathRefused, StorageFailed
+from council.events import RunReturn, RunWait
 from council.ids import Clock, timestamp
 from council.logs import log_context
 
@@ -122,7 +123,7 @@ class RunQueue:
         except Handback:
             run.journal.hand_back()
             run.status = "queued"
-            run.publish("run_handed_back")
+            run.publish(RunReturn())
         except (
             StorageFailed,
             PathRefused,
@@ -167,7 +168,7 @@ class RunQueue:
         run.status = "waiting"
         run.waiting_for = parked.reason
         until = timestamp(now + timedelta(seconds=seconds))
-        run.publish("run_waiting", reason=parked.reason, seconds=seconds, until=until, error=parked.message)
+        run.publish(RunWait(reason=parked.reason, seconds=seconds, until=until, error=parked.message))
         self._timers[run.id] = asyncio.get_running_loop().call_later(seconds, self.wake, run)
 
     def _drop_timer(self, run: Run) -> None:

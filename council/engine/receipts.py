@@ -120,9 +120,9 @@ class Receipts:
 
         self._open_store().write_now(write)
 
-    def prune(self, run_id: str, pruned: Pruned | None) -> bool:
+    def prune(self, run_id: str, pruned: Pruned | None, also: Callable[[Tx], None] | None = None) -> bool:
         """Lets go of an ended run's journal and of what was kept of it; its receipt says so (None: says nothing, for it was
-        forgotten). False when it has not ended. Raises StorageFailed."""
+        forgotten). `also` is done in the same transaction. False when it has not ended. Raises StorageFailed."""
 
         def write(tx: Tx) -> bool:
             row = tx.execute(sql.RECEIPT, (run_id,)).fetchone()
@@ -131,6 +131,8 @@ class Receipts:
             receipt = msgspec.structs.replace(msgspec.json.decode(row[0], type=Receipt), pruned=pruned)
             tx.execute(sql.DROP_STEPS, (run_id,))
             tx.execute(sql.DROP_KEPT, (run_id,))
+            if also is not None:
+                also(tx)
             encoded = msgspec.json.encode(receipt).decode()
             tx.execute(sql.PRUNE, (msgspec.json.encode(pruned).decode(), encoded, run_id))
             return True

@@ -18,7 +18,7 @@ from council.engine.outputs import OutputFile
 from council.engine.receipts import ErrorRef, TokenCount
 from council.engine.records import FileIdentity, RunHeader, RunStatus
 from council.errors import CouncilError
-from council.events import Events
+from council.events import Event, Events
 from council.ids import Principal
 from council.settings import Home, Settings
 from council.storage.paths import ConfinedRoot
@@ -122,8 +122,9 @@ class Run:
         """Also where an earlier process noted the wait, and this one has not asked again yet."""
         return self.status == "waiting" or (self.status == "queued" and bool(self.journal.waits))
 
-    def publish(self, kind: str, **data: Any) -> None:
-        self._events.publish(kind, self.id, **data)
+    def publish(self, event: Event) -> None:
+        """Tells of something in this run."""
+        self._events.publish(msgspec.structs.replace(event, run_id=self.id))
 
     async def step(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Float, Index, Integer, LargeBinary, String, Table, Text, text
 
-from council.storage.tables import metadata
+from council.storage.tables import NO_WORDS, SEALED, WORDS, metadata
 
 _Number = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows itself only in a column of this very type
 _RunId = String(64).with_variant(String(64, collation="C"), "postgresql")  # found by its beginning: byte by byte
@@ -21,12 +21,12 @@ runs = Table(
     Column("status", String(16), nullable=False),
     Column("type", String(64), nullable=False),
     Column("lane", String(64), nullable=False),
-    Column("title", Text, nullable=False),
+    Column("title", Text, nullable=False, info=WORDS),
     Column("created", String(32), nullable=False),
     Column("finished", String(32), nullable=False, server_default=""),
-    Column("file", Text, nullable=False),
-    Column("command_id", Text, nullable=False, server_default=""),
-    Column("artifact", Text, nullable=False, server_default=""),
+    Column("file", Text, nullable=False, info=WORDS),
+    Column("command_id", Text, nullable=False, server_default="", info=WORDS),
+    Column("artifact", Text, nullable=False, server_default="", info=WORDS),
     Column("error", String(64), nullable=False, server_default=""),
     Column("calls", Integer, nullable=False, server_default="0"),
     Column("tokens_in", BigInteger, nullable=False, server_default="0"),
@@ -34,21 +34,22 @@ runs = Table(
     Column("tokens_cached", BigInteger, nullable=False, server_default="0"),
     Column("unknown_calls", Integer, nullable=False, server_default="0"),
     Column("cost_usd", Float),
-    Column("model", Text, nullable=False, server_default=""),
+    Column("model", Text, nullable=False, server_default="", info=NO_WORDS),
     Column("took_ms", BigInteger),
     Column("text_bytes", BigInteger, nullable=False, server_default="0"),
-    Column("pruned", Text, nullable=False, server_default=""),
+    Column("pruned", Text, nullable=False, server_default="", info=NO_WORDS),
     Column("ended_ns", BigInteger),  # null until its files are in place: then its receipt answers
     Column("open", Integer, nullable=False, server_default="1"),  # 0 when its command file is taken, too
     Column("place", BigInteger, nullable=False),  # in the order of admission
-    Column("header", Text),
-    Column("receipt", Text),
+    Column("header", Text, info=WORDS),
+    Column("receipt", Text, info=WORDS),
     Index("ix_runs_open", "place", sqlite_where=text("open = 1"), postgresql_where=text("open = 1")),
     Index("ix_runs_ended_ns", "ended_ns", "text_bytes"),
     Index(
         "ix_runs_kept", "ended_ns", "text_bytes", sqlite_where=text("pruned = ''"), postgresql_where=text("pruned = ''")
     ),
     Index("ix_runs_created", "created"),
+    info={SEALED: True},
 )
 
 steps = Table(
@@ -57,33 +58,37 @@ steps = Table(
     Column("run", _Number, primary_key=True, autoincrement=False),
     Column("seq", Integer, primary_key=True, autoincrement=False),
     Column("kind", String(16), nullable=False),
-    Column("name", Text, nullable=False, server_default=""),
-    Column("request", Text, nullable=False, server_default=""),
+    Column("name", Text, nullable=False, server_default="", info=WORDS),
+    Column("request", Text, nullable=False, server_default="", info=NO_WORDS),
     Column("at_ms", BigInteger, nullable=False, server_default="0"),
-    Column("out", Text, nullable=False, server_default=""),
+    Column("out", Text, nullable=False, server_default="", info=WORDS),
+    info={SEALED: True},
 )
 
 ids = Table(  # which run answers for a command's id, by its SHA-256: a `shown` one may be forgotten. Outlives the run
     "ids",
     metadata,
     Column("id", String(64), primary_key=True),
-    Column("shown", Text, nullable=False),
+    Column("shown", Text, nullable=False, info=WORDS),
     Column("command_hash", String(64), nullable=False),
     Column("run_id", String(64), nullable=False),
+    info={SEALED: True},
 )
 
 written = Table(  # what we last wrote at a path, and while a write is under way what it replaces
     "written",
     metadata,
-    Column("path", Text, primary_key=True),
+    Column("path", Text, primary_key=True, info=WORDS),
     Column("run_id", String(64), nullable=False),
-    Column("sha256s", Text, nullable=False),
+    Column("sha256s", Text, nullable=False, info=NO_WORDS),
+    info={SEALED: True},
 )
 
 kept = Table(  # pages that another one displaced, and agents' last good memories
     "kept",
     metadata,
-    Column("owner", Text, primary_key=True),
-    Column("name", Text, primary_key=True),
-    Column("data", LargeBinary, nullable=False),
+    Column("owner", Text, primary_key=True, info=NO_WORDS),
+    Column("name", Text, primary_key=True, info=WORDS),
+    Column("data", LargeBinary, nullable=False, info=WORDS),
+    info={SEALED: True},
 )

@@ -27,7 +27,7 @@ from council.errors import CouncilError
 from council.evaluation.ballots import NO_ANSWER, SAID_CHARS, SYSTEM, Answer, Ballot, fits, read_ballot
 from council.evaluation.meter import READER
 from council.evaluation.questions import Question
-from council.events import Event, Events
+from council.events import CommandAnswer, CommandRefusal, Event, Events, RunEnd, RunWait
 from council.llm.base import Message, Model, TurnInfo
 from council.llm.structured import Parsed, Problem, Said, repair_turns
 from council.reports.replay import work_again
@@ -149,13 +149,13 @@ class Deliberations:
         return self._ended.setdefault(name, asyncio.get_running_loop().create_future())
 
     def _on_event(self, event: Event) -> None:
-        if event.kind in ("run_ended", "command_answered"):
-            self._settle(event.data["file"], event.run_id, None)
-        elif event.kind == "command_refused":
-            error = CouncilFailed(f"{event.data['file']}: {event.data['error']}", fix=event.data["fix"])
-            self._settle(event.data["file"], "", error)
-        elif event.kind == "run_waiting" and event.data["reason"] == "budget":
-            self.out_of_budget(event.data["error"])
+        match event:
+            case RunEnd(file=file) | CommandAnswer(file=file):
+                self._settle(file, event.run_id, None)
+            case CommandRefusal():
+                self._settle(event.file, "", CouncilFailed(f"{event.file}: {event.error}", fix=event.fix))
+            case RunWait(reason="budget"):
+                self.out_of_budget(event.error)
 
     def _settle(self, name: str, run_id: str, error: CouncilError | None) -> None:
         ended = self._end_of(name)

@@ -93,8 +93,9 @@ class _Job(Generic[T]):
 class Store:
     """An open database of the newest version. Safe to use from several threads; `close` once."""
 
-    def __init__(self, driver: SqliteDriver | PostgresDriver) -> None:
+    def __init__(self, driver: SqliteDriver | PostgresDriver, redact: Callable[[str], str] | None = None) -> None:
         self._driver = driver
+        self._redact = redact
         self._lock = threading.RLock()  # of the writing connection
         self._raw: Any = driver.writer()
         self._core: Any = None
@@ -109,10 +110,10 @@ class Store:
         self._durable = True
 
     @classmethod
-    def open(cls, runtime: Path, database_url: str | None = None) -> Store:
-        """Makes a new database, brings an older one forward. Raises ConfigError (`database_too_new`, a network drive, or
-        nobody answers at `database_url`), StorageFailed."""
-        store = cls(driver_of(runtime, database_url))
+    def open(cls, runtime: Path, database_url: str | None = None, redact: Callable[[str], str] | None = None) -> Store:
+        """Makes a new database, brings an older one forward. `redact` is for columns of `Words`. Raises ConfigError
+        (`database_too_new`, a network drive, or nobody answers at `database_url`), StorageFailed."""
+        store = cls(driver_of(runtime, database_url), redact)
         try:
             store.write_now(bring_forward)
             store._driver.note_made()
@@ -257,7 +258,7 @@ class Store:
         if self._core is None:
             from council.storage.tables import connection_over
 
-            self._core = connection_over(self._raw, is_sqlite=self.is_sqlite)
+            self._core = connection_over(self._raw, is_sqlite=self.is_sqlite, redact=self._redact)
         return self._core  # type: ignore[no-any-return]
 
     def _begin(self, *, durable: bool) -> None:

@@ -2,14 +2,28 @@
 
 Every room declares its tables on `metadata`. A new database is made from `schema/<dialect>.sql`, which is generated from
 them (`python docs/make_schema.py`); an older one is brought forward by Alembic's migrations. No mapped classes, no sessions.
+
+A text column says whether it holds the words of a person or an agent: `Column("note", Words, info=WORDS)`. `forget` and
+retention walk the metadata by that; a column of the type `Words` is redacted as it is written through `Tx.core`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, Text, create_engine
+from sqlalchemy import (
+    Column,
+    Connection,
+    Dialect,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    create_engine,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import StaticPool
 from sqlalchemy.schema import CreateIndex, CreateTable
@@ -24,6 +38,10 @@ _NAMES = {
     "pk": "pk_%(table_name)s",
 }
 
+WORDS, NO_WORDS = {"words": True}, {"words": False}  # of a column
+SEALED = "sealed"  # of a table: hashes stand on its words, and its own room changes them
+GOES_WITH_RUN = "goes_with_run"  # of a table with a column `run_id`: retention deletes its rows with the run's journal
+
 metadata = MetaData(naming_convention=_NAMES)
 _version = Table(  # as Alembic itself makes it
     "alembic_version",
@@ -34,16 +52,40 @@ _version = Table(  # as Alembic itself makes it
 marks = Table(  # see `marks.py`
     "marks",
     metadata,
-    Column("name", Text, primary_key=True),
-    Column("value", Text, nullable=False),
+    Column("name", Text, primary_key=True, info=NO_WORDS),
+    Column("value", Text, nullable=False, info=NO_WORDS),
 )
 
 
-def connection_over(raw: Any, *, is_sqlite: bool) -> Connection:
-    """A Core connection over a driver's connection in which others begin and end the transactions."""
+class Words(TypeDecorator[str]):
+    """A text that is redacted when it is written through a connection of the store. `Words(200)` is at most so long."""
+
+    impl = Text
+    cache_ok = True
+
+    def __init__(self, length: int | None = None) -> None:
+        super().__init__(length)
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        redact = getattr(dialect, _REDACT, None)
+        return value if value is None or redact is None else redact(value)
+
+
+_REDACT = "council_redact"  # an attribute of the dialect, which each connection of the store has for itself
+
+
+def connection_over(raw: Any, *, is_sqlite: bool, redact: Callable[[str], str] | None = None) -> Connection:
+    """A Core connection over a driver's connection in which others begin and end the transactions. `redact` takes secrets
+    out of what is written into columns of the type `Words`."""
     url = "sqlite+pysqlite://" if is_sqlite else "postgresql+psycopg://"
     engine = create_engine(url, creator=lambda: raw, poolclass=StaticPool, hide_parameters=True)
+    setattr(engine.dialect, _REDACT, redact)
     return engine.connect()
+
+
+def words_of(table: Table) -> list[Column[Any]]:
+    """The columns of a table that hold somebody's words."""
+    return [column for column in table.columns if column.info.get("words")]
 
 
 def schema(dialect: str) -> Iterator[str]:

@@ -29,7 +29,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from council import __version__
 from council.budgets.budget import BudgetSpent
 from council.errors import ModelError, ToolRefused
-from council.events import Event
+from council.events import Event, ModelRetry, RunEnd, RunReturn, RunStart, RunWait, SynthesisStart, TurnEnd, TurnStart
 from council.llm.base import Asked, Message, Model, ModelAround, Reply, TurnInfo
 from council.llm.embeddings import Embedded, Embedder, EmbedderAround, Purpose
 from council.redaction import Redactor
@@ -89,8 +89,7 @@ class Tracing:
 
     def on_event(self, event: Event) -> None:
         """A listener of `council.events`."""
-        data = event.data
-        if event.kind == "run_started":
+        if isinstance(event, RunStart):
             self._end_run(event.run_id, "queued")  # of an attempt whose end nobody told
             token = _root_run.set(event.run_id)
             try:
@@ -102,41 +101,39 @@ class Tracing:
                         names.OPERATION: names.INVOKE_WORKFLOW,
                         names.WORKFLOW_NAME: _WORKFLOW,
                         names.CONVERSATION_ID: event.run_id,
-                        names.ATTEMPT: data["attempt"],
+                        names.ATTEMPT: event.attempt,
                     },
                 )
             finally:
                 _root_run.reset(token)
             self._runs[event.run_id] = _Run(span)
-        elif event.kind == "model_retry":
+        elif isinstance(event, ModelRetry):
             trace.get_current_span().add_event(
                 names.RETRY,
                 {
-                    names.ERROR_TYPE: data["error_kind"],
-                    names.RETRY_ATTEMPT: data["attempt"],
-                    names.RETRY_WAIT_S: float(data["wait_s"]),
+                    names.ERROR_TYPE: event.error_kind,
+                    names.RETRY_ATTEMPT: event.attempt,
+                    names.RETRY_WAIT_S: float(event.wait_s),
                 },
             )
         elif (run := self._runs.get(event.run_id)) is None:
             return
-        elif event.kind == "turn_started":
+        elif isinstance(event, TurnStart):
             self._end_agents(run, only_done=True)
-            run.agents[data["role"], data["round"]] = _Agent(
-                self._agent_span(run, event.run_id, data["role"], data["round"])
-            )
-        elif event.kind == "turn_ended":
-            if (agent := run.agents.get((data["role"], data["round"]))) is not None:
+            span = self._agent_span(run, event.run_id, event.role, event.round)
+            run.agents[event.role, event.round] = _Agent(span)
+        elif isinstance(event, TurnEnd):
+            if (agent := run.agents.get((event.role, event.round))) is not None:
                 agent.ended_ns = time.time_ns()
-                if data["failure"]:
+                if event.failure:
                     _fail(agent.span, "no_answer")
-        elif event.kind == "synthesis":
+        elif isinstance(event, SynthesisStart):
             self._end_agents(run, only_done=False)
-        elif event.kind == "run_ended":
-            error = data["error"]["code"] if data["error"] else ""
-            self._end_run(event.run_id, data["status"], error, data["calls"])
-        elif event.kind == "run_waiting":
+        elif isinstance(event, RunEnd):
+            self._end_run(event.run_id, event.status, event.error.code if event.error else "", event.calls)
+        elif isinstance(event, RunWait):
             self._end_run(event.run_id, "waiting")
-        elif event.kind == "run_handed_back":
+        elif isinstance(event, RunReturn):
             self._end_run(event.run_id, "queued")
 
     def _end_run(self, run_id: str, status: str, error: str = "", calls: int | None = None) -> None:

@@ -19,6 +19,7 @@ from council.budgets.budget import BudgetSpent
 from council.budgets.models import CALL_CUT_OFF
 from council.engine.runs import PROVIDER, Parked, Run
 from council.errors import ModelError, ReplayMiss
+from council.events import SpeechPiece, TurnStart
 from council.llm.base import Message, Model, OnText, ToolCall, ToolSpec, TurnInfo, request_hash
 from council.llm.thoughts import without_thoughts
 from council.logs import log_context
@@ -66,7 +67,7 @@ class Asker:
 
         async def call() -> TurnResult:
             if is_turn:
-                self._run.publish("turn_started", role=speaker.role, round=info.round)
+                self._run.publish(TurnStart(role=speaker.role, round=info.round))
             hearing = self._hearing(speaker, info)
             try:
                 result = await ask_model(
@@ -121,7 +122,7 @@ class Asker:
             return None
 
         def tell(hearing: Hearing, piece: str | None) -> None:
-            self._run.publish("text", role=hearing.role, round=hearing.round, text=piece)
+            self._run.publish(SpeechPiece(role=hearing.role, round=hearing.round, text=piece))
             self._changed()
 
         self.hearings.append(Hearing(speaker.role, info.round, tell))

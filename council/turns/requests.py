@@ -9,6 +9,7 @@ import msgspec
 
 from council.engine.runs import Run
 from council.errors import GuardrailBlocked, ToolRefused
+from council.events import ToolRequest
 from council.ids import sha256_hex
 from council.knowledge.library import split_range
 from council.safety.echoes import OutsideTexts
@@ -80,13 +81,14 @@ class Requests:
             self._hear(item)
             if news:
                 self._run.publish(
-                    "request",
-                    role=speaker.role,
-                    round=round_no,
-                    request=plain_line(request.raw, 200),
-                    ok=item.ok,
-                    title=item.title,
-                    error=item.error,
+                    ToolRequest(
+                        role=speaker.role,
+                        round=round_no,
+                        request=plain_line(request.raw, 200),
+                        ok=item.ok,
+                        title=item.title,
+                        error=item.error,
+                    )
                 )
         known = len(requests)  # more may be recorded: `forget` took the words, not what they brought
         while journal.recorded(name := f"{turn}/request/{known + 1}"):

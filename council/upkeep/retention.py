@@ -1,8 +1,8 @@
 """Which ended runs are let go of, oldest first, and how: by age, by number, by what their journals hold.
 
-A run's journal goes, and what was kept of it. Its receipt and its row stay and say when and why, so that an id still
-answers; only of very many receipts that answer for no id the oldest go. Artifacts and memory are never touched, and no run
-that has not ended.
+A run's journal goes, what was kept of it, and the rows of other tables that go with it. Its receipt and its row stay and
+say when and why, so that an id still answers; only of very many receipts that answer for no id the oldest go. Artifacts
+and memory are never touched, and no run that has not ended.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Literal
 
 from council.budgets.spend import drop_before
@@ -104,7 +105,12 @@ class Retention:
     def prune(self, due: Sequence[Due]) -> Iterator[Due]:
         """Lets go of these runs; each as it goes. One that the steward had resumed meanwhile stays. Raises StorageFailed."""
         for one in due:
-            if self._receipts.prune(one.run_id, Pruned(timestamp(self._clock.now()), one.by)):
+            from council.upkeep.rows import (
+                drop_rows,
+            )  # not at the top: a daemon that prunes nothing loads no SQLAlchemy
+
+            pruned = Pruned(timestamp(self._clock.now()), one.by)
+            if self._receipts.prune(one.run_id, pruned, partial(drop_rows, run_id=one.run_id)):
                 yield one
 
     def tidy(self) -> Iterator[str]:

@@ -123,6 +123,8 @@ class Traces:
 
     def look(self) -> Counts:
         """In how many files and rows of each kind the texts are; of a run everything counts as one."""
+        from council.upkeep.rows import count_words  # not at the top: it loads SQLAlchemy
+
         runs = list(self._runs())
         return {
             "runs": sum(one.held for one in runs),
@@ -130,12 +132,15 @@ class Traces:
             "receipts": sum(self._holds(one.receipt) for one in runs),
             "memory": sum(self._is_in(path) for path in self._memories()) + len(self._held_copies()),
             "logs": sum(self._is_in(path) for path in files_below(self._home.log_file.parent)),
-            "other": sum(self._is_in(path) for path in self._rest()),
+            "other": sum(self._is_in(path) for path in self._rest())
+            + self._store.read(partial(count_words, change=self.change)),
             "audit": len(self._audit.holding(self._holds, {one.run_id for one in runs if one.held})),
         }
 
     async def remove(self) -> bool:
         """Whether anything was changed. Raises CannotForget, StorageFailed."""
+        from council.upkeep.rows import change_words
+
         found = [one for one in self._runs() if one.held or self._holds(one.receipt)]
         audit = self._audit
         run_ids = {one.run_id for one in found}
@@ -146,6 +151,7 @@ class Traces:
         done += [self._in_copy(name) for name in self._held_copies()]
         done += [self._in_file(path) for path in files_below(self._home.log_file.parent)]
         done += [self._in_rest(path) for path in self._rest()]
+        done += [self._store.write_now(partial(change_words, change=self.change)) > 0]
         return any(done)
 
     def sweep(self) -> None:

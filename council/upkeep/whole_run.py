@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,9 @@ class WholeRun:
         return bool(summary.text) and not _is_earlier(summary.through, self._run_id)
 
     def look(self) -> dict[str, int]:
-        """In how many files of each kind it is."""
+        """In how many files and rows of each kind it is."""
+        from council.upkeep.rows import count_words  # not at the top: it loads SQLAlchemy
+
         sessions = [path for path in self._sessions() if self._is_remembered(path)]
         logs = [path for path in files_below(self._home.log_file.parent) if self._run_id.encode() in path.read_bytes()]
         return {
@@ -129,6 +132,7 @@ class WholeRun:
             "receipts": int(self._core.receipts.read(self._run_id) is not None),
             "memory": len(sessions) + len(list(self._archived())) + len(self._remembering_copies()),
             "logs": len(logs),
+            "other": self._store.read(partial(count_words, change=self._blanked, run_id=self._run_id)),
         }
 
     def left(self) -> tuple[str, ...]:
@@ -145,6 +149,8 @@ class WholeRun:
     def remove(self) -> bool:
         """Whether anything was changed. Its `spans` are removed before; the journal goes last, so that what was cut off is
         found again. Raises StorageFailed."""
+        from council.upkeep.rows import change_words
+
         done = [self._forget_task(path) for path in self._sessions()]
         done += [self._forget_task_in_copy(name) for name in self._remembering_copies()]
         done += [self._drop_lines(path) for path in files_below(self._home.log_file.parent)]
@@ -156,8 +162,12 @@ class WholeRun:
             self._core.root.unlink(artifact)
             self._store.write_now(lambda tx: tx.execute(sql.DROP_WRITTEN, (artifact,)))
         done.append(self._forget_records())
-        done += [artifact is not None, self._strip_receipt(), self._drop_journal()]
+        blank = partial(change_words, change=self._blanked, run_id=self._run_id)
+        done += [artifact is not None, self._store.write_now(blank) > 0, self._strip_receipt(), self._drop_journal()]
         return any(done)
+
+    def _blanked(self, words: str) -> str:
+        return self._mark if words else words
 
     def _forget_records(self) -> bool:
         """What the audit says of it: which paths it wrote, what it asked for."""
@@ -278,7 +288,9 @@ class WholeRun:
     def _drop_journal(self) -> bool:
         if not self._ledger.has_journal(self._run_id):
             return False
-        return self._core.receipts.prune(self._run_id, None)
+        from council.upkeep.rows import drop_rows
+
+        return self._core.receipts.prune(self._run_id, None, partial(drop_rows, run_id=self._run_id))
 
 
 def _is_earlier(run_id: str, other: str) -> bool:

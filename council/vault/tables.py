@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Integer, LargeBinary, String, Table, UniqueConstraint
 
-from council.storage.tables import metadata
+from council.storage.tables import NO_WORDS, metadata
 
 credentials = Table(
     "user_credentials",
@@ -13,7 +13,7 @@ credentials = Table(
     Column("user_id", String(255), nullable=False),
     Column("specialist_role", String(100), nullable=False),
     Column("credential_key", String(100), nullable=False),
-    Column("encrypted_value", LargeBinary, nullable=False),
+    Column("encrypted_value", LargeBinary, nullable=False, info=NO_WORDS),
     Column("encryption_key_id", String(16), nullable=False),
     Column("version", Integer, nullable=False),
     Column("created_at", String(32), nullable=False),

@@ -126,7 +126,7 @@ class World:
         self.end()
 
     def told(self, kind: str) -> list[dict[str, Any]]:
-        return [event.data for event in self.events if event.kind == kind]
+        return [event.values() for event in self.events if event.kind == kind]
 
     def skipped(self) -> list[Receipt]:
         return [receipt for receipt in self.receipts.all() if receipt.status == "skipped"]

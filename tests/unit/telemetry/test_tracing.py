@@ -14,7 +14,7 @@ from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
 from council.app import build_app
 from council.daemon.service import Service
-from council.events import Event
+from council.events import RunReturn, RunStart, RunWait, TurnEnd, TurnStart
 from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
 from council.telemetry import conventions
@@ -99,12 +99,12 @@ def test_an_attempt_whose_end_nobody_told_is_ended_by_the_next(
     telemetry: Telemetry, spans: InMemorySpanExporter
 ) -> None:
     tell = telemetry.tracing.on_event
-    tell(Event("turn_started", "unknown", {"role": "AUDITOR", "round": 1}))
+    tell(TurnStart(run_id="unknown", role="AUDITOR", round=1))
     for attempt in (1, 2):
-        tell(Event("run_started", "r", {"attempt": attempt}))
-        tell(Event("turn_started", "r", {"role": "AUDITOR", "round": 1}))
-    tell(Event("turn_ended", "r", {"role": "STRATEGIST", "round": 1, "failure": ""}))
-    tell(Event("run_waiting", "r", {"reason": "provider"}))
+        tell(RunStart(run_id="r", title="t", attempt=attempt))
+        tell(TurnStart(run_id="r", role="AUDITOR", round=1))
+    tell(TurnEnd(run_id="r", role="STRATEGIST", round=1, failure=""))
+    tell(RunWait(run_id="r", reason="provider", seconds=1.0, until="", error=""))
     telemetry.close()
     ended = spans.get_finished_spans()
     runs = [attributes_of(span) for span in ended if span.name.startswith("invoke_workflow")]
@@ -114,7 +114,7 @@ def test_an_attempt_whose_end_nobody_told_is_ended_by_the_next(
 
 
 def test_what_is_open_at_the_end_is_ended_and_delivered(telemetry: Telemetry, spans: InMemorySpanExporter) -> None:
-    telemetry.tracing.on_event(Event("run_started", "r", {"attempt": 1}))
+    telemetry.tracing.on_event(RunStart(run_id="r", title="t"))
     telemetry.close()
     assert [span.name for span in spans.get_finished_spans()] == ["invoke_workflow council"]
 
@@ -134,8 +134,8 @@ def test_a_failing_collector_is_said_once_and_its_return_once(caplog: pytest.Log
     target = SpanDestination("http://me:pass-word@collector:4318/v1/traces", content=False, by_setting=True)
     telemetry = open_telemetry(target, Redactor(), Broken())
     for attempt in range(4):
-        telemetry.tracing.on_event(Event("run_started", f"r{attempt}", {"attempt": 1}))
-        telemetry.tracing.on_event(Event("run_handed_back", f"r{attempt}"))
+        telemetry.tracing.on_event(RunStart(run_id=f"r{attempt}", title="t"))
+        telemetry.tracing.on_event(RunReturn(run_id=f"r{attempt}"))
         telemetry._provider.force_flush()
     telemetry.close()
     said = [record.getMessage() for record in caplog.records]
@@ -172,7 +172,7 @@ def test_an_exporter_that_raises_is_said_too(caplog: pytest.LogCaptureFixture) -
     telemetry = open_telemetry(
         SpanDestination("http://user:secret@collector.test/v1/traces", False, True), Redactor(), Raising()
     )
-    telemetry.tracing.on_event(Event("run_started", "r1", {"title": "t", "attempt": 1}))
+    telemetry.tracing.on_event(RunStart(run_id="r1", title="t"))
     telemetry.close()
     [said] = [record.getMessage() for record in caplog.records]
     assert said.startswith(

@@ -1,0 +1,132 @@
+"""A table that a room declares is reached by redaction, `forget` and retention, for it says which columns hold words."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from sqlalchemy import JSON, Column, Integer, LargeBinary, String, Table, Text, select
+
+from council.app import App, build_app
+from council.app.safekeeping import TABLES
+from council.engine.ledger import Ledger
+from council.ids import SystemClock
+from council.redaction import Secret
+from council.settings import Home, ProviderKeys, Settings
+from council.storage.store import Tx
+from council.storage.tables import GOES_WITH_RUN, NO_WORDS, SEALED, WORDS, Words, metadata, words_of
+from council.upkeep.retention import Bounds, Retention
+from council.upkeep.span import Span
+from council.upkeep.traces import Traces
+from council.upkeep.whole_run import WholeRun
+from tests.harness import make_home
+from tests.rows import ended
+
+TEXT = "Grete's number is 555-0172"
+SECRET = "hunter2-hunter2-hunter2"
+
+
+@pytest.fixture
+def letters() -> Iterator[Table]:
+    """The table of a system that the house does not know."""
+    table = Table(
+        "sample_letters",
+        metadata,
+        Column("id", Integer, primary_key=True),
+        Column("run_id", String(64), nullable=False),
+        Column("subject", Words(200), info=WORDS),
+        Column("body", JSON, info=WORDS),
+        Column("scan", LargeBinary, info=WORDS),
+        Column("postmark", Text, info=NO_WORDS),
+        info={GOES_WITH_RUN: True},
+    )
+    yield table
+    metadata.remove(table)
+
+
+@pytest.fixture
+async def app(tmp_path: Path, letters: Table) -> AsyncIterator[App]:
+    keys = ProviderKeys()
+    keys.redactor.register(Secret(SECRET))
+    app = build_app(Home(make_home(tmp_path / "home")), Settings(model="offline"), keys)
+    app.store.write_now(lambda tx: letters.create(tx.core))
+    for number, run_id in enumerate(("20260101-000000-aaaaaaaa", "20260102-000000-bbbbbbbb")):
+        ended(app.store, run_id, 1_000 + number)
+        row = {
+            "run_id": run_id,
+            "subject": f"{TEXT}, and {SECRET}",
+            "body": {"said": [TEXT, "else"]},
+            "scan": TEXT.encode(),
+            "postmark": TEXT,
+        }
+        app.store.write_now(lambda tx, row=row: tx.core.execute(letters.insert().values(**row)))
+    yield app
+    await app.aclose()
+
+
+def rows(app: App, table: Table) -> list[tuple[object, ...]]:
+    def look(tx: Tx) -> list[tuple[object, ...]]:
+        columns = table.c.subject, table.c.body, table.c.scan, table.c.postmark
+        return [tuple(row) for row in tx.core.execute(select(*columns).order_by(table.c.id)).all()]
+
+    return app.store.read(look)
+
+
+async def test_a_secret_is_taken_out_of_words_as_they_are_written(app: App, letters: Table) -> None:
+    assert {row[0] for row in rows(app, letters)} == {f"{TEXT}, and [secret]"}
+
+
+async def test_forgetting_a_text_reaches_every_column_of_words_and_no_other(app: App, letters: Table) -> None:
+    traces = Traces(app, "none", [Span(TEXT, "[gone]")])
+
+    assert traces.look()["other"] == 2
+    assert await traces.remove()
+    assert rows(app, letters) == [("[gone], and [secret]", {"said": ["[gone]", "else"]}, b"[gone]", TEXT)] * 2
+    assert traces.look()["other"] == 0
+    assert not await traces.remove()
+
+
+async def test_forgetting_a_run_takes_its_rows_that_go_with_it_and_leaves_the_others(app: App, letters: Table) -> None:
+    whole = WholeRun(app, "20260101-000000-aaaaaaaa", "[gone]")
+
+    assert whole.look()["other"] == 1
+    assert whole.remove()
+    assert len(rows(app, letters)) == 1
+    assert not whole.remove()
+
+
+async def test_forgetting_a_run_blanks_the_words_of_rows_that_stay(
+    app: App, letters: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(letters.info, GOES_WITH_RUN)
+
+    assert WholeRun(app, "20260101-000000-aaaaaaaa", "[gone]").remove()
+    blanked, other = rows(app, letters)
+    assert blanked == ("[gone]", {"said": ["[gone]", "[gone]"]}, b"[gone]", TEXT)
+    assert other[0] == f"{TEXT}, and [secret]"
+
+
+async def test_retention_lets_rows_go_with_the_journal_of_their_run(app: App, letters: Table) -> None:
+    retention = Retention(app.store, Bounds(days=None, runs=1, total_bytes=None), SystemClock())
+
+    assert [one.run_id for one in retention.prune(retention.due())] == ["20260101-000000-aaaaaaaa"]
+    assert len(rows(app, letters)) == 1
+    assert Ledger(app.store).kept()[0] == 1
+
+
+def test_every_column_of_text_says_whether_it_holds_words_and_every_table_of_words_has_a_key() -> None:
+    for room in TABLES:
+        import_module(room)
+    silent = [
+        str(column)
+        for table in metadata.sorted_tables
+        for column in table.columns
+        if isinstance(column.type, Text | LargeBinary | JSON | Words) and "words" not in column.info
+    ]
+    sealed = {table.name for table in metadata.sorted_tables if table.info.get(SEALED)}
+    keyless = [table.name for table in metadata.sorted_tables if words_of(table) and not table.primary_key.columns]
+
+    assert (silent, keyless) == ([], [])
+    assert sealed == {"runs", "steps", "ids", "written", "kept", "audit_records"}
