@@ -1,0 +1,15 @@
+"""What every test of a turn may ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.rehearsal import Rehearsal, rehearsal
+
+
+@pytest.fixture
+def played() -> Iterator[Rehearsal]:
+    with rehearsal() as one:
+        yield one
