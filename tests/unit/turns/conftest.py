@@ -1,4 +1,4 @@
-"""What every test of a turn may ask for."""
+"""A rehearsed run for each test of this room."""
 
 from __future__ import annotations
 
