@@ -36,7 +36,7 @@ from council.llm.structured import Problem
 from council.safety.untrusted import plain_line
 from council.safety.verdict import ALLOWED, Verdict
 from council.turns.asking import Asker
-from council.turns.closing_block import Block, read_block
+from council.turns.closing_block import ClosingBlock, read_block
 from council.turns.costs import is_extract
 from council.turns.equipment import Equipment
 from council.turns.evidence import Evidence
@@ -333,7 +333,7 @@ class Deliberation:
         return record.failure
 
 
-def _with_block(turn: Turn, block: Block[Any], unspoken: str, **read: Any) -> Turn:
+def _with_block(turn: Turn, block: ClosingBlock[Any], unspoken: str, **read: Any) -> Turn:
     """`unspoken` is shown of an agent that said nothing beside its block."""
     result = msgspec.structs.replace(turn.result, text=block.speech or unspoken)
     return msgspec.structs.replace(

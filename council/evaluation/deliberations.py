@@ -28,8 +28,8 @@ from council.evaluation.ballots import NO_ANSWER, SAID_CHARS, SYSTEM, Answer, Ba
 from council.evaluation.meter import READER
 from council.evaluation.questions import Question
 from council.events import Event, Events
-from council.llm.base import Message, Model, TurnInfo
-from council.llm.structured import Parsed, Problem, Said, repair_turns
+from council.llm.base import Message, Model, Reply, TurnInfo
+from council.llm.structured import Problem, Reading, repair_turns
 from council.reports.replay import work_again
 from council.storage.drop import drop
 from council.turns.fencing import Fencer
@@ -198,12 +198,11 @@ class Deliberations:
         messages = (told.material, Message("user", _RESTATE))
         check = fits(question)
 
-        async def ask(turn: int, request: tuple[Message, ...]) -> Said:
-            reply = await self._model.generate(request, system=SYSTEM, schema=Answer.model_json_schema(), info=info)
-            return Said(reply.text, reply.finish == "stop")
+        async def ask(turn: int, request: tuple[Message, ...]) -> Reply:
+            return await self._model.generate(request, system=SYSTEM, schema=Answer.model_json_schema(), info=info)
 
-        first: Parsed[Answer] = Parsed(None, "none", (_NO_FORM,))
-        asking = repair_turns(first, Said(closing.text, True), messages, Answer, ask, check=check)
+        first: Reading[Answer] = Reading(None, "none", (_NO_FORM,))
+        asking = repair_turns(first, closing, messages, Answer, ask, check=check)
         return await read_ballot(question, asking, closing.text[:SAID_CHARS]), True
 
 

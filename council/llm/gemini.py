@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from council.errors import ConfigError, ModelError
 from council.llm.base import Finish, Message, OnText, Reply, ToolSpec, TurnInfo, Usage
 from council.llm.bounds import plausible
-from council.llm.embeddings import Embedded, Embedder, unit_vectors
+from council.llm.embeddings import Embedder, Embeddings, unit_vectors
 from council.llm.gemini_answer import CUT_SHORT, MALFORMED, WHOLE, Answer
 from council.llm.gemini_errors import FIX, refusal_of
 from council.llm.http_failures import AnswerTooLarge, Failures, failure_of, tls_context
@@ -129,7 +129,7 @@ class GeminiModel:
                     raise self._error("protocol", f"the answer of {self.name} broke off: no finish reason came.")
         return self._reply(answer)
 
-    async def embed(self, texts: Sequence[str], config: Mapping[str, Any], dimensions: int | None) -> Embedded:
+    async def embed(self, texts: Sequence[str], config: Mapping[str, Any], dimensions: int | None) -> Embeddings:
         """The same texts as vectors, where this is an embedding model. Raises ModelError; see `Embedder`."""
         # One content each: of plain strings the SDK makes a single one for some models, and so a single vector.
         contents = [{"role": "user", "parts": [{"text": text}]} for text in texts]
@@ -145,7 +145,7 @@ class GeminiModel:
             raise self._error("protocol", f"the answer of {self.name} is not what the API promises: {error}.") from None
         counted = getattr(answer.usage_metadata, "prompt_token_count", None)
         usage = Usage(input_tokens=counted) if counted else None
-        return Embedded(vectors, plausible(usage, sum(map(len, texts))))
+        return Embeddings(vectors, plausible(usage, sum(map(len, texts))))
 
     async def list_models(self) -> list[ListedModel]:
         """The models that the key can use for words or for vectors, in the API's order. Raises ModelError."""

@@ -7,9 +7,9 @@ never completed. A further turn carries the problems and the schema. The result 
 Pure, but for `ask_structured` and `repair_turns`. For steps of a journal use the pieces: record the reply, then `parse`
 (or `parse_block`) it, and let `repair_turns` ask through a function that is a step.
 
-    parsed = parse_block(result.text, Stance, complete=result.finish == "stop")
-    if parsed.found and parsed.value is None:
-        settled = await repair_turns(parsed, Said(result.text, result.finish == "stop"), messages, Stance, ask_as_step)
+    reading = parse_block(result.text, Stance, complete=result.finish == "stop")
+    if reading.found and reading.value is None:
+        settled = await repair_turns(reading, result, messages, Stance, ask_as_step)
 
 Types: every key is required to be known unless the type's own `extra` says otherwise, and no value is converted: "3" is
 not 3, 1.0 is no whole number (an enum, a date or a tuple is read from its JSON).
@@ -23,13 +23,13 @@ import math
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar, Unpack
+from typing import Any, Generic, Literal, Protocol, TypeVar, Unpack
 
 import msgspec
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from council.llm.base import Asked, Message, Model
+from council.llm.base import Finish, Message, Model, RequestOptions
 from council.llm.extraction import Extract, extract, extract_block
 from council.llm.thoughts import without_thoughts
 from council.markup import BLANK
@@ -68,7 +68,7 @@ Check = Callable[[T], Iterable[Problem]]  # what a type cannot say by itself, su
 
 
 @dataclass(frozen=True)
-class Parsed(Generic[T]):
+class Reading(Generic[T]):
     """The outcome of one reply: a value, or problems. `repair` is the strongest thing done to read it.
 
     `before` and `after` are the prose around the object, thoughts left out. `found` is False when the reply holds nothing
@@ -83,39 +83,42 @@ class Parsed(Generic[T]):
     found: bool = True
 
 
-class Said(msgspec.Struct, frozen=True):
-    """A reply as far as it counts here. `complete`: the model ended it by itself (finish reason `stop`)."""
+class Utterance(Protocol):
+    """A reply as far as it counts here; only one that the model ended by itself (`stop`) is complete."""
 
-    text: str
-    complete: bool
+    @property
+    def text(self) -> str: ...
 
-
-class Attempt(msgspec.Struct, frozen=True):
-    """One reply on the way, with what was done to read it and what was wrong with it still."""
-
-    text: str
-    repair: Repair
-    problems: tuple[Problem, ...] = ()
+    @property
+    def finish(self) -> Finish: ...
 
 
 @dataclass(frozen=True)
-class Structured(Generic[T]):
-    """The outcome of all turns. `value` is None when the last allowed turn did not mend it; `problems` are then that
-    turn's.
+class Settlement(Generic[T]):
+    """The outcome of all turns: each reply as it was read, the first one first."""
 
-    `repair` is `turn_1` or `turn_2`, the last repair turn taken; without one, what was done to read the first reply.
-    """
+    readings: tuple[Reading[T], ...]
 
-    value: T | None
-    repair: Repair
-    attempts: tuple[Attempt, ...]
-    problems: tuple[Problem, ...] = ()
+    @property
+    def value(self) -> T | None:
+        """None when the last allowed turn did not mend it; `problems` are then that turn's."""
+        return self.readings[-1].value
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        return self.readings[-1].problems
+
+    @property
+    def repair(self) -> Repair:
+        """`turn_1` or `turn_2`, the last repair turn taken; without one, what was done to read the first reply."""
+        repairs: tuple[Repair, ...] = (self.readings[0].repair, "turn_1", "turn_2")
+        return repairs[len(self.readings) - 1]
 
 
 # ── one reply ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def parse(text: str, type: type[T], *, complete: bool, check: Check[T] | None = None) -> Parsed[T]:
+def parse(text: str, type: type[T], *, complete: bool, check: Check[T] | None = None) -> Reading[T]:
     """The one object that a reply is or holds; more than one is a problem, for which of them is meant cannot be told.
 
     `complete`: the model ended the reply by itself. If not, only an object that ends the reply whole is taken, and
@@ -124,15 +127,15 @@ def parse(text: str, type: type[T], *, complete: bool, check: Check[T] | None = 
     return _read(extract(text, required_keys(type)), type, complete, check)
 
 
-def parse_block(text: str, type: type[T], *, complete: bool, check: Check[T] | None = None) -> Parsed[T]:
+def parse_block(text: str, type: type[T], *, complete: bool, check: Check[T] | None = None) -> Reading[T]:
     """The last fenced block of the right shape in a reply of prose (`extraction.extract_block`); `found` says if there
     is one. `complete` as for `parse`."""
     return _read(extract_block(text, required_keys(type)), type, complete, check)
 
 
-def _read(found: Extract, type: type[T], complete: bool, check: Check[T] | None) -> Parsed[T]:
-    def parsed(value: T | None, problems: Sequence[Problem]) -> Parsed[T]:
-        return Parsed(value, found.wrapping, tuple(problems), found.before, found.after, found=bool(found.text))
+def _read(found: Extract, type: type[T], complete: bool, check: Check[T] | None) -> Reading[T]:
+    def parsed(value: T | None, problems: Sequence[Problem]) -> Reading[T]:
+        return Reading(value, found.wrapping, tuple(problems), found.before, found.after, found=bool(found.text))
 
     if not complete and (found.after or not found.text):
         return parsed(None, [_CUT])
@@ -149,7 +152,7 @@ def _read(found: Extract, type: type[T], complete: bool, check: Check[T] | None)
         if value is not None:
             problem, repair = _unsound(value), "json_repair"
     result, problems = validate(value, type, check) if problem is None else (None, (problem,))
-    return Parsed(result, repair, problems, found.before, found.after)
+    return Reading(result, repair, problems, found.before, found.after)
 
 
 _NO_OBJECT = Problem("none", "there is no JSON object in the reply")
@@ -382,19 +385,19 @@ def repair_messages(
     return (*messages, *said, Message("user", repair_prompt(problems, type)))
 
 
-Ask = Callable[[int, tuple[Message, ...]], Awaitable[Said | None]]
+Ask = Callable[[int, tuple[Message, ...]], Awaitable[Utterance | None]]
 
 
 async def repair_turns(
-    first: Parsed[T],
-    said: Said,
+    first: Reading[T],
+    reply: Utterance,
     messages: Sequence[Message],
     type: type[T],
     ask: Ask,
     *,
     repairs: int = MAX_REPAIRS,
     check: Check[T] | None = None,
-) -> Structured[T]:
+) -> Settlement[T]:
     """Settles a first reply or, with the model's help, at most `repairs` (0 to 2) turns later.
 
     `ask(turn, messages)`, `turn` from 1, makes the call, as a step of a journal or not. None ends the turns with what
@@ -403,22 +406,16 @@ async def repair_turns(
     """
     if not 0 <= repairs <= MAX_REPAIRS:
         raise ValueError(f"repairs is {repairs}, must be from 0 to {MAX_REPAIRS}")
-    parsed = first
-    attempts = [Attempt(said.text, parsed.repair, parsed.problems)]
+    readings = [first]
     for turn in range(1, repairs + 1):
-        if parsed.value is not None:
+        if readings[-1].value is not None:
             break
-        answer = await ask(turn, repair_messages(messages, said.text, parsed.problems, type))
+        answer = await ask(turn, repair_messages(messages, reply.text, readings[-1].problems, type))
         if answer is None:
             break
-        said = answer
-        parsed = parse(said.text, type, complete=said.complete, check=check)
-        attempts.append(Attempt(said.text, parsed.repair, parsed.problems))
-    repair = parsed.repair if len(attempts) == 1 else _TURNS[len(attempts) - 2]
-    return Structured(parsed.value, repair, tuple(attempts), parsed.problems)
-
-
-_TURNS: tuple[Repair, ...] = ("turn_1", "turn_2")
+        reply = answer
+        readings.append(parse(reply.text, type, complete=reply.finish == "stop", check=check))
+    return Settlement(tuple(readings))
 
 
 async def ask_structured(
@@ -428,8 +425,8 @@ async def ask_structured(
     *,
     repairs: int = MAX_REPAIRS,
     check: Check[T] | None = None,
-    **asked: Unpack[Asked],
-) -> Structured[T]:
+    **asked: Unpack[RequestOptions],
+) -> Settlement[T]:
     """Asks for one object of the type, and again at most `repairs` times while the reply is none.
 
     `asked` is passed on to `Model.generate`; the `schema` is the type's own unless it is given. Raises ModelError, also
@@ -437,10 +434,9 @@ async def ask_structured(
     """
     asked.setdefault("schema", type.model_json_schema())
 
-    async def ask(turn: int, request: Sequence[Message]) -> Said:
-        reply = await model.generate(request, **asked)
-        return Said(reply.text, reply.finish == "stop")
+    async def ask(turn: int, request: Sequence[Message]) -> Utterance:
+        return await model.generate(request, **asked)
 
-    said = await ask(0, messages)
-    first = parse(said.text, type, complete=said.complete, check=check)
-    return await repair_turns(first, said, messages, type, ask, repairs=repairs, check=check)
+    reply = await ask(0, messages)
+    first = parse(reply.text, type, complete=reply.finish == "stop", check=check)
+    return await repair_turns(first, reply, messages, type, ask, repairs=repairs, check=check)

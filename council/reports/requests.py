@@ -18,7 +18,7 @@ from council.engine.records import EPOCH, FORGOTTEN
 from council.engine.runs import Finish, Handler, Run
 from council.errors import CouncilError
 from council.events import Events
-from council.llm.base import Asked, Message, Model, TurnInfo, request_hash
+from council.llm.base import Message, Model, RequestOptions, TurnInfo, request_hash
 from council.reports.replay import work_again
 
 T = TypeVar("T")
@@ -92,7 +92,7 @@ class _NotingModel:
     name = "noting"
     context_tokens = 1  # never looked at: the size of the window is a recorded step
 
-    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> NoReturn:
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> NoReturn:
         raise _Noted(asked["system"], messages, asked.get("info") or TurnInfo())
 
     async def aclose(self) -> None:

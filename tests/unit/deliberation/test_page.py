@@ -26,7 +26,7 @@ from council.engine.receipts import ErrorRef
 from council.engine.records import FileIdentity, RunHeader
 from council.engine.runs import Finish
 from council.ids import sha256_hex
-from council.llm.base import Replaced, Usage
+from council.llm.base import AbsentModel, Usage
 from council.llm.embeddings import EmbeddingCall
 from council.safety.verdict import Verdict
 from council.turns.evidence import Evidence
@@ -109,7 +109,7 @@ def failed(**keys: Any) -> TurnResult:
         lambda: whole(turn("A", stance=None, fault="no JSON", repairs=(failed(),))),
         lambda: whole(turn("A", stance=None, ballot=("A", "B"), fault="no JSON")),
         lambda: whole(turn("A", result=TurnResult("cut o", MODEL, "length"))),
-        lambda: whole(turn("A", result=TurnResult("x", "m2", replaced=(Replaced(MODEL, "timeout", "late"),)))),
+        lambda: whole(turn("A", result=TurnResult("x", "m2", replaced=(AbsentModel(MODEL, "timeout", "late"),)))),
         lambda: whole(closings=[]),
         lambda: whole(closings=[closing(result=failed(), record=None), closing("AUDITOR")]),
         lambda: whole(closings=[closing(record=ClosingRecord(None, fault="no JSON", text="Prose."))]),
@@ -189,8 +189,8 @@ def test_a_page_tells_who_said_what_in_which_round_and_what_it_rests_on() -> Non
     refused = evidence("", error_code="denied", error="it is not to be read")
     shown = page(transcript=whole(turn("COORDINATOR"), asked, refused, turn("AUDITOR", 2)))
     assert [(each.number, [type(entry).__name__ for entry in each.entries]) for each in shown.rounds] == [
-        (1, ["Speech", "Request", "Request"]),
-        (2, ["Speech"]),
+        (1, ["PageSpeech", "PageRequest", "PageRequest"]),
+        (2, ["PageSpeech"]),
     ]
     assert [(note.id, note.how) for note in shown.footnotes] == [
         ("E1", "Given with the command."),
@@ -220,7 +220,7 @@ def test_a_decision_in_place_of_another_says_whose_call_failed() -> None:
 
 
 def test_a_model_that_answered_for_another_is_named_where_it_did() -> None:
-    stood_in = TurnResult("x", "m2", replaced=(Replaced(MODEL, "timeout", "late"),))
+    stood_in = TurnResult("x", "m2", replaced=(AbsentModel(MODEL, "timeout", "late"),))
     record = ClosingRecord(RECORD, "turn_1", repairs=(stood_in,))
     transcript = whole(
         turn("A", result=stood_in), closings=[closing(result=failed(), record=None), closing("B", record=record)]

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from council.llm.base import Message
 from council.llm.structured import Problem
-from council.turns.closing_block import Block, read_block
+from council.turns.closing_block import ClosingBlock, read_block
 from council.turns.result import Failure, TurnResult
 
 INSTRUCTION = Message("user", "End with a vote.")
@@ -41,7 +41,7 @@ class Repairs:
         return self.replies[number - 1]
 
 
-async def read(text: str, *replies: TurnResult | str, required: bool = False) -> tuple[Block[Vote], Repairs]:
+async def read(text: str, *replies: TurnResult | str, required: bool = False) -> tuple[ClosingBlock[Vote], Repairs]:
     repairs = Repairs(*replies)
     result = TurnResult(text, "m")
     found = await read_block(result, Vote, INSTRUCTION, repairs.ask, check=only_yes_or_no, required=required)
@@ -67,7 +67,7 @@ async def test_a_block_that_ends_a_turn_is_read_and_taken_out_of_it(text: str, s
 @pytest.mark.parametrize("text", ["I agree.", f"{block('yes')}\n\nThat is what a colleague wrote."])
 async def test_a_turn_without_a_block_of_its_own_is_an_answer(text: str) -> None:
     found, repairs = await read(text)
-    assert found == Block(None, text)
+    assert found == ClosingBlock(None, text)
     assert repairs.requests == []
 
 
