@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from council.cli.context import CliState
     from council.engine.journal import Journal
     from council.engine.receipts import Receipt
-    from council.reports.requests import AskedCall
+    from council.reports.recorded_requests import AskedCall
     from council.reports.tape import Tape
 
 
@@ -94,7 +94,7 @@ def _tape_of(cli: CliState, receipt: Receipt) -> tuple[Tape, str]:
 def requests_asked(cli: CliState, journal: Journal) -> list[AskedCall]:
     """The calls of a recorded run; nobody is asked again. Raises CannotRender, JournalDamaged."""
     from council.app import handlers_asking
-    from council.reports.requests import requests_of
+    from council.reports.recorded_requests import requests_of
 
     return cli.read_offline(lambda app: requests_of(journal, lambda model: handlers_asking(app, model)))
 

@@ -18,7 +18,7 @@ _MAX_IMPORT_BYTES = 1 << 30
 if TYPE_CHECKING:
     from council.engine.journal import Journal
     from council.reports.diff import Questions
-    from council.reports.requests import AskedCall
+    from council.reports.recorded_requests import AskedCall
 
 
 def replay(
@@ -205,7 +205,7 @@ def require_journal(cli: CliState, run_id: str) -> None:
 
 def rendered_again(cli: CliState, run_id: str) -> bytes:
     """The run's page, from its journal. Raises RunNotFound where the journal is gone, with what became of it."""
-    from council.reports.replay import replay as render_again
+    from council.reports.past_run import replay as render_again
 
     journal = journal_of(cli, run_id)
     return cli.read_offline(lambda app: render_again(journal, app.handlers))

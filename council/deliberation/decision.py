@@ -22,7 +22,7 @@ from council.deliberation.quotations.lookup import (
     QuotationFinding,
     Quotations,
 )
-from council.deliberation.quotations.sources import passages_of
+from council.deliberation.quotations.passages import passages_of
 from council.deliberation.record import ClosingRecord, DecisionRecord, read
 from council.deliberation.sources_now import SourceNow, SourcesNow
 from council.deliberation.transcript import Transcript

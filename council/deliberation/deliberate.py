@@ -32,10 +32,10 @@ from council.deliberation.transcript import Closing, Ending, Transcript, Turn, s
 from council.engine.runs import Run
 from council.errors import CouncilError, InputUnreadable
 from council.llm.base import Message, TurnInfo
-from council.llm.structured import Problem
+from council.llm.structured import ReplyProblem
 from council.safety.untrusted import plain_line
 from council.safety.verdict import ALLOWED, Verdict
-from council.turns.asking import Asker
+from council.turns.asker import Asker
 from council.turns.closing_block import ClosingBlock, read_block
 from council.turns.costs import is_extract
 from council.turns.equipment import Equipment
@@ -277,7 +277,7 @@ class Deliberation:
             ranking = ballot.value.ranking if ballot.value else ()
             return _with_block(turn, ballot, "Ranked without a word.", ranking=ranking)
 
-        def check_evidence(stance: Stance) -> Iterable[Problem]:
+        def check_evidence(stance: Stance) -> Iterable[ReplyProblem]:
             return only_issued(self.transcript.issued())(stance)
 
         block = await read_block(turn.result, Stance, duty.instruction, ask, check=check_evidence)

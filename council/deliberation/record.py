@@ -18,7 +18,7 @@ from council.deliberation.holders import Holders
 from council.deliberation.quotations.citations import CitedPlace, places_in
 from council.deliberation.quotations.lookup import Quotations
 from council.llm.base import Message
-from council.llm.structured import Check, Problem, Repair, parse
+from council.llm.structured import Check, Repair, ReplyProblem, parse
 from council.llm.thoughts import without_thoughts
 from council.turns.closing_block import Ask, mend
 from council.turns.result import Failure, TurnResult
@@ -180,7 +180,7 @@ def _unchecked(reply: TurnResult) -> DecisionRecord | None:
 def problems(look: Quotations, holders: Holders) -> Check[DecisionRecord]:
     """A check that refuses evidence and places that nobody was ever shown, and dissent of one who is no member."""
 
-    def check(record: DecisionRecord) -> Iterator[Problem]:
+    def check(record: DecisionRecord) -> Iterator[ReplyProblem]:
         claims, dissent = list(enumerate(record.claims)), list(enumerate(record.dissent))
         texts = [("answer", record.answer), *((f"claims[{n}].text", claim.text) for n, claim in claims)]
         texts += [(f"dissent[{n}].view", part.view) for n, part in dissent]
@@ -202,18 +202,18 @@ def problems(look: Quotations, holders: Holders) -> Check[DecisionRecord]:
         for where, name in (*names, *((f"dissent[{n}].held_by", part.held_by) for n, part in dissent)):
             if not holders.are_members(name):
                 message = f"names one who is no member of this council; the members are {holders.listed()}"
-                yield Problem("schema", message, where)
+                yield ReplyProblem("schema", message, where)
 
     return check
 
 
-def _unknown(id: str, look: Quotations, where: str) -> Problem:
+def _unknown(id: str, look: Quotations, where: str) -> ReplyProblem:
     issued = sorted(look.places.issued, key=lambda id: int(id[1:]))
     known = ", ".join(issued[:_MAX_ENTRIES]) or "none"
-    return Problem("schema", f"{id} is no evidence of this task; there is: {known}", where)
+    return ReplyProblem("schema", f"{id} is no evidence of this task; there is: {known}", where)
 
 
-def _nowhere(place: str, look: Quotations, where: str) -> Problem:
+def _nowhere(place: str, look: Quotations, where: str) -> ReplyProblem:
     [named] = [*places_in(place)][:1] or [CitedPlace("E0")]
     held = look.places.described(named.id)
-    return Problem("schema", f"{place} is no place in what was read; {named.id} is {held}", where)
+    return ReplyProblem("schema", f"{place} is no place in what was read; {named.id} is {held}", where)

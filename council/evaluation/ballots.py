@@ -15,7 +15,7 @@ from council.errors import ModelError
 from council.evaluation.meter import BALLOT, Expense
 from council.evaluation.questions import Question
 from council.llm.base import Message, Model, TurnInfo
-from council.llm.structured import Check, Problem, Settlement, ask_structured
+from council.llm.structured import Check, ReplyProblem, Settlement, ask_structured
 
 MAX_BALLOTS = 100  # of one question: a council that costs more than a hundred answers is not compared
 SAID_CHARS = 400
@@ -59,10 +59,10 @@ class Ballot(msgspec.Struct, frozen=True, omit_defaults=True):
 def fits(question: Question) -> Check[Answer]:
     """A check that refuses an answer in no form that can be compared."""
 
-    def check(answer: Answer) -> Iterator[Problem]:
+    def check(answer: Answer) -> Iterator[ReplyProblem]:
         if question.read(answer.answer) is None:
             wanted = f"one of the labels {', '.join(question.choices)}" if question.choices else "one number alone"
-            yield Problem("schema", f"is {answer.answer[:60]!r}; it must be {wanted}", "answer")
+            yield ReplyProblem("schema", f"is {answer.answer[:60]!r}; it must be {wanted}", "answer")
 
     return check
 

@@ -33,7 +33,7 @@ from council.llm.cassette import (
     joined,
 )
 from council.redaction import Redactor
-from council.reports.requests import requests_of
+from council.reports.recorded_requests import requests_of
 from council.reports.tape import record, redacted_call
 from council.storage.files import as_storage_failed
 

@@ -20,7 +20,7 @@ from council.errors import ConfigError, ModelError
 from council.llm.base import Finish, Message, OnText, Reply, ToolSpec, TurnInfo, Usage
 from council.llm.bounds import plausible
 from council.llm.embeddings import Embedder, Embeddings, unit_vectors
-from council.llm.gemini_answer import CUT_SHORT, MALFORMED, WHOLE, Answer
+from council.llm.gemini_answer import CUT_SHORT, MALFORMED, WHOLE, GeminiAnswer
 from council.llm.gemini_errors import FIX, refusal_of
 from council.llm.http_failures import AnswerTooLarge, Failures, failure_of, tls_context
 from council.llm.providers import ListedModel, Provider, Setup
@@ -115,7 +115,7 @@ class GeminiModel:
                 config["tools"] = [{"function_declarations": declarations}]
             contents = [{"role": message.role, "parts": [{"text": message.text}]} for message in messages]
             request: dict[str, Any] = {"model": self._model_id, "contents": contents, "config": config}
-        answer = Answer()
+        answer = GeminiAnswer()
         async with self._failures.whole_call(self._timeout_s):
             if on_text is None:
                 with self._provider_failures():
@@ -225,7 +225,7 @@ class GeminiModel:
 
     # --- the answer --------------------------------------------------------------------------------------------------
 
-    def _reply(self, answer: Answer) -> Reply:
+    def _reply(self, answer: GeminiAnswer) -> Reply:
         text, finish = answer.text, answer.finish
         spoke = bool(text.strip()) or bool(answer.calls)
         if answer.prompt_block:

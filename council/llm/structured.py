@@ -53,7 +53,7 @@ ProblemCode = Literal[
 ]
 
 
-class Problem(msgspec.Struct, frozen=True):
+class ReplyProblem(msgspec.Struct, frozen=True):
     """One thing wrong with a reply. `path` leads to the value (`claims[0].evidence`), empty for the whole object."""
 
     code: ProblemCode
@@ -64,7 +64,7 @@ class Problem(msgspec.Struct, frozen=True):
         return f"`{self.path}`: {self.message}" if self.path else self.message
 
 
-Check = Callable[[T], Iterable[Problem]]  # what a type cannot say by itself, such as ids that exist
+Check = Callable[[T], Iterable[ReplyProblem]]  # what a type cannot say by itself, such as ids that exist
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Reading(Generic[T]):
 
     value: T | None
     repair: Repair
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ReplyProblem, ...] = ()
     before: str = ""
     after: str = ""
     found: bool = True
@@ -105,7 +105,7 @@ class Settlement(Generic[T]):
         return self.readings[-1].value
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[ReplyProblem, ...]:
         return self.readings[-1].problems
 
     @property
@@ -134,7 +134,7 @@ def parse_block(text: str, type: type[T], *, complete: bool, check: Check[T] | N
 
 
 def _read(found: Extract, type: type[T], complete: bool, check: Check[T] | None) -> Reading[T]:
-    def parsed(value: T | None, problems: Sequence[Problem]) -> Reading[T]:
+    def parsed(value: T | None, problems: Sequence[ReplyProblem]) -> Reading[T]:
         return Reading(value, found.wrapping, tuple(problems), found.before, found.after, found=bool(found.text))
 
     if not complete and (found.after or not found.text):
@@ -155,23 +155,25 @@ def _read(found: Extract, type: type[T], complete: bool, check: Check[T] | None)
     return Reading(result, repair, problems, found.before, found.after)
 
 
-_NO_OBJECT = Problem("none", "there is no JSON object in the reply")
-_SEVERAL = Problem("several", "there is more than one JSON object in the reply, and only one may be")
-_CUT = Problem("cut", "the reply broke off before its end; write it again from the start, and shorter")
+_NO_OBJECT = ReplyProblem("none", "there is no JSON object in the reply")
+_SEVERAL = ReplyProblem("several", "there is more than one JSON object in the reply, and only one may be")
+_CUT = ReplyProblem("cut", "the reply broke off before its end; write it again from the start, and shorter")
 
 
 # ── JSON ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class _Refused(Exception):
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: ReplyProblem) -> None:
         self.problem = problem
 
 
-def _load(text: str) -> tuple[Any, Problem | None]:
+def _load(text: str) -> tuple[Any, ReplyProblem | None]:
     """The value of strict JSON; or what is wrong: `syntax` if it is not JSON at all, else JSON that says too much."""
     if len(text) > MAX_REPLY_CHARS:
-        return None, Problem("too_large", f"the object is longer than {MAX_REPLY_CHARS} characters; write it shorter")
+        return None, ReplyProblem(
+            "too_large", f"the object is longer than {MAX_REPLY_CHARS} characters; write it shorter"
+        )
     try:
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_whole_number)
     except _Refused as refused:
@@ -183,7 +185,7 @@ def _load(text: str) -> tuple[Any, Problem | None]:
         near = _quoted(text[max(0, error.pos - 20) : error.pos + 20])
         what = f"{error.msg[:1].lower()}{error.msg[1:]}"
         told = f"not JSON at line {error.lineno}, column {error.colno}: {what}, near {near}"
-        return None, Problem("syntax", told)
+        return None, ReplyProblem("syntax", told)
     except RecursionError:
         return None, _TOO_DEEP
     return value, _unsound(value)
@@ -193,13 +195,15 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:
-            raise _Refused(Problem("duplicate_key", f"the key {_quoted(key)} stands twice; keep one of them"))
+            raise _Refused(ReplyProblem("duplicate_key", f"the key {_quoted(key)} stands twice; keep one of them"))
         result[key] = value
     return result
 
 
 def _no_constant(name: str) -> Any:
-    raise _Refused(Problem("number", f"{name} is no value of JSON; write a number, or null where the schema allows it"))
+    raise _Refused(
+        ReplyProblem("number", f"{name} is no value of JSON; write a number, or null where the schema allows it")
+    )
 
 
 def _whole_number(digits: str) -> int:
@@ -208,14 +212,14 @@ def _whole_number(digits: str) -> int:
     return int(digits)
 
 
-def _too_big(number: object) -> Problem:
-    return Problem("number", f"the number {str(number)[:_QUOTED_CHARS]} is out of range")
+def _too_big(number: object) -> ReplyProblem:
+    return ReplyProblem("number", f"the number {str(number)[:_QUOTED_CHARS]} is out of range")
 
 
-_TOO_DEEP = Problem("nesting", f"the object is nested deeper than {MAX_DEPTH} levels")
+_TOO_DEEP = ReplyProblem("nesting", f"the object is nested deeper than {MAX_DEPTH} levels")
 
 
-def _unsound(value: Any) -> Problem | None:
+def _unsound(value: Any) -> ReplyProblem | None:
     """Finds what JSON can spell and nothing can hold: numbers out of range, half characters, bottomless nesting."""
     level = [value]
     for _ in range(MAX_DEPTH):
@@ -224,9 +228,9 @@ def _unsound(value: Any) -> Problem | None:
             if isinstance(entry, int) and abs(entry) > _MAX_INT:
                 return _too_big(entry)
             if isinstance(entry, float) and not math.isfinite(entry):
-                return Problem("number", "a number is out of range")
+                return ReplyProblem("number", "a number is out of range")
             if isinstance(entry, str) and entry.encode("utf-8", "replace").decode() != entry:
-                return Problem("encoding", f"the text {_quoted(entry)} holds half of a \\u pair of escapes")
+                return ReplyProblem("encoding", f"the text {_quoted(entry)} holds half of a \\u pair of escapes")
             if isinstance(entry, dict):
                 inner += [*entry.keys(), *entry.values()]
             elif isinstance(entry, list):
@@ -268,7 +272,7 @@ def _said(text: str) -> str:
 # ── validation ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def validate(value: Any, type: type[T], check: Check[T] | None = None) -> tuple[T | None, tuple[Problem, ...]]:
+def validate(value: Any, type: type[T], check: Check[T] | None = None) -> tuple[T | None, tuple[ReplyProblem, ...]]:
     """A value of JSON as an object of the type, or the problems. `check` is asked only about a valid object."""
     extra: Literal["forbid"] | None = None if type.model_config.get("extra") else "forbid"
     try:
@@ -277,7 +281,7 @@ def validate(value: Any, type: type[T], check: Check[T] | None = None) -> tuple[
         details = error.errors(include_url=False)
         told = [_schema_problem(detail, type) for detail in details[:_MAX_PROBLEMS]]
         left = len(details) - len(told)
-        return None, (*told, *([Problem("schema", f"and {left} more of the kind")] if left else []))
+        return None, (*told, *([ReplyProblem("schema", f"and {left} more of the kind")] if left else []))
     problems = tuple(check(result))[:_MAX_PROBLEMS] if check is not None else ()
     return (None, problems) if problems else (result, ())
 
@@ -317,28 +321,28 @@ _EXPECTED_BY = {  # with the values of the type's own limits
 }
 
 
-def _schema_problem(detail: ErrorDetails, type: type[BaseModel]) -> Problem:
+def _schema_problem(detail: ErrorDetails, type: type[BaseModel]) -> ReplyProblem:
     kind = detail["type"]
     path = ""  # `claims[0].evidence`
     for part in detail["loc"]:
         name = " ".join(str(part).split())[:_QUOTED_CHARS]
         path += f"[{part}]" if isinstance(part, int) else f".{name}" if path else name
     if kind == "missing":
-        return Problem("schema", "is missing; add it", path)
+        return ReplyProblem("schema", "is missing; add it", path)
     if kind == "extra_forbidden":
         known = (
             f"; the keys are {', '.join([field.alias or name for name, field in type.model_fields.items()])}"
             if len(detail["loc"]) == 1
             else ""
         )
-        return Problem("schema", f"is not a key of this object; remove it{known}", path)
+        return ReplyProblem("schema", f"is not a key of this object; remove it{known}", path)
     if kind == "value_error":
-        return Problem("schema", detail["msg"].removeprefix("Value error, "), path)
+        return ReplyProblem("schema", detail["msg"].removeprefix("Value error, "), path)
     context = detail.get("ctx", {})
     expected = _EXPECTED_BY[kind].format(**context) if kind in _EXPECTED_BY else _EXPECTED.get(kind)
     if expected is None:
         expected = " ".join(detail["msg"].removeprefix("Input should be ").split())
-    return Problem("schema", f"expected {expected}; it is {_kind(detail['input'])}", path)
+    return ReplyProblem("schema", f"expected {expected}; it is {_kind(detail['input'])}", path)
 
 
 def _kind(value: object) -> str:
@@ -360,7 +364,7 @@ def _quoted(text: str) -> str:
 # ── repair turns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def repair_prompt(problems: Sequence[Problem], type: type[BaseModel]) -> str:
+def repair_prompt(problems: Sequence[ReplyProblem], type: type[BaseModel]) -> str:
     """The request of a repair turn: the problems, the schema, and to send the object alone."""
     listed = "\n".join(f"- {problem}" for problem in problems)
     return (
@@ -372,7 +376,7 @@ def repair_prompt(problems: Sequence[Problem], type: type[BaseModel]) -> str:
 
 
 def repair_messages(
-    messages: Sequence[Message], reply: str, problems: Sequence[Problem], type: type[BaseModel]
+    messages: Sequence[Message], reply: str, problems: Sequence[ReplyProblem], type: type[BaseModel]
 ) -> tuple[Message, ...]:
     """The request of a repair turn: what was asked before, the reply to it (the middle left out of a long one), the
     prompt."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from council.artifacts.account import StanceEntry
 from council.reports.explain import AgentShare, CallEntry, Explanation
+from council.reports.explain_words import duration, plain
 from council.reports.scale import TimeScale, nice_ceiling
 from council.reports.svg import Svg
-from council.reports.words import duration, plain
 
 _WIDTH = 920.0
 _LABELS = 150.0  # room for names on the left

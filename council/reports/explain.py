@@ -17,14 +17,12 @@ import msgspec
 from council.artifacts.account import Account, Call, Mending, MindChange, Read, StanceEntry
 from council.artifacts.page import Page
 from council.budgets.spend import spent_by
-from council.engine.journal import FINISH, Exhausted, Journal
+from council.engine.journal import FINISH, Journal
 from council.engine.ledger import Ledger
-from council.engine.outputs import PlacedOutput
 from council.engine.receipts import Receipt
 from council.engine.records import RunHeader, RunStatus
-from council.engine.runs import Finish, Handler, Run
+from council.engine.runs import Finish, Handler
 from council.errors import CouncilError
-from council.events import Events
 from council.ids import timestamp
 from council.reports.chronicle import (
     AttemptEntry,
@@ -34,6 +32,7 @@ from council.reports.chronicle import (
     WaitEntry,
     chronicle_of,
 )
+from council.reports.past_run import PastRun, work_again
 from council.storage.reader import Looking
 
 FORMAT = 1  # raised when a key of the JSON changes its meaning or goes
@@ -222,15 +221,11 @@ async def _account(journal: Journal, finish: Finish | None, handlers: Mapping[st
     handler = handlers.get(journal.header.type)
     if handler is None:
         return None
-    journal.closed = True
-    displaced = journal.committed.displaced if journal.committed else ""
-    output = PlacedOutput(journal.header.output_path, journal.header.output_path, displaced)
-    execution = handler.begin(Run(journal, Events(), output))
+    execution = handler.begin(PastRun(journal))
     if not isinstance(execution, Accountable):
         return None
-    # Exhausted: the rest was not recorded. CouncilError: as the run itself ended; its error is in `finish`.
-    with contextlib.suppress(Exhausted, CouncilError):
-        await execution.work()
+    with contextlib.suppress(CouncilError):  # as the run itself ended: its error is in `finish`
+        await work_again(execution, None)
     return execution.account(finish)
 
 

@@ -27,7 +27,7 @@ from council.llm.cassette import (
 )
 from council.llm.embeddings import EmbeddingCall, Nearness, RecordedSearch
 from council.redaction import Redactor
-from council.reports.requests import AskedCall
+from council.reports.recorded_requests import AskedCall
 
 _KINDS = frozenset(get_args(ModelErrorKind))
 _OPINION_STEPS = ("guard/task", "guard/decision/opinion")

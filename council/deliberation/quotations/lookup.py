@@ -28,9 +28,9 @@ from typing import Literal
 
 from council.deliberation.quotations.beside import Beside, Layout
 from council.deliberation.quotations.citations import Citation, CitedPlace, citations
-from council.deliberation.quotations.marks import Code, QuotedText, code_in, quoted, too_many_marks
-from council.deliberation.quotations.sources import Fault, Passage, Places
-from council.deliberation.quotations.spelling import at_least, find_words, plain_text, trimmed
+from council.deliberation.quotations.passages import Fault, Passage, Places
+from council.deliberation.quotations.quotation_marks import Code, QuotedText, code_in, quoted, too_many_marks
+from council.deliberation.quotations.wording import at_least, find_words, plain_text, trimmed
 from council.markup import sentence_ends
 
 UNVERIFIED = "[unverified]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from council.llm.offline.case import Case
+from council.llm.offline.extract_report import ExtractSection, cite, listed, quote, render
 from council.llm.offline.findings import (
     absolute_section,
     disagreements,
@@ -13,7 +14,6 @@ from council.llm.offline.findings import (
     tally,
     unread_section,
 )
-from council.llm.offline.report import ExtractSection, cite, listed, quote, render
 from council.llm.offline.rules import absolutes, open_items, ownerless, positions
 from council.llm.offline.turns import nothing_to_read
 

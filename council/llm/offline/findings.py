@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from council.llm.offline.case import Case
+from council.llm.offline.extract_report import ExtractSection, bullets, cite, count, listed, quote
 from council.llm.offline.mismatches import Mismatch
-from council.llm.offline.report import ExtractSection, bullets, cite, count, listed, quote
 from council.llm.offline.rules import absolutes, empty_headings, open_items, ownerless
 from council.llm.offline.text import Statement
 

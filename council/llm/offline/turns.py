@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from council.llm.offline.case import Case
+from council.llm.offline.extract_report import LABEL, ExtractSection, bullets, cite, render
 from council.llm.offline.findings import (
     absolute_section,
     disagreements,
@@ -20,7 +21,6 @@ from council.llm.offline.findings import (
 )
 from council.llm.offline.quantities import quantities
 from council.llm.offline.rank import best, bm25, central
-from council.llm.offline.report import LABEL, ExtractSection, bullets, cite, render
 from council.llm.offline.rules import obligations, open_items, options
 from council.llm.offline.text import Statement
 

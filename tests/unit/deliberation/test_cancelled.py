@@ -11,7 +11,7 @@ import pytest
 from council.app import App, build_app
 from council.daemon.service import Service
 from council.events import Event
-from council.reports.replay import replay
+from council.reports.past_run import replay
 from council.settings import Home, load_provider_keys, load_settings
 from tests.harness import command, drop_command, ledger, make_home, receipts
 

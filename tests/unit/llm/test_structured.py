@@ -16,8 +16,8 @@ from council.llm.gemini import GeminiModel
 from council.llm.scripted import Script, ScriptedModel
 from council.llm.structured import (
     MAX_RESPELLED_CHARS,
-    Problem,
     Reading,
+    ReplyProblem,
     ask_structured,
     extract_block,
     parse,
@@ -196,8 +196,8 @@ def test_a_type_may_allow_keys_it_does_not_know_and_a_check_may_refuse_what_a_ty
     class Open(Stance):
         model_config = ConfigDict(extra="ignore")
 
-    def known(stance: Stance) -> Iterable[Problem]:
-        return [Problem("schema", "E9 was never issued", "claims[0].evidence[0]")] if stance.claims else []
+    def known(stance: Stance) -> Iterable[ReplyProblem]:
+        return [ReplyProblem("schema", "E9 was never issued", "claims[0].evidence[0]")] if stance.claims else []
 
     reply = '{"position": "a", "confidence": "low", "mood": "calm", "claims": [{"text": "t", "evidence": ["E9"]}]}'
     assert parse(reply, Open, complete=True).value is not None
@@ -428,8 +428,10 @@ async def test_there_are_at_most_two_repair_turns_and_each_reply_is_recorded_wit
 
 
 async def test_the_second_turn_can_bring_it_and_a_check_is_made_of_every_reply() -> None:
-    def no_ship(stance: Stance) -> Iterable[Problem]:
-        return [Problem("schema", "shipping is out of the question", "position")] if stance.position == "ship" else []
+    def no_ship(stance: Stance) -> Iterable[ReplyProblem]:
+        return (
+            [ReplyProblem("schema", "shipping is out of the question", "position")] if stance.position == "ship" else []
+        )
 
     model = Recorder(GOOD, GOOD, OTHER)
     settled = await ask_structured(model, ASK, Stance, check=no_ship, system="")
@@ -497,7 +499,7 @@ async def test_a_turn_without_an_answer_ends_them_with_what_there_is() -> None:
 
 
 def test_a_long_reply_is_shown_to_its_model_without_its_middle_and_an_empty_one_not_at_all() -> None:
-    problems = [Problem("none", "there is no JSON object in the reply")]
+    problems = [ReplyProblem("none", "there is no JSON object in the reply")]
     long = repair_messages(ASK, "a" * 50_000 + "z" * 50_000, problems, Stance)
     assert len(long[-2].text) < 25_000
     assert "[… 76000 characters left out …]" in long[-2].text

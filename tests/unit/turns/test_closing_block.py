@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from council.llm.base import Message
-from council.llm.structured import Problem
+from council.llm.structured import ReplyProblem
 from council.turns.closing_block import ClosingBlock, read_block
 from council.turns.result import Failure, TurnResult
 
@@ -20,8 +20,8 @@ class Vote(BaseModel):
     vote: str
 
 
-def only_yes_or_no(vote: Vote) -> Sequence[Problem]:
-    return [] if vote.vote in ("yes", "no") else [Problem("schema", "must be yes or no", "vote")]
+def only_yes_or_no(vote: Vote) -> Sequence[ReplyProblem]:
+    return [] if vote.vote in ("yes", "no") else [ReplyProblem("schema", "must be yes or no", "vote")]
 
 
 def block(vote: object) -> str:

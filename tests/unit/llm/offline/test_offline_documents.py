@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from council.llm.base import Source
+from council.llm.offline.extract_report import ExtractSection, quote, render
 from council.llm.offline.rank import best, bm25, central
-from council.llm.offline.report import ExtractSection, quote, render
 from council.llm.offline.text import Corpus, read_corpus
-from council.llm.offline.words import missing_words, phrases, stem, task_terms, term_weights, vocabulary
+from council.llm.offline.vocabulary import missing_words, phrases, stem, task_terms, term_weights, vocabulary
 
 
 def read(text: str, path: str = "docs/a.md", first_line: int = 1) -> Corpus:

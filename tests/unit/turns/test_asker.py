@@ -13,7 +13,7 @@ from council.budgets.models import CALL_CUT_OFF
 from council.engine.runs import Parked, Run
 from council.errors import Drift, ModelError, ReplayMiss
 from council.llm.base import Message, ToolCall, TurnInfo
-from council.turns.asking import Asker, ProviderBusy, ask_model, attempt
+from council.turns.asker import Asker, ProviderBusy, ask_model, attempt
 from council.turns.result import TurnResult
 from tests.rehearsal import MODEL, TASK, ListeningModel, Rehearsal, equipment, says, speaker
 
