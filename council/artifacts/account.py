@@ -51,7 +51,7 @@ class Read(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-class StanceTaken(msgspec.Struct, frozen=True):
+class StanceEntry(msgspec.Struct, frozen=True):
     """The stance of an agent after a turn. `key` is equal for positions that are the same, empty when none was
     stated."""
 
@@ -99,7 +99,7 @@ class Account(msgspec.Struct, frozen=True):
     model: str
     calls: tuple[Call, ...]
     reads: tuple[Read, ...]
-    stances: tuple[StanceTaken, ...]
+    stances: tuple[StanceEntry, ...]
     changes: tuple[MindChange, ...]
     mended: tuple[Mending, ...]
     written_by: str

@@ -23,7 +23,7 @@ class Footnote:
 
 
 @dataclass(frozen=True)
-class Speech:
+class PageSpeech:
     """The words of an agent; `failure` instead when it could not speak."""
 
     role: str
@@ -32,7 +32,7 @@ class Speech:
 
 
 @dataclass(frozen=True)
-class Request:
+class PageRequest:
     """The outcome of a request token: `fulfilled` with the evidence `id`, or refused with `detail` as the reason.
     `body` is what it brought when that is no file that a reader could open."""
 
@@ -47,7 +47,7 @@ class Request:
 @dataclass(frozen=True)
 class Round:
     number: int
-    entries: tuple[Speech | Request, ...]
+    entries: tuple[PageSpeech | PageRequest, ...]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Page:
     answer: str
     byline: str
     task: str
-    inputs: tuple[Request, ...]
+    inputs: tuple[PageRequest, ...]
     rounds: tuple[Round, ...]
     footnotes: tuple[Footnote, ...]
     tables: tuple[Table, ...] = ()

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import quote
 
-from council.artifacts.page import Footnote, Page, Request, Round, Scalar, Speech, Table
+from council.artifacts.page import Footnote, Page, PageRequest, PageSpeech, Round, Scalar, Table
 from council.safety.markdown import for_markdown
 from council.safety.untrusted import plain_line
 
@@ -101,13 +101,13 @@ def _table(table: Table, known: Mapping[str, Footnote], path: str) -> Iterator[s
 
 
 def _round(round_: Round, known: Mapping[str, Footnote], path: str) -> Iterator[str]:
-    speakers = list(dict.fromkeys(entry.role for entry in round_.entries if isinstance(entry, Speech)))
-    requests = sum(isinstance(entry, Request) for entry in round_.entries)
+    speakers = list(dict.fromkeys(entry.role for entry in round_.entries if isinstance(entry, PageSpeech)))
+    requests = sum(isinstance(entry, PageRequest) for entry in round_.entries)
     asked = f", {requests} request{'s' if requests != 1 else ''}" if requests else ""
     yield f"### ROUND {round_.number}"
     yield f"<details><summary>{', '.join(speakers)}{asked}</summary>"
     for entry in round_.entries:
-        if isinstance(entry, Speech):
+        if isinstance(entry, PageSpeech):
             yield f"**{entry.role}:**"
             failure = f"*did not answer: {_text_line(entry.failure)}*"
             yield failure if entry.failure else _voiced(for_markdown(entry.text), known, path)
@@ -160,7 +160,7 @@ def _diagram(page: Page) -> Iterator[str]:
     for round_ in page.rounds:
         messages.append(f"    Note over O: round {round_.number}")
         for entry in round_.entries:
-            if isinstance(entry, Speech):
+            if isinstance(entry, PageSpeech):
                 reply = "--xO: no answer" if entry.failure else "-->>O: analysis"
                 messages += [f"    O->>{entry.role}: turn", f"    {entry.role}{reply}"]
             else:
@@ -169,7 +169,9 @@ def _diagram(page: Page) -> Iterator[str]:
                 messages += [f"    {entry.asked_by}->>O: {asked}", f"    O-->>{entry.asked_by}: {got}"]
     if not messages:
         return
-    roles = dict.fromkeys(entry.role for round_ in page.rounds for entry in round_.entries if isinstance(entry, Speech))
+    roles = dict.fromkeys(
+        entry.role for round_ in page.rounds for entry in round_.entries if isinstance(entry, PageSpeech)
+    )
     lines = ["sequenceDiagram", "    participant S as Steward", "    participant O as Orchestrator"]
     lines += [f"    participant {role}" for role in roles]
     lines += ["    S->>O: command"]

@@ -9,8 +9,8 @@ from typing import Unpack
 from council.budgets.budget import CLOSING, Budget
 from council.budgets.calibration import Calibration
 from council.errors import ModelError
-from council.llm.base import Asked, Message, Model, ModelAround, Reply, Usage
-from council.llm.embeddings import Embedded, Embedder, EmbedderAround, Purpose
+from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions, Usage
+from council.llm.embeddings import Embedder, EmbedderAround, Embeddings, Purpose
 
 _DEFAULT_OUTPUT_TOKENS = 8192
 # A note on the cancellation that ended a call: it may be billed, and has no answer.
@@ -35,7 +35,7 @@ class BudgetedModel(ModelAround):
         self._calibration = calibration
         self._max_output_tokens = max_output_tokens or _DEFAULT_OUTPUT_TOKENS
 
-    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         info, name = asked.get("info"), self.name
         chars = len(asked["system"]) + sum(len(message.text) for message in messages)
         output_tokens = asked.get("max_output_tokens") or self._max_output_tokens
@@ -72,7 +72,7 @@ class BudgetedEmbedder(EmbedderAround):
         self._budget = budget
         self._calibration = calibration
 
-    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
         """As `Embedder.embed`. Raises BudgetSpent."""
         budget, chars = self._budget, sum(map(len, texts))
         entry = await budget.reserve(self.name, self._calibration.tokens(self.name, chars), 0, closing=False)
@@ -98,7 +98,7 @@ class TimedEmbedder(EmbedderAround):
         super().__init__(inner)
         self._budget = budget
 
-    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
         """As `Embedder.embed`. Raises BudgetSpent, for a call under way too."""
         budget = self._budget
         with budget.watch:
@@ -119,7 +119,7 @@ class TimedModel(ModelAround):
         super().__init__(inner)
         self._budget = budget
 
-    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         """As `Model.generate`. Raises BudgetSpent, for a call under way too."""
         info, budget = asked.get("info"), self._budget
         closing = info is not None and info.purpose == CLOSING

@@ -24,7 +24,7 @@ from council.llm.cassette import MAX_CASSETTE_BYTES, SUFFIX
 from council.reports.diff import Questions, text_of, without_marks, words_of
 from council.reports.diff import diff as compare
 from council.reports.journal_terminal import show
-from council.reports.requests import AskedCall
+from council.reports.recorded_requests import AskedCall
 from council.reports.tape import Tape
 from council.storage.files import read_limited, write_atomic
 from council.upkeep.house import COMMANDS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from council.artifacts.account import Account, Call, Mending, MindChange, Read, StanceTaken
+from council.artifacts.account import Account, Call, Mending, MindChange, Read, StanceEntry
 from council.deliberation.calls import evidence_by_step
 from council.deliberation.decision_page import build_page
 from council.deliberation.flips import flips
@@ -87,13 +87,13 @@ def account_of(state: PageState, max_rounds: int) -> Account:
     )
 
 
-def _minds(state: PageState) -> tuple[tuple[StanceTaken, ...], tuple[MindChange, ...]]:
+def _minds(state: PageState) -> tuple[tuple[StanceEntry, ...], tuple[MindChange, ...]]:
     """Stances and changes of mind. Of a withheld decision they come without the words that led to it."""
     replace = msgspec.structs.replace
-    stances: list[StanceTaken] = []
+    stances: list[StanceEntry] = []
     for turn in state.transcript.turns():
         if turn.result.failure is None and not turn.ballot:
-            taken, stance = StanceTaken(turn.role, turn.round, advocate=turn.advocate), turn.stance
+            taken, stance = StanceEntry(turn.role, turn.round, advocate=turn.advocate), turn.stance
             if stance is not None:
                 taken = replace(
                     taken,

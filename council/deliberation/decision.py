@@ -15,8 +15,14 @@ from council.deliberation.attendance import listed
 from council.deliberation.holders import NO_SUCH_MEMBER, Holders
 from council.deliberation.minority import passed_over
 from council.deliberation.names import Names
-from council.deliberation.quotations.lookup import NO_SUCH_EVIDENCE, NO_SUCH_PLACE, UNVERIFIED, Finding, Quotations
-from council.deliberation.quotations.sources import passages_of
+from council.deliberation.quotations.lookup import (
+    NO_SUCH_EVIDENCE,
+    NO_SUCH_PLACE,
+    UNVERIFIED,
+    QuotationFinding,
+    Quotations,
+)
+from council.deliberation.quotations.passages import passages_of
 from council.deliberation.record import ClosingRecord, DecisionRecord, read
 from council.deliberation.sources_now import SourceNow, SourcesNow
 from council.deliberation.transcript import Transcript
@@ -36,7 +42,7 @@ class Decision:
 
     answer: str
     sections: tuple[Section, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[QuotationFinding, ...] = ()
     warnings: tuple[str, ...] = ()
     untyped: str = ""
     how_read: str = ""
@@ -146,7 +152,7 @@ class _LookUp:
 
     def __init__(self, quotations: Quotations) -> None:
         self._quotations = quotations
-        self.findings: list[Finding] = []
+        self.findings: list[QuotationFinding] = []
         self._unknown: dict[str, None] = {}
         self._no_places: dict[str, None] = {}
         self._corrected: dict[tuple[str, str], None] = {}
@@ -176,7 +182,7 @@ class _LookUp:
 
     def sections(self) -> Iterator[Section]:
         """Quotations and citations that were corrected, leave words out, or could not be verified."""
-        lines: dict[Finding, str] = {}
+        lines: dict[QuotationFinding, str] = {}
         for finding in self.findings:
             if finding.outcome in ("found", "said") and not finding.full:
                 continue

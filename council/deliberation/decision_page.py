@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from council.artifacts.page import Footnote, Page, Request, Round, Speech
+from council.artifacts.page import Footnote, Page, PageRequest, PageSpeech, Round
 from council.deliberation.attendance import absences, attendance, failed_closings, listed
 from council.deliberation.page_state import PageState
 from council.deliberation.stances_page import RANKS_NOTHING, tables, unread
@@ -23,18 +23,18 @@ def build_page(state: PageState) -> Page:
     succeeded = (f"**Succeeded.** {attendance(state.transcript, state.roles)}",) if status == "succeeded" else ()
     heading, answer, byline = _answer(state)
     withheld = state.is_withheld
-    rounds: dict[int, list[Speech | Request]] = {}
+    rounds: dict[int, list[PageSpeech | PageRequest]] = {}
     for entry in () if withheld else state.transcript.entries:
         entries = rounds.setdefault(entry.round, [])
         if isinstance(entry, Turn):
             failure = entry.result.failure
             reason = f"{failure.kind}: {failure.message}" if failure else ""
-            entries.append(Speech(entry.role, entry.result.text, reason))
+            entries.append(PageSpeech(entry.role, entry.result.text, reason))
         else:
             entries.append(_request(entry))
     for role, number, text in () if withheld or state.finish is not None else state.speaking:
         if text:
-            rounds.setdefault(number, []).append(Speech(role, f"{text.rstrip()} …"))
+            rounds.setdefault(number, []).append(PageSpeech(role, f"{text.rstrip()} …"))
     footnotes = []
     for item in state.transcript.evidence():
         given = item.asked_by == STEWARD_INPUT
@@ -173,12 +173,12 @@ def _attended(state: PageState) -> list[str]:
     return [sentence] if sentence else []
 
 
-def _request(item: Evidence) -> Request:
+def _request(item: Evidence) -> PageRequest:
     spelling = item.argument if item.asked_by == STEWARD_INPUT else item.request
     if not item.ok:
-        return Request(item.asked_by, spelling, "refused", item.error)
+        return PageRequest(item.asked_by, spelling, "refused", item.error)
     if item.repeats:
-        return Request(item.asked_by, spelling, "fulfilled", f"{item.title}, as before", item.repeats)
+        return PageRequest(item.asked_by, spelling, "fulfilled", f"{item.title}, as before", item.repeats)
     verb = item.title if item.asked_by == STEWARD_INPUT else f"Provided {item.title} to the council"
     body = "" if item.path else item.text[:_MAX_BODY_CHARS]
-    return Request(item.asked_by, spelling, "fulfilled", verb, item.id, body)
+    return PageRequest(item.asked_by, spelling, "fulfilled", verb, item.id, body)

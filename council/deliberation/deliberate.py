@@ -33,11 +33,11 @@ from council.engine.runs import Run
 from council.errors import CouncilError, InputUnreadable
 from council.events import EndOfRounds, RoundStart, SynthesisStart, TurnEnd
 from council.llm.base import Message, TurnInfo
-from council.llm.structured import Problem
+from council.llm.structured import ReplyProblem
 from council.safety.untrusted import plain_line
 from council.safety.verdict import ALLOWED, Verdict
-from council.turns.asking import Asker
-from council.turns.closing_block import Block, read_block
+from council.turns.asker import Asker
+from council.turns.closing_block import ClosingBlock, read_block
 from council.turns.costs import is_extract
 from council.turns.equipment import Equipment
 from council.turns.evidence import Evidence
@@ -279,7 +279,7 @@ class Deliberation:
             ranking = ballot.value.ranking if ballot.value else ()
             return _with_block(turn, ballot, "Ranked without a word.", ranking=ranking)
 
-        def check_evidence(stance: Stance) -> Iterable[Problem]:
+        def check_evidence(stance: Stance) -> Iterable[ReplyProblem]:
             return only_issued(self.transcript.issued())(stance)
 
         block = await read_block(turn.result, Stance, duty.instruction, ask, check=check_evidence)
@@ -336,7 +336,7 @@ class Deliberation:
         return record.failure
 
 
-def _with_block(turn: Turn, block: Block[Any], unspoken: str, **read: Any) -> Turn:
+def _with_block(turn: Turn, block: ClosingBlock[Any], unspoken: str, **read: Any) -> Turn:
     """`unspoken` is shown of an agent that said nothing beside its block."""
     result = msgspec.structs.replace(turn.result, text=block.speech or unspoken)
     return msgspec.structs.replace(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from council.deliberation.transcript import Transcript
-from council.llm.structured import Check, Problem
+from council.llm.structured import Check, ReplyProblem
 
 
 class Ranking(BaseModel):
@@ -40,9 +40,9 @@ class Count:
 def exactly(letters: Sequence[str]) -> Check[Ranking]:
     """A check that refuses a ballot which does not name each of the letters once."""
 
-    def check(ballot: Ranking) -> Iterable[Problem]:
+    def check(ballot: Ranking) -> Iterable[ReplyProblem]:
         if sorted(ballot.ranking) != sorted(letters):
-            yield Problem("schema", f"must name each of {', '.join(letters)} once and nothing else", "ranking")
+            yield ReplyProblem("schema", f"must name each of {', '.join(letters)} once and nothing else", "ranking")
 
     return check
 

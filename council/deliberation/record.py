@@ -8,7 +8,7 @@ call. The record is typed; `decision` puts it into words.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -18,8 +18,9 @@ from council.deliberation.holders import Holders
 from council.deliberation.quotations.citations import CitedPlace, places_in
 from council.deliberation.quotations.lookup import Quotations
 from council.llm.base import Message
-from council.llm.structured import Check, Problem, Repair, Said, parse, repair_turns
+from council.llm.structured import Check, Repair, ReplyProblem, parse
 from council.llm.thoughts import without_thoughts
+from council.turns.closing_block import Ask, mend
 from council.turns.result import Failure, TurnResult
 
 _MAX_ENTRIES = 40
@@ -106,9 +107,6 @@ class ClosingRecord:
         return bool(self.fault or self.failed_repairs)
 
 
-Ask = Callable[[int, tuple[Message, ...]], Awaitable[TurnResult]]
-
-
 async def settle(
     reply: TurnResult, messages: Sequence[Message], check: Check[DecisionRecord], ask: Ask
 ) -> ClosingRecord:
@@ -120,32 +118,22 @@ async def settle(
         return ClosingRecord(None, thought, failure=Failure("empty", "the reply holds thoughts, and no answer."))
     if not is_attempt(reply.text):
         return ClosingRecord(None, thought, text=body)
-    said = [Said(reply.text, reply.finish == "stop")]
-    repairs: list[TurnResult] = []
-
-    async def again(number: int, request: tuple[Message, ...]) -> Said | None:
-        result = await ask(number, request)
-        repairs.append(result)
-        if result.failure is not None:
-            return None
-        said.append(Said(result.text, result.finish == "stop"))
-        return said[-1]
-
-    first = parse(reply.text, DecisionRecord, complete=said[0].complete, check=check)
-    settled = await repair_turns(first, said[0], messages, DecisionRecord, again, check=check)
+    first = parse(reply.text, DecisionRecord, complete=reply.finish == "stop", check=check)
+    settled, repairs = await mend(first, reply, messages, DecisionRecord, ask, check)
+    said = [reply, *(repair for repair in repairs if repair.failure is None)]
     # A record whose only fault is to cite or name what does not exist is sound: the page marks that.
     sound = settled.value or next((record for each in reversed(said) if (record := _unchecked(each)) is not None), None)
     if sound is not None:
-        return ClosingRecord(sound, settled.repair, repairs=tuple(repairs))
+        return ClosingRecord(sound, settled.repair, repairs=repairs)
     fault = "; ".join(str(problem).rstrip(".") for problem in settled.problems)
     text = next((without_thoughts(each.text) for each in reversed(said) if has_an_answer(each.text)), "")
     failure = None if text else Failure("protocol", f"the reply holds no answer that could be read: {fault}.")
-    return ClosingRecord(None, settled.repair, fault, tuple(repairs), text, failure)
+    return ClosingRecord(None, settled.repair, fault, repairs, text, failure)
 
 
 def read(reply: TurnResult) -> DecisionRecord | None:
     """The record in a reply as it stands, None where there is none that can be read."""
-    return _unchecked(Said(reply.text, reply.finish == "stop")) if is_attempt(reply.text) else None
+    return _unchecked(reply) if is_attempt(reply.text) else None
 
 
 # ── what a reply is ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -182,8 +170,8 @@ def has_an_answer(text: str) -> bool:
     return any(char.isalnum() for char in bare) and bare.lower() not in ("null", "undefined")
 
 
-def _unchecked(said: Said) -> DecisionRecord | None:
-    return parse(said.text, DecisionRecord, complete=said.complete).value
+def _unchecked(reply: TurnResult) -> DecisionRecord | None:
+    return parse(reply.text, DecisionRecord, complete=reply.finish == "stop").value
 
 
 # ── what a type cannot say ───────────────────────────────────────────────────────────────────────────────────────────
@@ -192,7 +180,7 @@ def _unchecked(said: Said) -> DecisionRecord | None:
 def problems(look: Quotations, holders: Holders) -> Check[DecisionRecord]:
     """A check that refuses evidence and places that nobody was ever shown, and dissent of one who is no member."""
 
-    def check(record: DecisionRecord) -> Iterator[Problem]:
+    def check(record: DecisionRecord) -> Iterator[ReplyProblem]:
         claims, dissent = list(enumerate(record.claims)), list(enumerate(record.dissent))
         texts = [("answer", record.answer), *((f"claims[{n}].text", claim.text) for n, claim in claims)]
         texts += [(f"dissent[{n}].view", part.view) for n, part in dissent]
@@ -214,18 +202,18 @@ def problems(look: Quotations, holders: Holders) -> Check[DecisionRecord]:
         for where, name in (*names, *((f"dissent[{n}].held_by", part.held_by) for n, part in dissent)):
             if not holders.are_members(name):
                 message = f"names one who is no member of this council; the members are {holders.listed()}"
-                yield Problem("schema", message, where)
+                yield ReplyProblem("schema", message, where)
 
     return check
 
 
-def _unknown(id: str, look: Quotations, where: str) -> Problem:
+def _unknown(id: str, look: Quotations, where: str) -> ReplyProblem:
     issued = sorted(look.places.issued, key=lambda id: int(id[1:]))
     known = ", ".join(issued[:_MAX_ENTRIES]) or "none"
-    return Problem("schema", f"{id} is no evidence of this task; there is: {known}", where)
+    return ReplyProblem("schema", f"{id} is no evidence of this task; there is: {known}", where)
 
 
-def _nowhere(place: str, look: Quotations, where: str) -> Problem:
+def _nowhere(place: str, look: Quotations, where: str) -> ReplyProblem:
     [named] = [*places_in(place)][:1] or [CitedPlace("E0")]
     held = look.places.described(named.id)
-    return Problem("schema", f"{place} is no place in what was read; {named.id} is {held}", where)
+    return ReplyProblem("schema", f"{place} is no place in what was read; {named.id} is {held}", where)

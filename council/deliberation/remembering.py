@@ -31,7 +31,7 @@ from council.ids import canonical_json, sha256_hex
 from council.llm.base import Message, Model, TurnInfo, request_hash
 from council.llm.thoughts import without_thoughts
 from council.safety.verdict import ALLOWED, Verdict
-from council.turns.asking import attempt
+from council.turns.asker import attempt
 from council.turns.evidence import Evidence
 from council.turns.fencing import Fencer
 from council.turns.guarding import Guard

@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 
-from council.deliberation.quotations.sources import passages_of
+from council.deliberation.quotations.passages import passages_of
 from council.deliberation.transcript import Transcript
 from council.errors import PathRefused, StorageFailed
 from council.knowledge.cortex.chunks import is_artifact

@@ -15,7 +15,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from council.llm.structured import Check, Problem
+from council.llm.structured import Check, ReplyProblem
 from council.safety.untrusted import clean
 
 MAX_POSITION_CHARS = 400  # a sentence to compare, not the argument for it
@@ -88,9 +88,9 @@ def only_issued(issued: Collection[str]) -> Check[Stance]:
     listed = ", ".join(ids) if len(ids) <= 40 else f"{ids[0]} to {ids[-1]}"
     known = f"the ids are {listed}" if issued else "none was issued yet, so write []"
 
-    def check(stance: Stance) -> Iterable[Problem]:
+    def check(stance: Stance) -> Iterable[ReplyProblem]:
         for at, name in enumerate(stance.evidence):
             if name not in issued:
-                yield Problem("schema", f"{name[:40]!r} was never issued in this run; {known}", f"evidence[{at}]")
+                yield ReplyProblem("schema", f"{name[:40]!r} was never issued in this run; {known}", f"evidence[{at}]")
 
     return check

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from council.engine.journal import Journal
     from council.reports.diff import Questions
     from council.reports.explain import ExplainedRun
-    from council.reports.requests import AskedCall
+    from council.reports.recorded_requests import AskedCall
     from council.reports.tape import Tape
 
 # NOTE: the reports are imported where they are asked for: `council show` reads a page, and needs none of them.
@@ -73,7 +73,7 @@ def answer_of(desk: Desk, receipt: Receipt, page: Path) -> FirstScreen:
 
 def page_again(desk: Desk, run_id: str) -> bytes:
     """The run's page, from its journal. Raises RunNotFound where the journal is gone, with what became of it."""
-    from council.reports.replay import replay
+    from council.reports.past_run import replay
 
     journal = journal_of(desk, run_id)
     return desk.read_offline(lambda app: replay(journal, app.handlers))
@@ -98,7 +98,7 @@ def replayed(desk: Desk, run_id: str) -> ReplayedPage:
 
 def requests_again(desk: Desk, journal: Journal) -> list[AskedCall]:
     """The calls of a recorded run; nobody is asked again. Raises CannotRender, JournalDamaged."""
-    from council.reports.requests import requests_of
+    from council.reports.recorded_requests import requests_of
 
     return desk.read_offline(lambda app: requests_of(journal, app.handlers_asking))
 

@@ -15,7 +15,7 @@ from council.errors import ModelError
 from council.evaluation.meter import BALLOT, Expense
 from council.evaluation.questions import Question
 from council.llm.base import Message, Model, TurnInfo
-from council.llm.structured import Check, Problem, Structured, ask_structured
+from council.llm.structured import Check, ReplyProblem, Settlement, ask_structured
 
 MAX_BALLOTS = 100  # of one question: a council that costs more than a hundred answers is not compared
 SAID_CHARS = 400
@@ -59,10 +59,10 @@ class Ballot(msgspec.Struct, frozen=True, omit_defaults=True):
 def fits(question: Question) -> Check[Answer]:
     """A check that refuses an answer in no form that can be compared."""
 
-    def check(answer: Answer) -> Iterator[Problem]:
+    def check(answer: Answer) -> Iterator[ReplyProblem]:
         if question.read(answer.answer) is None:
             wanted = f"one of the labels {', '.join(question.choices)}" if question.choices else "one number alone"
-            yield Problem("schema", f"is {answer.answer[:60]!r}; it must be {wanted}", "answer")
+            yield ReplyProblem("schema", f"is {answer.answer[:60]!r}; it must be {wanted}", "answer")
 
     return check
 
@@ -75,7 +75,7 @@ async def cast(model: Model, question: Question, material: Message, number: int)
     return await read_ballot(question, asking)
 
 
-async def read_ballot(question: Question, asking: Awaitable[Structured[Answer]], said: str = "") -> Ballot:
+async def read_ballot(question: Question, asking: Awaitable[Settlement[Answer]], said: str = "") -> Ballot:
     """The ballot that an asking comes to; `said` is kept where it brings none. Raises ModelError as `cast` does."""
     try:
         settled = await asking
@@ -83,7 +83,7 @@ async def read_ballot(question: Question, asking: Awaitable[Structured[Answer]],
         if error.kind not in NO_ANSWER:
             raise
         return Ballot(said=said, fault=f"{error.kind}: {error.message}")
-    repairs = len(settled.attempts) - 1
+    repairs = len(settled.readings) - 1
     if settled.value is None:
         return Ballot(said=said, fault="; ".join(map(str, settled.problems)), repairs=repairs)
     read = question.read(settled.value.answer)

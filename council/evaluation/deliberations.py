@@ -20,22 +20,20 @@ from council.deliberation.commands import ProtocolName
 from council.deliberation.deliberate import CouncilSilent, Deliberation
 from council.deliberation.prompts import context_message
 from council.deliberation.task import Task
-from council.engine.outputs import PlacedOutput
 from council.engine.receipts import Receipt
-from council.engine.runs import Run
 from council.errors import CouncilError
 from council.evaluation.ballots import NO_ANSWER, SAID_CHARS, SYSTEM, Answer, Ballot, fits, read_ballot
 from council.evaluation.meter import READER
 from council.evaluation.questions import Question
-from council.events import CommandAnswer, CommandRefusal, Event, Events, RunEnd, RunWait
-from council.llm.base import Message, Model, TurnInfo
-from council.llm.structured import Parsed, Problem, Said, repair_turns
-from council.reports.replay import work_again
+from council.events import CommandAnswer, CommandRefusal, Event, RunEnd, RunWait
+from council.llm.base import Message, Model, Reply, TurnInfo
+from council.llm.structured import Reading, ReplyProblem, repair_turns
+from council.reports.past_run import PastRun, work_again
 from council.storage.drop import drop
 from council.turns.fencing import Fencer
 
 DOCUMENTS = "documents"  # the folder of the evaluation's home that holds what questions name
-_NO_FORM = Problem("schema", "the decision's answer has not the form that the task asks for", "answer")
+_NO_FORM = ReplyProblem("schema", "the decision's answer has not the form that the task asks for", "answer")
 _RESTATE = """\
 Above stands a question that a council deliberated on, and below its decision. Say as one JSON object what the decision \
 answers, and nothing else: {"answer": "…", "confidence": 0.5}. answer: the decision's answer in the form that the task asks \
@@ -171,10 +169,8 @@ class Deliberations:
     async def _told(self, receipt: Receipt) -> _Told:
         """The deliberation of an ended run, read again from its journal; no model is asked."""
         journal = self._app.ledger.journal(receipt.run_id)
-        journal.closed = True
         header = journal.header
-        run = Run(journal, Events(), PlacedOutput(header.output_path, header.output_path, ""))
-        task = self._app.handlers[header.type].begin(run)
+        task = self._app.handlers[header.type].begin(PastRun(journal))
         assert isinstance(task, Task)
         await work_again(task, receipt.error)
         if task.deliberation is None:  # it did not even begin
@@ -198,12 +194,11 @@ class Deliberations:
         messages = (told.material, Message("user", _RESTATE))
         check = fits(question)
 
-        async def ask(turn: int, request: tuple[Message, ...]) -> Said:
-            reply = await self._model.generate(request, system=SYSTEM, schema=Answer.model_json_schema(), info=info)
-            return Said(reply.text, reply.finish == "stop")
+        async def ask(turn: int, request: tuple[Message, ...]) -> Reply:
+            return await self._model.generate(request, system=SYSTEM, schema=Answer.model_json_schema(), info=info)
 
-        first: Parsed[Answer] = Parsed(None, "none", (_NO_FORM,))
-        asking = repair_turns(first, Said(closing.text, True), messages, Answer, ask, check=check)
+        first: Reading[Answer] = Reading(None, "none", (_NO_FORM,))
+        asking = repair_turns(first, closing, messages, Answer, ask, check=check)
         return await read_ballot(question, asking, closing.text[:SAID_CHARS]), True
 
 

@@ -23,7 +23,7 @@ from council.budgets.models import BudgetedModel
 from council.budgets.prices import Price
 from council.errors import ModelError
 from council.ids import Clock
-from council.llm.base import Asked, Message, Model, ModelAround, Reply, TurnInfo, Usage
+from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions, TurnInfo, Usage
 from council.storage.files import as_storage_failed
 
 BALLOT = "BALLOT"  # the role of a call that answers a question by itself; its `round` is the number of the ballot
@@ -142,7 +142,7 @@ class MeteredModel(ModelAround):
         self._price_of: Callable[[str], Price | None] = budget.price_of
         self._meter = meter
 
-    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         """Raises EvaluationSpent before a call that could cross the evaluation's limit."""
         began_s = self._clock.monotonic_s()
         try:
@@ -157,7 +157,7 @@ class MeteredModel(ModelAround):
         self._note(asked, usage, began_s, estimated=reply.usage is None, failed="")
         return reply
 
-    def _note(self, asked: Asked, usage: Usage, began_s: float, *, estimated: bool, failed: str) -> None:
+    def _note(self, asked: RequestOptions, usage: Usage, began_s: float, *, estimated: bool, failed: str) -> None:
         price = self._price_of(self.name)
         call = MeasuredCall(
             question="",
@@ -173,6 +173,6 @@ class MeteredModel(ModelAround):
         self._meter.note(asked.get("info"), call)
 
 
-def _estimated(messages: Sequence[Message], asked: Asked, said: str) -> Usage:
+def _estimated(messages: Sequence[Message], asked: RequestOptions, said: str) -> Usage:
     chars = len(asked["system"]) + sum(len(message.text) for message in messages)
     return Usage(chars // _CHARS_PER_TOKEN + 1, len(said) // _CHARS_PER_TOKEN)

@@ -22,10 +22,18 @@ from council.evaluation.meter import BALLOT
 from council.evaluation.questions import Question
 from council.evaluation.results import Results
 from council.ids import sha256_hex
-from council.llm.base import Asked, Message, Model, ModelAround, Reply, TurnInfo, request_hash
-from council.llm.cassette import MAX_CASSETTE_BYTES, Call, Cassette, Failed, Said, decode, joined
+from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions, TurnInfo, request_hash
+from council.llm.cassette import (
+    MAX_CASSETTE_BYTES,
+    Cassette,
+    CassetteCall,
+    CassetteFailure,
+    CassetteMessage,
+    decode,
+    joined,
+)
 from council.redaction import Redactor
-from council.reports.requests import requests_of
+from council.reports.recorded_requests import requests_of
 from council.reports.tape import record, redacted_call
 from council.storage.files import as_storage_failed
 
@@ -38,7 +46,7 @@ class Traffic:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def note(self, call: Call) -> None:
+    def note(self, call: CassetteCall) -> None:
         """Raises StorageFailed."""
         with as_storage_failed(f"Cannot write {self._path}"):
             fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -47,12 +55,12 @@ class Traffic:
             finally:
                 os.close(fd)
 
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[CassetteCall]:
         """Each once, as it was answered last: what a kill cut off was asked again, and only that answer counts."""
-        found: dict[tuple[str, str, int], Call] = {}
+        found: dict[tuple[str, str, int], CassetteCall] = {}
         for line in self._path.read_bytes().split(b"\n") if self._path.exists() else ():
             try:
-                call = msgspec.json.decode(line, type=Call)
+                call = msgspec.json.decode(line, type=CassetteCall)
             except msgspec.MsgspecError:
                 continue  # empty, or torn by a power cut
             found[(call.request, call.role, call.round)] = call
@@ -67,24 +75,24 @@ class RecordingModel(ModelAround):
         self._traffic = traffic
         self._redactor = redactor
 
-    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         info = asked.get("info") or TurnInfo()
         system = asked["system"]
         keeps = info.role != BALLOT or info.round <= 1 or len(messages) > 2  # a repair says what was wrong, too
-        call = Call(
+        call = CassetteCall(
             step=_step(info.task, info.role, info.round),
             request=request_hash(self.name, system, messages),
             role=info.role,
             purpose=info.purpose,
             round=info.round,
             system=system if keeps else "",
-            messages=tuple(Said(message.role, message.text) for message in messages) if keeps else None,
+            messages=tuple(CassetteMessage(message.role, message.text) for message in messages) if keeps else None,
         )
         try:
             reply = await self._inner.generate(messages, **asked)
         except ModelError as error:
             if error.kind in NO_ANSWER:
-                failed = Failed(error.kind, error.message, error.fix)
+                failed = CassetteFailure(error.kind, error.message, error.fix)
                 self._note(msgspec.structs.replace(call, failed=failed))
             raise
         self._note(
@@ -92,7 +100,7 @@ class RecordingModel(ModelAround):
         )
         return reply
 
-    def _note(self, call: Call) -> None:
+    def _note(self, call: CassetteCall) -> None:
         self._traffic.note(redacted_call(call, self._redactor))
 
 

@@ -69,7 +69,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
 
-class Replaced(msgspec.Struct, frozen=True):
+class AbsentModel(msgspec.Struct, frozen=True):
     """A model that was asked first and could not answer: the kind of its error, and what it said."""
 
     model: str
@@ -86,7 +86,7 @@ class Reply(msgspec.Struct, frozen=True):
     model: str
     usage: Usage | None = None
     tool_calls: tuple[ToolCall, ...] = ()
-    replaced: tuple[Replaced, ...] = ()
+    replaced: tuple[AbsentModel, ...] = ()
 
 
 OnText = Callable[[str], None]  # gets a reply as it comes, thoughts aloud included
@@ -135,7 +135,7 @@ def _hash_of(model: str, system: str) -> str:
     return sha256_hex(canonical_json([model, system]))
 
 
-class Asked(TypedDict, total=False):
+class RequestOptions(TypedDict, total=False):
     """The parts of a request beside its messages; see `Model.generate`. For models that pass a request on."""
 
     system: Required[str]

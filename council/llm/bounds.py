@@ -14,7 +14,7 @@ from typing import Any, Unpack
 import msgspec
 
 from council.errors import ModelError
-from council.llm.base import Asked, Message, ModelAround, OnText, Reply, ToolCall, Usage
+from council.llm.base import Message, ModelAround, OnText, Reply, RequestOptions, ToolCall, Usage
 
 MAX_REPLY_CHARS = 262_144  # the largest output limit of today's models, 65,536 tokens, at four characters each
 MAX_OUTPUT_TOKENS = 4_000_000  # thinking included; no model of today comes near
@@ -35,7 +35,7 @@ class BoundedModel(ModelAround):
     """A Model whose replies hold whole characters only, and at most MAX_REPLY_CHARS of them: a longer one has the finish
     `length`. A function call of that size is a ModelError (`protocol`). Tokens that nobody can have counted are unknown."""
 
-    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         on_text = asked.get("on_text")
         pieces = _Pieces(on_text) if on_text is not None else None
         if pieces is not None:

@@ -1,7 +1,7 @@
 """A cassette: the whole model traffic of ended runs as a file, JSON lines in UTF-8.
 
     {"cassette": 1, "run_id": …, "run_secret": …, "model": …, "calls": 7, "sha256": …, …}      the first line: `Header`
-    {"step": "round/1/AUDITOR", "request": "<sha256>", "system": …, "messages": […], "text": …}   one line a call: `Call`
+    {"step": "round/1/AUDITOR", "request": "<sha256>", "system": …, "messages": […], "text": …}   one line a call: `CassetteCall`
 
 `sha256` is that of the whole file with these 64 characters left out, so that a change anywhere is seen. The format has a
 number of its own: a file with a higher one is refused, not guessed at. One run is format 1; of several, format 2, whose
@@ -20,7 +20,7 @@ import msgspec
 
 from council.errors import ConfigError, ModelErrorKind, StorageFailed
 from council.ids import sha256_hex
-from council.llm.base import Finish, Replaced, Usage
+from council.llm.base import AbsentModel, Finish, Usage
 from council.llm.embeddings import RecordedSearch
 from council.storage.files import read_limited
 
@@ -71,14 +71,14 @@ class Header(msgspec.Struct, frozen=True):
     opinions: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class Said(msgspec.Struct, frozen=True):
+class CassetteMessage(msgspec.Struct, frozen=True):
     """A message as it was sent."""
 
     role: Literal["user", "model"]
     text: str
 
 
-class Failed(msgspec.Struct, frozen=True, omit_defaults=True):
+class CassetteFailure(msgspec.Struct, frozen=True, omit_defaults=True):
     """A call that brought no reply, after all its retries."""
 
     kind: ModelErrorKind
@@ -86,7 +86,7 @@ class Failed(msgspec.Struct, frozen=True, omit_defaults=True):
     fix: str = ""
 
 
-class Call(msgspec.Struct, frozen=True, omit_defaults=True):
+class CassetteCall(msgspec.Struct, frozen=True, omit_defaults=True):
     """One call and what it came to: a reply, or `failed`. `request` is the hash of what was asked (`request_hash` of the
     recorded model's name, `system` and `messages`); `messages` None: what was asked is no longer known but for its hash.
     `replaced`: the models in whose place `model` answered; `thoughts`: the reply began with some, which are not kept."""
@@ -97,19 +97,19 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     purpose: Literal["turn", "synthesis", "other"] = "other"
     round: int = 0
     system: str = ""
-    messages: tuple[Said, ...] | None = None
+    messages: tuple[CassetteMessage, ...] | None = None
     text: str = ""
     finish: Finish = "stop"
     model: str = ""
     usage: Usage | None = None
-    failed: Failed | None = None
-    replaced: tuple[Replaced, ...] = ()
+    failed: CassetteFailure | None = None
+    replaced: tuple[AbsentModel, ...] = ()
     thoughts: bool = False
 
 
 class Cassette(msgspec.Struct, frozen=True):
     header: Header
-    calls: tuple[Call, ...]
+    calls: tuple[CassetteCall, ...]
 
 
 class _Any(msgspec.Struct):
@@ -119,7 +119,7 @@ class _Any(msgspec.Struct):
 
 
 _header_decoder = msgspec.json.Decoder(Header)
-_call_decoder = msgspec.json.Decoder(Call)
+_call_decoder = msgspec.json.Decoder(CassetteCall)
 
 
 def runs_of(header: Header) -> tuple[RecordedRun, ...]:
@@ -141,7 +141,7 @@ def format_of(*, searches: bool, opinions: bool, several: bool) -> int:
     return SEVERAL_RUNS if several else ONE_RUN
 
 
-def joined(cassettes: Sequence[tuple[Cassette, str]], beside: Sequence[Call] = ()) -> bytes:
+def joined(cassettes: Sequence[tuple[Cassette, str]], beside: Sequence[CassetteCall] = ()) -> bytes:
     """Several cassettes of one run, each with its run's task, as one; with calls that belong to no run. Raises ValueError for
     none."""
     if not cassettes:
@@ -168,7 +168,7 @@ def joined(cassettes: Sequence[tuple[Cassette, str]], beside: Sequence[Call] = (
     return encode(header, [*calls, *beside])
 
 
-def encode(header: Header, calls: Sequence[Call]) -> bytes:
+def encode(header: Header, calls: Sequence[CassetteCall]) -> bytes:
     """The whole file; `header.calls` and `header.sha256` are filled in."""
     header = msgspec.structs.replace(header, calls=len(calls), sha256=_NO_HASH)
     body = b"".join(msgspec.json.encode(call) + b"\n" for call in calls)

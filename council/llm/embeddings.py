@@ -1,4 +1,4 @@
-"""The second seam: `Embedder.embed(texts) -> Embedded`, texts as points that lie near each other when they mean the same.
+"""The second seam: `Embedder.embed(texts) -> Embeddings`, texts as points that lie near each other when they mean the same.
 
 An embedder is named and resolved as a chat model is (`provider:id`, `council.llm.providers`), fails with the same
 `ModelError`s, and is wrapped by the same policies: `LimitedEmbedder` and `RetryingEmbedder` here, the budget's beside
@@ -25,7 +25,7 @@ REQUEST_TIMEOUT_S = 30.0  # at most: a search waits for it, and without it there
 Purpose = Literal["passage", "question"]
 
 
-class Embedded(msgspec.Struct, frozen=True):
+class Embeddings(msgspec.Struct, frozen=True):
     """One vector a text, in their order: an `array("f")` of length 1 each. `usage` None: the provider did not count."""
 
     vectors: tuple[Any, ...]
@@ -82,7 +82,7 @@ class Embedder(Protocol):
     @property
     def max_text_bytes(self) -> int: ...
 
-    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded: ...
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings: ...
 
     async def aclose(self) -> None: ...
 
@@ -120,7 +120,7 @@ class CountedEmbedder(EmbedderAround):
         super().__init__(inner)
         self.calls: list[EmbeddingCall] = []
 
-    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
         embedded = await self._inner.embed(texts, purpose=purpose)
         self.calls.append(EmbeddingCall(self.name, embedded.usage))
         return embedded
@@ -133,7 +133,7 @@ class LimitedEmbedder(EmbedderAround):
         super().__init__(inner)
         self._bucket = bucket
 
-    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
         async with self._bucket:
             return await self._inner.embed(texts, purpose=purpose)
 
@@ -145,10 +145,10 @@ class RetryingEmbedder(EmbedderAround):
         super().__init__(inner)
         self._retries = Retries(**how)
 
-    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
         """Raises the last attempt's ModelError."""
 
-        async def attempt() -> Embedded:
+        async def attempt() -> Embeddings:
             return await self._inner.embed(texts, purpose=purpose)
 
         return await self._retries(attempt)

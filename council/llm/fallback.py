@@ -12,7 +12,7 @@ from typing import Unpack
 import msgspec
 
 from council.errors import ModelError, ModelErrorKind
-from council.llm.base import Asked, Message, Model, Replaced, Reply, restart
+from council.llm.base import AbsentModel, Message, Model, Reply, RequestOptions, restart
 
 FALLS_BACK: frozenset[ModelErrorKind] = frozenset({"overload", "server", "rate", "network", "timeout"})
 
@@ -37,7 +37,7 @@ class FallbackModel:
     def context_tokens(self) -> int:
         return min(model.context_tokens for model in self._models)
 
-    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         """The first answer. Raises the first model's ModelError, with what the others said, when none gives one."""
         failures: list[tuple[Model, ModelError]] = []
         for model in self._models:
@@ -50,7 +50,7 @@ class FallbackModel:
                     raise
                 failures.append((model, error))
                 continue
-            replaced = tuple(Replaced(failed.name, error.kind, error.message) for failed, error in failures)
+            replaced = tuple(AbsentModel(failed.name, error.kind, error.message) for failed, error in failures)
             return msgspec.structs.replace(reply, replaced=replaced) if replaced else reply
         # The first one's error: what it says to do is what helps. A wait is as long as the shortest that anybody asks for.
         _, first = failures[0]

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from council.errors import ConfigError, ModelError
 from council.llm.base import Finish, Message, OnText, Reply, ToolSpec, TurnInfo, Usage
 from council.llm.bounds import plausible
-from council.llm.embeddings import Embedded, Embedder, unit_vectors
-from council.llm.gemini_answer import CUT_SHORT, MALFORMED, WHOLE, Answer
+from council.llm.embeddings import Embedder, Embeddings, unit_vectors
+from council.llm.gemini_answer import CUT_SHORT, MALFORMED, WHOLE, GeminiAnswer
 from council.llm.gemini_errors import FIX, refusal_of
 from council.llm.http_failures import AnswerTooLarge, Failures, failure_of, tls_context
 from council.llm.providers import ListedModel, Provider, Setup
@@ -115,7 +115,7 @@ class GeminiModel:
                 config["tools"] = [{"function_declarations": declarations}]
             contents = [{"role": message.role, "parts": [{"text": message.text}]} for message in messages]
             request: dict[str, Any] = {"model": self._model_id, "contents": contents, "config": config}
-        answer = Answer()
+        answer = GeminiAnswer()
         async with self._failures.whole_call(self._timeout_s):
             if on_text is None:
                 with self._provider_failures():
@@ -129,7 +129,7 @@ class GeminiModel:
                     raise self._error("protocol", f"the answer of {self.name} broke off: no finish reason came.")
         return self._reply(answer)
 
-    async def embed(self, texts: Sequence[str], config: Mapping[str, Any], dimensions: int | None) -> Embedded:
+    async def embed(self, texts: Sequence[str], config: Mapping[str, Any], dimensions: int | None) -> Embeddings:
         """The same texts as vectors, where this is an embedding model. Raises ModelError; see `Embedder`."""
         # One content each: of plain strings the SDK makes a single one for some models, and so a single vector.
         contents = [{"role": "user", "parts": [{"text": text}]} for text in texts]
@@ -145,7 +145,7 @@ class GeminiModel:
             raise self._error("protocol", f"the answer of {self.name} is not what the API promises: {error}.") from None
         counted = getattr(answer.usage_metadata, "prompt_token_count", None)
         usage = Usage(input_tokens=counted) if counted else None
-        return Embedded(vectors, plausible(usage, sum(map(len, texts))))
+        return Embeddings(vectors, plausible(usage, sum(map(len, texts))))
 
     async def list_models(self) -> list[ListedModel]:
         """The models that the key can use for words or for vectors, in the API's order. Raises ModelError."""
@@ -225,7 +225,7 @@ class GeminiModel:
 
     # --- the answer --------------------------------------------------------------------------------------------------
 
-    def _reply(self, answer: Answer) -> Reply:
+    def _reply(self, answer: GeminiAnswer) -> Reply:
         text, finish = answer.text, answer.finish
         spoke = bool(text.strip()) or bool(answer.calls)
         if answer.prompt_block:

@@ -26,7 +26,7 @@ WHOLE = frozenset({"STOP", "FINISH_REASON_UNSPECIFIED", ""})
 
 
 @dataclass
-class Answer:
+class GeminiAnswer:
     """The answer so far: one response, or the chunks of a stream."""
 
     pieces: list[str] = field(default_factory=list)

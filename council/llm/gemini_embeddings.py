@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from council.llm.embeddings import Embedded, Purpose
+from council.llm.embeddings import Embeddings, Purpose
 from council.llm.gemini import GeminiModel
 
 DEFAULT_ID = "gemini-embedding-001"
@@ -32,7 +32,7 @@ class GeminiEmbedder:
     def dimensions(self) -> int | None:
         return self._dimensions
 
-    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
         """One call, one attempt. Raises ModelError."""
         config: dict[str, Any] = {"output_dimensionality": self._dimensions}
         if self._has_task_types:

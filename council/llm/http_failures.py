@@ -44,7 +44,7 @@ class AnswerTooLarge(ValueError):
 
 
 @dataclass(frozen=True)
-class Failure:
+class HttpFailure:
     """An empty `fix` leaves it to the provider, by the kind."""
 
     kind: ModelErrorKind
@@ -63,26 +63,26 @@ def tls_context() -> ssl.SSLContext:
         raise CertificatesUnusable(error.strerror or str(error)) from None
 
 
-def failure_of(exc: Exception, name: str) -> Failure:
+def failure_of(exc: Exception, name: str) -> HttpFailure:
     """Reads an exception of the HTTP client, or of parsing what it brought; `name` is the model that was asked."""
     import httpx2
 
     match exc:
         case httpx2.TimeoutException() | TimeoutError():
-            return Failure("timeout", f"{name} did not answer in time.")
+            return HttpFailure("timeout", f"{name} did not answer in time.")
         case ProxyUnusable() | httpx2.ProxyError():
             words = f"the connection to {name} failed: the proxy cannot be used ({_words(exc)})."
-            return Failure("network", words, f"check the proxy variables ({PROXY_VARIABLES}).")
+            return HttpFailure("network", words, f"check the proxy variables ({PROXY_VARIABLES}).")
         case CertificatesUnusable():
             words = f"{name} was not called: the certificates that are trusted here cannot be read ({_words(exc)})."
-            return Failure("network", words, "mend SSL_CERT_FILE or SSL_CERT_DIR, or unset it.")
+            return HttpFailure("network", words, "mend SSL_CERT_FILE or SSL_CERT_DIR, or unset it.")
         case httpx2.LocalProtocolError() | httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
             # Its words quote what it did not like: a header's value, an address with its password.
-            return Failure("request", f"the request to {name} could not be built ({type(exc).__name__}).")
+            return HttpFailure("request", f"the request to {name} could not be built ({type(exc).__name__}).")
         case AnswerTooLarge():
-            return Failure("protocol", f"the answer of {name} is larger than any answer: {exc}.")
+            return HttpFailure("protocol", f"the answer of {name} is larger than any answer: {exc}.")
         case httpx2.DecodingError():
-            return Failure("protocol", f"the answer of {name} could not be decompressed.")
+            return HttpFailure("protocol", f"the answer of {name} could not be decompressed.")
         case httpx2.TransportError() | OSError():
             causes: list[BaseException] = [exc]  # and what it came of, the members of groups included
             for cause in causes:
@@ -102,14 +102,14 @@ def failure_of(exc: Exception, name: str) -> Failure:
             if not why:
                 number = next((cause.errno for cause in causes if isinstance(cause, OSError) and cause.errno), 0)
                 why = os.strerror(number).lower() if number > 0 else _words(exc)
-            return Failure("network", f"the connection to {name} failed: {why}.", fix)
+            return HttpFailure("network", f"the connection to {name} failed: {why}.", fix)
         case ValueError() | TypeError() | KeyError() | AttributeError() | IndexError() | RecursionError():
             flaw = "it is nested too deeply" if isinstance(exc, RecursionError) else "it has another form"
             if isinstance(exc, json.JSONDecodeError | UnicodeDecodeError):
                 flaw = "it is no JSON"
-            return Failure("protocol", f"the answer of {name} is not what the API promises: {flaw}.")
+            return HttpFailure("protocol", f"the answer of {name} is not what the API promises: {flaw}.")
         case _:
-            return Failure("protocol", f"the exchange with {name} failed ({type(exc).__name__}).")
+            return HttpFailure("protocol", f"the exchange with {name} failed ({type(exc).__name__}).")
 
 
 def _words(exc: Exception) -> str:

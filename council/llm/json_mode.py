@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from council.errors import ModelError
-from council.llm.base import Asked, Message, Model, ModelAround, Reply, restart
+from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions, restart
 
 WITHOUT_SCHEMA = "without_schema"  # in the data of an error: the provider itself has asked without one already
 
@@ -20,7 +20,7 @@ class JsonModeModel(ModelAround):
         super().__init__(inner)
         self._refuses = False
 
-    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         if asked.get("schema") is None or self._refuses:
             asked["schema"] = None
             return await self._inner.generate(messages, **asked)

@@ -16,7 +16,7 @@ import msgspec
 
 from council.errors import ModelError, StorageFailed
 from council.ids import Clock
-from council.llm.base import Asked, Message, Model, ModelAround, Reply
+from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions
 from council.storage.marks import drop_marks, mark, set_mark
 from council.storage.store import Store
 
@@ -137,6 +137,6 @@ class LimitedModel(ModelAround):
         super().__init__(inner)
         self._bucket = bucket
 
-    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         async with self._bucket:
             return await self._inner.generate(messages, **asked)

@@ -25,7 +25,7 @@ class _ToolCallParts:
 
 
 @dataclass
-class Answer:
+class OpenAIAnswer:
     """The answer so far: one whole answer, or the chunks of a stream.
 
     `told`: a listener has heard some. `thought`: the model thought before it spoke.

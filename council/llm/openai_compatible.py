@@ -24,7 +24,7 @@ from council.llm.base import Finish, Message, OnText, Reply, ToolSpec, TurnInfo
 from council.llm.bounds import whole_characters
 from council.llm.http_failures import AnswerTooLarge, ProxyUnusable, brief, is_loopback, tls_context
 from council.llm.json_mode import WITHOUT_SCHEMA
-from council.llm.openai_answer import Answer, count_of
+from council.llm.openai_answer import OpenAIAnswer, count_of
 from council.llm.openai_dialect import ChatRequest, Dialect, JsonMode, Server, body_of, left_out
 from council.llm.openai_errors import Refusal, refusal_in, refusal_of
 from council.llm.openai_failures import ServerFailures
@@ -209,7 +209,7 @@ class OpenAICompatibleModel:
         data = json.dumps(body_of(self._model_id, asked, dialect), ensure_ascii=False).encode("utf-8", "replace")
         async with self._response("POST", self._endpoint, data) as response:
             await self._require_success(response)
-            answer = Answer()
+            answer = OpenAIAnswer()
             # A stream that was asked for may have been taken for plain bytes on its way.
             type_ = str(response.headers.get("content-type", "")).lower().partition(";")[0].strip()
             if type_ == "text/event-stream" or (asked.on_text is not None and type_ in _UNTYPED):
@@ -273,7 +273,7 @@ class OpenAICompatibleModel:
         async with aclosing(response):
             yield response
 
-    async def _read_stream(self, response: httpx2.Response, answer: Answer, on_text: OnText | None) -> None:
+    async def _read_stream(self, response: httpx2.Response, answer: OpenAIAnswer, on_text: OnText | None) -> None:
         async with aclosing(self._events(response)) as stream:
             async for event in stream:
                 if event == "[DONE]":

@@ -12,7 +12,7 @@ from typing import Any
 
 from council.llm.base import Usage
 from council.llm.bounds import plausible
-from council.llm.embeddings import Embedded, Purpose, unit_vectors
+from council.llm.embeddings import Embeddings, Purpose, unit_vectors
 from council.llm.openai_answer import count_of
 from council.llm.openai_compatible import OpenAICompatibleModel
 from council.llm.openai_dialect import Server
@@ -50,7 +50,7 @@ class OpenAIEmbedder:
     def dimensions(self) -> int | None:
         return self._dimensions
 
-    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
         """One call, one attempt. Raises ModelError. `purpose` makes no difference to these models."""
         body: dict[str, Any] = {"model": self._model_id, "input": list(texts)}
         if self._dimensions is not None:
@@ -70,7 +70,7 @@ class OpenAIEmbedder:
             raise self._server.malformed(str(error)) from None
         counts = content.get("usage")
         tokens = count_of(counts, "prompt_tokens") or count_of(counts, "total_tokens")
-        return Embedded(vectors, plausible(Usage(input_tokens=tokens) if tokens else None, sum(map(len, texts))))
+        return Embeddings(vectors, plausible(Usage(input_tokens=tokens) if tokens else None, sum(map(len, texts))))
 
     async def aclose(self) -> None:
         """Closes the connections; a later call opens new ones."""

@@ -25,7 +25,7 @@ import msgspec
 from council.errors import ConfigError, ModelError, ReplayMiss
 from council.ids import sha256_hex
 from council.llm.base import Message, OnText, Reply, ToolSpec, TurnInfo, request_hash
-from council.llm.cassette import Call, Cassette, load, runs_of, searches_of
+from council.llm.cassette import Cassette, CassetteCall, load, runs_of, searches_of
 from council.llm.embeddings import RecordedSearch
 from council.llm.providers import Provider, Setup
 
@@ -50,7 +50,7 @@ class ReplayModel:
         self._calls = cassette.calls
         models = (cassette.header.model, *(call.model for call in cassette.calls if call.model))
         self._models = tuple(dict.fromkeys(models))
-        self._by_request: dict[str, list[Call]] = defaultdict(list)
+        self._by_request: dict[str, list[CassetteCall]] = defaultdict(list)
         for call in cassette.calls:
             self._by_request[call.request].append(call)
         self._given: Counter[tuple[str, str, str, int]] = Counter()
@@ -180,7 +180,7 @@ class ReplayModel:
     async def aclose(self) -> None:
         """Nothing to close."""
 
-    def _take(self, system: str, messages: Sequence[Message], info: TurnInfo) -> Call | None:
+    def _take(self, system: str, messages: Sequence[Message], info: TurnInfo) -> CassetteCall | None:
         requests = (request_hash(model, system, messages) for model in self._models)  # agents may have had their own
         request = next((request for request in requests if request in self._by_request), "")
         equal = self._by_request.get(request, [])

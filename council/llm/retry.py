@@ -13,7 +13,7 @@ from typing import TypedDict, TypeVar, Unpack
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
 from council.errors import ModelError
-from council.llm.base import Asked, Message, Model, ModelAround, OnText, Reply, Restartable, restart
+from council.llm.base import Message, Model, ModelAround, OnText, Reply, RequestOptions, Restartable, restart
 
 OnRetry = Callable[[ModelError, int, float], None]
 T = TypeVar("T")
@@ -40,7 +40,7 @@ class RetryingModel(ModelAround):
         super().__init__(inner)
         self._retries = Retries(**how)
 
-    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         """As `Model.generate`; raises the last attempt's ModelError."""
         on_text = asked.get("on_text")
         shown = _Shown(on_text) if on_text is not None and not isinstance(on_text, Restartable) else None

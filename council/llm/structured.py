@@ -7,9 +7,9 @@ never completed. A further turn carries the problems and the schema. The result 
 Pure, but for `ask_structured` and `repair_turns`. For steps of a journal use the pieces: record the reply, then `parse`
 (or `parse_block`) it, and let `repair_turns` ask through a function that is a step.
 
-    parsed = parse_block(result.text, Stance, complete=result.finish == "stop")
-    if parsed.found and parsed.value is None:
-        settled = await repair_turns(parsed, Said(result.text, result.finish == "stop"), messages, Stance, ask_as_step)
+    reading = parse_block(result.text, Stance, complete=result.finish == "stop")
+    if reading.found and reading.value is None:
+        settled = await repair_turns(reading, result, messages, Stance, ask_as_step)
 
 Types: every key is required to be known unless the type's own `extra` says otherwise, and no value is converted: "3" is
 not 3, 1.0 is no whole number (an enum, a date or a tuple is read from its JSON).
@@ -23,13 +23,13 @@ import math
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar, Unpack
+from typing import Any, Generic, Literal, Protocol, TypeVar, Unpack
 
 import msgspec
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from council.llm.base import Asked, Message, Model
+from council.llm.base import Finish, Message, Model, RequestOptions
 from council.llm.extraction import Extract, extract, extract_block
 from council.llm.thoughts import without_thoughts
 from council.markup import BLANK
@@ -53,7 +53,7 @@ ProblemCode = Literal[
 ]
 
 
-class Problem(msgspec.Struct, frozen=True):
+class ReplyProblem(msgspec.Struct, frozen=True):
     """One thing wrong with a reply. `path` leads to the value (`claims[0].evidence`), empty for the whole object."""
 
     code: ProblemCode
@@ -64,11 +64,11 @@ class Problem(msgspec.Struct, frozen=True):
         return f"`{self.path}`: {self.message}" if self.path else self.message
 
 
-Check = Callable[[T], Iterable[Problem]]  # what a type cannot say by itself, such as ids that exist
+Check = Callable[[T], Iterable[ReplyProblem]]  # what a type cannot say by itself, such as ids that exist
 
 
 @dataclass(frozen=True)
-class Parsed(Generic[T]):
+class Reading(Generic[T]):
     """The outcome of one reply: a value, or problems. `repair` is the strongest thing done to read it.
 
     `before` and `after` are the prose around the object, thoughts left out. `found` is False when the reply holds nothing
@@ -77,45 +77,48 @@ class Parsed(Generic[T]):
 
     value: T | None
     repair: Repair
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ReplyProblem, ...] = ()
     before: str = ""
     after: str = ""
     found: bool = True
 
 
-class Said(msgspec.Struct, frozen=True):
-    """A reply as far as it counts here. `complete`: the model ended it by itself (finish reason `stop`)."""
+class Utterance(Protocol):
+    """A reply as far as it counts here; only one that the model ended by itself (`stop`) is complete."""
 
-    text: str
-    complete: bool
+    @property
+    def text(self) -> str: ...
 
-
-class Attempt(msgspec.Struct, frozen=True):
-    """One reply on the way, with what was done to read it and what was wrong with it still."""
-
-    text: str
-    repair: Repair
-    problems: tuple[Problem, ...] = ()
+    @property
+    def finish(self) -> Finish: ...
 
 
 @dataclass(frozen=True)
-class Structured(Generic[T]):
-    """The outcome of all turns. `value` is None when the last allowed turn did not mend it; `problems` are then that
-    turn's.
+class Settlement(Generic[T]):
+    """The outcome of all turns: each reply as it was read, the first one first."""
 
-    `repair` is `turn_1` or `turn_2`, the last repair turn taken; without one, what was done to read the first reply.
-    """
+    readings: tuple[Reading[T], ...]
 
-    value: T | None
-    repair: Repair
-    attempts: tuple[Attempt, ...]
-    problems: tuple[Problem, ...] = ()
+    @property
+    def value(self) -> T | None:
+        """None when the last allowed turn did not mend it; `problems` are then that turn's."""
+        return self.readings[-1].value
+
+    @property
+    def problems(self) -> tuple[ReplyProblem, ...]:
+        return self.readings[-1].problems
+
+    @property
+    def repair(self) -> Repair:
+        """`turn_1` or `turn_2`, the last repair turn taken; without one, what was done to read the first reply."""
+        repairs: tuple[Repair, ...] = (self.readings[0].repair, "turn_1", "turn_2")
+        return repairs[len(self.readings) - 1]
 
 
 # ── one reply ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def parse(text: str, type: type[T], *, complete: bool, check: Check[T] | None = None) -> Parsed[T]:
+def parse(text: str, type: type[T], *, complete: bool, check: Check[T] | None = None) -> Reading[T]:
     """The one object that a reply is or holds; more than one is a problem, for which of them is meant cannot be told.
 
     `complete`: the model ended the reply by itself. If not, only an object that ends the reply whole is taken, and
@@ -124,15 +127,15 @@ def parse(text: str, type: type[T], *, complete: bool, check: Check[T] | None = 
     return _read(extract(text, required_keys(type)), type, complete, check)
 
 
-def parse_block(text: str, type: type[T], *, complete: bool, check: Check[T] | None = None) -> Parsed[T]:
+def parse_block(text: str, type: type[T], *, complete: bool, check: Check[T] | None = None) -> Reading[T]:
     """The last fenced block of the right shape in a reply of prose (`extraction.extract_block`); `found` says if there
     is one. `complete` as for `parse`."""
     return _read(extract_block(text, required_keys(type)), type, complete, check)
 
 
-def _read(found: Extract, type: type[T], complete: bool, check: Check[T] | None) -> Parsed[T]:
-    def parsed(value: T | None, problems: Sequence[Problem]) -> Parsed[T]:
-        return Parsed(value, found.wrapping, tuple(problems), found.before, found.after, found=bool(found.text))
+def _read(found: Extract, type: type[T], complete: bool, check: Check[T] | None) -> Reading[T]:
+    def parsed(value: T | None, problems: Sequence[ReplyProblem]) -> Reading[T]:
+        return Reading(value, found.wrapping, tuple(problems), found.before, found.after, found=bool(found.text))
 
     if not complete and (found.after or not found.text):
         return parsed(None, [_CUT])
@@ -149,26 +152,28 @@ def _read(found: Extract, type: type[T], complete: bool, check: Check[T] | None)
         if value is not None:
             problem, repair = _unsound(value), "json_repair"
     result, problems = validate(value, type, check) if problem is None else (None, (problem,))
-    return Parsed(result, repair, problems, found.before, found.after)
+    return Reading(result, repair, problems, found.before, found.after)
 
 
-_NO_OBJECT = Problem("none", "there is no JSON object in the reply")
-_SEVERAL = Problem("several", "there is more than one JSON object in the reply, and only one may be")
-_CUT = Problem("cut", "the reply broke off before its end; write it again from the start, and shorter")
+_NO_OBJECT = ReplyProblem("none", "there is no JSON object in the reply")
+_SEVERAL = ReplyProblem("several", "there is more than one JSON object in the reply, and only one may be")
+_CUT = ReplyProblem("cut", "the reply broke off before its end; write it again from the start, and shorter")
 
 
 # ── JSON ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class _Refused(Exception):
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: ReplyProblem) -> None:
         self.problem = problem
 
 
-def _load(text: str) -> tuple[Any, Problem | None]:
+def _load(text: str) -> tuple[Any, ReplyProblem | None]:
     """The value of strict JSON; or what is wrong: `syntax` if it is not JSON at all, else JSON that says too much."""
     if len(text) > MAX_REPLY_CHARS:
-        return None, Problem("too_large", f"the object is longer than {MAX_REPLY_CHARS} characters; write it shorter")
+        return None, ReplyProblem(
+            "too_large", f"the object is longer than {MAX_REPLY_CHARS} characters; write it shorter"
+        )
     try:
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_whole_number)
     except _Refused as refused:
@@ -180,7 +185,7 @@ def _load(text: str) -> tuple[Any, Problem | None]:
         near = _quoted(text[max(0, error.pos - 20) : error.pos + 20])
         what = f"{error.msg[:1].lower()}{error.msg[1:]}"
         told = f"not JSON at line {error.lineno}, column {error.colno}: {what}, near {near}"
-        return None, Problem("syntax", told)
+        return None, ReplyProblem("syntax", told)
     except RecursionError:
         return None, _TOO_DEEP
     return value, _unsound(value)
@@ -190,13 +195,15 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:
-            raise _Refused(Problem("duplicate_key", f"the key {_quoted(key)} stands twice; keep one of them"))
+            raise _Refused(ReplyProblem("duplicate_key", f"the key {_quoted(key)} stands twice; keep one of them"))
         result[key] = value
     return result
 
 
 def _no_constant(name: str) -> Any:
-    raise _Refused(Problem("number", f"{name} is no value of JSON; write a number, or null where the schema allows it"))
+    raise _Refused(
+        ReplyProblem("number", f"{name} is no value of JSON; write a number, or null where the schema allows it")
+    )
 
 
 def _whole_number(digits: str) -> int:
@@ -205,14 +212,14 @@ def _whole_number(digits: str) -> int:
     return int(digits)
 
 
-def _too_big(number: object) -> Problem:
-    return Problem("number", f"the number {str(number)[:_QUOTED_CHARS]} is out of range")
+def _too_big(number: object) -> ReplyProblem:
+    return ReplyProblem("number", f"the number {str(number)[:_QUOTED_CHARS]} is out of range")
 
 
-_TOO_DEEP = Problem("nesting", f"the object is nested deeper than {MAX_DEPTH} levels")
+_TOO_DEEP = ReplyProblem("nesting", f"the object is nested deeper than {MAX_DEPTH} levels")
 
 
-def _unsound(value: Any) -> Problem | None:
+def _unsound(value: Any) -> ReplyProblem | None:
     """Finds what JSON can spell and nothing can hold: numbers out of range, half characters, bottomless nesting."""
     level = [value]
     for _ in range(MAX_DEPTH):
@@ -221,9 +228,9 @@ def _unsound(value: Any) -> Problem | None:
             if isinstance(entry, int) and abs(entry) > _MAX_INT:
                 return _too_big(entry)
             if isinstance(entry, float) and not math.isfinite(entry):
-                return Problem("number", "a number is out of range")
+                return ReplyProblem("number", "a number is out of range")
             if isinstance(entry, str) and entry.encode("utf-8", "replace").decode() != entry:
-                return Problem("encoding", f"the text {_quoted(entry)} holds half of a \\u pair of escapes")
+                return ReplyProblem("encoding", f"the text {_quoted(entry)} holds half of a \\u pair of escapes")
             if isinstance(entry, dict):
                 inner += [*entry.keys(), *entry.values()]
             elif isinstance(entry, list):
@@ -265,7 +272,7 @@ def _said(text: str) -> str:
 # ── validation ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def validate(value: Any, type: type[T], check: Check[T] | None = None) -> tuple[T | None, tuple[Problem, ...]]:
+def validate(value: Any, type: type[T], check: Check[T] | None = None) -> tuple[T | None, tuple[ReplyProblem, ...]]:
     """A value of JSON as an object of the type, or the problems. `check` is asked only about a valid object."""
     extra: Literal["forbid"] | None = None if type.model_config.get("extra") else "forbid"
     try:
@@ -274,7 +281,7 @@ def validate(value: Any, type: type[T], check: Check[T] | None = None) -> tuple[
         details = error.errors(include_url=False)
         told = [_schema_problem(detail, type) for detail in details[:_MAX_PROBLEMS]]
         left = len(details) - len(told)
-        return None, (*told, *([Problem("schema", f"and {left} more of the kind")] if left else []))
+        return None, (*told, *([ReplyProblem("schema", f"and {left} more of the kind")] if left else []))
     problems = tuple(check(result))[:_MAX_PROBLEMS] if check is not None else ()
     return (None, problems) if problems else (result, ())
 
@@ -314,28 +321,28 @@ _EXPECTED_BY = {  # with the values of the type's own limits
 }
 
 
-def _schema_problem(detail: ErrorDetails, type: type[BaseModel]) -> Problem:
+def _schema_problem(detail: ErrorDetails, type: type[BaseModel]) -> ReplyProblem:
     kind = detail["type"]
     path = ""  # `claims[0].evidence`
     for part in detail["loc"]:
         name = " ".join(str(part).split())[:_QUOTED_CHARS]
         path += f"[{part}]" if isinstance(part, int) else f".{name}" if path else name
     if kind == "missing":
-        return Problem("schema", "is missing; add it", path)
+        return ReplyProblem("schema", "is missing; add it", path)
     if kind == "extra_forbidden":
         known = (
             f"; the keys are {', '.join([field.alias or name for name, field in type.model_fields.items()])}"
             if len(detail["loc"]) == 1
             else ""
         )
-        return Problem("schema", f"is not a key of this object; remove it{known}", path)
+        return ReplyProblem("schema", f"is not a key of this object; remove it{known}", path)
     if kind == "value_error":
-        return Problem("schema", detail["msg"].removeprefix("Value error, "), path)
+        return ReplyProblem("schema", detail["msg"].removeprefix("Value error, "), path)
     context = detail.get("ctx", {})
     expected = _EXPECTED_BY[kind].format(**context) if kind in _EXPECTED_BY else _EXPECTED.get(kind)
     if expected is None:
         expected = " ".join(detail["msg"].removeprefix("Input should be ").split())
-    return Problem("schema", f"expected {expected}; it is {_kind(detail['input'])}", path)
+    return ReplyProblem("schema", f"expected {expected}; it is {_kind(detail['input'])}", path)
 
 
 def _kind(value: object) -> str:
@@ -357,7 +364,7 @@ def _quoted(text: str) -> str:
 # ── repair turns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def repair_prompt(problems: Sequence[Problem], type: type[BaseModel]) -> str:
+def repair_prompt(problems: Sequence[ReplyProblem], type: type[BaseModel]) -> str:
     """The request of a repair turn: the problems, the schema, and to send the object alone."""
     listed = "\n".join(f"- {problem}" for problem in problems)
     return (
@@ -369,7 +376,7 @@ def repair_prompt(problems: Sequence[Problem], type: type[BaseModel]) -> str:
 
 
 def repair_messages(
-    messages: Sequence[Message], reply: str, problems: Sequence[Problem], type: type[BaseModel]
+    messages: Sequence[Message], reply: str, problems: Sequence[ReplyProblem], type: type[BaseModel]
 ) -> tuple[Message, ...]:
     """The request of a repair turn: what was asked before, the reply to it (the middle left out of a long one), the
     prompt."""
@@ -382,19 +389,19 @@ def repair_messages(
     return (*messages, *said, Message("user", repair_prompt(problems, type)))
 
 
-Ask = Callable[[int, tuple[Message, ...]], Awaitable[Said | None]]
+Ask = Callable[[int, tuple[Message, ...]], Awaitable[Utterance | None]]
 
 
 async def repair_turns(
-    first: Parsed[T],
-    said: Said,
+    first: Reading[T],
+    reply: Utterance,
     messages: Sequence[Message],
     type: type[T],
     ask: Ask,
     *,
     repairs: int = MAX_REPAIRS,
     check: Check[T] | None = None,
-) -> Structured[T]:
+) -> Settlement[T]:
     """Settles a first reply or, with the model's help, at most `repairs` (0 to 2) turns later.
 
     `ask(turn, messages)`, `turn` from 1, makes the call, as a step of a journal or not. None ends the turns with what
@@ -403,22 +410,16 @@ async def repair_turns(
     """
     if not 0 <= repairs <= MAX_REPAIRS:
         raise ValueError(f"repairs is {repairs}, must be from 0 to {MAX_REPAIRS}")
-    parsed = first
-    attempts = [Attempt(said.text, parsed.repair, parsed.problems)]
+    readings = [first]
     for turn in range(1, repairs + 1):
-        if parsed.value is not None:
+        if readings[-1].value is not None:
             break
-        answer = await ask(turn, repair_messages(messages, said.text, parsed.problems, type))
+        answer = await ask(turn, repair_messages(messages, reply.text, readings[-1].problems, type))
         if answer is None:
             break
-        said = answer
-        parsed = parse(said.text, type, complete=said.complete, check=check)
-        attempts.append(Attempt(said.text, parsed.repair, parsed.problems))
-    repair = parsed.repair if len(attempts) == 1 else _TURNS[len(attempts) - 2]
-    return Structured(parsed.value, repair, tuple(attempts), parsed.problems)
-
-
-_TURNS: tuple[Repair, ...] = ("turn_1", "turn_2")
+        reply = answer
+        readings.append(parse(reply.text, type, complete=reply.finish == "stop", check=check))
+    return Settlement(tuple(readings))
 
 
 async def ask_structured(
@@ -428,8 +429,8 @@ async def ask_structured(
     *,
     repairs: int = MAX_REPAIRS,
     check: Check[T] | None = None,
-    **asked: Unpack[Asked],
-) -> Structured[T]:
+    **asked: Unpack[RequestOptions],
+) -> Settlement[T]:
     """Asks for one object of the type, and again at most `repairs` times while the reply is none.
 
     `asked` is passed on to `Model.generate`; the `schema` is the type's own unless it is given. Raises ModelError, also
@@ -437,10 +438,9 @@ async def ask_structured(
     """
     asked.setdefault("schema", type.model_json_schema())
 
-    async def ask(turn: int, request: Sequence[Message]) -> Said:
-        reply = await model.generate(request, **asked)
-        return Said(reply.text, reply.finish == "stop")
+    async def ask(turn: int, request: Sequence[Message]) -> Utterance:
+        return await model.generate(request, **asked)
 
-    said = await ask(0, messages)
-    first = parse(said.text, type, complete=said.complete, check=check)
-    return await repair_turns(first, said, messages, type, ask, repairs=repairs, check=check)
+    reply = await ask(0, messages)
+    first = parse(reply.text, type, complete=reply.finish == "stop", check=check)
+    return await repair_turns(first, reply, messages, type, ask, repairs=repairs, check=check)

@@ -10,15 +10,14 @@ import re
 
 from council.markup import BLANK, fences
 
-_TAG = "(?:think|thinking|reasoning)>"
+TAGS = ("think", "thinking", "reasoning")
+_TAG = f"(?:{'|'.join(TAGS)})>"
 OPENING = re.compile(rf"^[ \t]*<{_TAG}", re.IGNORECASE | re.MULTILINE)
 CLOSING = re.compile(f"</{_TAG}", re.IGNORECASE)
 # A closing tag inside a text of JSON is followed by more of that text on its line; one that is quoted is spoken of.
 LONE_CLOSING = re.compile(rf"(?<![`\"'“‘])</{_TAG}[ \t]*(?=\r?\n|[{{`]|\Z)", re.IGNORECASE)
 _LEADING = re.compile(rf"[{BLANK}]*<{_TAG}", re.IGNORECASE)
-_BETWEEN = re.compile(
-    rf"^[ \t]*<(think|thinking|reasoning)>.*?</\1>[{BLANK}]*", re.IGNORECASE | re.DOTALL | re.MULTILINE
-)
+_BETWEEN = re.compile(rf"^[ \t]*<({'|'.join(TAGS)})>.*?</\1>[{BLANK}]*", re.IGNORECASE | re.DOTALL | re.MULTILINE)
 
 
 def without_thoughts(reply: str) -> str:

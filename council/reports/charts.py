@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from council.artifacts.account import StanceTaken
-from council.reports.explain import AgentShare, CallMade, Explanation
+from council.artifacts.account import StanceEntry
+from council.reports.explain import AgentShare, CallEntry, Explanation
+from council.reports.explain_words import duration, plain
 from council.reports.scale import TimeScale, nice_ceiling
 from council.reports.svg import Svg
-from council.reports.words import duration, plain
 
 _WIDTH = 920.0
 _LABELS = 150.0  # room for names on the left
@@ -79,7 +79,7 @@ def stances_chart(told: Explanation) -> str | None:
         svg.text(_LABELS - 12, y + 4, role, "label end", max_chars=20)
         changes = {(change.role, change.round): change for change in told.changes}
         own = [stance for stance in told.stances if stance.role == role]
-        before: StanceTaken | None = None
+        before: StanceEntry | None = None
         for stance in own:
             if not stance.key:
                 continue
@@ -162,7 +162,7 @@ def timeline_chart(told: Explanation) -> str | None:
     return svg.markup()
 
 
-def _lane_of(name: str, call: CallMade | None, roles: Sequence[str]) -> str:
+def _lane_of(name: str, call: CallEntry | None, roles: Sequence[str]) -> str:
     if call is not None and call.role in roles:
         return call.role
     parts = name.split("/")

@@ -23,7 +23,7 @@ Outcome = Literal["done", "parked", "refused", "cut off", "under way", "not reco
 _REFUSED = re.compile(r"(.+)/refused/[0-9]+")  # what is recorded of a call that ended the run
 
 
-class StepTaken(msgspec.Struct, frozen=True):
+class StepEntry(msgspec.Struct, frozen=True):
     """`began_ms`, `ended_ms`: since the epoch, None where the journal does not say. `outcome`: `done` (recorded), `parked`
     (the run waits, the step is taken again), `refused` (its failure ended the run), `cut off` (the process died or was
     stopped), `under way`, `not recorded` (the run ended without it). `again`: a retry took it anew later, so it no longer
@@ -47,7 +47,7 @@ class StepTaken(msgspec.Struct, frozen=True):
         return max(0, self.ended_ms - self.began_ms) / 1000
 
 
-class RetryMade(msgspec.Struct, frozen=True):
+class RetryEntry(msgspec.Struct, frozen=True):
     """Try number `attempt` of the call in `step` failed at `at_ms`; the next one followed after `wait_s`."""
 
     step: str
@@ -58,7 +58,7 @@ class RetryMade(msgspec.Struct, frozen=True):
     error: str
 
 
-class WaitMade(msgspec.Struct, frozen=True):
+class WaitEntry(msgspec.Struct, frozen=True):
     """The run waited, out of its slot. `asked_s` is how long it was to wait; `until_ms` None: it still does, or the journal
     does not say when it went on."""
 
@@ -73,7 +73,7 @@ class WaitMade(msgspec.Struct, frozen=True):
         return None if self.until_ms is None else max(0, self.until_ms - self.since_ms) / 1000
 
 
-class AttemptMade(msgspec.Struct, frozen=True):
+class AttemptEntry(msgspec.Struct, frozen=True):
     """One execution. `ended`: `finished`, `waiting`, `handed back` (the process was asked to stop), `cut off` (it died, or
     the disk took no more), `under way`. `because` says what let it begin: `start`, `restart`, `wait over`, `wait given up`
     (it would be too long), `resume`, `retry` (from the step `retry_from`)."""
@@ -87,16 +87,16 @@ class AttemptMade(msgspec.Struct, frozen=True):
 
 @dataclass
 class Chronicle:
-    steps: list[StepTaken] = field(default_factory=list)
-    retries: list[RetryMade] = field(default_factory=list)
-    waits: list[WaitMade] = field(default_factory=list)
-    attempts: list[AttemptMade] = field(default_factory=list)
+    steps: list[StepEntry] = field(default_factory=list)
+    retries: list[RetryEntry] = field(default_factory=list)
+    waits: list[WaitEntry] = field(default_factory=list)
+    attempts: list[AttemptEntry] = field(default_factory=list)
 
-    def step(self, name: str) -> StepTaken | None:
+    def step(self, name: str) -> StepEntry | None:
         """The one that counts: the last that was recorded."""
         return next((step for step in reversed(self.steps) if step.name == name and step.counts), None)
 
-    def refused(self, name: str) -> StepTaken | None:
+    def refused(self, name: str) -> StepEntry | None:
         """The last time that this step ended the run."""
         return next((step for step in reversed(self.steps) if step.name == name and step.outcome == "refused"), None)
 
@@ -137,7 +137,7 @@ class _Writer:
                 waits = self.chronicle.waits
                 if waits and waits[-1].until_ms is None and record.at:
                     waits[-1] = msgspec.structs.replace(waits[-1], until_ms=record.at)
-                made = AttemptMade(
+                made = AttemptEntry(
                     len(self.chronicle.attempts) + 1, record.at or None, self._because, "under way", self._retry_from
                 )
                 self.chronicle.attempts.append(made)
@@ -159,7 +159,7 @@ class _Writer:
                     self._end_attempt("finished")
                     self._because = "restart"
         elif isinstance(record, Retried):
-            retry = RetryMade(record.step, record.at, record.attempt, record.wait_s, record.kind, record.error)
+            retry = RetryEntry(record.step, record.at, record.attempt, record.wait_s, record.kind, record.error)
             self.chronicle.retries.append(retry)
         elif isinstance(record, Waiting):
             since = milliseconds(record.since)
@@ -168,7 +168,7 @@ class _Writer:
             self._leave("parked", since)
             self._end_attempt("waiting")
             self._because = "wait over"
-            self.chronicle.waits.append(WaitMade(record.reason, since, None, record.seconds, record.error))
+            self.chronicle.waits.append(WaitEntry(record.reason, since, None, record.seconds, record.error))
         elif isinstance(record, Committed) and self._attempt_open:
             self._end_attempt("finished")
         elif isinstance(record, Reopened):
@@ -203,5 +203,5 @@ class _Writer:
 
     def _step(self, name: str, began: int, ended: int | None, outcome: Outcome) -> None:
         self.chronicle.steps.append(
-            StepTaken(name, began or None, ended or None, outcome, len(self.chronicle.attempts))
+            StepEntry(name, began or None, ended or None, outcome, len(self.chronicle.attempts))
         )

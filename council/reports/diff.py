@@ -1,6 +1,6 @@
 """The place where two runs part: the first step whose question or answer differs. Pure.
 
-Reads recorded steps, and what they asked where that could be rendered again (`council.reports.requests`). The marks
+Reads recorded steps, and what they asked where that could be rendered again (`council.reports.recorded_requests`). The marks
 around material differ from run to run and say nothing: two prompts that differ in them alone are the same.
 """
 
@@ -16,7 +16,7 @@ from council.engine.auditing import AUDIT_HEAD
 from council.engine.journal import Journal, RecordedStep
 from council.ids import readable_json
 from council.llm.replay import prompt_text
-from council.reports.requests import AskedCall
+from council.reports.recorded_requests import AskedCall
 from council.safety.untrusted import NONCE_CHARS
 
 Kind = Literal["same", "question", "answer", "order", "longer"]

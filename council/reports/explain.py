@@ -14,26 +14,25 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from council.artifacts.account import Account, Call, Mending, MindChange, Read, StanceTaken
+from council.artifacts.account import Account, Call, Mending, MindChange, Read, StanceEntry
 from council.artifacts.page import Page
 from council.budgets.spend import spent_by
-from council.engine.journal import FINISH, Exhausted, Journal
+from council.engine.journal import FINISH, Journal
 from council.engine.ledger import Ledger
-from council.engine.outputs import PlacedOutput
 from council.engine.receipts import Receipt
 from council.engine.records import RunHeader, RunStatus
-from council.engine.runs import Finish, Handler, Run
+from council.engine.runs import Finish, Handler
 from council.errors import CouncilError
-from council.events import Events
 from council.ids import timestamp
 from council.reports.chronicle import (
-    AttemptMade,
+    AttemptEntry,
     Chronicle,
-    RetryMade,
-    StepTaken,
-    WaitMade,
+    RetryEntry,
+    StepEntry,
+    WaitEntry,
     chronicle_of,
 )
+from council.reports.past_run import PastRun, work_again
 from council.storage.reader import Looking
 
 FORMAT = 1  # raised when a key of the JSON changes its meaning or goes
@@ -73,7 +72,7 @@ class AgentShare(msgspec.Struct, frozen=True):
     latencies_s: tuple[float, ...]
 
 
-class CallMade(msgspec.Struct, frozen=True):
+class CallEntry(msgspec.Struct, frozen=True):
     """A call that the receipt counts. `usage` null: not counted. Times null: the journal does not say."""
 
     step: str
@@ -125,7 +124,7 @@ class Why(msgspec.Struct, frozen=True):
     calls_saved: int = 0
 
 
-class Decision(msgspec.Struct, frozen=True):
+class DecisionEntry(msgspec.Struct, frozen=True):
     """`written_by` is empty where no closing call succeeded; `instead_of`: those whose closing calls failed."""
 
     heading: str
@@ -159,16 +158,16 @@ class Explanation(msgspec.Struct, frozen=True):
     cost_usd: float | None
     charged: Charge
     agents: tuple[AgentShare, ...]
-    decision: Decision | None
-    calls: tuple[CallMade, ...]
+    decision: DecisionEntry | None
+    calls: tuple[CallEntry, ...]
     reads: tuple[Read, ...]
-    stances: tuple[StanceTaken, ...]
+    stances: tuple[StanceEntry, ...]
     changes: tuple[MindChange, ...]
     mended: tuple[Mending, ...]
-    attempts: tuple[AttemptMade, ...]
-    steps: tuple[StepTaken, ...]
-    retries: tuple[RetryMade, ...]
-    waits: tuple[WaitMade, ...]
+    attempts: tuple[AttemptEntry, ...]
+    steps: tuple[StepEntry, ...]
+    retries: tuple[RetryEntry, ...]
+    waits: tuple[WaitEntry, ...]
 
 
 @dataclass(frozen=True)
@@ -222,15 +221,11 @@ async def _account(journal: Journal, finish: Finish | None, handlers: Mapping[st
     handler = handlers.get(journal.header.type)
     if handler is None:
         return None
-    journal.closed = True
-    displaced = journal.committed.displaced if journal.committed else ""
-    output = PlacedOutput(journal.header.output_path, journal.header.output_path, displaced)
-    execution = handler.begin(Run(journal, Events(), output))
+    execution = handler.begin(PastRun(journal))
     if not isinstance(execution, Accountable):
         return None
-    # Exhausted: the rest was not recorded. CouncilError: as the run itself ended; its error is in `finish`.
-    with contextlib.suppress(Exhausted, CouncilError):
-        await execution.work()
+    with contextlib.suppress(CouncilError):  # as the run itself ended: its error is in `finish`
+        await work_again(execution, None)
     return execution.account(finish)
 
 
@@ -264,7 +259,7 @@ class _Teller:
         decision = None
         if account is not None and account.written_by:
             page = account.page
-            decision = Decision(page.heading, account.written_by, account.instead_of, page.byline)
+            decision = DecisionEntry(page.heading, account.written_by, account.instead_of, page.byline)
         return Explanation(
             format=FORMAT,
             run_id=header.run_id,
@@ -310,14 +305,14 @@ class _Teller:
 
     # ── calls and agents ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _call(self, call: Call) -> CallMade:
+    def _call(self, call: Call) -> CallEntry:
         step = self._chronicle.step(call.step) or self._chronicle.refused(call.step)
-        retries: list[RetryMade] = []
+        retries: list[RetryEntry] = []
         if step is not None and step.began_ms is not None and step.ended_ms is not None:
             made = [retry for retry in self._chronicle.retries if retry.step == step.name]
             retries = [retry for retry in made if step.began_ms <= retry.at_ms <= step.ended_ms]
         usage = call.usage
-        return CallMade(
+        return CallEntry(
             step=call.step,
             role=call.role,
             purpose=call.purpose,
@@ -390,12 +385,12 @@ class _Teller:
         """The status of a run that no process has."""
         return "waiting" if self._open_wait() is not None else "queued"
 
-    def _open_wait(self) -> WaitMade | None:
+    def _open_wait(self) -> WaitEntry | None:
         waits = self._chronicle.waits
         return waits[-1] if waits and waits[-1].until_ms is None else None
 
 
-def _tokens(calls: Sequence[CallMade]) -> Tokens:
+def _tokens(calls: Sequence[CallEntry]) -> Tokens:
     known = [call.tokens for call in calls if call.tokens is not None]
     return Tokens(
         input=sum(tokens.input for tokens in known),
@@ -406,7 +401,7 @@ def _tokens(calls: Sequence[CallMade]) -> Tokens:
     )
 
 
-def _cost(calls: Sequence[CallMade]) -> float | None:
+def _cost(calls: Sequence[CallEntry]) -> float | None:
     known = [call.cost_usd for call in calls if call.cost_usd is not None]
     return round(sum(known), 9) if len(known) == len(calls) else None
 

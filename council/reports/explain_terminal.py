@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from council.reports.explain import AgentShare, Explanation
-from council.reports.words import (
+from council.reports.explain_words import (
     Moment,
     asked_for,
     change_words,

@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from council import __version__
-from council.artifacts.page import Speech
+from council.artifacts.page import PageSpeech
 from council.reports import charts, words
 from council.reports.agent_markdown import AgentMarkdown
 from council.reports.explain import ExplainedRun, Explanation
@@ -58,7 +58,7 @@ def render_html(explained: ExplainedRun) -> str:
     return template.render(
         told=told,
         page=page,
-        speech=lambda entry: isinstance(entry, Speech),
+        speech=lambda entry: isinstance(entry, PageSpeech),
         asked=lambda entry: words.without_brackets(plain_line(entry.spelling, 300)),
         style=Markup(style),  # noqa: S704  our own file
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",

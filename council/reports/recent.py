@@ -28,7 +28,7 @@ _CALL = re.compile(
 )
 
 
-class Call(msgspec.Struct, frozen=True):
+class RecentCall(msgspec.Struct, frozen=True):
     """One call that was answered. `tokens` None: nobody counted; `seconds` None: the journal has no times."""
 
     role: str
@@ -84,7 +84,7 @@ class _Start(msgspec.Struct):
 def recent(entries: Sequence[Entry], ledger: Ledger) -> Recent:
     """Of the newest runs among `entries` (rows in the order of their admission) that called a model."""
     newest = [entry for entry in entries if entry.lane and entry.finished and entry.calls][-MAX_RUNS:]
-    found: dict[str, list[Call]] = {}
+    found: dict[str, list[RecentCall]] = {}
     for entry in newest:
         if entry.text_bytes <= MAX_JOURNAL_BYTES:
             with contextlib.suppress(RunNotFound, JournalDamaged, msgspec.MsgspecError):
@@ -97,7 +97,7 @@ def recent(entries: Sequence[Entry], ledger: Ledger) -> Recent:
     )
 
 
-def calls_of(ledger: Ledger, run_id: str) -> Iterator[Call]:
+def calls_of(ledger: Ledger, run_id: str) -> Iterator[RecentCall]:
     """The answered calls of a run. Raises RunNotFound, JournalDamaged, StorageFailed."""
     header, *records = ledger.records(run_id)
     assert isinstance(header, RunHeader)
@@ -114,7 +114,7 @@ def calls_of(ledger: Ledger, run_id: str) -> Iterator[Call]:
             continue
         taken = chronicle.step(name)
         usage = answer.usage
-        yield Call(
+        yield RecentCall(
             place["role"] or place["closing"] or chair,
             answer.model,
             None if usage is None else usage.input_tokens + usage.output_tokens,
@@ -131,9 +131,9 @@ def _answer(data: bytes) -> _Answer | None:
     return None
 
 
-def _shares(found: Mapping[str, Sequence[Call]], by: str) -> Iterator[Share]:
+def _shares(found: Mapping[str, Sequence[RecentCall]], by: str) -> Iterator[Share]:
     """Those with most tokens first, then by name."""
-    groups: dict[str, dict[str, list[Call]]] = defaultdict(lambda: {run_id: [] for run_id in found})
+    groups: dict[str, dict[str, list[RecentCall]]] = defaultdict(lambda: {run_id: [] for run_id in found})
     for run_id, of_run in found.items():
         for call in of_run:
             groups[getattr(call, by)][run_id].append(call)
@@ -158,7 +158,7 @@ def _shares(found: Mapping[str, Sequence[Call]], by: str) -> Iterator[Share]:
     yield from sorted(shares, key=lambda share: (-sum(filter(None, share.tokens)), share.name))
 
 
-def _seconds(calls: Iterable[Call]) -> list[float]:
+def _seconds(calls: Iterable[RecentCall]) -> list[float]:
     return sorted(call.seconds for call in calls if call.seconds is not None)
 
 

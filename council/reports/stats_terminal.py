@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from council.reports.explain_terminal import barred, faint, print_all, section, table_of
+from council.reports.explain_words import cost, duration, number, plain
 from council.reports.recent import Share
 from council.reports.stats import OfDay, RunSums, Stats
-from council.reports.words import cost, duration, number, plain
 
 _MAX_DAYS = 31
 _BLOCKS = "▁▂▃▄▅▆▇█"

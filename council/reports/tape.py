@@ -13,12 +13,21 @@ from council.engine.journal import FINISH, Journal, RecordedStep
 from council.engine.runs import Finish
 from council.errors import FATAL, ModelErrorKind, RunNotFound
 from council.ids import canonical_json
-from council.llm.base import GUARDIAN, Replaced, Usage
+from council.llm.base import GUARDIAN, AbsentModel, Usage
 from council.llm.base import Finish as ReplyFinish
-from council.llm.cassette import Call, Failed, Header, Said, decode, encode, format_of, joined
+from council.llm.cassette import (
+    CassetteCall,
+    CassetteFailure,
+    CassetteMessage,
+    Header,
+    decode,
+    encode,
+    format_of,
+    joined,
+)
 from council.llm.embeddings import EmbeddingCall, Nearness, RecordedSearch
 from council.redaction import Redactor
-from council.reports.requests import AskedCall
+from council.reports.recorded_requests import AskedCall
 
 _KINDS = frozenset(get_args(ModelErrorKind))
 _OPINION_STEPS = ("guard/task", "guard/decision/opinion")
@@ -55,7 +64,7 @@ class _Result(msgspec.Struct):
     finish: ReplyFinish = "stop"
     usage: Usage | None = None
     failure: _Failure | None = None
-    replaced: tuple[Replaced, ...] = ()
+    replaced: tuple[AbsentModel, ...] = ()
     thoughts: bool = False
 
 
@@ -105,7 +114,7 @@ def record(journal: Journal, asked: Iterable[AskedCall], status: str, redactor: 
     error = msgspec.json.decode(steps[FINISH].answer, type=Finish).error if FINISH in steps else None
     fatal = {f"model_{kind}": kind for kind in FATAL}
     if error is not None and error.code in fatal:  # it ended the run, and the calls under way with it
-        failed = Failed(fatal[error.code], error.message, error.fix)
+        failed = CassetteFailure(fatal[error.code], error.message, error.fix)
         open_calls = [call for call in known.values() if not call.recorded]
         calls += [msgspec.structs.replace(_question(call), failed=failed) for call in open_calls]
     calls += [call for name, said in opinions.items() if (call := _opined(name, said, known.get(name))) is not None]
@@ -171,11 +180,11 @@ def _search(step: RecordedStep, redactor: Redactor) -> RecordedSearch | None:
     )
 
 
-def _opined(step: str, opinion: _Opinion, asked: AskedCall | None) -> Call | None:
+def _opined(step: str, opinion: _Opinion, asked: AskedCall | None) -> CassetteCall | None:
     """The call that an opinion came of; None for one that the budget refused."""
     if opinion.failure not in (*_KINDS, ""):
         return None
-    call = _question(asked) if asked is not None else Call(step, opinion.asked, role=GUARDIAN)
+    call = _question(asked) if asked is not None else CassetteCall(step, opinion.asked, role=GUARDIAN)
     call = msgspec.structs.replace(call, model=opinion.model, usage=opinion.usage)
     if opinion.failure in ("length", "empty") and opinion.usage is not None:  # there were thoughts, and nothing else
         return msgspec.structs.replace(call, thoughts=True, finish="length" if opinion.failure == "length" else "stop")
@@ -183,12 +192,12 @@ def _opined(step: str, opinion: _Opinion, asked: AskedCall | None) -> Call | Non
         return msgspec.structs.replace(call, text=_NOT_KEPT)
     if opinion.failure:
         kind = msgspec.convert(opinion.failure, ModelErrorKind)
-        return msgspec.structs.replace(call, failed=Failed(kind, "no second opinion"))
+        return msgspec.structs.replace(call, failed=CassetteFailure(kind, "no second opinion"))
     said = {"outcome": opinion.outcome, "law": opinion.law, "posture": opinion.posture or "none"}
     return msgspec.structs.replace(call, text=canonical_json(said).decode())
 
 
-def _call(step: RecordedStep, asked: AskedCall | None) -> Call | None:
+def _call(step: RecordedStep, asked: AskedCall | None) -> CassetteCall | None:
     """None for a step that asked no model: a tool's, or a call that the budget refused."""
     if asked is None and not step.request:
         return None
@@ -198,9 +207,11 @@ def _call(step: RecordedStep, asked: AskedCall | None) -> Call | None:
         result = msgspec.json.decode(step.answer, type=_Nested).result
     if result.failure is not None and result.failure.kind not in _KINDS:
         return None
-    call = Call(step.name, step.request) if asked is None else _question(asked)
+    call = CassetteCall(step.name, step.request) if asked is None else _question(asked)
     if result.failure is not None:
-        return msgspec.structs.replace(call, failed=msgspec.convert(msgspec.to_builtins(result.failure), Failed))
+        return msgspec.structs.replace(
+            call, failed=msgspec.convert(msgspec.to_builtins(result.failure), CassetteFailure)
+        )
     return msgspec.structs.replace(
         call,
         text=result.text,
@@ -212,16 +223,16 @@ def _call(step: RecordedStep, asked: AskedCall | None) -> Call | None:
     )
 
 
-def _question(asked: AskedCall) -> Call:
-    messages = tuple(Said(message.role, message.text) for message in asked.messages)
+def _question(asked: AskedCall) -> CassetteCall:
+    messages = tuple(CassetteMessage(message.role, message.text) for message in asked.messages)
     info = asked.info
-    return Call(asked.step, asked.request, info.role, info.purpose, info.round, asked.system, messages)
+    return CassetteCall(asked.step, asked.request, info.role, info.purpose, info.round, asked.system, messages)
 
 
-def redacted_call(call: Call, redactor: Redactor) -> Call:
+def redacted_call(call: CassetteCall, redactor: Redactor) -> CassetteCall:
     """A secret that stood in a document is not carried out of the home: that prompt is then not the one that was sent."""
     clean = redactor.redact
-    messages = call.messages and tuple(Said(message.role, clean(message.text)) for message in call.messages)
+    messages = call.messages and tuple(CassetteMessage(message.role, clean(message.text)) for message in call.messages)
     failed = call.failed and msgspec.structs.replace(call.failed, message=clean(call.failed.message))
     replaced = tuple(msgspec.structs.replace(model, message=clean(model.message)) for model in call.replaced)
     return msgspec.structs.replace(

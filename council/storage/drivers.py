@@ -73,13 +73,13 @@ class SqliteDriver:
                 f"the home lies on a network drive ({network}), where SQLite loses data.",
                 fix="move the home to a local disk, or set `database_url` to a PostgreSQL",
             )
-        self.lock_fd = _opened(path.with_name(_LOCK_FILE))
+        self.lock_fd: int | None = _opened(path.with_name(_LOCK_FILE))
         require_there(path)
         make_private(path)
 
     def note_made(self) -> None:
         """From now on a database that is gone is not begun anew in silence."""
-        if not os.fstat(self.lock_fd).st_size:
+        if self.lock_fd is not None and not os.fstat(self.lock_fd).st_size:
             os.write(self.lock_fd, b"made\n")
 
     def writer(self) -> Any:
@@ -89,9 +89,12 @@ class SqliteDriver:
         return self._connect("?mode=ro", "query_only = ON")
 
     def _connect(self, mode: str, *pragmas: str) -> Any:
+        return self._connected(f"{self._path.absolute().as_uri()}{mode}", *pragmas)
+
+    def _connected(self, uri: str, *pragmas: str) -> Any:
         try:
             raw = sqlite3.connect(
-                f"{self._path.absolute().as_uri()}{mode}",
+                uri,
                 uri=True,
                 timeout=_BUSY_TIMEOUT_MS / 1000,
                 isolation_level=None,
@@ -114,7 +117,27 @@ class SqliteDriver:
             return 0
 
     def close(self) -> None:
-        os.close(self.lock_fd)
+        if self.lock_fd is not None:
+            os.close(self.lock_fd)
+
+
+class MemoryDriver(SqliteDriver):
+    """A database that no file holds, and that ends with its store: to try things with the real statements."""
+
+    def __init__(self) -> None:
+        self.where = "memory"
+        self.lock_fd = None  # only one process ever sees it
+        self._path = Path(self.where)
+        self._uri = f"file:council-{id(self)}?mode=memory&cache=shared"
+
+    def writer(self) -> Any:
+        return self._connected(self._uri, "foreign_keys = ON")
+
+    def reader(self) -> Any:
+        return self._connected(self._uri, "query_only = ON", "read_uncommitted = ON")  # it has no snapshots, and locks
+
+    def log_bytes(self) -> int:
+        return 0
 
 
 class PostgresDriver:

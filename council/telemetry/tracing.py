@@ -30,8 +30,8 @@ from council import __version__
 from council.budgets.budget import BudgetSpent
 from council.errors import ModelError, ToolRefused
 from council.events import Event, ModelRetry, RunEnd, RunReturn, RunStart, RunWait, SynthesisStart, TurnEnd, TurnStart
-from council.llm.base import Asked, Message, Model, ModelAround, Reply, TurnInfo
-from council.llm.embeddings import Embedded, Embedder, EmbedderAround, Purpose
+from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions, TurnInfo
+from council.llm.embeddings import Embedder, EmbedderAround, Embeddings, Purpose
 from council.redaction import Redactor
 from council.telemetry import conventions as names
 from council.tools.base import Arguments, RunTool, Tool, ToolContext, ToolResult
@@ -237,7 +237,7 @@ class Tracing:
         name = f"{names.EMBEDDINGS} {asked[names.REQUEST_MODEL]}"
         return self._tracer.start_span(name, kind=SpanKind.CLIENT, attributes=asked)
 
-    def start_chat(self, run_id: str, model: str, info: TurnInfo, asked: Asked) -> Span:
+    def start_chat(self, run_id: str, model: str, info: TurnInfo, asked: RequestOptions) -> Span:
         attributes = _asked_of(names.CHAT, model, run_id) | {
             names.REQUEST_MAX_TOKENS: asked.get("max_output_tokens"),
             names.REQUEST_TEMPERATURE: asked.get("temperature"),
@@ -319,7 +319,7 @@ class _TracedModel(ModelAround):
         self._run_id = run_id
         self._tracing = tracing
 
-    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         tracing = self._tracing
         info = asked.get("info") or TurnInfo()
         span = tracing.start_chat(self._run_id, self.name, info, asked)
@@ -347,7 +347,7 @@ class _TracedEmbedder(EmbedderAround):
         self._run_id = run_id
         self._tracing = tracing
 
-    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embedded:
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
         span = self._tracing.start_embeddings(self._run_id, self)
         error = "cancelled"
         try:

@@ -7,14 +7,14 @@ does not carry the transcript again.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel
 
 from council.llm.base import Message
-from council.llm.structured import Check, Repair, Said, parse_block, repair_turns
+from council.llm.structured import Check, Reading, Repair, Settlement, parse_block, repair_turns
 from council.turns.result import TurnResult
 
 T = TypeVar("T", bound=BaseModel)
@@ -23,7 +23,7 @@ Ask = Callable[[int, tuple[Message, ...]], Awaitable[TurnResult]]  # repair turn
 
 
 @dataclass(frozen=True)
-class Block(Generic[T]):
+class ClosingBlock(Generic[T]):
     """The end of a turn, read. `value` None and `fault` empty: there is no block. `speech` is the turn without it.
     `repairs` are the calls that mended it, `repair` the strongest thing that was done to read it."""
 
@@ -36,7 +36,7 @@ class Block(Generic[T]):
 
 async def read_block(
     result: TurnResult, type: type[T], instruction: Message, ask: Ask, *, check: Check[T], required: bool = False
-) -> Block[T]:
+) -> ClosingBlock[T]:
     """The block of a turn, mended with at most two more calls. `required`: also one that is missing is asked for.
 
     Only a block that ends the turn, as it was asked for, is the speaker's own; one amid its prose is quoted. A turn whose
@@ -46,19 +46,24 @@ async def read_block(
     parsed = parse_block(result.text, type, complete=complete, check=check)
     own = parsed.found and _REQUESTS.fullmatch(parsed.after) is not None
     if not own and not required:
-        return Block(None, result.text)
-    replies: list[TurnResult] = []
-
-    async def ask_again(turn: int, messages: tuple[Message, ...]) -> Said | None:
-        reply = await ask(turn, messages)
-        replies.append(reply)
-        return None if reply.failure is not None else Said(reply.text, reply.finish == "stop")
-
-    said = Said(result.text, complete)
-    settled = await repair_turns(parsed, said, (instruction,), type, ask_again, check=check)
+        return ClosingBlock(None, result.text)
+    settled, repairs = await mend(parsed, result, (instruction,), type, ask, check)
     if settled.value is None:
         faults = "; ".join(str(problem) for problem in settled.problems)
-        return Block(None, result.text, settled.repair, tuple(replies), faults or "no block")
+        return ClosingBlock(None, result.text, settled.repair, repairs, faults or "no block")
     around = [part.strip() for part in (parsed.before, parsed.after) if part.strip()]
     speech = "\n\n".join(around) if parsed.found else result.text
-    return Block(settled.value, speech, settled.repair, tuple(replies))
+    return ClosingBlock(settled.value, speech, settled.repair, repairs)
+
+
+async def mend(
+    first: Reading[T], result: TurnResult, messages: Sequence[Message], type: type[T], ask: Ask, check: Check[T]
+) -> tuple[Settlement[T], tuple[TurnResult, ...]]:
+    """What a reply to `messages` comes to with at most two more calls, and these calls; one that fails is the last."""
+    calls: list[TurnResult] = []
+
+    async def again(number: int, request: tuple[Message, ...]) -> TurnResult | None:
+        calls.append(await ask(number, request))
+        return calls[-1] if calls[-1].failure is None else None
+
+    return await repair_turns(first, result, messages, type, again, check=check), tuple(calls)

@@ -22,7 +22,7 @@ from council.safety.scope import ScopeGuard
 from council.safety.second_opinion import SCHEMA, SYSTEM, Opinion, question, read_opinion
 from council.safety.untrusted import plain_line
 from council.safety.verdict import ALLOWED, Posture, Stage, Verdict, gravest
-from council.turns.asking import attempt
+from council.turns.asker import attempt
 from council.turns.evidence import Evidence
 from council.turns.result import Failure, ModelCall, TurnResult
 

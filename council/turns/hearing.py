@@ -10,13 +10,13 @@ import re
 from collections.abc import Callable
 
 from council.llm.base import Restartable
-from council.llm.thoughts import CLOSING, LONE_CLOSING, OPENING
+from council.llm.thoughts import CLOSING, LONE_CLOSING, OPENING, TAGS
 
 _BLOCK = re.compile("(?:```|~~~)council")  # from here on it is not for watching
 _JSON = ("{", "```json", "~~~json")  # nor is a reply that begins like this
-_THOUGHTS = ("<think>", "<thinking>", "<reasoning>")
+_THOUGHTS = tuple(f"<{tag}>" for tag in TAGS)
 _MAX_UNBROKEN = 400  # characters: beyond, a script without spaces is passed on, too
-_MAX_MARK_CHARS = len("</reasoning>")
+_MAX_MARK_CHARS = max(map(len, _THOUGHTS)) + 1  # of a closing one
 
 
 class Hearing(Restartable):

@@ -7,7 +7,7 @@ import msgspec
 from council.artifacts.account import Purpose
 from council.budgets.budget import BudgetSpent
 from council.errors import ModelError
-from council.llm.base import Finish, Replaced, Usage
+from council.llm.base import AbsentModel, Finish, Usage
 
 NO_BUDGET = "budget"
 CANCELLED = "cancelled"
@@ -35,7 +35,7 @@ class TurnResult(msgspec.Struct, frozen=True, omit_defaults=True):
     finish: Finish = "stop"
     usage: Usage | None = None
     failure: Failure | None = None
-    replaced: tuple[Replaced, ...] = ()
+    replaced: tuple[AbsentModel, ...] = ()
     thoughts: bool = False
 
     @property

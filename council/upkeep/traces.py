@@ -36,7 +36,7 @@ from council.engine.runs import Run
 from council.errors import CommandInvalid, CouncilError, PathRefused
 from council.ids import sha256_hex
 from council.knowledge.cortex.cortex import SCOPES
-from council.reports.replay import replay
+from council.reports.past_run import replay
 from council.storage.store import Tx
 from council.systems import Core
 from council.upkeep.copies import COPIES as COPIES_FOLDER

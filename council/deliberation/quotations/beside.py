@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from council.deliberation.quotations.citations import Citation
-from council.deliberation.quotations.marks import QuotedText
+from council.deliberation.quotations.quotation_marks import QuotedText
 from council.markup import sentence_ends
 
 _NEAR_CHARS = 60  # beside, whatever is quoted; farther off it may be no more than a term in marks

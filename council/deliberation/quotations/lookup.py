@@ -28,9 +28,9 @@ from typing import Literal
 
 from council.deliberation.quotations.beside import Beside, Layout
 from council.deliberation.quotations.citations import Citation, CitedPlace, citations
-from council.deliberation.quotations.marks import Code, QuotedText, code_in, quoted, too_many_marks
-from council.deliberation.quotations.sources import Fault, Passage, Places
-from council.deliberation.quotations.spelling import at_least, find_words, plain_text, trimmed
+from council.deliberation.quotations.passages import Fault, Passage, Places
+from council.deliberation.quotations.quotation_marks import Code, QuotedText, code_in, quoted, too_many_marks
+from council.deliberation.quotations.wording import at_least, find_words, plain_text, trimmed
 from council.markup import sentence_ends
 
 UNVERIFIED = "[unverified]"
@@ -57,7 +57,7 @@ _TOO_MANY = f"it was not looked up: no more than {MAX_LOOKED_UP} quotations of a
 
 
 @dataclass(frozen=True)
-class Finding:
+class QuotationFinding:
     """The outcome of looking up one quotation. `cited` and `place` are citations, empty where there is none; `reason`
     says more. `full`: the text that stands there, where the quotation leaves words of it out."""
 
@@ -79,7 +79,7 @@ class CheckedText:
     """
 
     text: str
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[QuotationFinding, ...] = ()
     unknown_ids: tuple[str, ...] = ()
     no_places: tuple[str, ...] = ()
     corrected: tuple[tuple[str, str], ...] = ()
@@ -203,7 +203,7 @@ class Quotations:
             corrected=tuple(corrected),
         )
 
-    def _findings(self, text: str, code: Code, cited: Sequence[Citation], edits: _Edits) -> Iterator[Finding]:
+    def _findings(self, text: str, code: Code, cited: Sequence[Citation], edits: _Edits) -> Iterator[QuotationFinding]:
         all_quoted: list[QuotedText] = []
         for quotation in quoted(text, code):
             # A block that stands nowhere as a whole, and is for the most part what it quotes itself, is that.
@@ -236,7 +236,7 @@ class Quotations:
 
     def _look_up(
         self, quotation: QuotedText, beside: Beside, layout: Layout
-    ) -> tuple[Finding | None, _Place | None, Citation | None]:
+    ) -> tuple[QuotationFinding | None, _Place | None, Citation | None]:
         """The finding, its place, and the citation that should say so. No finding for nothing but marks."""
         wanted = _wanted(quotation.words)
         if not wanted.whole:
@@ -245,12 +245,12 @@ class Quotations:
         cited = " ".join(each.text for each in beside.citations)
         places = self._search(wanted)
         if places is None:
-            return Finding(shown, "unverified", cited, reason=_TOO_MANY), None, None
+            return QuotationFinding(shown, "unverified", cited, reason=_TOO_MANY), None, None
         true = [place for place in places if not place.passage.own]
         if true and not beside.citations:
-            return Finding(shown, "found", place=str(true[0].cited), full=true[0].full), true[0], None
+            return QuotationFinding(shown, "found", place=str(true[0].cited), full=true[0].full), true[0], None
         if true:
-            finding = Finding(shown, "found", cited)
+            finding = QuotationFinding(shown, "found", cited)
             pairs = [
                 (place.distance(named), number, at, citation)
                 for number, place in enumerate(true)
@@ -272,10 +272,10 @@ class Quotations:
             for text in self._said:
                 at_words = _find(text, pieces, 0)
                 if at_words is not None and text[max(0, at_words[0] - 1)] != '"':  # said, and not quoted there, too
-                    return Finding(shown, "said"), None, None
+                    return QuotationFinding(shown, "said"), None, None
         reason = wanted.fault or "it stands in nothing that was read"
         reason = "it stands only in what the council wrote itself" if places else reason
-        return Finding(shown, "unverified", cited, reason=reason), None, None
+        return QuotationFinding(shown, "unverified", cited, reason=reason), None, None
 
     def _search(self, wanted: _Wanted) -> tuple[_Place, ...] | None:
         """Everywhere it stands; None if too many were looked up already."""

@@ -3,7 +3,7 @@
 `model` is the `Model`, `turns` and `extract` say what each reply holds; the others read, rank and check.
 """
 
-from council.llm.offline.model import OfflineModel, offline_reply
+from council.llm.offline.offline_model import OfflineModel, offline_reply
 from council.llm.providers import Provider
 
 __all__ = ["OfflineModel", "offline_reply", "provider"]

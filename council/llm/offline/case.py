@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from council.llm.base import Message, Source, TurnInfo
-from council.llm.offline.files import NamedFile, unread_files
 from council.llm.offline.mismatches import Mismatch, mismatches
 from council.llm.offline.rank import best, central
+from council.llm.offline.task_files import NamedFile, unread_files
 from council.llm.offline.text import Corpus, Statement, read_corpus
-from council.llm.offline.words import missing_words, phrases, task_terms, term_weights, vocabulary
+from council.llm.offline.vocabulary import missing_words, phrases, task_terms, term_weights, vocabulary
 
 
 @dataclass(frozen=True)

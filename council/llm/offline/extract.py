@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from council.llm.offline.case import Case
+from council.llm.offline.extract_report import ExtractSection, cite, listed, quote, render
 from council.llm.offline.findings import (
     absolute_section,
     disagreements,
@@ -13,7 +14,6 @@ from council.llm.offline.findings import (
     tally,
     unread_section,
 )
-from council.llm.offline.report import Section, cite, listed, quote, render
 from council.llm.offline.rules import absolutes, open_items, ownerless, positions
 from council.llm.offline.turns import nothing_to_read
 
@@ -63,7 +63,7 @@ def extract_text(case: Case) -> str:
     # are too short to turn on anything, their sentences, however short.
     central = [] if lead else (case.survey or [s for s in statements if s.text.endswith(".")])[:_CENTRAL]
     sections = [
-        Section("", f"{said} {tally(case)}"),
+        ExtractSection("", f"{said} {tally(case)}"),
         quoted("Passages on the task.", [s for s in case.passages if s.where not in elsewhere], _PASSAGES),
         quoted("Central statements, for want of one on the task.", central, _CENTRAL),
         disagreements(case, 4),
@@ -71,7 +71,7 @@ def extract_text(case: Case) -> str:
         absolute_section(case, 3),
         gap_section(case),
         unread_section(case),
-        Section("Check these before deciding.", "", tuple(checks)),
-        Section("What this mode cannot do:", CANNOT),
+        ExtractSection("Check these before deciding.", "", tuple(checks)),
+        ExtractSection("What this mode cannot do:", CANNOT),
     ]
     return render(sections, max_chars=MAX_EXTRACT_CHARS)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from council.llm.offline.case import Case
+from council.llm.offline.extract_report import ExtractSection, bullets, cite, count, listed, quote
 from council.llm.offline.mismatches import Mismatch
-from council.llm.offline.report import Section, bullets, cite, count, listed, quote
 from council.llm.offline.rules import absolutes, empty_headings, open_items, ownerless
 from council.llm.offline.text import Statement
 
 
-def quoted(label: str, statements: Sequence[Statement], limit: int, *, skip: int = 0, text: str = "") -> Section:
+def quoted(label: str, statements: Sequence[Statement], limit: int, *, skip: int = 0, text: str = "") -> ExtractSection:
     """The statements from `skip` on, `limit` at most, as quotes; nothing at all when there are none."""
     shown = statements[skip : skip + limit]
-    return Section(label, text if shown else "", bullets(shown), total=len(statements) - skip)
+    return ExtractSection(label, text if shown else "", bullets(shown), total=len(statements) - skip)
 
 
-def disagreements(case: Case, limit: int, *, skip: int = 0) -> Section:
+def disagreements(case: Case, limit: int, *, skip: int = 0) -> ExtractSection:
     """Pairs of lines with the same label words and different numbers."""
     pairs = case.mismatches
     shown = tuple(
@@ -25,7 +25,7 @@ def disagreements(case: Case, limit: int, *, skip: int = 0) -> Section:
         for m in pairs[skip : skip + limit]
     )
     text = "Same words, different figures; both may be right if they mean different things." if shown else ""
-    return Section("Numbers that disagree.", text, shown, total=len(pairs) - skip)
+    return ExtractSection("Numbers that disagree.", text, shown, total=len(pairs) - skip)
 
 
 def figures_in_short(mismatch: Mismatch) -> str:
@@ -35,42 +35,42 @@ def figures_in_short(mismatch: Mismatch) -> str:
     return f"*{' '.join(mismatch.words)}*: {figures}"
 
 
-def open_section(case: Case, limit: int, *, skip: int = 0) -> Section:
+def open_section(case: Case, limit: int, *, skip: int = 0) -> ExtractSection:
     return quoted("Marked as open.", case.by_task(open_items(case.corpus.statements)), limit, skip=skip)
 
 
-def absolute_section(case: Case, limit: int, *, skip: int = 0) -> Section:
+def absolute_section(case: Case, limit: int, *, skip: int = 0) -> ExtractSection:
     claims = absolutes(case.corpus.statements, case.terms)
     return quoted("Absolute claims without a source or a number.", claims, limit, skip=skip)
 
 
-def ownerless_section(case: Case, limit: int, *, skip: int = 0) -> Section:
+def ownerless_section(case: Case, limit: int, *, skip: int = 0) -> ExtractSection:
     found = case.by_task(ownerless(case.corpus.statements))
     return quoted("Obligations that name nobody to meet them.", found, limit, skip=skip)
 
 
-def empty_section(case: Case, limit: int) -> Section:
+def empty_section(case: Case, limit: int) -> ExtractSection:
     found = empty_headings(case.corpus.headings)
     shown = tuple(f"“{h.text}” [{h.source}: {h.path}:{h.line}]" for h in found[:limit])
-    return Section("Headings with nothing under them.", "", shown, total=len(found))
+    return ExtractSection("Headings with nothing under them.", "", shown, total=len(found))
 
 
-def gap_section(case: Case, *, label: str = "Task words that the documents never mention:") -> Section:
+def gap_section(case: Case, *, label: str = "Task words that the documents never mention:") -> ExtractSection:
     """Silent without task words or documents; says so when all are mentioned."""
     if not case.terms or not case.corpus.statements:
-        return Section("")
+        return ExtractSection("")
     if not case.gaps:
-        return Section("", "Every subject word of the task occurs somewhere in the documents.")
-    return Section(label, f"{listed(case.gaps)}.")
+        return ExtractSection("", "Every subject word of the task occurs somewhere in the documents.")
+    return ExtractSection(label, f"{listed(case.gaps)}.")
 
 
-def unread_section(case: Case, limit: int = 4) -> Section:
+def unread_section(case: Case, limit: int = 4) -> ExtractSection:
     """Files that are named and were not read, each with the line that names it."""
     shown = tuple(
         f"`{named.path}`, named {f'in {quote(named.by)}' if named.by else 'by the task'}"
         for named in case.unread[:limit]
     )
-    return Section("Named but not read.", "", shown, total=len(case.unread))
+    return ExtractSection("Named but not read.", "", shown, total=len(case.unread))
 
 
 def tally(case: Case) -> str:

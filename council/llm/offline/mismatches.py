@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from council.llm.offline.quantities import WEAK, Quantity, quantities
 from council.llm.offline.text import Statement
-from council.llm.offline.words import stem, tokens
+from council.llm.offline.vocabulary import stem, tokens
 
 # A label word in more quantities than this says nothing, and comparing them all would be quadratic.
 _MAX_HOLDERS = 60

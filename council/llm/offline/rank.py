@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from council.llm.offline.text import Statement
-from council.llm.offline.words import content_stems
+from council.llm.offline.vocabulary import content_stems
 
 # TextRank compares pairs; 400 statements are 80,000 of them, about 0.2 s. More would make a turn over 1 MB slow, and
 # what BM25 ranks below the 400th place has next to no task words.

@@ -17,7 +17,7 @@ from typing import Literal
 
 from council.llm.base import Source
 from council.llm.offline.blocks import Block, read_blocks
-from council.llm.offline.words import content_stems
+from council.llm.offline.vocabulary import content_stems
 from council.markup import sentence_ends
 
 Kind = Literal["prose", "item", "row", "data"]

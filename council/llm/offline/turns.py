@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from council.llm.offline.case import Case
+from council.llm.offline.extract_report import LABEL, ExtractSection, bullets, cite, render
 from council.llm.offline.findings import (
     absolute_section,
     disagreements,
@@ -20,7 +21,6 @@ from council.llm.offline.findings import (
 )
 from council.llm.offline.quantities import quantities
 from council.llm.offline.rank import best, bm25, central
-from council.llm.offline.report import LABEL, Section, bullets, cite, render
 from council.llm.offline.rules import obligations, open_items, options
 from council.llm.offline.text import Statement
 
@@ -36,7 +36,7 @@ def turn_text(case: Case) -> str:
         return nothing_to_read(case)
     sections, tail = _ROLES.get(case.info.role.upper(), _other)(case, max(1, case.info.round))
     if not any(section.text or section.bullets for section in sections) and not tail:
-        sections = [Section("", _DRY)]
+        sections = [ExtractSection("", _DRY)]
     return render(sections, tail=tail, max_chars=MAX_TURN_CHARS)
 
 
@@ -49,8 +49,8 @@ def nothing_to_read(case: Case) -> str:
         why = "No documents were provided, so there is nothing to extract and nothing was made up instead."
     return render(
         [
-            Section("", why),
-            Section("What would help:", "", (
+            ExtractSection("", why),
+            ExtractSection("What would help:", "", (
                 "files listed under `input_artifacts`: Markdown or plain text with the facts, figures and dates",
                 "the options as they stand, with what each costs and who would do the work",
                 "the questions that are still open, marked `TODO` or `- [ ]`",
@@ -60,7 +60,7 @@ def nothing_to_read(case: Case) -> str:
     )  # fmt: skip
 
 
-Content = tuple[list[Section], Sequence[str]]
+Content = tuple[list[ExtractSection], Sequence[str]]
 
 
 def _coordinator(case: Case, number: int) -> Content:
@@ -74,7 +74,7 @@ def _coordinator(case: Case, number: int) -> Content:
         skipped = case.corpus.skipped_lines
         note = f"{skipped} lines of code were not read as text." if skipped else ""
         sections = [
-            Section("What was given.", note, tuple(lines[:8]), total=len(lines)),
+            ExtractSection("What was given.", note, tuple(lines[:8]), total=len(lines)),
             quoted("Central statements.", case.survey[:_CENTRAL], _CENTRAL),
             gap_section(case),
         ]
@@ -84,16 +84,16 @@ def _coordinator(case: Case, number: int) -> Content:
         if not new:
             rest = [s for s in case.survey if s not in case.opening.survey[:_CENTRAL]]
             text = "Nothing was read since the first round; these come next." if rest else ""
-            return [Section("Further central statements.", text, bullets(rest[:_LATER]), total=len(rest))], ()
+            return [ExtractSection("Further central statements.", text, bullets(rest[:_LATER]), total=len(rest))], ()
         settled = [word for word in case.opening.gaps if word not in case.gaps]
         found = f"The new text mentions {', '.join(settled)}, which nothing did before." if settled else ""
         paths = ", ".join(dict.fromkeys(f"`{s.path}`" for s in new))
         return [
-            Section("Read since the first round:", f"{paths}. {found}".strip()),
-            Section("Central statements there.", "", bullets(central(new, case.weights)[:_LATER])),
+            ExtractSection("Read since the first round:", f"{paths}. {found}".strip()),
+            ExtractSection("Central statements there.", "", bullets(central(new, case.weights)[:_LATER])),
         ], ()
     if number == 3:
-        return [Section("Where this stands.", tally(case)), unread_section(case)], ()
+        return [ExtractSection("Where this stands.", tally(case)), unread_section(case)], ()
     return [], ()
 
 
@@ -103,7 +103,7 @@ def _strategist(case: Case, number: int) -> Content:
     ordered = sorted(case.unread, key=lambda named: named.path.endswith(".py"))
     wanted = ordered[:MAX_REQUESTS] if number == 1 else []
     if wanted:
-        sections.append(Section("Requested,", "because the documents name it and it was not read:"))
+        sections.append(ExtractSection("Requested,", "because the documents name it and it was not read:"))
     return sections, [f"[ORCHESTRATOR_REQUEST: READ_FILE({named.path})]" for named in wanted]
 
 
@@ -141,7 +141,7 @@ def _shown_before(case: Case, number: int) -> list[Statement]:
     return [*earlier, *[*new, *rest][:_LATER]]
 
 
-def _duties(case: Case, passages: Sequence[Statement], pool: Sequence[Statement]) -> list[Section]:
+def _duties(case: Case, passages: Sequence[Statement], pool: Sequence[Statement]) -> list[ExtractSection]:
     """Obligations, then options and decisions, each statement once."""
     duties = [s for s in case.by_task(obligations(pool)) if s not in passages]
     choices = [s for s in options(pool) if s not in passages and s not in duties]
@@ -158,7 +158,7 @@ def _auditor(case: Case, number: int) -> Content:
         pool = [s for s in case.corpus.statements if s.where not in seen and quantities(s)]
         scores = dict(zip((s.where for s in pool), bm25(pool, case.weights), strict=True))
         ranked = sorted((s for s in pool if scores[s.where] > 0), key=lambda s: -scores[s.where])
-        figures = Section("Figures close to the task, found once.", "", bullets(ranked[:_LATER]))
+        figures = ExtractSection("Figures close to the task, found once.", "", bullets(ranked[:_LATER]))
         return [disagreements(case, 3, skip=3), open_section(case, 4, skip=5), absolute_section(case, 3, skip=5),
                 ownerless_section(case, 3, skip=3), figures], ()  # fmt: skip
     if number == 3:
@@ -166,10 +166,10 @@ def _auditor(case: Case, number: int) -> Content:
         waiting = open_items(case.corpus.statements)
         places = ", ".join(cite(s) for s in waiting[:8]) + (" and others" if len(waiting) > 8 else "")
         if not pairs and not waiting:
-            return [Section("", "No figures disagree and nothing is marked as open in the documents.")], ()
+            return [ExtractSection("", "No figures disagree and nothing is marked as open in the documents.")], ()
         return [
-            Section("Which figure holds?", "", pairs, total=len(case.mismatches)),
-            Section("Still marked as open:", f"{len(waiting)} in all, at {places}." if waiting else ""),
+            ExtractSection("Which figure holds?", "", pairs, total=len(case.mismatches)),
+            ExtractSection("Still marked as open:", f"{len(waiting)} in all, at {places}." if waiting else ""),
         ], ()
     return [], ()
 

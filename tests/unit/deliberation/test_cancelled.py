@@ -12,7 +12,7 @@ from council.app import App, build_app
 from council.daemon.service import Service
 from council.engine.engine import Engine
 from council.events import Event
-from council.reports.replay import replay
+from council.reports.past_run import replay
 from council.settings import Home, load_provider_keys, load_settings
 from tests.harness import command, drop_command, ledger, make_home, receipts
 

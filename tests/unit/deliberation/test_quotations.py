@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from council.deliberation.quotations.lookup import MAX_LOOKED_UP, Quotations
-from council.deliberation.quotations.marks import MAX_MARKS
-from council.deliberation.quotations.sources import Passage, passages_of
+from council.deliberation.quotations.passages import Passage, passages_of
+from council.deliberation.quotations.quotation_marks import MAX_MARKS
 from council.turns.evidence import Evidence
 
 NEEDS = """\

@@ -13,7 +13,7 @@ from council.knowledge.cortex.cortex import Cortex
 from council.knowledge.cortex.fusion import fused
 from council.knowledge.cortex.meaning import Search
 from council.knowledge.cortex.vectors import MAX_QUESTIONS, DimensionsChanged, Key, Vectors
-from council.llm.embeddings import Embedded, Purpose, unit_vectors
+from council.llm.embeddings import Embeddings, Purpose, unit_vectors
 from council.storage.paths import ALWAYS_DENIED, ConfinedRoot, PathRules
 from tests.meanings import DIMENSIONS, vector_of
 
@@ -111,11 +111,11 @@ class Embedder:
         self.calls: list[tuple[Purpose, list[str]]] = []
         self._fails_at = fails_at
 
-    async def embed(self, texts: Any, *, purpose: Purpose = "passage") -> Embedded:
+    async def embed(self, texts: Any, *, purpose: Purpose = "passage") -> Embeddings:
         self.calls.append((purpose, list(texts)))
         if len(self.calls) >= self._fails_at:
             raise ModelError("server", "it broke.", fix="wait")
-        return Embedded(unit_vectors([vector_of(text) for text in texts], count=len(texts), dimensions=DIMENSIONS))
+        return Embeddings(unit_vectors([vector_of(text) for text in texts], count=len(texts), dimensions=DIMENSIONS))
 
     async def aclose(self) -> None:
         """Nothing to close."""

@@ -9,7 +9,18 @@ import pytest
 
 from council.errors import ConfigError, ModelError, ReplayMiss
 from council.llm.base import Message, TurnInfo, Usage, request_hash
-from council.llm.cassette import ONE_RUN, WITH_SEARCHES, Call, Cassette, Failed, Header, Said, decode, encode, load
+from council.llm.cassette import (
+    ONE_RUN,
+    WITH_SEARCHES,
+    Cassette,
+    CassetteCall,
+    CassetteFailure,
+    CassetteMessage,
+    Header,
+    decode,
+    encode,
+    load,
+)
 from council.llm.embeddings import EmbeddingCall, RecordedSearch
 from council.llm.replay import ReplayModel, first_difference
 
@@ -17,12 +28,14 @@ HEAD = Header(ONE_RUN, "0.1.0", 3, "20260101-000000-aaaaaaaa", "5e" * 32, "gemin
 AUDITOR = TurnInfo("AUDITOR", "turn", 2)
 
 
-def call(text: str, said: str, info: TurnInfo = AUDITOR, **keys: object) -> Call:
+def call(text: str, said: str, info: TurnInfo = AUDITOR, **keys: object) -> CassetteCall:
     request = request_hash("gemini:g", "s", [Message("user", said)])
-    return Call("x", request, info.role, info.purpose, info.round, "s", (Said("user", said),), text, **keys)  # type: ignore[arg-type]
+    return CassetteCall(
+        "x", request, info.role, info.purpose, info.round, "s", (CassetteMessage("user", said),), text, **keys
+    )  # type: ignore[arg-type]
 
 
-def model_of(*calls: Call) -> ReplayModel:
+def model_of(*calls: CassetteCall) -> ReplayModel:
     return ReplayModel(Cassette(HEAD, calls))
 
 
@@ -54,7 +67,7 @@ async def test_a_reply_carries_its_tokens_and_a_name_that_is_not_the_models() ->
 
 
 async def test_a_recorded_failure_fails_again() -> None:
-    model = model_of(call("", "a", failed=Failed("blocked", "the provider refused.", "ask otherwise")))
+    model = model_of(call("", "a", failed=CassetteFailure("blocked", "the provider refused.", "ask otherwise")))
     with pytest.raises(ModelError) as caught:
         await ask(model, "a")
     assert (caught.value.kind, caught.value.message, caught.value.fix) == (
@@ -95,7 +108,7 @@ async def test_a_miss_shows_the_turn_of_the_same_agent_and_round() -> None:
 
 
 async def test_without_any_prompt_a_miss_says_so() -> None:
-    model = model_of(Call("memory/summary", "0" * 64, text="short"))
+    model = model_of(CassetteCall("memory/summary", "0" * 64, text="short"))
     with pytest.raises(ReplayMiss, match="no prompt like it is recorded"):
         await ask(model, "a")
 
@@ -108,7 +121,11 @@ def test_a_difference_is_bounded_in_lines_and_in_their_length() -> None:
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    calls = (call("größe \ud7ff", "a"), call("two", "b", usage=Usage(1, 2)), Call("memory/summary", "0" * 64, text="x"))
+    calls = (
+        call("größe \ud7ff", "a"),
+        call("two", "b", usage=Usage(1, 2)),
+        CassetteCall("memory/summary", "0" * 64, text="x"),
+    )
     (tmp_path / "x").write_bytes(encode(HEAD, calls))
     cassette = load(tmp_path / "x")
     assert cassette.calls == calls

@@ -11,14 +11,13 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from council.errors import ModelError
-from council.llm.base import Asked, Message, ModelAround, Reply
+from council.llm.base import Message, ModelAround, Reply, RequestOptions
 from council.llm.gemini import GeminiModel
 from council.llm.scripted import Script, ScriptedModel
 from council.llm.structured import (
     MAX_RESPELLED_CHARS,
-    Parsed,
-    Problem,
-    Said,
+    Reading,
+    ReplyProblem,
     ask_structured,
     extract_block,
     parse,
@@ -52,7 +51,7 @@ MEANT = Stance(position="ship", confidence="high")
 OTHER = '{"position": "wait", "confidence": "low"}'
 
 
-def codes(parsed: Parsed[Stance]) -> list[str]:
+def codes(parsed: Reading[Stance]) -> list[str]:
     assert parsed.value is None
     return [problem.code for problem in parsed.problems]
 
@@ -197,8 +196,8 @@ def test_a_type_may_allow_keys_it_does_not_know_and_a_check_may_refuse_what_a_ty
     class Open(Stance):
         model_config = ConfigDict(extra="ignore")
 
-    def known(stance: Stance) -> Iterable[Problem]:
-        return [Problem("schema", "E9 was never issued", "claims[0].evidence[0]")] if stance.claims else []
+    def known(stance: Stance) -> Iterable[ReplyProblem]:
+        return [ReplyProblem("schema", "E9 was never issued", "claims[0].evidence[0]")] if stance.claims else []
 
     reply = '{"position": "a", "confidence": "low", "mood": "calm", "claims": [{"text": "t", "evidence": ["E9"]}]}'
     assert parse(reply, Open, complete=True).value is not None
@@ -381,9 +380,9 @@ class Recorder(ModelAround):
         ]
         super().__init__(ScriptedModel(Script.model_validate({"replies": replies})))
         self.requests: list[tuple[Message, ...]] = []
-        self.asked: list[Asked] = []
+        self.asked: list[RequestOptions] = []
 
-    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> Reply:
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         self.requests.append(tuple(messages))
         self.asked.append(asked)
         return await self._inner.generate(messages, **asked)
@@ -416,22 +415,23 @@ async def test_there_are_at_most_two_repair_turns_and_each_reply_is_recorded_wit
     settled = await ask_structured(model, ASK, Stance, system="")
     assert len(model.requests) == 3
     assert (settled.value, settled.repair) == (None, "turn_2")
-    assert [attempt.text for attempt in settled.attempts] == ["no JSON", "{position: 1,}", '{"position": "a"}']
-    assert [attempt.repair for attempt in settled.attempts] == ["none", "json_repair", "none"]
-    assert [[problem.path for problem in attempt.problems] for attempt in settled.attempts] == [
+    assert [reading.repair for reading in settled.readings] == ["none", "json_repair", "none"]
+    assert [[problem.path for problem in reading.problems] for reading in settled.readings] == [
         [""],
         ["position", "confidence"],
         ["confidence"],
     ]
-    assert settled.problems == settled.attempts[-1].problems
+    assert settled.problems == settled.readings[-1].problems
     assert [len(request) for request in model.requests] == [2, 4, 4]  # the last reply only, so that none grows
     assert "`position`" in model.requests[2][-1].text
     assert model.requests[2][-2].text == "{position: 1,}"
 
 
 async def test_the_second_turn_can_bring_it_and_a_check_is_made_of_every_reply() -> None:
-    def no_ship(stance: Stance) -> Iterable[Problem]:
-        return [Problem("schema", "shipping is out of the question", "position")] if stance.position == "ship" else []
+    def no_ship(stance: Stance) -> Iterable[ReplyProblem]:
+        return (
+            [ReplyProblem("schema", "shipping is out of the question", "position")] if stance.position == "ship" else []
+        )
 
     model = Recorder(GOOD, GOOD, OTHER)
     settled = await ask_structured(model, ASK, Stance, check=no_ship, system="")
@@ -444,7 +444,7 @@ async def test_a_cut_off_reply_is_asked_for_again_and_not_completed() -> None:
     model = Recorder('{"position": "ship", "confidence": "high"', GOOD, finish=(False, True))
     settled = await ask_structured(model, ASK, Stance, system="")
     assert (settled.value, settled.repair) == (MEANT, "turn_1")
-    assert [problem.code for problem in settled.attempts[0].problems] == ["cut"]
+    assert [problem.code for problem in settled.readings[0].problems] == ["cut"]
     assert "the reply broke off before its end; write it again from the start" in model.requests[1][-1].text
 
 
@@ -459,7 +459,7 @@ async def test_a_repair_turn_that_is_cut_off_is_not_completed_either() -> None:
 async def test_no_more_turns_are_taken_than_allowed(repairs: int) -> None:
     model = Recorder("a", "b", "c", "d")
     settled = await ask_structured(model, ASK, Stance, repairs=repairs, system="")
-    assert len(model.requests) == len(settled.attempts) == 1 + repairs
+    assert len(model.requests) == len(settled.readings) == 1 + repairs
     assert settled.repair == ("none", "turn_1", "turn_2")[repairs]
 
 
@@ -475,12 +475,12 @@ async def test_a_failing_model_is_not_hidden() -> None:
 
 
 async def test_repair_turns_can_be_steps_of_their_own() -> None:
-    said = Said(f"{PROSE}\n```council\n{{}}\n```\nThat is all.", complete=True)
+    said = Reply(f"{PROSE}\n```council\n{{}}\n```\nThat is all.", "stop", "m")
     steps: list[int] = []
 
-    async def step(turn: int, messages: Sequence[Message]) -> Said | None:
+    async def step(turn: int, messages: Sequence[Message]) -> Reply:
         steps.append(turn)
-        return Said(GOOD if turn == 2 else "hm", complete=True)
+        return Reply(GOOD if turn == 2 else "hm", "stop", "m")
 
     first = parse_block(said.text, Stance, complete=True)
     settled = await repair_turns(first, said, ASK, Stance, step)
@@ -492,14 +492,14 @@ async def test_a_turn_without_an_answer_ends_them_with_what_there_is() -> None:
     async def no_answer(turn: int, messages: Sequence[Message]) -> None:
         return None
 
-    said = Said(f"{PROSE}\n```council\n{{}}\n```", complete=True)
+    said = Reply(f"{PROSE}\n```council\n{{}}\n```", "stop", "m")
     settled = await repair_turns(parse_block(said.text, Stance, complete=True), said, ASK, Stance, no_answer)
     assert (settled.value, settled.repair) == (None, "none")
-    assert len(settled.attempts) == 1
+    assert len(settled.readings) == 1
 
 
 def test_a_long_reply_is_shown_to_its_model_without_its_middle_and_an_empty_one_not_at_all() -> None:
-    problems = [Problem("none", "there is no JSON object in the reply")]
+    problems = [ReplyProblem("none", "there is no JSON object in the reply")]
     long = repair_messages(ASK, "a" * 50_000 + "z" * 50_000, problems, Stance)
     assert len(long[-2].text) < 25_000
     assert "[… 76000 characters left out …]" in long[-2].text

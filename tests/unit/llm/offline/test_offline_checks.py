@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from council.llm.base import Source
-from council.llm.offline.files import unread_files
 from council.llm.offline.mismatches import mismatches
 from council.llm.offline.rules import absolutes, empty_headings, obligations, open_items, options, ownerless, positions
+from council.llm.offline.task_files import unread_files
 from council.llm.offline.text import Corpus, read_corpus
 
 

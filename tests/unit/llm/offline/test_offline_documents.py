@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from council.llm.base import Source
+from council.llm.offline.extract_report import ExtractSection, quote, render
 from council.llm.offline.rank import best, bm25, central
-from council.llm.offline.report import Section, quote, render
 from council.llm.offline.text import Corpus, read_corpus
-from council.llm.offline.words import missing_words, phrases, stem, task_terms, term_weights, vocabulary
+from council.llm.offline.vocabulary import missing_words, phrases, stem, task_terms, term_weights, vocabulary
 
 
 def read(text: str, path: str = "docs/a.md", first_line: int = 1) -> Corpus:
@@ -160,7 +160,7 @@ def test_bylines_and_questions_are_not_evidence() -> None:
 
 
 def test_a_reply_above_its_size_loses_bullets_and_says_so_but_keeps_its_tail() -> None:
-    section = Section("Label.", "", tuple(f"bullet {i} " + "x" * 90 for i in range(20)), total=20)
+    section = ExtractSection("Label.", "", tuple(f"bullet {i} " + "x" * 90 for i in range(20)), total=20)
     text = render([section], tail=["[TAIL]"], max_chars=900)
     assert len(text) <= 900
     assert text.endswith("[TAIL]\n")

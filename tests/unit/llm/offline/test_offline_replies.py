@@ -12,7 +12,7 @@ import council
 from council.llm.base import Message, Model, Reply, Source, TurnInfo
 from council.llm.offline import OfflineModel, offline_reply
 from council.llm.offline.extract import MAX_EXTRACT_CHARS
-from council.llm.offline.report import LABEL
+from council.llm.offline.extract_report import LABEL
 from council.llm.offline.turns import MAX_TURN_CHARS
 
 DEMO = Path(council.__file__).parent / "resources" / "demo"

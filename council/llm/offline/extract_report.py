@@ -16,7 +16,7 @@ _MAX_QUOTE_CHARS = 230  # two lines on a page; longer statements are cut at a wo
 
 
 @dataclass(frozen=True)
-class Section:
+class ExtractSection:
     """A bold label, a line of text after it, and bullets; `total` is how many there would be without limits.
 
     Bullets beyond the size of a turn are dropped from the end, and the label then says how many of `total` are shown.
@@ -61,7 +61,7 @@ def listed(words: Sequence[str], *, last: str = "and") -> str:
     return f"{', '.join(clean[:-1])} {last} {clean[-1]}"
 
 
-def render(sections: Sequence[Section], *, tail: Sequence[str] = (), max_chars: int) -> str:
+def render(sections: Sequence[ExtractSection], *, tail: Sequence[str] = (), max_chars: int) -> str:
     """The label line, the sections that have something to say, then `tail` lines, each on a line of its own.
 
     Above `max_chars` the last bullet of the longest section goes first, until it fits; the tail always stays.
@@ -74,7 +74,7 @@ def render(sections: Sequence[Section], *, tail: Sequence[str] = (), max_chars: 
     return _markdown(kept, tail)
 
 
-def _markdown(sections: Sequence[Section], tail: Sequence[str]) -> str:
+def _markdown(sections: Sequence[ExtractSection], tail: Sequence[str]) -> str:
     parts = [LABEL]
     for section in sections:
         shown = len(section.bullets)

@@ -1,4 +1,5 @@
-"""The artifact of an ended run, rendered again from its journal: byte for byte, with no model and no tool called."""
+"""The work of a run done again over its recorded steps: no model and no tool is called, and its artifact comes out byte
+for byte."""
 
 from __future__ import annotations
 
@@ -20,16 +21,23 @@ async def replay(journal: Journal, handlers: Mapping[str, Handler]) -> bytes:
         raise RunNotFound(f"run {run_id} has not ended.", fix="`council status` shows how far it is")
     if not journal.header.output_path or not committed.files:
         raise RunNotFound(f"run {run_id} left no artifact.", fix="`council show` prints its receipt")
-    journal.closed = True
-    run = Run(
-        journal, Events(), PlacedOutput(journal.header.output_path, committed.files[0].final, committed.displaced)
-    )
-    execution = handlers[journal.header.type].begin(run)
+    execution = handlers[journal.header.type].begin(PastRun(journal))
     finish = journal.result("finish", Finish)
     await work_again(execution, finish.error)
     outcome = execution.conclude(finish)
     assert outcome.artifact is not None
     return outcome.artifact
+
+
+class PastRun(Run):
+    """A run of recorded steps alone. Where its artifact went nothing is looked at and nothing written."""
+
+    def __init__(self, journal: Journal) -> None:
+        journal.closed = True
+        wanted, committed = journal.header.output_path, journal.committed
+        final = committed.files[0].final if committed is not None and committed.files else wanted
+        displaced = committed.displaced if committed is not None else ""
+        super().__init__(journal, Events(), PlacedOutput(wanted, final, displaced) if wanted else None)
 
 
 async def work_again(execution: Execution, ended_with: ErrorRef | None) -> None:

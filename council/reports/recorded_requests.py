@@ -13,13 +13,11 @@ from typing import NoReturn, TypeVar, Unpack
 import msgspec
 
 from council.engine.journal import Journal
-from council.engine.outputs import OutputFile, PlacedOutput
 from council.engine.records import EPOCH, FORGOTTEN
-from council.engine.runs import Finish, Handler, Run
+from council.engine.runs import Finish, Handler
 from council.errors import CouncilError
-from council.events import Events
-from council.llm.base import Asked, Message, Model, TurnInfo, request_hash
-from council.reports.replay import work_again
+from council.llm.base import Message, Model, RequestOptions, TurnInfo, request_hash
+from council.reports.past_run import PastRun, work_again
 
 T = TypeVar("T")
 
@@ -57,9 +55,8 @@ async def requests_of(journal: Journal, handlers: Callable[[Model], Mapping[str,
             f"this one has {EPOCH}, and asks in other words.",
             fix="use the version that made it",
         )
-    journal.closed = True
     noting = _NotingModel()
-    run = _NotingRun(journal, noting)
+    run = _NotingRun(journal)
     handler = handlers(noting).get(header.type)
     if handler is None:  # of a type that upkeep does, which asks no model
         return []
@@ -92,24 +89,18 @@ class _NotingModel:
     name = "noting"
     context_tokens = 1  # never looked at: the size of the window is a recorded step
 
-    async def generate(self, messages: Sequence[Message], **asked: Unpack[Asked]) -> NoReturn:
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> NoReturn:
         raise _Noted(asked["system"], messages, asked.get("info") or TurnInfo())
 
     async def aclose(self) -> None:
         """Nothing to close."""
 
 
-class _NotingRun(Run):
+class _NotingRun(PastRun):
     """A run of recorded steps that notes what each one asked."""
 
-    def __init__(self, journal: Journal, model: _NotingModel) -> None:
-        path = journal.header.output_path
-        committed = journal.committed
-        output: OutputFile | None = None
-        if path:
-            final = committed.files[0].final if committed is not None and committed.files else path
-            output = PlacedOutput(path, final, committed.displaced if committed is not None else "")
-        super().__init__(journal, Events(), output)
+    def __init__(self, journal: Journal) -> None:
+        super().__init__(journal)
         self._recorded = {step.name: step for step in journal.steps()}
         self.asked: list[AskedCall] = []
 

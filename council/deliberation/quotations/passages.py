@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Literal
 
 from council.deliberation.quotations.citations import CitedPlace
-from council.deliberation.quotations.spelling import plain_lines
+from council.deliberation.quotations.wording import plain_lines
 from council.knowledge.cortex.chunks import is_artifact
 from council.turns.evidence import Evidence
 

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Literal
 
 from council.deliberation.quotations.citations import ANY
-from council.deliberation.quotations.spelling import is_word
+from council.deliberation.quotations.wording import is_word
 from council.markup import Fence, fences
 from council.safety.markdown import code_spans
 

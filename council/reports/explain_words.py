@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from council.artifacts.account import Mending, MindChange, Read
-from council.reports.chronicle import StepTaken
-from council.reports.explain import CallMade, Explanation
+from council.reports.chronicle import StepEntry
+from council.reports.explain import CallEntry, Explanation
 from council.safety.untrusted import plain_line
 
 NOT_KNOWN = "–"
@@ -198,7 +198,7 @@ class _Facts:
         self._calls = {call.step: call for call in explanation.calls}
         self._reads = {read.step: read for read in explanation.reads}
 
-    def step(self, step: StepTaken) -> Moment:
+    def step(self, step: StepEntry) -> Moment:
         call, read = self._calls.get(step.name), self._reads.get(step.name)
         if step.outcome == "refused" and call is not None and call.failure and not step.again:
             return Moment(step.began_ms, step.seconds, "failed", self._words(step.name), call_words(call))
@@ -236,7 +236,7 @@ def without_brackets(asked: str) -> str:
     return inner[1] if inner else asked
 
 
-def call_words(call: CallMade) -> str:
+def call_words(call: CallEntry) -> str:
     if call.failure:
         return f"failed ({call.failure}): {plain(call.message)}"
     if call.tokens is None:

@@ -1,0 +1,15 @@
+"""A rehearsed run for each test of this room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.rehearsal import Rehearsal, rehearsal
+
+
+@pytest.fixture
+def played() -> Iterator[Rehearsal]:
+    with rehearsal() as one:
+        yield one

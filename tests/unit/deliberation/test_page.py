@@ -1,0 +1,322 @@
+"""The page of a deliberation, its status and its account: pure functions of what was said and of how the run ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+
+from council.artifacts.page import Page
+from council.artifacts.render import render
+from council.budgets.prices import Price
+from council.deliberation.calls import calls_of
+from council.deliberation.council_account import account_of
+from council.deliberation.decision_page import build_page, notes_of
+from council.deliberation.names import Names
+from council.deliberation.page_state import PageState
+from council.deliberation.record import ClosingRecord, DecisionRecord
+from council.deliberation.stance import Stance
+from council.deliberation.status import status_of
+from council.deliberation.transcript import Closing, Ending, Transcript, Turn
+from council.engine.receipts import ErrorRef
+from council.engine.records import FileIdentity, RunHeader
+from council.engine.runs import Finish
+from council.ids import sha256_hex
+from council.llm.base import AbsentModel, Usage
+from council.llm.embeddings import EmbeddingCall
+from council.safety.verdict import Verdict
+from council.turns.evidence import Evidence
+from council.turns.guarding import Judgement
+from council.turns.result import Failure, ModelCall, TurnResult
+from tests.rehearsal import MODEL, TRIAD
+
+HEADER = RunHeader(
+    "20260101-000000-storage", 3, "2026-01-01T00:00:00Z", "main", "deliberate", {}, "h",
+    FileIdentity("c.json", 1, 1, "ab" * 32), "07" * 32, "artifacts/out.md", "Storage",
+)  # fmt: skip
+ENDED = Finish("2026-01-01T00:05:00Z")
+TEXT = "alpha is first\n"
+RECORD = DecisionRecord.model_validate_json(
+    json.dumps({"answer": "Take alpha [E1: a.md:1].", "claims": [{"text": "It is first.", "evidence": ["E1"]}],
+                "confidence": 0.5})
+)  # fmt: skip
+TIMEOUT = Failure("timeout", "too late")
+
+
+def evidence(name: str = "E1", **keys: Any) -> Evidence:
+    return Evidence(**{"asked_by": "AUDITOR", "round": 1, "request": "[…]", "action": "READ_FILE", "argument": "a.md",
+                       "id": name, "title": "`a.md`", "path": "a.md", "sha256": sha256_hex(TEXT), "text": TEXT,
+                       **keys})  # fmt: skip
+
+
+def stance(position: str = "Take alpha.") -> Stance:
+    return Stance(position=position, confidence=0.5, evidence=("E1",), would_change="")
+
+
+def turn(role: str, round_no: int = 1, **keys: Any) -> Turn:
+    result = TurnResult(f"Word of {role}.", MODEL, usage=Usage(100, 10))
+    return Turn(**{"role": role, "round": round_no, "result": result, "stance": stance(), **keys})
+
+
+def closing(role: str = "COORDINATOR", **keys: Any) -> Closing:
+    step = "synthesis" if role == "COORDINATOR" else f"synthesis/{role}"
+    result = TurnResult("{…}", MODEL, usage=Usage(300, 30))
+    return Closing(**{"step": step, "role": role, "result": result, "record": ClosingRecord(RECORD), **keys})
+
+
+def whole(*entries: Turn | Evidence, closings: Sequence[Closing] | None = None, **keys: Any) -> Transcript:
+    """A transcript in which nothing is missing, but for what is given here."""
+    return Transcript(
+        "Choose.",
+        [evidence(asked_by="STEWARD", round=0)],
+        list(entries) or [turn(role) for role in TRIAD],
+        [closing()] if closings is None else list(closings),
+        **keys,
+    )
+
+
+def state(transcript: Transcript | None = None, finish: Finish | None = ENDED, **keys: Any) -> PageState:
+    free = Price(Decimal(0), Decimal(0))
+    return PageState(
+        **{"header": HEADER, "transcript": transcript or whole(), "roles": TRIAD, "model": MODEL, "finish": finish,
+           "prices": {MODEL: free}, **keys}
+    )  # fmt: skip
+
+
+def page(**keys: Any) -> Page:
+    return build_page(state(**keys))
+
+
+# ── status ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_deliberation_in_which_nothing_is_missing_succeeded() -> None:
+    assert state().status == "succeeded"
+
+
+def failed(**keys: Any) -> TurnResult:
+    return TurnResult("", MODEL, failure=TIMEOUT, **keys)
+
+
+@pytest.mark.parametrize(
+    "transcript",
+    [
+        lambda: whole(turn("A"), turn("B", result=failed(), stance=None)),
+        lambda: whole(turn("A", stance=None, fault="no JSON", repairs=(failed(),))),
+        lambda: whole(turn("A", stance=None, ballot=("A", "B"), fault="no JSON")),
+        lambda: whole(turn("A", result=TurnResult("cut o", MODEL, "length"))),
+        lambda: whole(turn("A", result=TurnResult("x", "m2", replaced=(AbsentModel(MODEL, "timeout", "late"),)))),
+        lambda: whole(closings=[]),
+        lambda: whole(closings=[closing(result=failed(), record=None), closing("AUDITOR")]),
+        lambda: whole(closings=[closing(record=ClosingRecord(None, fault="no JSON", text="Prose."))]),
+        lambda: whole(closings=[closing(record=ClosingRecord(RECORD, repairs=(failed(),)))]),
+        lambda: whole(closings=[closing(result=TurnResult("cut o", MODEL, "length"), record=ClosingRecord(None))]),
+        lambda: whole(stopped="no more calls"),
+    ],
+    ids=[
+        "a turn failed", "a repair failed", "no ballot was read", "a turn was cut off", "another model answered",
+        "nobody closed", "a closing call failed", "the record was not read", "its repair failed",
+        "a closing without a record was cut off", "a budget ended the rounds",
+    ],
+)  # fmt: skip
+def test_it_is_degraded_when_something_is_missing(transcript: Callable[[], Transcript]) -> None:
+    assert state(transcript()).status == "degraded"
+    assert "**Degraded**" in notes_of(state(transcript()))[0]
+
+
+@pytest.mark.parametrize(
+    "transcript",
+    [
+        lambda: whole(turn("A", stance=None)),
+        lambda: whole(turn("A", stance=None, fault="no JSON", repairs=(TurnResult("Hm.", MODEL),))),
+        lambda: whole(turn("A"), evidence("", error_code="denied", error="not to be read")),
+        lambda: whole(closings=[closing(result=TurnResult("{…}", MODEL, "length"))]),
+        lambda: whole(ending=Ending("unanimity", "all agree", 3)),
+    ],
+    ids=["no stance", "an unreadable stance", "a refused request", "a whole record that was cut behind", "early stop"],
+)
+def test_it_is_not_degraded_by_what_agents_are_free_to_do(transcript: Callable[[], Transcript]) -> None:
+    assert state(transcript()).status == "succeeded"
+
+
+def test_an_input_that_cannot_be_read_degrades() -> None:
+    transcript = whole()
+    transcript.inputs.append(evidence("", error_code="not_found", error="gone", asked_by="STEWARD", round=0))
+    assert state(transcript).status == "degraded"
+
+
+@pytest.mark.parametrize(
+    ("finish", "status"),
+    [
+        (Finish("t", cancelled=True), "cancelled"),
+        (Finish("t", ErrorRef("internal", "a defect")), "failed"),
+        (Finish("t", ErrorRef("internal", "a defect"), cancelled=True), "cancelled"),
+    ],
+)
+def test_a_run_that_was_ended_is_never_degraded(finish: Finish, status: str) -> None:
+    for transcript in (whole(), whole(closings=[])):
+        assert status_of(transcript, [], finish) == status
+
+
+# ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("keys", "heading", "status"),
+    [
+        ({}, "Decision", "succeeded"),
+        ({"finish": None}, "Decision", "in_progress"),
+        ({"finish": None, "transcript": whole(closings=[])}, "In progress", "in_progress"),
+        ({"transcript": whole(closings=[])}, "No decision", "degraded"),
+        ({"transcript": whole(closings=[]), "finish": Finish("t", cancelled=True)}, "Cancelled", "cancelled"),
+        ({"transcript": whole(closings=[]), "finish": Finish("t", ErrorRef("x", "y"))}, "No decision", "failed"),
+        ({"model": "offline"}, "Extract", "succeeded"),
+        ({"transcript": whole(turn("AUDITOR", result=failed(), stance=None))}, "Answer", "degraded"),
+    ],
+    ids=["decided", "closing", "under way", "nobody wrote", "cancelled", "failed", "offline", "nobody had spoken"],
+)
+def test_the_word_decision_stands_only_over_one(keys: dict[str, Any], heading: str, status: str) -> None:
+    shown = page(**keys)
+    assert (shown.heading, shown.front_matter["status"]) == (heading, status)
+
+
+def test_a_page_tells_who_said_what_in_which_round_and_what_it_rests_on() -> None:
+    asked = evidence("E2", argument="b.md", title="`b.md`", path="b.md")
+    refused = evidence("", error_code="denied", error="it is not to be read")
+    shown = page(transcript=whole(turn("COORDINATOR"), asked, refused, turn("AUDITOR", 2)))
+    assert [(each.number, [type(entry).__name__ for entry in each.entries]) for each in shown.rounds] == [
+        (1, ["PageSpeech", "PageRequest", "PageRequest"]),
+        (2, ["PageSpeech"]),
+    ]
+    assert [(note.id, note.how) for note in shown.footnotes] == [
+        ("E1", "Given with the command."),
+        ("E2", "Asked for by AUDITOR, round 1."),
+    ]
+    assert shown.byline.startswith(f"Synthesis by COORDINATOR ({MODEL}) of 2 turns.")
+
+
+def test_a_page_that_grows_shows_who_is_speaking_and_an_ended_one_does_not() -> None:
+    speaking = [("STRATEGIST", 2, "I would s"), ("AUDITOR", 2, "")]
+    growing = page(finish=None, speaking=speaking)
+    assert [(each.number, len(each.entries)) for each in growing.rounds] == [(1, 3), (2, 1)]
+    assert len(page(speaking=speaking).rounds) == 1
+
+
+def test_members_without_names_are_told_beside_the_decision() -> None:
+    shown = page(names=Names({"COORDINATOR": "B", "STRATEGIST": "A", "AUDITOR": "C"}))
+    assert "Member B is COORDINATOR. Member A is STRATEGIST. Member C is AUDITOR." in shown.byline
+
+
+def test_a_decision_in_place_of_another_says_whose_call_failed() -> None:
+    transcript = whole(closings=[closing(result=failed(), record=None), closing("AUDITOR")])
+    notes = notes_of(state(transcript))
+    assert "The closing call of COORDINATOR failed (timeout): too late" in notes
+    assert "The decision was written by AUDITOR instead." in notes
+    assert "in place of COORDINATOR" in page(transcript=transcript).byline
+
+
+def test_a_model_that_answered_for_another_is_named_where_it_did() -> None:
+    stood_in = TurnResult("x", "m2", replaced=(AbsentModel(MODEL, "timeout", "late"),))
+    record = ClosingRecord(RECORD, "turn_1", repairs=(stood_in,))
+    transcript = whole(
+        turn("A", result=stood_in), closings=[closing(result=failed(), record=None), closing("B", record=record)]
+    )
+    notes = [note for note in notes_of(state(transcript)) if "in place of scripted" in note]
+    assert [note.partition(":")[0] for note in notes] == ["A in round 1", "The closing call of B"]
+
+
+def test_a_refused_call_is_what_a_failed_run_ended_with() -> None:
+    refused = ModelCall("round/2/AUDITOR", "AUDITOR", 2, failed())
+    error = Finish("t", ErrorRef("model_auth", "no key", "set one"))
+    shown = state(whole(closings=[]), error, refused=[refused])
+    assert "It ended with the call of AUDITOR in round 2." in notes_of(shown)
+    assert "To mend it: set one." in build_page(shown).answer
+
+
+@pytest.mark.parametrize(("stage", "heading"), [("task", "Declined"), ("decision", "Withheld")])
+def test_what_a_guardrail_stopped_is_not_on_the_page(stage: Any, heading: str) -> None:
+    judged = Judgement(stage, "It", Verdict("block", "weapon", "it is a weapon"))
+    shown = page(finish=Finish("t", ErrorRef("guardrail_blocked", "declined")), judged=[judged])
+    assert shown.heading == heading
+    if stage == "decision":
+        assert (shown.rounds, shown.sections, shown.tables) == ((), (), ())
+        assert "Take alpha" not in render(shown, "artifacts/out.md")
+
+
+def test_the_same_state_gives_the_same_bytes() -> None:
+    assert render(page(), "artifacts/out.md") == render(page(), "artifacts/out.md")
+
+
+# ── calls and what they cost ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_call_is_counted_once_with_its_step_and_what_it_was_for() -> None:
+    repaired = turn("AUDITOR", repairs=(TurnResult("r", MODEL),))
+    found = evidence("E2", embeddings=(EmbeddingCall("e", Usage(5)), EmbeddingCall("e")))
+    spent = TurnResult("", MODEL, failure=Failure("budget", "spent"))
+    closings = [
+        closing(result=failed(), record=None),
+        closing("AUDITOR", record=ClosingRecord(RECORD, repairs=(failed(),))),
+    ]
+    transcript = whole(repaired, found, turn("STRATEGIST", 2, result=spent), closings=closings)
+    beside = [ModelCall("memory/summary", "", 0, TurnResult("s", MODEL), "memory summary")]
+    refused = [ModelCall("round/2/AUDITOR", "AUDITOR", 2, failed())]
+    assert [(call.step, call.purpose) for call in calls_of(transcript, refused, beside)] == [
+        ("round/1/AUDITOR", "turn"),
+        ("round/1/AUDITOR/repair/1", "repair"),
+        ("synthesis", "closing"),
+        ("synthesis/AUDITOR", "closing"),
+        ("synthesis/AUDITOR/repair/1", "closing repair"),
+        ("memory/summary", "memory summary"),
+        ("round/1/AUDITOR/request/1", "embedding"),
+        ("round/1/AUDITOR/request/1/embedding/1", "embedding"),
+        ("round/2/AUDITOR", "turn"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("model", "price", "usage", "told"),
+    [
+        ("gemini:g", Price(Decimal(1), Decimal(10)), Usage(100_000, 10_000), (400_000, 40_000, "0.800000 USD")),
+        ("gemini:g", Price(Decimal(1), Decimal(10)), None, ("unknown", "unknown", "unknown")),
+        ("gemini:g", None, Usage(100_000, 10_000), (400_000, 40_000, "unknown")),
+        ("cassette:gemini:g", None, Usage(100_000, 10_000), (400_000, 40_000, "none")),
+    ],
+    ids=["priced", "not counted", "no price", "from a cassette"],
+)
+def test_the_front_matter_counts_tokens_and_money_and_never_guesses(
+    model: str, price: Price | None, usage: Usage | None, told: tuple[object, ...]
+) -> None:
+    result = TurnResult("x", model, usage=usage)
+    transcript = whole(*(turn(role, result=result) for role in TRIAD), closings=[closing(result=result)])
+    shown = page(transcript=transcript, model=model, prices={model: price}).front_matter
+    assert (shown["calls"], shown["tokens_in"], shown["tokens_out"], shown["cost"]) == (4, *told)
+
+
+def test_tokens_that_are_known_of_some_calls_are_a_least() -> None:
+    transcript = whole(turn("AUDITOR", result=TurnResult("x", MODEL)))
+    assert page(transcript=transcript).front_matter["tokens_in"] == "at least 300"
+
+
+def test_an_account_tells_what_the_page_is_made_of() -> None:
+    mended = turn("STRATEGIST", repair="turn_1", repairs=(TurnResult("r", MODEL),))
+    found = evidence("E2")
+    account = account_of(state(whole(turn("COORDINATOR"), mended, found, turn("AUDITOR", stance=stance("Wait.")))), 3)
+    assert [call.step for call in account.calls][:2] == ["round/1/COORDINATOR", "round/1/STRATEGIST"]
+    assert [(read.step, read.id) for read in account.reads] == [("input/1", "E1"), ("round/1/AUDITOR/request/1", "E2")]
+    assert [each.position for each in account.stances] == ["Take alpha.", "Take alpha.", "Wait."]
+    assert [(each.step, each.what, each.calls) for each in account.mended] == [("round/1/STRATEGIST", "stance", 1)]
+    assert (account.written_by, account.max_rounds, account.page) == ("COORDINATOR", 3, build_page(state(
+        whole(turn("COORDINATOR"), mended, found, turn("AUDITOR", stance=stance("Wait."))))))  # fmt: skip
+
+
+def test_a_withheld_decision_takes_the_positions_with_it() -> None:
+    judged = Judgement("decision", "It", Verdict("block", "weapon", "it is a weapon"))
+    shown = state(finish=Finish("t", ErrorRef("guardrail_blocked", "withheld")), judged=[judged])
+    told = msgspec.json.encode(account_of(shown, 1).stances).decode()
+    assert "Take alpha" not in told
+    assert "(position 1, withheld)" in told

@@ -1,0 +1,368 @@
+"""Rounds and protocols: who speaks when, who hears whom, when it ends, and what a resumed run sees."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from council.budgets.budget import BudgetSpent
+from council.deliberation.deliberate import CouncilSilent, Deliberation, Rules
+from council.deliberation.members import StartView
+from council.deliberation.transcript import Transcript
+from council.engine.runs import Parked, Run
+from council.errors import InputUnreadable, ModelError
+from council.llm.base import TurnInfo
+from council.safety.verdict import Verdict
+from council.turns.guarding import Guard
+from tests.rehearsal import MODEL, TASK, TRIAD, Heard, ListeningModel, Rehearsal, equipment, says, speaker
+
+TEXTS = {"a.md": "alpha is first\n", "b.md": "beta is second\n"}
+PROTOCOLS = ("triad", "independent", "review")
+RECORD = json.dumps({"answer": "Take alpha [E1: a.md:1].", "claims": [{"text": "It is first.", "evidence": ["E1"]}],
+                     "confidence": 0.5})  # fmt: skip
+CLOSING = {"purpose": "synthesis", "times": 0, "text": RECORD}
+
+
+def held(position: str, *evidence: str) -> str:
+    stance = {"position": position, "confidence": 0.5, "evidence": evidence, "would_change": "rain"}
+    return f"Words of mine.\n\n```council\n{json.dumps(stance)}\n```"
+
+
+def turn(role: str, round_no: int, text: str, purpose: str = "turn") -> dict[str, Any]:
+    return {"role": role, "round": round_no, "purpose": purpose, "text": text, "times": 0}
+
+
+def council(
+    run: Run,
+    model: ListeningModel | None,
+    protocol: Any = "triad",
+    rounds: int = 1,
+    *,
+    roles: Sequence[str] = TRIAD,
+    early_stop: bool = False,
+    verdict: Verdict | None = None,
+    memory: str = "",
+    **keys: Any,
+) -> Deliberation:
+    start = StartView(tuple(speaker(role, memory=memory) for role in roles), MODEL, guard=Guard("off"))
+    rules = Rules(protocol, rounds, early_stop)
+    return Deliberation(
+        run, equipment(model, TEXTS, **keys), start, TASK, rules, lambda: None, *([verdict] if verdict else [])
+    )
+
+
+def spoke(transcript: Transcript) -> list[tuple[int, str]]:
+    return [(one.round, one.role) for one in transcript.turns()]
+
+
+def of(model: ListeningModel, role: str, round_no: int) -> Heard:
+    """What this member was asked in that round."""
+    [heard] = [
+        one for one in model.heard if (one.info.role, one.info.round, one.info.purpose) == (role, round_no, "turn")
+    ]
+    return heard
+
+
+# ── who speaks, and who hears whom ───────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_triad_speaks_in_turn_and_each_hears_all_before(played: Rehearsal) -> None:
+    model = says(CLOSING, *(turn(role, number, f"Word {number} of {role}.") for role in TRIAD for number in (1, 2)))
+    one = council(played.run, model, rounds=2)
+    await one.deliberate([])
+    assert spoke(one.transcript) == [(number, role) for number in (1, 2) for role in TRIAD]
+    assert "Word 1 of" not in of(model, "COORDINATOR", 1).text
+    assert "Word 1 of COORDINATOR." in of(model, "STRATEGIST", 1).text
+    assert "Word 1 of AUDITOR." in of(model, "COORDINATOR", 2).text
+    assert all(f"Word 2 of {role}." in model.heard[-1].text for role in TRIAD)
+
+
+async def test_the_auditor_speaks_for_the_other_side_and_without_one_the_last_member_is_asked_to(
+    played: Rehearsal,
+) -> None:
+    model = says(CLOSING, default="Words.")
+    one = council(played.run, model, roles=("SCOUT", "CRITIC"))
+    await one.deliberate([])
+    assert [each.advocate for each in one.transcript.turns()] == [False, True]
+    assert "devil's advocate" in of(model, "CRITIC", 1).text
+    assert "devil's advocate" not in of(model, "SCOUT", 1).text
+
+
+@pytest.mark.parametrize("protocol", ["independent", "review"])
+async def test_a_blind_round_shows_nobody_anothers_answer_and_later_ones_no_names(
+    played: Rehearsal, protocol: str
+) -> None:
+    model = says(CLOSING, *(turn(role, 1, f"Word of the {role}.") for role in TRIAD), default="Words.")
+    one = council(played.run, model, protocol, 2)
+    await one.deliberate([])
+    assert all("Word of" not in of(model, role, 1).text for role in TRIAD)
+    second = next(heard for heard in model.heard if heard.info.round == 2)
+    discussion = second.messages[1].text
+    assert all(f"Member {letter}" in discussion for letter in "ABC")
+    assert not any(role in discussion for role in TRIAD)
+
+
+async def test_an_independent_council_has_another_advocate_in_each_critique(played: Rehearsal) -> None:
+    positions = [turn(role, number, held("Take alpha.")) for role in TRIAD for number in range(1, 5)]
+    one = council(played.run, says(CLOSING, *positions), "independent", 4)
+    await one.deliberate([])
+    advocates = [each.role for each in one.transcript.turns() if each.advocate]
+    assert len(advocates) == len(set(advocates)) == 3
+    openers = [next(each.role for each in one.transcript.turns() if each.round == number) for number in (2, 3, 4)]
+    assert openers == advocates
+
+
+async def test_members_who_disagree_after_a_critique_are_asked_for_evidence(played: Rehearsal) -> None:
+    positions = [turn(role, number, held(f"Take {role}.")) for role in TRIAD for number in (1, 2, 3)]
+    model = says(CLOSING, *positions)
+    await council(played.run, model, "independent", 3).deliberate([])
+    assert all("You disagree." in of(model, role, 3).text for role in TRIAD)
+
+
+async def test_a_review_ranks_the_answers_and_tells_the_chair_the_count(played: Rehearsal) -> None:
+    ballots = [turn(role, 2, '```council\n{"ranking": ["B", "A", "C"]}\n```') for role in TRIAD]
+    model = says(CLOSING, *ballots, default="An answer.")
+    one = council(played.run, model, "review", 5)
+    await one.deliberate([])
+    assert spoke(one.transcript) == [(number, role) for number in (1, 2) for role in TRIAD]
+    assert [each.ranking for each in one.transcript.turns()][3:] == [("B", "A", "C")] * 3
+    assert "Member B 6 points, Member A 3 points, Member C 0 points" in model.heard[-1].text
+
+
+@pytest.mark.parametrize(("rounds", "silent"), [(1, ()), (2, ("STRATEGIST", "AUDITOR"))])
+async def test_a_review_ranks_nothing_with_one_round_or_one_answer(
+    played: Rehearsal, rounds: int, silent: tuple[str, ...]
+) -> None:
+    failing = [{"role": role, "error": {"kind": "timeout"}, "times": 0} for role in silent]
+    one = council(played.run, says(CLOSING, *failing, default="An answer."), "review", rounds)
+    await one.deliberate([])
+    assert {each.round for each in one.transcript.turns()} == {1}
+
+
+async def test_an_answer_to_a_request_reaches_the_next_speaker_and_everyone_after(played: Rehearsal) -> None:
+    model = says(CLOSING, turn("COORDINATOR", 1, "So:\n\n[ORCHESTRATOR_REQUEST: READ_FILE(a.md)]"), default="Words.")
+    one = council(played.run, model)
+    await one.deliberate(["b.md"])
+    assert [item.id for item in one.transcript.evidence()] == ["E1", "E2"]
+    for heard in (of(model, "STRATEGIST", 1), of(model, "AUDITOR", 1), model.heard[-1]):
+        assert "alpha is first" in heard.text
+        assert [source.id for source in heard.messages[1].sources] == ["E2"]
+
+
+async def test_requests_of_turns_taken_at_once_are_answered_in_the_order_of_members(played: Rehearsal) -> None:
+    asking = [
+        turn("AUDITOR", 1, "So:\n\n[ORCHESTRATOR_REQUEST: READ_FILE(a.md)]"),
+        {**turn("COORDINATOR", 1, "So:\n\n[ORCHESTRATOR_REQUEST: READ_FILE(b.md)]"), "delay_s": 0.01},
+    ]
+    one = council(played.run, says(CLOSING, *asking, default="Words."), "independent")
+    await one.deliberate([])
+    assert [(item.asked_by, item.path) for item in one.transcript.evidence()] == [
+        ("COORDINATOR", "b.md"),
+        ("AUDITOR", "a.md"),
+    ]
+
+
+async def test_an_agent_is_told_its_memory_the_task_its_documents_and_how_to_treat_them(played: Rehearsal) -> None:
+    model = says(CLOSING, default="Words.")
+    verdict = Verdict("warn", "risky", "it is risky", "warn_proceed")
+    await council(played.run, model, memory="We took beta.", verdict=verdict).deliberate(["a.md", "gone.md"])
+    first = of(model, "COORDINATOR", 1).messages[0].text
+    places = [
+        first.index(words)
+        for words in ("We took beta.", TASK, "# How to treat it", "alpha is first", "`gone.md` could not be read")
+    ]
+    assert places == sorted(places)
+    assert {heard.messages[0].text for heard in model.heard} == {first}
+
+
+# ── stances ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_stance_is_taken_out_of_the_speech_and_told_to_the_next(played: Rehearsal) -> None:
+    model = says(CLOSING, turn("COORDINATOR", 1, held("Take alpha.", "E1")), default="Words.")
+    one = council(played.run, model)
+    await one.deliberate(["a.md"])
+    first = one.transcript.turns()[0]
+    assert first.stance is not None
+    assert (first.stance.position, first.stance.evidence, first.result.text) == (
+        "Take alpha.",
+        ("E1",),
+        "Words of mine.",
+    )
+    assert "Position: Take alpha. (confidence 0.50; evidence: E1)" in of(model, "STRATEGIST", 1).text
+
+
+async def test_a_stance_on_evidence_that_nobody_has_is_asked_for_again(played: Rehearsal) -> None:
+    bare = {"position": "Take alpha.", "confidence": 0.5, "evidence": [], "would_change": ""}
+    model = says(
+        CLOSING,
+        turn("COORDINATOR", 1, held("Take alpha.", "E7")),
+        turn("COORDINATOR", 1, json.dumps(bare), "other"),
+        default="Words.",
+    )
+    one = council(played.run, model)
+    await one.deliberate(["a.md"])
+    first = one.transcript.turns()[0]
+    assert (first.repair, len(first.repairs), first.stance is not None) == ("turn_1", 1, True)
+    assert "round/1/COORDINATOR/repair/1" in played.steps()
+
+
+# ── when it ends ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_council_that_agrees_on_evidence_after_the_advocate_stops_early(played: Rehearsal) -> None:
+    agreeing = [turn(role, number, held("Take alpha.", "E1")) for role in TRIAD for number in (1, 2, 3)]
+    one = council(played.run, says(CLOSING, *agreeing), rounds=3, early_stop=True)
+    await one.deliberate(["a.md"])
+    assert one.transcript.ending is not None
+    assert (one.transcript.ending.why, one.transcript.ending.calls_saved) == ("unanimity", 6)
+    assert len(one.transcript.turns()) == 3
+
+
+async def test_rounds_that_none_may_stop_are_all_taken(played: Rehearsal) -> None:
+    agreeing = [turn(role, number, held("Take alpha.", "E1")) for role in TRIAD for number in (1, 2, 3)]
+    one = council(played.run, says(CLOSING, *agreeing), rounds=3)
+    await one.deliberate(["a.md"])
+    assert one.transcript.ending is None
+    assert len(one.transcript.turns()) == 9
+
+
+async def test_a_council_that_disagrees_to_the_end_says_so(played: Rehearsal) -> None:
+    positions = [turn(role, number, held(f"Take {role}.", "E1")) for role in TRIAD for number in (1, 2)]
+    one = council(played.run, says(CLOSING, *positions), rounds=2, early_stop=True)
+    await one.deliberate(["a.md"])
+    assert one.transcript.ending is not None
+    assert (one.transcript.ending.why, "3 positions are still open" in one.transcript.ending.sentence) == ("cap", True)
+
+
+def spent_at(role: str, round_no: int, *, tomorrow: bool = False) -> Callable[[TurnInfo], None]:
+    def check(info: TurnInfo) -> None:
+        if (info.role, info.round, info.purpose) == (role, round_no, "turn"):
+            raise BudgetSpent("day" if tomorrow else "command", "calls", 3, 3, needs=1 if tomorrow else 9)
+
+    return check
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_a_spent_budget_ends_the_rounds_and_the_closing_call_follows(played: Rehearsal, protocol: str) -> None:
+    model = says(CLOSING, default="Words.", before=spent_at("STRATEGIST", 1))
+    one = council(played.run, model, protocol, 3)
+    await one.deliberate([])
+    transcript = one.transcript
+    assert "STRATEGIST" not in [role for _, role in spoke(transcript)]
+    assert transcript.stopped
+    assert transcript.ending is not None
+    assert transcript.ending.why == "budget"
+    assert transcript.synthesis is not None
+    again = council(played.resumed(), None, protocol, 3)  # with more to spend it ends at the same step
+    await again.deliberate([])
+    assert (spoke(again.transcript), again.transcript.stopped) == (spoke(transcript), transcript.stopped)
+
+
+async def test_a_day_that_is_spent_parks_the_run(played: Rehearsal) -> None:
+    model = says(CLOSING, default="Words.", before=spent_at("STRATEGIST", 1, tomorrow=True))
+    one = council(played.run, model)
+    with pytest.raises(Parked):
+        await one.deliberate([])
+    assert spoke(one.transcript) == [(1, "COORDINATOR")]
+
+
+# ── what goes wrong ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def fails(role: str | None = None, kind: str = "timeout", **keys: Any) -> Mapping[str, Any]:
+    return {"role": role, "error": {"kind": kind, "message": "no luck"}, "times": 0, **keys}
+
+
+async def test_an_agent_that_fails_is_missing_and_the_others_go_on(played: Rehearsal) -> None:
+    model = says(CLOSING, fails("STRATEGIST"), default="Words.")
+    one = council(played.run, model)
+    await one.deliberate([])
+    assert [each.result.failure is None for each in one.transcript.turns()] == [True, False, True]
+    assert "**STRATEGIST** did not answer." in of(model, "AUDITOR", 1).text
+
+
+@pytest.mark.parametrize(("protocol", "turns"), [("triad", 3), ("independent", 3)])
+async def test_a_council_of_which_nobody_answers_is_silent(played: Rehearsal, protocol: str, turns: int) -> None:
+    one = council(played.run, says(fails()), protocol, 3)
+    with pytest.raises(CouncilSilent):
+        await one.deliberate([])
+    assert len(one.transcript.turns()) == turns
+
+
+async def test_a_fatal_error_ends_the_run_with_what_was_said(played: Rehearsal) -> None:
+    one = council(played.run, says(fails("AUDITOR", "auth"), default="Words."))
+    with pytest.raises(ModelError):
+        await one.deliberate([])
+    assert len(one.transcript.turns()) == 2
+    assert [refused.role for refused in one.asker.refused] == ["AUDITOR"]
+
+
+async def test_where_the_chair_cannot_close_the_next_member_does(played: Rehearsal) -> None:
+    model = says(fails("COORDINATOR", purpose="synthesis"), CLOSING, default="Words.")
+    one = council(played.run, model)
+    await one.deliberate([])
+    assert [(each.step, each.role) for each in one.transcript.closings] == [
+        ("synthesis", "COORDINATOR"),
+        ("synthesis/STRATEGIST", "STRATEGIST"),
+    ]
+    assert one.transcript.synthesis is one.transcript.closings[1]
+    assert one.transcript.settled is not None
+    assert one.transcript.settled.record is not None
+
+
+async def test_a_record_that_cannot_be_read_is_repaired_in_steps_of_its_own(played: Rehearsal) -> None:
+    closings = [{"purpose": "synthesis", "text": RECORD.replace("0.5", '"high"')}, CLOSING]
+    one = council(played.run, says(*closings, default="Words."))
+    await one.deliberate(["a.md"])
+    assert one.transcript.settled is not None
+    assert one.transcript.settled.repair == "turn_1"
+    assert "synthesis/repair/1" in played.steps()
+
+
+@pytest.mark.parametrize(("paths", "words"), [(["x.md"], "the input artifact"), (["x.md", "y.md"], "none of the 2")])
+async def test_documents_of_which_none_can_be_read_fail_the_run_before_anybody_speaks(
+    played: Rehearsal, paths: list[str], words: str
+) -> None:
+    model = says(default="Words.")
+    with pytest.raises(InputUnreadable, match=words):
+        await council(played.run, model).deliberate(paths)
+    assert model.heard == []
+
+
+# ── a resumed run ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("calls", range(1, 8))
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_a_run_that_died_after_any_call_ends_as_one_that_never_did(
+    played: Rehearsal, protocol: str, calls: int
+) -> None:
+    def script() -> list[Any]:
+        said = "My word.\n\n[ORCHESTRATOR_REQUEST: READ_FILE(b.md)]"
+        ballots = [turn(role, 2, '```council\n{"ranking": ["B", "A", "C"]}\n```') for role in TRIAD]
+        turns = [turn(role, number, f"{role} {number}. {said}") for role in TRIAD for number in (1, 2)]
+        return [CLOSING, *(ballots if protocol == "review" else []), *turns]
+
+    class Died(BaseException):
+        pass
+
+    def die(info: TurnInfo) -> None:
+        if len(model.heard) > calls:
+            raise Died
+
+    model = says(*script(), before=die)
+    with pytest.raises(Died) if calls < 7 else contextlib.nullcontext():
+        await council(played.run, model, protocol, 2).deliberate(["a.md"])
+    one = council(played.resumed(), says(*script()), protocol, 2)
+    await one.deliberate(["a.md"])
+    whole = council(played.resumed(ended=True), None, protocol, 2)
+    await whole.deliberate(["a.md"])
+    assert whole.transcript == one.transcript
+    assert len(one.transcript.turns()) == 6
+    assert [item.id for item in one.transcript.evidence()][:2] == ["E1", "E2"]
+    assert len(played.steps()) == len(set(played.steps()))
