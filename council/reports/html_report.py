@@ -17,7 +17,8 @@ from markupsafe import Markup
 
 from council import __version__
 from council.artifacts.page import PageSpeech
-from council.reports import charts, words
+from council.reports import charts
+from council.reports import explain_words as words
 from council.reports.agent_markdown import AgentMarkdown
 from council.reports.explain import ExplainedRun, Explanation
 from council.safety.untrusted import plain_line
@@ -91,7 +92,11 @@ def _tiles(told: Explanation) -> Iterator[dict[str, Any]]:
     unknown = f"{tokens.unknown_calls} without a count" if tokens.unknown_calls else "all counted"
     yield {"label": "calls", "value": words.number(told.calls_counted), "note": unknown}
     total = tokens.input + tokens.output
-    yield {"label": "tokens", "value": words.number(total), "note": f"{tokens.input:,} in, {tokens.output:,} out"}
+    yield {
+        "label": "tokens",
+        "value": words.number(total),
+        "note": f"{tokens.input:,} in, {tokens.output:,} out",
+    }
     note = "USD, by the prices of the run" if told.cost_usd else "nothing to pay"
     if told.cost_usd is None:
         note = (
