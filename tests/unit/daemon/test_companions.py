@@ -55,14 +55,14 @@ async def kept(companion: Scripted, monkeypatch: pytest.MonkeyPatch) -> list[dic
     steady, events = asyncio.Event(), Events()
 
     def hear(event: Event) -> None:
-        told.append({"event": event.kind, **event.data})
+        told.append({"event": event.kind, **event.values()})
         if event.kind == "companion_recovered":
             steady.set()
 
     events.subscribe(hear)
     every = Companions([companion], events, lambda text: text.replace("key", "[secret]"))
     every.start()
-    await steady.wait()
+    await asyncio.wait_for(steady.wait(), 10)
     assert every.degraded == {}
     await every.stop()
     assert companion.stopped.is_set()
