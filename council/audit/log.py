@@ -106,7 +106,8 @@ class AuditLog:
         clock: Clock,
         redactor: Redactor | None = None,
     ) -> None:
-        """What records needs a `Store`. `redactor` takes secrets out of what is recorded; `keys` is asked at each use, for they may be rotated."""
+        """`store`: what records needs a `Store`. `redactor` takes secrets out of what is recorded; `keys` is asked at each
+        use, for they may be rotated."""
         self.store = store
         self._keys = keys
         self._runtime = runtime

@@ -131,7 +131,7 @@ class OutputFile:
         """Chooses the path by what stands at the wanted one now; the SHA-256 of ours that is to be replaced, if any. Raises
         StorageFailed."""
         if not self.displaced:
-            current = self._hash(self.path)
+            current = self._root.fingerprint(self.path)
             entry = written_at(self._store, self.path)
             if current == "" or (current is not None and (entry is None or current not in entry.sha256s)):
                 self.step_aside("was edited since Council wrote it (or is not ours), and was left as it is")
@@ -139,14 +139,7 @@ class OutputFile:
                 if current is not None and entry is not None and entry.run_id != self._run_id:
                     self._keep_old(entry.run_id)
                 return current
-        return self._hash(self.path) or None
-
-    def _hash(self, path: str) -> str | None:
-        """None when nothing is there, empty when what is there is no file."""
-        try:
-            return self._root.sha256(path)
-        except PathRefused:
-            return ""
+        return self._root.fingerprint(self.path) or None
 
     def _keep_old(self, owner: str) -> None:
         data = self._root.read(self.path, max_bytes=_MAX_KEPT_BYTES).data

@@ -226,6 +226,13 @@ class ConfinedRoot:
                 return None
             raise
 
+    def fingerprint(self, relative: str) -> str | None:
+        """As `sha256`, but empty where it would be refused: what is there is no file of ours."""
+        try:
+            return self.sha256(relative)
+        except PathRefused:
+            return ""
+
     def kind(self, relative: str) -> Literal["file", "directory", "absent", "other"]:
         """What lies there. A symbolic link is `other`; a path that leads through one is refused."""
         try:

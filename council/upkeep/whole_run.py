@@ -32,12 +32,12 @@ from council.engine import statements as sql
 from council.engine.journal import Journal, RecordedStep
 from council.engine.ledger import Ledger
 from council.engine.outputs import kept_data, kept_names, written_at
-from council.engine.receipts import ErrorRef, Receipt
+from council.engine.receipts import ErrorRef
 from council.engine.records import FORGOTTEN, FileIdentity
-from council.errors import JournalDamaged, PathRefused, RunNotFound
+from council.errors import JournalDamaged, RunNotFound
 from council.storage.files import rewrite
 from council.upkeep.span import Span
-from council.upkeep.texts import files_below, owner_of
+from council.upkeep.texts import files_below, owner_of, rewritten
 from council.upkeep.traces import CannotForget
 
 _SYNTHESIS = "synthesis"
@@ -66,43 +66,29 @@ class WholeRun:
 
     def spans(self) -> list[Span]:
         """What the digests and summaries of memory in other runs' journals say of it."""
-        tasks = {task for session in self._all_sessions() for task in session.tasks if task.run_id == self._run_id}
-        tasks |= set(self._as_remembered())
-        entries = {digest(Session("", tasks=(task,))).strip() for task in tasks}
-        summaries = {text.strip() for text in self._summaries()}
-        return [
-            *(Span(entry, f"- Task: {self._mark}") for entry in sorted(entries) if entry),
-            *(Span(text, self._mark) for text in sorted(summaries) if text),
-        ]
-
-    def _as_remembered(self) -> Iterator[RememberedTask]:
-        """As the agents were given it while their sessions held it; the archive may have it by now."""
+        sessions = list(self._all_sessions())
+        tasks = {task for session in sessions for task in session.tasks if task.run_id == self._run_id}
         receipt = self._app.receipts.read(self._run_id)
         journal, steps = self._recorded(self._run_id)
-        for step in steps:
+        for step in steps:  # as the agents were given it while their sessions held it; the archive may have it by now
             if step.name.startswith(_SYNTHESIS) and journal is not None and receipt is not None:
                 reply = msgspec.json.decode(step.answer, type=TurnResult)
                 record = read(reply)
                 answer = excerpt(record.answer if record else reply.text)
-                yield RememberedTask(self._run_id, journal.header.title, receipt.status, receipt.finished, answer)
-
-    def _summaries(self) -> Iterator[str]:
-        """The texts of all summaries of older tasks that may hold this one, of whatever lane: in the memory now, and in
-        the journals of later runs."""
-        for session in self._all_sessions():
-            if self._may_be_in(session.summary):
-                yield session.summary.text
-        for entry in self._ledger.ended():
-            if not _is_earlier(entry.run_id, self._run_id):
-                yield from self._summaries_made_by(entry.run_id)
-
-    def _summaries_made_by(self, run_id: str) -> Iterator[str]:
-        for step in self._recorded(run_id)[1]:
-            if step.name == SUMMARY_STEP:
-                tried = msgspec.json.decode(step.answer, type=SummaryTry)
-                yield from (
-                    text for text in (tried.text, tried.result.text) if not _is_earlier(tried.through, self._run_id)
-                )
+                title = journal.header.title
+                tasks.add(RememberedTask(self._run_id, title, receipt.status, receipt.finished, answer))
+        # All summaries of older tasks that may hold it, of whatever lane: in the memory now, and in later runs' journals.
+        summaries = {session.summary.text.strip() for session in sessions if self._may_be_in(session.summary)}
+        later = [entry.run_id for entry in self._ledger.ended() if not _is_earlier(entry.run_id, self._run_id)]
+        for step in (step for run_id in later for step in self._recorded(run_id)[1] if step.name == SUMMARY_STEP):
+            tried = msgspec.json.decode(step.answer, type=SummaryTry)
+            if not _is_earlier(tried.through, self._run_id):
+                summaries |= {tried.text.strip(), tried.result.text.strip()}
+        entries = {digest(Session("", tasks=(task,))).strip() for task in tasks}
+        return [
+            *(Span(entry, f"- Task: {self._mark}") for entry in sorted(entries) if entry),
+            *(Span(text, self._mark) for text in sorted(summaries) if text),
+        ]
 
     def _recorded(self, run_id: str) -> tuple[Journal | None, list[RecordedStep]]:
         """A journal and its steps; none of them where there is no journal, or none that can be read."""
@@ -120,8 +106,9 @@ class WholeRun:
 
     def look(self) -> dict[str, int]:
         """In how many files of each kind it is."""
-        sessions = [path for path in self._sessions() if self._is_remembered(path)]
-        logs = [path for path in files_below(self._home.log_file.parent) if self._run_id.encode() in path.read_bytes()]
+        held = self._run_id.encode()
+        sessions = [path for path in self._sessions() if held in path.read_bytes()]
+        logs = [path for path in files_below(self._home.log_file.parent) if held in path.read_bytes()]
         return {
             "runs": int(self._ledger.has_journal(self._run_id)),
             "artifacts": int(self._own_artifact() is not None),
@@ -142,10 +129,15 @@ class WholeRun:
         return tuple(paths)
 
     def remove(self) -> bool:
-        """Whether anything was changed. Its `spans` are removed before; the journal goes last, so that what was cut off is
+        """True when anything was changed. Its `spans` are removed before; the journal goes last, so that what was cut off is
         found again. Raises StorageFailed."""
         done = [self._forget_task(path) for path in self._sessions()]
-        done += [self._forget_task_in_copy(name) for name in self._remembering_copies()]
+        kept = [
+            (COPIES, name, encode_session(self._without(self._copied(name)))) for name in self._remembering_copies()
+        ]
+        if kept:
+            self._store.write_now(lambda tx: [tx.execute(sql.KEEP, one) for one in kept])
+        done.append(bool(kept))
         done += [self._drop_lines(path) for path in files_below(self._home.log_file.parent)]
         for path in list(self._archived()):
             path.unlink()
@@ -154,13 +146,12 @@ class WholeRun:
         if artifact is not None:
             self._app.root.unlink(artifact)
             self._store.write_now(lambda tx: tx.execute(sql.DROP_WRITTEN, (artifact,)))
-        done.append(self._forget_records())
-        done += [artifact is not None, self._strip_receipt(), self._drop_journal()]
+        # What the audit says of it: which paths it wrote, what it asked for.
+        audit = self._app.audit.log()
+        done.append(audit.forget(lambda text: self._run_id in text, self._run_id, {self._run_id}) > 0)
+        done += [artifact is not None, self._strip_receipt()]
+        done.append(self._ledger.has_journal(self._run_id) and self._app.receipts.prune(self._run_id, None))
         return any(done)
-
-    def _forget_records(self) -> bool:
-        """What the audit says of it: which paths it wrote, what it asked for."""
-        return self._app.audit.log().forget(lambda text: self._run_id in text, self._run_id, {self._run_id}) > 0
 
     # ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -175,26 +166,17 @@ class WholeRun:
             yield self._copied(name)
 
     def _copied(self, name: str) -> Session:
-        lane, _, file = name.rpartition("/")
-        role = file.removesuffix("_session.json").upper()
-        return decode_session(kept_data(self._store, COPIES, name) or b"", role, lane or "main")[0] or Session(role)
+        role, lane = owner_of(Path(name))
+        return decode_session(kept_data(self._store, COPIES, name) or b"", role, lane)[0] or Session(role)
 
     def _remembering_copies(self) -> list[str]:
         names = kept_names(self._store, COPIES)
         return [name for name in names if self._run_id.encode() in (kept_data(self._store, COPIES, name) or b"")]
 
-    def _forget_task_in_copy(self, name: str) -> bool:
-        after = encode_session(self._without(self._copied(name)))
-        self._store.write_now(lambda tx: tx.execute(sql.KEEP, (COPIES, name, after)))
-        return True
-
     def _without(self, session: Session) -> Session:
         kept = tuple(task for task in session.tasks if task.run_id != self._run_id)
         summary = Summary(tried=session.summary.tried) if self._may_be_in(session.summary) else session.summary
         return msgspec.structs.replace(session, tasks=kept, summary=summary)
-
-    def _is_remembered(self, path: Path) -> bool:
-        return self._run_id.encode() in path.read_bytes()
 
     def _forget_task(self, path: Path) -> bool:
         session = _session(path)
@@ -202,14 +184,15 @@ class WholeRun:
         if without != session:
             rewrite(path, encode_session(without))
             return True
-        if not self._is_remembered(path):
-            return False
         before = path.read_bytes()
-        after = _without_task(before, self._run_id)
-        if after is None:  # damaged beyond reading: only the whole of it can go
+        if self._run_id.encode() not in before:
+            return False
+        try:  # its checksum does not fit
+            value: Any = json.loads(before)
+            value["tasks"] = [task for task in value["tasks"] if task["run_id"] != self._run_id]
+            rewrite(path, json.dumps(value, indent=1, ensure_ascii=False).encode())
+        except (ValueError, TypeError, KeyError):  # damaged beyond reading: only the whole of it can go
             path.unlink()
-        else:
-            rewrite(path, after)
         return True
 
     def _archived(self) -> Iterator[Path]:
@@ -220,20 +203,17 @@ class WholeRun:
     # ── logs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _drop_lines(self, path: Path) -> bool:
-        before = path.read_bytes()
-        after = b"".join(line for line in before.splitlines(keepends=True) if not self._is_its_line(line))
-        if after != before:
-            rewrite(path, after)
-        return after != before
+        def is_its(line: bytes) -> bool:
+            if self._run_id.encode() not in line:
+                return False
+            try:
+                value = json.loads(line)
+            except ValueError:
+                return True
+            return isinstance(value, dict) and value.get("run_id") == self._run_id
 
-    def _is_its_line(self, line: bytes) -> bool:
-        if self._run_id.encode() not in line:
-            return False
-        try:
-            value = json.loads(line)
-        except ValueError:
-            return True
-        return isinstance(value, dict) and value.get("run_id") == self._run_id
+        before = path.read_bytes()
+        return rewritten(path, before, b"".join(line for line in before.splitlines(keepends=True) if not is_its(line)))
 
     # ── what it left ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -242,42 +222,30 @@ class WholeRun:
         receipt = self._app.receipts.read(self._run_id)
         if receipt is None or receipt.artifact is None:
             return None
-        try:
-            here = self._app.root.sha256(receipt.artifact.path)
-        except PathRefused:
-            return None
+        here = self._app.root.fingerprint(receipt.artifact.path)
         return receipt.artifact.path if here == receipt.artifact.sha256 else None
 
     def _strip_receipt(self) -> bool:
+        """Its words and hashes go; the id stays, so that its command is not run again."""
         receipt = self._app.receipts.read(self._run_id)
         if receipt is None:
             return False
-        stripped = self._stripped(receipt)
+        stripped = msgspec.structs.replace(
+            receipt,
+            title=self._mark,
+            notes=(),
+            error=None if receipt.error is None else ErrorRef(receipt.error.code, self._mark),
+            artifact=None,
+            command_file=FileIdentity(self._mark, 0, 0, FORGOTTEN),
+            command_sha256=FORGOTTEN,
+            command_hash=FORGOTTEN,
+        )
         if stripped == receipt:
             return False
         if receipt.id is not None:
             self._app.receipts.forget_command(receipt.id, self._run_id, receipt.id)
         self._app.receipts.rewrite(stripped)
         return True
-
-    def _stripped(self, receipt: Receipt) -> Receipt:
-        """Without its words and hashes; the id stays, so that its command is not run again."""
-        error = None if receipt.error is None else ErrorRef(receipt.error.code, self._mark)
-        return msgspec.structs.replace(
-            receipt,
-            title=self._mark,
-            notes=(),
-            error=error,
-            artifact=None,
-            command_file=FileIdentity(self._mark, 0, 0, FORGOTTEN),
-            command_sha256=FORGOTTEN,
-            command_hash=FORGOTTEN,
-        )
-
-    def _drop_journal(self) -> bool:
-        if not self._ledger.has_journal(self._run_id):
-            return False
-        return self._app.receipts.prune(self._run_id, None)
 
 
 def _is_earlier(run_id: str, other: str) -> bool:
@@ -289,13 +257,3 @@ def _session(path: Path) -> Session:
     """Empty when it cannot be read."""
     role, lane = owner_of(path)
     return decode_session(path.read_bytes(), role, lane)[0] or Session(role, lane)
-
-
-def _without_task(data: bytes, run_id: str) -> bytes | None:
-    """A session file whose checksum does not fit, without the task; None when it is not even JSON with tasks."""
-    try:
-        value: Any = json.loads(data)
-        value["tasks"] = [task for task in value["tasks"] if task["run_id"] != run_id]
-    except (ValueError, TypeError, KeyError):
-        return None
-    return json.dumps(value, indent=1, ensure_ascii=False).encode()
