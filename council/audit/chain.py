@@ -1,4 +1,4 @@
-"""What a record is, how it hangs on the one before, and how a chain is checked. Pure: no database, no files.
+"""A record, its link to the one before, and the check of a chain. Pure: no database, no files.
 
 Each record carries the HMAC-SHA-256 of its fields and of the HMAC before it. Its detail is signed through a salted hash,
 so that `council forget` can take the words out and leave the chain whole; a detail that is gone without a record of a
@@ -136,7 +136,7 @@ class Checker:
 
 
 def _is_changed(record: Record) -> bool:
-    """Whether the words are others than those that were signed."""
+    """True when the words are others than those that were signed."""
     if record.detail is None or record.salt is None:
         return False
     return not _HEX.fullmatch(record.salt) or detail_hash(record.detail, record.salt) != record.detail_sha256

@@ -153,11 +153,9 @@ def _overview_text(found: Overview) -> str:
 
 
 def _listing_text(listed: Listing, *, limit: int | None) -> str:
-    from council.upkeep.models import sorted_listing
-
     if listed.error:
         return f"{listed.provider}: {listed.error}\n  fix: {listed.fix}"
-    models = sorted_listing(listed.models)
+    models = sorted(listed.models, key=lambda model: model.id.lower())
     width = max((len(model.id) for model in models), default=0)
     lines = [
         f"  {listed.provider}:{model.id:{width}}  {f'{model.context_tokens} tokens' if model.context_tokens else ''}".rstrip()

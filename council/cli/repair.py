@@ -76,14 +76,14 @@ def repair(
 
 def prune(ctx: typer.Context, dry_run: _DryRun = False, as_json: _Json = False) -> None:
     """Let go of the oldest ended runs beyond keep_days, keep_runs and keep_bytes, as the daemon does each hour."""
-    from council.upkeep.retention import Retention, bounds_of, due_in, surplus_in
+    from council.upkeep.retention import Retention, bounds_of
 
     cli = state(ctx)
     bounds = bounds_of(cli.settings().settings)
     if dry_run:  # takes no lock: nothing is changed, and a daemon may run
-        ledger = cli.ledger()
-        gone, removed = due_in(ledger, bounds, SystemClock().now()), surplus_in(ledger)
-        kept = ledger.kept()[0] - len(gone)
+        retention = Retention(cli.store(), bounds, SystemClock())
+        gone, removed = retention.due(), retention.surplus()
+        kept = retention.kept() - len(gone)
     else:
         with _opened(cli) as store:
             retention = Retention(store, bounds, SystemClock())

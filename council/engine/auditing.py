@@ -1,4 +1,4 @@
-"""What a run tells the audit: what was refused to it, what it changed, what was approved for it."""
+"""A run's records in the audit: refusals, changes, approvals."""
 
 from __future__ import annotations
 

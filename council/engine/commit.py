@@ -75,7 +75,7 @@ def roll_forward(root: ConfinedRoot, files: tuple[CommitFile, ...]) -> list[str]
 
 
 def standing(root: ConfinedRoot, file: CommitFile) -> str:
-    """Where the file of a commit that was rolled forward went. Changes nothing."""
+    """The place of a file whose commit was rolled forward. Changes nothing."""
     if not file.otherwise or root.fingerprint(file.final) == file.sha256:
         return file.final
     return file.otherwise if root.fingerprint(file.otherwise) == file.sha256 else file.final

@@ -87,7 +87,7 @@ class Executor:
             yield
 
     def finish(self, error: ErrorRef | None = None, *, cancelled_by: str = "") -> Finish:
-        """How a run ends now."""
+        """The end of a run, as of now."""
         return Finish(timestamp(self._clock.now()), error, bool(cancelled_by), cancelled_by)
 
     async def _work(self, run: Run) -> Callable[[], Outcome]:

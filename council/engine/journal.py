@@ -265,7 +265,7 @@ class Journal:
         return value
 
     def ended_ms(self, name: str) -> int | None:
-        """When a recorded step ended, in milliseconds since the epoch; None where an older version did not note it."""
+        """The end of a recorded step, in milliseconds since the epoch; None where an older version did not note it."""
         return self._steps[name].at or None
 
     def attempt(self) -> int:
@@ -291,7 +291,7 @@ class Journal:
 
     @property
     def reopened(self) -> bool:
-        """Whether the run had ended before, and was told to go on."""
+        """True when the run had ended before, and was told to go on."""
         return self.reopened_by is not None
 
     @property
@@ -447,14 +447,11 @@ class Journal:
                 self._steps.pop(step, None)
             if record.retry_from:
                 self.retries += 1
-                self._drop_steps_from(record.retry_from)
+                names = list(self._steps)
+                for name in names[names.index(record.retry_from) :] if record.retry_from in self._steps else ():
+                    del self._steps[name]
         elif isinstance(record, Waiting):
             self.waits.append(record)
-
-    def _drop_steps_from(self, first: str) -> None:
-        names = list(self._steps)
-        for name in names[names.index(first) :] if first in self._steps else ():
-            del self._steps[name]
 
 
 async def _unbroken(written: asyncio.Future[T]) -> T:

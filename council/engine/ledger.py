@@ -1,4 +1,4 @@
-"""What a home knows of its runs, from the table `runs`: lists of thousands, journals to read, who has not ended."""
+"""The runs of a home, from the table `runs`: lists of thousands, journals to read, who has not ended."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Ledger:
         return self._entries(sql.ENDED, count)
 
     def kept(self) -> tuple[int, int]:
-        """How many ended runs still have their journal, and how many bytes all those journals hold."""
+        """The number of ended runs that still have their journal, and the bytes of all those journals."""
         row = self._store.read(lambda tx: tx.execute(sql.KEPT).fetchone())
         return int(row[0]), int(row[1])
 
@@ -84,7 +84,7 @@ class Ledger:
         return self._store.read(lambda tx: [row[0] for row in tx.execute(sql.UNFINISHED).fetchall()])
 
     def newest_finish(self) -> str:
-        """When the run that ended last was finished (RFC 3339, UTC); empty where none has ended."""
+        """The time at which the last run was finished (RFC 3339, UTC); empty where none has ended."""
         row = self._store.read(lambda tx: tx.execute(sql.NEWEST_FINISH).fetchone())
         return "" if row is None else str(row[0])
 

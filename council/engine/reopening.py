@@ -1,11 +1,10 @@
-"""Whether an ended run can go on, and why not."""
+"""An ended run goes on where its receipt and its journal allow it; else the reason is said."""
 
 from __future__ import annotations
 
 import difflib
 
 from council.commands.models import ResumeCommand, RetryCommand
-from council.engine.journal import Journal
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipt, Receipts
 from council.engine.records import FORGOTTEN
@@ -26,28 +25,17 @@ def require_reopenable(store: Looking, command: ResumeCommand | RetryCommand) ->
         fix = "drop its command again to run it anew" if receipt.lane else "`council status` lists the last runs"
         raise not_resumable(run_id, why_no_journal(receipt), fix)
     if isinstance(command, ResumeCommand):
-        _require_resumable(receipt, accept_drift=command.accept_drift)
-    elif command.from_:
-        _require_step(ledger.journal(run_id), command.from_)
+        if receipt.status not in ("failed", "cancelled"):
+            raise not_resumable(run_id, f"ended {receipt.status}", f"`council retry {run_id}` does its work again")
+        if receipt.error is not None and receipt.error.code == Drift.code and not command.accept_drift:
+            raise not_resumable(run_id, "was ended by drift", "say accept_drift: true (--accept-drift) to go on")
+    elif command.from_ and not (journal := ledger.journal(run_id)).recorded(command.from_):
+        names = [step.name for step in journal.steps()]
+        near = difflib.get_close_matches(command.from_, names, n=1)
+        fix = f"its steps: {', '.join(names[:_SHOWN_STEPS])}{', …' if len(names) > _SHOWN_STEPS else ''}"
+        fix = f"did you mean {near[0]!r}? {fix}" if near else fix
+        raise CommandInvalid(f"the run {run_id!r} recorded no step {command.from_!r}.", fix=fix, field="from")
     return receipt
-
-
-def _require_step(journal: Journal, name: str) -> None:
-    if journal.recorded(name):
-        return
-    names = [step.name for step in journal.steps()]
-    near = difflib.get_close_matches(name, names, n=1)
-    known = f"its steps: {', '.join(names[:_SHOWN_STEPS])}{', …' if len(names) > _SHOWN_STEPS else ''}"
-    fix = f"did you mean {near[0]!r}? {known}" if near else known
-    raise CommandInvalid(f"the run {journal.header.run_id!r} recorded no step {name!r}.", fix=fix, field="from")
-
-
-def _require_resumable(receipt: Receipt, *, accept_drift: bool) -> None:
-    run_id = receipt.run_id
-    if receipt.status not in ("failed", "cancelled"):
-        raise not_resumable(run_id, f"ended {receipt.status}", f"`council retry {run_id}` does its work again")
-    if receipt.error is not None and receipt.error.code == Drift.code and not accept_drift:
-        raise not_resumable(run_id, "was ended by drift", "say accept_drift: true (--accept-drift) to go on")
 
 
 def why_no_journal(receipt: Receipt) -> str:

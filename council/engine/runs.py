@@ -39,7 +39,7 @@ class Parked(CouncilError):
 
 
 class Finish(msgspec.Struct, frozen=True):
-    """How the work ended, recorded as the step `finish`. `error` is None when the work came to its end."""
+    """The end of the work, recorded as the step `finish`. `error` is None when the work came to its end."""
 
     at: str
     error: ErrorRef | None = None
@@ -49,7 +49,7 @@ class Finish(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Admission:
-    """What a handler says of a command before it becomes a run. `output_path` is relative to the home, empty for a run
+    """A handler's word on a command before it becomes a run. `output_path` is relative to the home, empty for a run
     that leaves no artifact; `recorded` is the command as record 0 keeps it, None: whole. `keeps_hashes` is False when
     what record 0 leaves out could be guessed from the hashes of command and file: then they are not kept either."""
 
@@ -61,7 +61,7 @@ class Admission:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run leaves: `artifact` (None: a receipt alone) and further `outputs` are committed with `status`, and so is what
+    """The remains of a run: `artifact` (None: a receipt alone) and further `outputs` are committed with `status`, and so is what
     is `kept` in the store."""
 
     status: RunStatus
@@ -102,7 +102,7 @@ class Run:
 
     @property
     def output_path(self) -> str:
-        """Where the artifact goes, as far as is known now; empty when the run leaves none."""
+        """The artifact's path, as far as is known now; empty when the run leaves none."""
         return self._output.path if self._output is not None else ""
 
     @property
@@ -150,11 +150,11 @@ class Execution(Protocol):
         """Does the work through `run.step`. Raises CouncilError when it cannot go on, Parked when it can later."""
 
     def conclude(self, finish: Finish) -> Outcome:
-        """What the run leaves, from what was done so far: a pure function of the journal."""
+        """Returns what the run leaves, from what was done so far: a pure function of the journal."""
 
 
 class Handler(Protocol):
-    """How one command type becomes a run."""
+    """Makes runs of the commands of one type."""
 
     def admit(self, command: RunCommand) -> Admission:
         """Checks what only the home can tell. Raises CommandInvalid or PathRefused: then there is no run."""

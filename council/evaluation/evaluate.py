@@ -32,7 +32,7 @@ Why = Literal["", "budget", "interrupted", "failed"]
 
 
 class EvaluationEnd(msgspec.Struct, frozen=True):
-    """Why an evaluation ended before its last question; `why` is empty when it did not."""
+    """The reason why an evaluation ended before its last question; `why` is empty when it did not."""
 
     why: Why = ""
     message: str = ""

@@ -31,7 +31,7 @@ _IGNORED_ENDINGS = ("~", ".tmp", ".part", ".swp", ".error.md")
 
 @dataclass(frozen=True)
 class Dropped:
-    """Where the file went and what identifies it: a file with these three values is the one that was dropped."""
+    """A file in its place, with what identifies it: a file with these three values is the one that was dropped."""
 
     path: Path
     inode: int
@@ -40,12 +40,12 @@ class Dropped:
 
 
 def is_command_name(name: str) -> bool:
-    """Whether a file of this name, directly in `commands/`, can be a command."""
+    """True when a file of this name, directly in `commands/`, can be a command."""
     return "/" not in name and not is_left_alone(name) and name.casefold().endswith(_COMMAND_ENDINGS)
 
 
 def is_left_alone(name: str) -> bool:
-    """Whether nobody would take a file of this name for a command: `README`, dot files, editors' temporary files, notes of
+    """True when nobody would take a file of this name for a command: `README`, dot files, editors' temporary files, notes of
     ours."""
     folded = name.casefold()
     return folded.startswith((".", "readme")) or folded.endswith(_IGNORED_ENDINGS)

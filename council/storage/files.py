@@ -111,7 +111,7 @@ def read_limited(path: Path, max_bytes: int) -> bytes:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file of this name is what a write here leaves when the process dies in the middle of it."""
+    """True when a file of this name is left by a write here, if the process dies in the middle of it."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
@@ -184,7 +184,7 @@ class FileLock:
 
     @staticmethod
     def holder(path: Path) -> dict[str, object] | None:
-        """What the present holder wrote ({} if it has not yet), or None if the lock is free. Raises StorageFailed."""
+        """The present holder's words ({} before it has written any), or None if the lock is free. Raises StorageFailed."""
         try:
             fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -215,7 +215,7 @@ class FileLock:
             time.sleep(_PROBE_PAUSE_S)
 
     def _names(self, fd: int) -> bool:
-        """Whether the path still names the locked file, and not one that replaced it meanwhile."""
+        """True while the path names the locked file, and not one that replaced it."""
         try:
             return os.path.samestat(os.fstat(fd), os.stat(self.path, follow_symlinks=False))
         except FileNotFoundError:
@@ -437,4 +437,4 @@ def _daemon_running(path: Path, owner: dict[str, object]) -> DaemonRunning:
 
 
 def _nothing() -> None:
-    """What a dead lock does in a forked child."""
+    """A dead lock has nothing to do in a forked child."""

@@ -132,7 +132,7 @@ def _segment_flaw(segment: str) -> str | None:
 
 
 class PathRules:
-    """What may be named at all: a path must fit an `allow` pattern and no `deny` pattern, in any case and normal form.
+    """Rules for paths: each must fit an `allow` pattern and no `deny` pattern, in any case and normal form.
 
     `*` and `?` stay within a name, `**` crosses folders. A pattern without a slash fits a name at any depth; one with
     a slash starts at the top; a trailing slash stands for the folder and all below it. A denied folder denies what
@@ -234,7 +234,7 @@ class ConfinedRoot:
             return ""
 
     def kind(self, relative: str) -> Literal["file", "directory", "absent", "other"]:
-        """What lies there. A symbolic link is `other`; a path that leads through one is refused."""
+        """The kind of what lies there. A symbolic link is `other`; a path that leads through one is refused."""
         try:
             with self._parent(relative) as (folder_fd, name):
                 status = _look(relative, folder_fd, name)
@@ -489,7 +489,7 @@ def _not_a_file(status: os.stat_result) -> str | None:
 
 
 def _unreadable(status: os.stat_result) -> str | None:
-    """Why not to read it. No name at all is fine: it was replaced after it was opened, and its bytes are whole."""
+    """The reason not to read it. No name at all is fine: it was replaced after it was opened, and its bytes are whole."""
     return _not_a_file(status) or ("hard_link" if status.st_nlink > 1 else None)
 
 

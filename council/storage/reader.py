@@ -18,10 +18,10 @@ T = TypeVar("T")
 
 
 class Looking(Protocol):
-    """What `Store` and `Reader` have in common."""
+    """`Store` and `Reader` have this in common."""
 
     def read(self, look: Callable[[Tx], T]) -> T:
-        """What `look` sees of one state of the database. Raises StorageFailed."""
+        """Returns what `look` sees of one state of the database. Raises StorageFailed."""
 
     def reading(self) -> AbstractContextManager[Tx]:
         """As `read`, for as long as the block takes."""
@@ -62,7 +62,7 @@ class Reader:
 
 
 def is_older(runtime: Path) -> bool:
-    """Whether the runs of a home still lie in files, as versions before the database kept them."""
+    """True when the runs of a home still lie in files, as versions before the database kept them."""
     return (runtime / "runs").is_dir()
 
 

@@ -349,7 +349,7 @@ class Store:
             log.warning("the log of the database stays: %s", error)
 
     def _checkpoint(self, mode: str) -> bool:
-        """Whether all of the log came in: not while somebody reads an older state, or another process writes."""
+        """True when all of the log came in: not while somebody reads an older state, or another process writes."""
         if not self.is_sqlite:
             return True
         fd = self._driver.lock_fd
@@ -367,7 +367,7 @@ class Store:
     # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, look: Callable[[Tx], T]) -> T:
-        """What `look` sees of one state of the database; short, for others wait. Raises StorageFailed."""
+        """Returns what `look` sees of one state of the database; short, for others wait. Raises StorageFailed."""
         with self._read_lock, self._failing():
             if self._reader is None or (not self.is_sqlite and self._reader.closed):
                 self._reader = self._driver.reader()
@@ -391,7 +391,7 @@ class Store:
     # ── upkeep ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def sweep(self) -> None:
-        """What rows held before they were changed stands in no page and no log of the file any more. PostgreSQL does that in
+        """Removes from pages and log of the file what rows held before they were changed. PostgreSQL does that in
         its own time. Raises StorageFailed, also while another process reads."""
         with self._lock:
             self._commit(self._taken())
@@ -510,7 +510,7 @@ def _core_of(raw: Any, is_sqlite: bool) -> Connection:
 
 
 def look_into(path: Path, look: Callable[[Tx], T]) -> T:
-    """What `look` sees in a SQLite file that is not opened as a store: nothing is made, mended or brought forward. Raises
+    """Returns what `look` sees in a SQLite file that is not opened as a store: nothing is made, mended or brought forward. Raises
     StorageFailed."""
     try:
         with contextlib.closing(sqlite_for_reading(path)) as raw, snapshot(raw, is_sqlite=True) as tx:

@@ -1,4 +1,4 @@
-"""What tables are declared on, and SQLAlchemy's view of a transaction of the store. Loads SQLAlchemy: import it late.
+"""The metadata for all tables, and SQLAlchemy's view of a transaction of the store. Loads SQLAlchemy: import it late.
 
 Every room declares its tables on `metadata`. A new database is made from `schema/<dialect>.sql`, which is generated from
 them (`python docs/make_schema.py`); an older one is brought forward by Alembic's migrations. No mapped classes, no sessions.

@@ -1,4 +1,4 @@
-"""Which versions of the database this program knows, how a new one is made and an older one brought forward. Loads SQLAlchemy
+"""The versions of the database that this program knows. Makes a new one, and brings an older one forward. Loads SQLAlchemy
 for an older one alone."""
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def examine(
 
 
 def check_kept(home: Home, settings: Settings, clock: Clock) -> list[Check]:
-    """What only the database tells, once it can be read."""
+    """Checks what only the database tells, once it can be read."""
     checks = [*check_database(home, settings)]
     if any(check.status == "fail" for check in checks):
         return checks
@@ -151,7 +151,7 @@ def check_clock(store: Looking, clock: Clock) -> Check:
 
 
 def check_watching(settings: Settings, proc: Path = Path("/proc")) -> Check:
-    """Whether the system can wake the inbox; the timed scan remains when it cannot."""
+    """Checks that the system can wake the inbox; the timed scan remains when it cannot."""
     name = "watching"
     every = f"commands/ is scanned every {settings.scan_interval_s:g} s"
     if settings.watch == "poll":
@@ -233,7 +233,7 @@ def check_settings(
 
 
 def check_keys(home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> Check:
-    """Whether audit and vault have the keys they had: none are made, and nothing is opened."""
+    """Checks that audit and vault have the keys they had: none are made, and nothing is opened."""
     if not (home.runtime / HEAD_FILE).exists():
         return Check("keys", "ok", "none used yet; audit and vault get theirs when they first need some")
     try:
@@ -378,7 +378,7 @@ def check_schedules(home: Home) -> Iterator[Check]:
 
 
 def check_leftovers(home: Home, store: Looking) -> Iterator[Check]:
-    """Who holds the home; and, when nobody does, what an end without warning left behind."""
+    """Names who holds the home; and, when nobody does, what an end without warning left behind."""
     holder = FileLock.holder(home.lock_file)
     if holder is not None:
         yield Check("daemon", "ok", f"running, pid {holder.get('pid', '?')} on {holder.get('host', '?')}")

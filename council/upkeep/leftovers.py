@@ -1,4 +1,4 @@
-"""What a process that was killed in the middle of a write leaves beside its files, and nobody will ever look for.
+"""Leftovers: files that a process leaves beside its own when it is killed in the middle of a write.
 
 Every write goes through a temporary neighbour (`.<name>.<12 hex>.tmp`), every commit through a staged one
 (`.<name>.<run id>.staged`). With the home's lock held and no run begun, those of our own folders are nobody's; a fresh

@@ -42,7 +42,7 @@ _decoder = msgspec.json.Decoder(Record)
 
 @dataclass
 class Imported:
-    """How much was brought over, and what could not be read."""
+    """The amount that was brought over, and the names of what could not be read."""
 
     runs: int = 0
     unfinished: int = 0

@@ -52,7 +52,7 @@ def owner_of(session_file: Path) -> tuple[str, str]:
 
 
 def rewritten(path: Path, before: bytes, after: bytes) -> bool:
-    """Whether there was anything to write."""
+    """Writes what has changed; False when nothing has."""
     if after == before:
         return False
     rewrite(path, after)

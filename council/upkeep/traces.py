@@ -132,7 +132,7 @@ class Traces:
         }
 
     async def remove(self) -> bool:
-        """Whether anything was changed. Raises CannotForget, StorageFailed."""
+        """Removes them; True when anything was changed. Raises CannotForget, StorageFailed."""
         found = [one for one in self._runs() if one.held or self._holds(one.receipt)]
         run_ids = {one.run_id for one in found}
         done = [await asyncio.to_thread(self._app.audit.log().forget, self._holds, self._run_id, run_ids) > 0]
@@ -144,7 +144,7 @@ class Traces:
         return any(done)
 
     def sweep(self) -> None:
-        """What the rows said stands in no file of the database, nor in its daily copies; one that a restore set aside goes.
+        """Clears the database's files and daily copies of what rows said; a file that a restore set aside goes.
         Raises StorageFailed."""
         self._store.sweep()
         beside = (f"{_DATABASE}.before-restore*", f".{_DATABASE}.restored*", f"{COPIES_FOLDER}/.*.partial*")
@@ -173,7 +173,7 @@ class Traces:
         return Left(tuple(paths), unseen)
 
     def lanes(self) -> int:
-        """How many lanes have a name that holds a text. It stays: it is how their runs and memories are found."""
+        """The number of lanes whose name holds a text. It stays: it is how their runs and memories are found."""
         return sum(
             path.is_dir() and self.change(path.name) != path.name for path in entries_of(self._home.session_states)
         )
@@ -225,7 +225,7 @@ class Traces:
         return after != before
 
     def _rest(self) -> Iterator[Path]:
-        """What else is ours: marks, views; in `commands/` notes, and forget commands that
+        """The rest that is ours: marks, views; in `commands/` notes, and forget commands that
         could not become runs."""
         for entry in entries_of(self._home.runtime):
             if entry.name not in _NOT_THE_REST and not entry.name.startswith(_DATABASE):

@@ -65,7 +65,7 @@ class WholeRun:
             )
 
     def spans(self) -> list[Span]:
-        """What the digests and summaries of memory in other runs' journals say of it."""
+        """The words on it in digests and summaries of memory, which stand in other runs' journals."""
         sessions = list(self._all_sessions())
         tasks = {task for session in sessions for task in session.tasks if task.run_id == self._run_id}
         receipt = self._app.receipts.read(self._run_id)
@@ -118,7 +118,7 @@ class WholeRun:
         }
 
     def left(self) -> tuple[str, ...]:
-        """What is of the run and a person's: its command file, if it failed, and its page, if it was edited."""
+        """The files of the run that are a person's: its command file, if it failed, and its page, if it was edited."""
         failed = files_below(self._home.failed)
         paths = [path.relative_to(self._home.root).as_posix() for path in failed if self._run_id in path.name]
         receipt = self._app.receipts.read(self._run_id)
@@ -218,7 +218,7 @@ class WholeRun:
     # ── what it left ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _own_artifact(self) -> str | None:
-        """Where its page stands as it left it; None when it is gone, a person's by now, or another run's."""
+        """The place of its page as it left it; None when it is gone, a person's by now, or another run's."""
         receipt = self._app.receipts.read(self._run_id)
         if receipt is None or receipt.artifact is None:
             return None
