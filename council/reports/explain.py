@@ -223,9 +223,7 @@ async def _account(journal: Journal, finish: Finish | None, handlers: Mapping[st
     if handler is None:
         return None
     journal.closed = True
-    displaced = journal.committed.displaced if journal.committed else ""
-    output = PlacedOutput(journal.header.output_path, journal.header.output_path, displaced)
-    execution = handler.begin(Run(journal, Events(), output))
+    execution = handler.begin(Run(journal, Events(), PlacedOutput(journal.header, journal.committed)))
     if not isinstance(execution, Accountable):
         return None
     # Exhausted: the rest was not recorded. CouncilError: as the run itself ended; its error is in `finish`.

@@ -21,9 +21,7 @@ async def replay(journal: Journal, handlers: Mapping[str, Handler]) -> bytes:
     if not journal.header.output_path or not committed.files:
         raise RunNotFound(f"run {run_id} left no artifact.", fix="`council show` prints its receipt")
     journal.closed = True
-    run = Run(
-        journal, Events(), PlacedOutput(journal.header.output_path, committed.files[0].final, committed.displaced)
-    )
+    run = Run(journal, Events(), PlacedOutput(journal.header, committed))
     execution = handlers[journal.header.type].begin(run)
     finish = journal.result("finish", Finish)
     await work_again(execution, finish.error)

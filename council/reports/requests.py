@@ -13,7 +13,7 @@ from typing import NoReturn, TypeVar, Unpack
 import msgspec
 
 from council.engine.journal import Journal
-from council.engine.outputs import OutputFile, PlacedOutput
+from council.engine.outputs import PlacedOutput
 from council.engine.records import EPOCH, FORGOTTEN
 from council.engine.runs import Finish, Handler, Run
 from council.errors import CouncilError
@@ -103,12 +103,7 @@ class _NotingRun(Run):
     """A run of recorded steps that notes what each one asked."""
 
     def __init__(self, journal: Journal, model: _NotingModel) -> None:
-        path = journal.header.output_path
-        committed = journal.committed
-        output: OutputFile | None = None
-        if path:
-            final = committed.files[0].final if committed is not None and committed.files else path
-            output = PlacedOutput(path, final, committed.displaced if committed is not None else "")
+        output = PlacedOutput(journal.header, journal.committed) if journal.header.output_path else None
         super().__init__(journal, Events(), output)
         self._recorded = {step.name: step for step in journal.steps()}
         self.asked: list[AskedCall] = []

@@ -85,6 +85,16 @@ def rewrite(path: Path, data: bytes) -> None:
         sync_folder(folder_fd)
 
 
+def append_line(path: Path, line: bytes) -> None:
+    """Begins a line of its own: a torn one before it spoils only itself. Not synced. Raises StorageFailed."""
+    with as_storage_failed(f"Cannot write {path}"):
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(fd, b"\n" + line)
+        finally:
+            os.close(fd)
+
+
 def read_limited(path: Path, max_bytes: int) -> bytes:
     """The whole regular file. Raises FileNotFoundError, and StorageFailed when it is larger or cannot be read."""
     try:
