@@ -17,6 +17,7 @@ from council.vault.base import (
     CREDENTIAL_SET,
     Entry,
     NewCredential,
+    Vault,
     absent,
     expired,
     require_storable,
@@ -30,7 +31,7 @@ _MAX_PAGES = 1_000
 _USER, _ROLE, _KEY, _VERSION, _EXPIRES = (f"council:{word}" for word in ("user", "role", "key", "version", "expires"))
 
 
-class AwsVault:
+class AwsVault(Vault):
     """See `council.vault.base.Vault`. `prefix` begins the name of every secret here: several homes may share an account."""
 
     def __init__(
@@ -42,11 +43,6 @@ class AwsVault:
         self._clock = clock
         self._register = register
         self._client = _client()
-
-    def set(self, place: Place, value: Secret, *, expires_at: str = "", actor: str = STEWARD.id) -> Entry:
-        """See `Vault.set`."""
-        [entry] = self.set_all([NewCredential(place, value, expires_at)], actor=actor)
-        return entry
 
     def set_all(self, given: Sequence[NewCredential], *, actor: str = STEWARD.id) -> Sequence[Entry]:
         """See `Vault.set_all`; here one by one, in their order."""

@@ -37,11 +37,14 @@ class NewCredential:
 class Vault(Protocol):
     """Every change and every read is audited; what cannot be audited does not happen."""
 
-    def set(self, place: Place, value: Secret, *, expires_at: str = "", actor: str = STEWARD.id) -> Entry:
-        """Puts a value in a place, as its next version. Raises CredentialRefused, StorageFailed, KeysRefused."""
-
     def set_all(self, given: Sequence[NewCredential], *, actor: str = STEWARD.id) -> Sequence[Entry]:
-        """The same for several: all of them or, where a transaction covers it, none."""
+        """Puts each value in its place, as its next version: all of them or, where a transaction covers it, none. Raises
+        CredentialRefused, StorageFailed, KeysRefused."""
+
+    def set(self, place: Place, value: Secret, *, expires_at: str = "", actor: str = STEWARD.id) -> Entry:
+        """As `set_all`, of one value."""
+        [entry] = self.set_all([NewCredential(place, value, expires_at)], actor=actor)
+        return entry
 
     def get(self, place: Place, *, actor: str, purpose: str) -> Secret:
         """The value, from then on known to redaction. Raises CredentialRefused (absent, expired, tampered, …), StorageFailed,

@@ -28,6 +28,7 @@ from council.vault.base import (
     CREDENTIAL_SET,
     Entry,
     NewCredential,
+    Vault,
     absent,
     expired,
     require_storable,
@@ -49,7 +50,7 @@ class Rotation:
     retired: tuple[str, ...]
 
 
-class DatabaseVault:
+class DatabaseVault(Vault):
     """See `council.vault.base.Vault`."""
 
     def __init__(
@@ -60,11 +61,6 @@ class DatabaseVault:
         self._source = source
         self._clock = clock
         self._register = register
-
-    def set(self, place: Place, value: Secret, *, expires_at: str = "", actor: str = STEWARD.id) -> Entry:
-        """See `Vault.set`."""
-        [entry] = self.set_all([NewCredential(place, value, expires_at)], actor=actor)
-        return entry
 
     def set_all(self, given: Sequence[NewCredential], *, actor: str = STEWARD.id) -> Sequence[Entry]:
         """See `Vault.set_all`."""
@@ -180,15 +176,11 @@ class DatabaseVault:
             detail = {"key": newer.primary.kid, "resealed": len(opened), "retired": old}
             transaction.record("effect", "keys_rotated", STEWARD.id, detail)
         if self._source.writable:
-            self._retire()
+            with self._audit.transaction() as transaction:  # keys with which nothing is sealed any more
+                used = transaction.tx.core.execute(select(credentials.c.encryption_key_id).distinct()).scalars()
+                self._source.save(self._keys().settled(set(used)))
         self._sweep()
         return Rotation(newer.primary.kid, len(opened), tuple(old))
-
-    def _retire(self) -> None:
-        """Retires the keys with which nothing is sealed any more."""
-        with self._audit.transaction() as transaction:
-            used = transaction.tx.core.execute(select(credentials.c.encryption_key_id).distinct()).scalars()
-            self._source.save(self._keys().settled(set(used)))
 
     def _sweep(self) -> None:
         """After a commit: what was to be done is done, also where the bytes of before cannot be removed now."""
