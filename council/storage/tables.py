@@ -1,7 +1,7 @@
 """The metadata for all tables, and SQLAlchemy's view of a transaction of the store. Loads SQLAlchemy: import it late.
 
 Every room declares its tables on `metadata`. A new database is made from `schema/<dialect>.sql`, which is generated from
-them (`python docs/make_schema.py`); an older one is brought forward by Alembic's migrations. No mapped classes, no sessions.
+them (`python docs/make_schema.py`); an older one gets the tables that it lacks. No mapped classes, no sessions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NAMES = {
 }
 
 metadata = MetaData(naming_convention=_NAMES)
-_version = Table(  # as Alembic itself makes it
+_version = Table(  # as Alembic made it, which brought older versions forward
     "alembic_version",
     MetaData(),
     Column("version_num", String(32), nullable=False),
