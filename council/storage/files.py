@@ -70,19 +70,11 @@ def write_atomic(path: Path, data: bytes, *, sync: bool = True, mode: int = 0o60
 
 
 def rewrite(path: Path, data: bytes) -> None:
-    """Put `data` in the place of what the file holds, whole and synced, and leave its mode and its times as they were.
-    Raises StorageFailed."""
-    with as_storage_failed(f"Cannot rewrite {path}"), open_folder(path.parent) as folder_fd:
-        before = os.stat(path.name, dir_fd=folder_fd, follow_symlinks=False)
-        temporary, _ = write_temporary(folder_fd, path.name, data, sync=True, mode=stat.S_IMODE(before.st_mode))
-        try:
-            times = (before.st_atime_ns, before.st_mtime_ns)
-            os.utime(temporary, ns=times, dir_fd=folder_fd, follow_symlinks=False)
-            os.replace(temporary, path.name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
-        except BaseException:
-            discard(folder_fd, temporary)
-            raise
-        sync_folder(folder_fd)
+    """Put `data` in the place of what the file holds, whole and synced, and leave its mode and its time of change as they
+    were. Raises StorageFailed."""
+    with as_storage_failed(f"Cannot rewrite {path}"):
+        before = os.stat(path, follow_symlinks=False)
+        write_atomic(path, data, mode=stat.S_IMODE(before.st_mode), mtime_ns=before.st_mtime_ns)
 
 
 def append_line(path: Path, line: bytes) -> None:
