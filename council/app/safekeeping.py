@@ -106,9 +106,9 @@ def key_in_vault(
     in_database = settings.database_url is not None or (home.runtime / DATABASE_FILE).exists()
     if name == KEY_VARIABLE or not (in_database or settings.vault == "aws"):
         return None
-    from council.vault.sealing import Place
+    from council.vault.sealing import CredentialPlace
 
-    place = Place(STEWARD.id, "", name)
+    place = CredentialPlace(STEWARD.id, "", name)
     with contextlib.closing(open_store(home, settings)) as store:
         trail = build_trail(home, store, settings, keys, environ, keys.redactor)
         vault = build_vault(home, settings, keys, environ, trail, keys.redactor)

@@ -24,11 +24,11 @@ from council.audit.chain import (
     FORGOT,
     GENESIS,
     RENEWED,
-    Finding,
-    Head,
+    ChainFinding,
+    ChainHead,
+    ChainVerdict,
     Kind,
     Record,
-    Verdict,
     detail_hash,
     detail_text,
     export_line,
@@ -58,8 +58,8 @@ class Transaction:
 
     tx: Tx
     _log: AuditLog
-    head: Head
-    noted: Head | None  # what the file beside the database knows
+    head: ChainHead
+    noted: ChainHead | None  # what the file beside the database knows
     borne_out: bool
 
     def record(
@@ -141,7 +141,7 @@ class AuditLog:
         known = read_head(self._file)
         if head is None:  # the file comes first: a chain without one has lost it
             self._keys()
-            head = Head(secrets.token_hex(16), 0, GENESIS)
+            head = ChainHead(secrets.token_hex(16), 0, GENESIS)
             if known is None:
                 known = head
                 write_head(self._file, head)
@@ -171,14 +171,14 @@ class AuditLog:
     def append(
         self,
         tx: Tx,
-        head: Head,
+        head: ChainHead,
         kind: Kind,
         action: str,
         actor: str,
         detail: Mapping[str, Any],
         run_id: str | None,
         step: str | None,
-    ) -> Head:
+    ) -> ChainHead:
         key = self._keys().primary
         words = self.words_of(detail)
         salt = secrets.token_hex(_SALT_BYTES)
@@ -200,7 +200,7 @@ class AuditLog:
         values = msgspec.structs.asdict(record) | {"run_id": run_id, "step": step}
         tx.execute(sql.APPEND, tuple(values.values()))
         tx.execute(sql.ADVANCE, (record.seq, record.mac))
-        return Head(head.chain, record.seq, record.mac)
+        return ChainHead(head.chain, record.seq, record.mac)
 
     def words_of(self, detail: Mapping[str, Any]) -> str:
         """As a record holds it. Raises ValueError when it is larger than a record takes."""
@@ -213,9 +213,9 @@ class AuditLog:
         head = self.store.read(_head)
         return head.chain if head is not None else ""
 
-    def head(self) -> Head:
+    def head(self) -> ChainHead:
         """The end of the chain now. Raises StorageFailed."""
-        return self.store.read(_head) or Head("", 0, GENESIS)
+        return self.store.read(_head) or ChainHead("", 0, GENESIS)
 
     def tail(self, count: int) -> list[Record]:
         """The last records, oldest first. Raises StorageFailed."""
@@ -261,7 +261,7 @@ class AuditLog:
         told = [json.loads(record.detail)["receipts_to"] for record in self.of((RENEWED,)) if record.detail]
         return str(max(told, default=""))
 
-    def verify(self, noted: Iterable[tuple[str, Head]] = (), *, disputed: bool = True) -> Verdict:
+    def verify(self, noted: Iterable[tuple[str, ChainHead]] = (), *, disputed: bool = True) -> ChainVerdict:
         """Every record against its key, and the end against the file beside the database, against the heads that are
         `disputed`, and against `noted`, ends that stand elsewhere. Raises StorageFailed, KeysRefused."""
         anchors = list(noted)
@@ -275,13 +275,13 @@ class AuditLog:
                 missing = True
             anchors += self._disputed() if disputed else ()
             if head is None:
-                head = Head(file.chain if file is not None else "", 0, GENESIS)
+                head = ChainHead(file.chain if file is not None else "", 0, GENESIS)
             keys = self._keys()
             derived = {key.kid: key.derive("audit") for key in keys.keys}
             verdict = verify(_all(tx), head, anchors, derived.get)
         if missing:
             told = "is missing: whether the end of the chain was cut off cannot be told from it."
-            finding = Finding("head_missing", 0, f"the file {HEAD_FILE} {told}")
+            finding = ChainFinding("head_missing", 0, f"the file {HEAD_FILE} {told}")
             verdict = replace(verdict, findings=(*verdict.findings, finding))
         return verdict
 
@@ -306,19 +306,19 @@ class AuditLog:
 
     # ── the head ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _disputed(self) -> Iterator[tuple[str, Head]]:
+    def _disputed(self) -> Iterator[tuple[str, ChainHead]]:
         for path in sorted(self._runtime.glob(f"{DISPUTED}*")):
             head = read_head(path)
             if head is not None:
                 yield f"the file {path.name}", head
 
 
-def _head(tx: Tx) -> Head | None:
+def _head(tx: Tx) -> ChainHead | None:
     row = tx.execute(sql.HEAD).fetchone()
-    return None if row is None else Head(*row)
+    return None if row is None else ChainHead(*row)
 
 
-def _bears_out(tx: Tx, head: Head, known: Head) -> bool:
+def _bears_out(tx: Tx, head: ChainHead, known: ChainHead) -> bool:
     if known.chain != head.chain:
         return False
     if known.seq == 0:

@@ -66,7 +66,7 @@ def _shown(meter: Meter, amount: float) -> str:
     return f"{amount:.0f}" if meter in ("calls", "tokens") else f"{amount:.4g}"
 
 
-class Limits(msgspec.Struct, frozen=True):
+class BudgetLimits(msgspec.Struct, frozen=True):
     """Upper bounds; None is no bound. `max_tokens` counts input and output together."""
 
     max_calls: int | None = None
@@ -118,8 +118,8 @@ class Budget:
     """The limits of one run and of the day, and what the run spent. `price_of` names a model's price, None when
     nobody knows it; `chair` is the model of the closing call."""
 
-    command: Limits
-    day: Limits
+    command: BudgetLimits
+    day: BudgetLimits
     spend: Spend
     price_of: Callable[[str], Price | None]
     chair: str
@@ -222,7 +222,7 @@ class Budget:
                 room = min(room, left / each if each else room)
         return max(int(room), min(output_tokens, _LEAST_OUTPUT_TOKENS))
 
-    def _require(self, scope: Literal["command", "day"], limits: Limits, spent: Totals, entry: Reserved) -> None:
+    def _require(self, scope: Literal["command", "day"], limits: BudgetLimits, spent: Totals, entry: Reserved) -> None:
         """Keeps what is set aside for the closing call from all others until that is begun; and it is made however long
         the others took."""
         if not limits.bounded:

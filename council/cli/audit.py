@@ -18,7 +18,7 @@ from council.ids import readable_json
 from council.upkeep.pages import pages_in
 
 if TYPE_CHECKING:
-    from council.audit.chain import Head, Verdict
+    from council.audit.chain import ChainHead, ChainVerdict
     from council.audit.log import AuditLog
 
 app = typer.Typer(no_args_is_help=True)
@@ -150,31 +150,31 @@ def _log(cli: CliState, *, writes: bool = False) -> Iterator[AuditLog | None]:
         yield build_trail(home, cli.store(), settings, keys, cli.environ, keys.redactor).log()
 
 
-def _verified(cli: CliState, heads: list[str], log: AuditLog | None) -> Verdict:
+def _verified(cli: CliState, heads: list[str], log: AuditLog | None) -> ChainVerdict:
     """The chain against all its known ends, and the pages against the runs.
 
     A database that was set back took the receipts of its last runs along: then the pages know more. Without a log the
     ends that stand elsewhere tell that it was taken away.
     """
-    from council.audit.chain import GENESIS, Finding, Head, verify
+    from council.audit.chain import GENESIS, ChainFinding, ChainHead, verify
     from council.audit.head_file import HEAD_FILE, read_head
 
     if log is None:
         head = read_head(cli.home().runtime / HEAD_FILE)
         chain = head.chain if head is not None else ""
         in_file = [(f"the file {HEAD_FILE}", head)] if head is not None else []
-        return verify((), Head(chain, 0, GENESIS), [*in_file, *_ends(cli, heads, chain, "")], lambda kid: None)
+        return verify((), ChainHead(chain, 0, GENESIS), [*in_file, *_ends(cli, heads, chain, "")], lambda kid: None)
     ledger, renewed_to = cli.ledger(), log.renewed_to()
     verdict = log.verify(_ends(cli, heads, log.chain(), renewed_to))
     unknown = [
-        Finding("page_unknown", 0, f"{page.path} is of run {page.run_id}, which the database does not know.")
+        ChainFinding("page_unknown", 0, f"{page.path} is of run {page.run_id}, which the database does not know.")
         for page in pages_in(cli.home())
         if page.run_id > renewed_to and not ledger.starting_with(page.run_id, 1)
     ]
     return replace(verdict, findings=(*verdict.findings, *unknown))
 
 
-def _ends(cli: CliState, heads: list[str], chain: str, after: str) -> Iterator[tuple[str, Head]]:
+def _ends(cli: CliState, heads: list[str], chain: str, after: str) -> Iterator[tuple[str, ChainHead]]:
     """Ends of the chain that stand elsewhere: given by hand, in the receipts, in the pages. `after`: the runs up to this
     one may know another chain."""
     yield from _given(heads, chain)
@@ -186,21 +186,21 @@ def _ends(cli: CliState, heads: list[str], chain: str, after: str) -> Iterator[t
             yield page.path, _head_of(page.audit_head, chain)
 
 
-def _given(heads: list[str], chain: str) -> Iterator[tuple[str, Head]]:
+def _given(heads: list[str], chain: str) -> Iterator[tuple[str, ChainHead]]:
     for text in heads:
         yield f"the head {text[:20]}…", _head_of(text, chain)
 
 
-def _head_of(text: str, chain: str) -> Head:
-    from council.audit.chain import Head
+def _head_of(text: str, chain: str) -> ChainHead:
+    from council.audit.chain import ChainHead
 
     seq, _, mac = text.partition(":")
     if not seq.isascii() or not seq.isdecimal() or len(seq) > 18 or len(mac) != 64:
         raise UsageError(f"{text[:80]!r} is no head.", fix="copy `audit_head` from an artifact: 12:9f86d08…")
-    return Head(chain, int(seq), mac)
+    return ChainHead(chain, int(seq), mac)
 
 
-def _verdict_of_file(cli: CliState, file: Path, heads: list[str]) -> Verdict:
+def _verdict_of_file(cli: CliState, file: Path, heads: list[str]) -> ChainVerdict:
     from council.app.safekeeping import build_key_source
     from council.audit.chain import read_head_line, verify_lines
     from council.keys.sources import require_keys

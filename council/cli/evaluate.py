@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from council.evaluation.evaluate import EvaluationEnd
     from council.evaluation.grading import AnsweredQuestion
     from council.evaluation.report import Report
-    from council.evaluation.session import EvaluationRequest, Session
+    from council.evaluation.session import EvaluationRequest, OpenEvaluation
     from council.events import Event
 
 _EXAMPLE = Path(__file__).parents[1] / "resources" / "evaluation"
@@ -130,7 +130,7 @@ def _spelled(record: Path, home: Path) -> str:
     return f"--model cassette:{os.path.relpath(record.resolve(), home)}"
 
 
-async def _answered(session: Session, service: Service) -> EvaluationEnd:
+async def _answered(session: OpenEvaluation, service: Service) -> EvaluationEnd:
     """Answers all questions while the daemon serves the evaluation's home; how it ended."""
     import asyncio
 
@@ -167,7 +167,7 @@ async def _answered(session: Session, service: Service) -> EvaluationEnd:
 class _Progress:
     """A line for each question that all arms answered, on stderr."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: OpenEvaluation) -> None:
         self._total = len(session.questions)
         self._count = 0
 

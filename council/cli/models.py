@@ -13,7 +13,7 @@ from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.budgets.prices import Price
-    from council.upkeep.models import EmbeddingTrial, Listing, Overview, Trial
+    from council.upkeep.models import EmbeddingTrial, Overview, ServedModels, Trial
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -152,7 +152,7 @@ def _overview_text(found: Overview) -> str:
     return "\n".join(lines)
 
 
-def _listing_text(listed: Listing, *, limit: int | None) -> str:
+def _listing_text(listed: ServedModels, *, limit: int | None) -> str:
     if listed.error:
         return f"{listed.provider}: {listed.error}\n  fix: {listed.fix}"
     models = sorted(listed.models, key=lambda model: model.id.lower())

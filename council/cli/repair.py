@@ -34,24 +34,24 @@ def repair(
     """Mend what a crash or a hand left inconsistent beside the database: memory, left-over files."""
     from council.storage.reader import is_older
     from council.upkeep.older_home import bring_over
-    from council.upkeep.repair import Finding
+    from council.upkeep.repair import Flaw
     from council.upkeep.repair import repair as mend
 
     cli = state(ctx)
     home = cli.home()
-    findings: list[Finding] = []
+    findings: list[Flaw] = []
     if home.runtime.is_dir():
         with _opened(cli) as store:
             if is_older(home.runtime):
                 what = "the home was kept by an older version: its runs lie in files"
                 if dry_run:
-                    findings.append(Finding(what, "mended", "to be brought over into the database"))
+                    findings.append(Flaw(what, "mended", "to be brought over into the database"))
                 else:
                     done = bring_over(home, store)
                     runs = f"runs {done.runs}, of them unfinished {done.unfinished}"
-                    findings.append(Finding(what, "mended", f"brought over: {runs}; calls to models {done.calls:,}"))
+                    findings.append(Flaw(what, "mended", f"brought over: {runs}; calls to models {done.calls:,}"))
                     lost = [f".council/{name} could not be read" for name in done.unread]
-                    findings += [Finding(each, "left", "restore it from a backup") for each in lost]
+                    findings += [Flaw(each, "left", "restore it from a backup") for each in lost]
             findings += mend(home, store, dry_run=dry_run)
     counts = {outcome: sum(finding.outcome == outcome for finding in findings) for outcome in _COLOURS}
     if as_json:

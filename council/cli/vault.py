@@ -17,7 +17,7 @@ from council.errors import EXIT_FAILED, UsageError
 from council.ids import readable_json
 
 if TYPE_CHECKING:
-    from council.vault.base import Entry, Vault
+    from council.vault.base import StoredCredential, Vault
     from council.vault.database import DatabaseVault
 
 app = typer.Typer(no_args_is_help=True)
@@ -181,7 +181,7 @@ def _print(entries: Any, *, as_json: bool) -> None:
         typer.echo("The vault is empty.")
 
 
-def _plain(entry: Entry) -> dict[str, Any]:
+def _plain(entry: StoredCredential) -> dict[str, Any]:
     return {
         "user": entry.place.user,
         "role": entry.place.role,

@@ -66,7 +66,7 @@ class RecordedStep:
     answer: bytes
 
 
-class Row(NamedTuple):
+class JournalRow(NamedTuple):
     """A record as it lies in the table `steps`. `out` is JSON: a step's result, of other kinds the record."""
 
     kind: str
@@ -76,17 +76,17 @@ class Row(NamedTuple):
     out: str
 
 
-def row_of(record: Record) -> Row:
+def row_of(record: Record) -> JournalRow:
     match record:
         case StepBegun():
-            return Row("begin", record.name, "", record.at, "")
+            return JournalRow("begin", record.name, "", record.at, "")
         case StepDone():
-            return Row("done", record.name, record.request, record.at, bytes(record.out).decode())
+            return JournalRow("done", record.name, record.request, record.at, bytes(record.out).decode())
         case _:
-            return Row(type(record).__struct_config__.tag, "", "", 0, _encoder.encode(record).decode())  # type: ignore[arg-type]
+            return JournalRow(type(record).__struct_config__.tag, "", "", 0, _encoder.encode(record).decode())  # type: ignore[arg-type]
 
 
-def record_of(row: Row) -> Record:
+def record_of(row: JournalRow) -> Record:
     """Raises JournalDamaged for a row that no version wrote."""
     if row.kind == "begin":
         return StepBegun(row.name, row.at_ms)
@@ -102,9 +102,9 @@ def record_of(row: Row) -> Record:
 _RESTORE = "`council doctor` looks at the whole database; `council restore` takes a copy back"
 
 
-def rows_of(tx: Tx, run: int) -> list[tuple[int, Row]]:
+def rows_of(tx: Tx, run: int) -> list[tuple[int, JournalRow]]:
     """The rows of one run with their numbers, in order."""
-    return [(found[0], Row(*found[1:])) for found in tx.execute(sql.STEPS, (run,)).fetchall()]
+    return [(found[0], JournalRow(*found[1:])) for found in tx.execute(sql.STEPS, (run,)).fetchall()]
 
 
 def header_of(encoded: str, run_id: str) -> RunHeader:
@@ -472,5 +472,5 @@ async def _unbroken(written: asyncio.Future[T]) -> T:
     return written.result()
 
 
-def _insert(tx: Tx, run: int, seq: int, row: Row) -> None:
+def _insert(tx: Tx, run: int, seq: int, row: JournalRow) -> None:
     tx.execute(sql.APPEND, (run, seq, *row))

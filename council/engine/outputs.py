@@ -69,7 +69,7 @@ def _written(row: tuple[str, str, str]) -> Written:
 
 
 @dataclass(frozen=True)
-class Claim:
+class OutputClaim:
     """A file to commit, and what is then known of its path."""
 
     output: Output
@@ -120,10 +120,10 @@ class OutputFile:
         self._coming.append(sha256_hex(data))
         noted.add_done_callback(tell)
 
-    def claim(self, data: bytes) -> Claim:
+    def claim(self, data: bytes) -> OutputClaim:
         """Before a commit of `data`, which is to note what is `written`. Raises StorageFailed."""
         written = self._next(data)
-        return Claim(Output(self.path, data, written.sha256s, self.beside), written)
+        return OutputClaim(Output(self.path, data, written.sha256s, self.beside), written)
 
     def _next(self, data: bytes) -> Written:
         known = dict.fromkeys(sha256 for sha256 in (sha256_hex(data), self.settle(), *self._coming) if sha256)

@@ -17,8 +17,7 @@ from council.app import App, build_app
 from council.app.models import model_price
 from council.app.reading import build_library, seeds_folder
 from council.app.safekeeping import open_store
-from council.budgets.budget import Budget
-from council.budgets.budget import Limits as Budgeted
+from council.budgets.budget import Budget, BudgetLimits
 from council.budgets.calibration import Calibration
 from council.budgets.spend import Spend
 from council.commands.models import ProtocolName
@@ -62,7 +61,7 @@ class EvaluationRequest:
 
 
 @dataclass
-class Session:
+class OpenEvaluation:
     """`questions` are those to answer, in their order. `steward` is the store of the steward's home: its day pays for this,
     too."""
 
@@ -138,7 +137,7 @@ class Session:
 
 def open_session(
     home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str], wanted: EvaluationRequest
-) -> Session:
+) -> OpenEvaluation:
     """Checks everything before the first call. Raises QuestionsInvalid, UsageError, NotTheSame, ConfigError, and what
     opening a home may raise."""
     if settings.model == "offline":
@@ -163,8 +162,8 @@ def open_session(
             meter = Meter(found.calls, {each.task: each.ref for each in questions})
             steward = open_store(home, settings)
             budget = Budget(
-                command=Budgeted(None, wanted.max_tokens, wanted.max_usd),
-                day=Budgeted(settings.day_max_calls, settings.day_max_tokens, settings.day_max_usd),
+                command=BudgetLimits(None, wanted.max_tokens, wanted.max_usd),
+                day=BudgetLimits(settings.day_max_calls, settings.day_max_tokens, settings.day_max_usd),
                 spend=Spend(steward, found.id, 0, clock),
                 price_of=functools.cache(functools.partial(model_price, settings)),
                 chair="",
@@ -189,7 +188,9 @@ def open_session(
                 app.redactor,
             )
             deliberations = Deliberations(app, wanted.protocol, wanted.max_rounds, model)
-            return Session(wanted, home, settings, found, questions, order, app, meter, steward, model, deliberations)
+            return OpenEvaluation(
+                wanted, home, settings, found, questions, order, app, meter, steward, model, deliberations
+            )
         except BaseException:
             found.store.close()
             if not wanted.resume:  # nothing was asked: nothing stays

@@ -73,7 +73,7 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class Listing:
+class ServedModels:
     """The models that a provider's server names, or why it names none."""
 
     provider: str
@@ -102,7 +102,7 @@ class Overview:
     chosen: Chosen
     also: tuple[Used, ...]
     providers: tuple[Known, ...]
-    ollama: Listing
+    ollama: ServedModels
 
 
 @dataclass(frozen=True)
@@ -155,16 +155,18 @@ async def overview(home: Home, settings: Settings, keys: ProviderKeys, *, source
 
 async def listing(
     home: Home, settings: Settings, keys: ProviderKeys, provider: str, *, timeout_s: float | None = None
-) -> Listing:
+) -> ServedModels:
     """The models of one provider, asked for now. Raises ConfigError for a provider that is not there."""
     found, setup = provider_of(home, settings, keys, provider)
     if found.list_models is None:
-        return Listing(provider, error=f"{provider} cannot be asked for its models.", fix="see its own documentation")
+        return ServedModels(
+            provider, error=f"{provider} cannot be asked for its models.", fix="see its own documentation"
+        )
     try:
         models = await found.list_models(replace(setup, request_timeout_s=timeout_s) if timeout_s else setup)
     except (ConfigError, ModelError) as error:
-        return Listing(provider, error=error.message, fix=error.fix)
-    return Listing(provider, tuple(models))
+        return ServedModels(provider, error=error.message, fix=error.fix)
+    return ServedModels(provider, tuple(models))
 
 
 async def _chosen(home: Home, settings: Settings, keys: ProviderKeys, source: str) -> Chosen:

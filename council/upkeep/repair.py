@@ -23,7 +23,7 @@ Outcome = Literal["mended", "waits", "left"]
 
 
 @dataclass(frozen=True)
-class Finding:
+class Flaw:
     """Something out of order. `outcome`: `mended` (or would be, in a dry run), `waits` (the next start sees to it), `left`
     (a person is needed). `note` says what was done, what the start does, or what the person can do."""
 
@@ -32,18 +32,18 @@ class Finding:
     note: str
 
 
-def repair(home: Home, store: Store, *, dry_run: bool) -> list[Finding]:
+def repair(home: Home, store: Store, *, dry_run: bool) -> list[Flaw]:
     """Everything found. `dry_run` changes nothing. Nothing that holds a record is deleted. Raises StorageFailed."""
 
-    def mended(what: str, note: str, mend: Callable[[], object]) -> Finding:
+    def mended(what: str, note: str, mend: Callable[[], object]) -> Flaw:
         try:
             if not dry_run:
                 mend()
         except OSError as error:
-            return Finding(what, "left", f"cannot be mended ({error.strerror}): give this user access there")
+            return Flaw(what, "left", f"cannot be mended ({error.strerror}): give this user access there")
         except StorageFailed as error:
-            return Finding(what, "left", f"cannot be mended: {error}")
-        return Finding(what, "mended", note)
+            return Flaw(what, "left", f"cannot be mended: {error}")
+        return Flaw(what, "mended", note)
 
     findings = []
     for path in list(strays(home, store, Ledger(store).unfinished())):
@@ -51,7 +51,7 @@ def repair(home: Home, store: Store, *, dry_run: bool) -> list[Finding]:
         findings.append(mended(what, "removed", partial(path.unlink, missing_ok=True)))
     for path in sorted(home.commands.glob(".*.taken")):  # only the daemon knows what came in their place
         what = f"commands/{path.name} was taken and not settled"
-        findings.append(Finding(what, "waits", "the next start settles it"))
+        findings.append(Flaw(what, "waits", "the next start settles it"))
     for session in damaged_sessions(home, store):
         what = f"{session.path.relative_to(home.root).as_posix()} is damaged ({session.reason})"
         if session.copy:  # as the next run would have it
@@ -59,7 +59,7 @@ def repair(home: Home, store: Store, *, dry_run: bool) -> list[Finding]:
             findings.append(mended(what, "set aside; the last good copy took its place", load))
         else:
             note = f"there is no good copy: restore it from a backup, or `{session.reset}` begins anew"
-            findings.append(Finding(what, "left", note))
+            findings.append(Flaw(what, "left", note))
     for scope in SCOPES:
         folder = home.runtime / "cortex" / scope
         try:
@@ -69,5 +69,5 @@ def repair(home: Home, store: Store, *, dry_run: bool) -> list[Finding]:
             flaw = str(error)
         if flaw:
             note = "the next question rebuilds it (now: `council cortex index --rebuild`)"
-            findings.append(Finding(f"the index of {scope} cannot be used: {flaw}", "waits", note))
+            findings.append(Flaw(f"the index of {scope} cannot be used: {flaw}", "waits", note))
     return findings

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from council.budgets.spend import drop_before
-from council.engine.ledger import Entry, Ledger
+from council.engine.ledger import Ledger, RunEntry
 from council.engine.receipts import Pruned, Receipts
 from council.ids import Clock, timestamp
 from council.settings import Settings
@@ -53,7 +53,7 @@ def bounds_of(settings: Settings) -> Bounds:
     return Bounds(settings.keep_days, settings.keep_runs, settings.keep_bytes)
 
 
-def over(entries: Sequence[Entry], count: int, total_bytes: int, bounds: Bounds, now: datetime) -> list[Due]:
+def over(entries: Sequence[RunEntry], count: int, total_bytes: int, bounds: Bounds, now: datetime) -> list[Due]:
     """Those of `entries`, the oldest first, that must go for all bounds to hold: the fewest. `count` and `total_bytes` are
     of all ended runs."""
     oldest_ns = int((now - timedelta(days=bounds.days)).timestamp() * 1e9) if bounds.days is not None else 0
