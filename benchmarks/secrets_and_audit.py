@@ -12,7 +12,7 @@ from benchmarks.report import Figure, Table
 from council.app.safekeeping import open_database
 from council.audit.log import AuditLog
 from council.ids import SystemClock
-from council.keys.sources import KeyFile, load_or_create
+from council.keys.key_sources import KeyFile, load_or_create
 from council.redaction import Secret
 from council.settings import Home, Settings
 from council.vault.database import DatabaseVault

@@ -16,7 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from council.errors import PersonaError
-from council.settings.spelling import model_chain
+from council.settings.model_names import model_chain
 
 MAX_PERSONA_BYTES = 256 << 10  # a persona of 64,000 tokens would crowd out the task
 _SEED_NAME = re.compile(r"core_essence_([a-z][a-z0-9_]{1,31})_awakening_seed\.txt", re.IGNORECASE)

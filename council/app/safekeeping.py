@@ -13,7 +13,7 @@ from council.audit.trail import Trail
 from council.commands.models import RunCommand
 from council.errors import CommandInvalid, KeysRefused
 from council.ids import STEWARD, SystemClock
-from council.keys.sources import KEY_VARIABLE, KeySource, key_source, load_or_create, require_keys
+from council.keys.key_sources import KEY_VARIABLE, KeySource, key_source, load_or_create, require_keys
 from council.redaction import Redactor, Secret
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.reader import Looking, looking
@@ -24,7 +24,7 @@ from council.users.people import user_of
 if TYPE_CHECKING:
     from council.audit.log import AuditLog
     from council.users.directory import Users
-    from council.vault.base import Vault
+    from council.vault.contract import Vault
 
 TABLES = (
     "council.audit.tables",

@@ -17,7 +17,7 @@ from council.app.models import (
 )
 from council.budgets.budget import Budget, BudgetLimits
 from council.budgets.calibration import Calibration
-from council.budgets.models import BudgetedEmbedder, BudgetedModel, TimedEmbedder, TimedModel
+from council.budgets.metering import BudgetedEmbedder, BudgetedModel, TimedEmbedder, TimedModel
 from council.budgets.prices import Price
 from council.budgets.spend import Spend
 from council.commands.models import BudgetConfig

@@ -203,7 +203,7 @@ def _head_of(text: str, chain: str) -> ChainHead:
 def _verdict_of_file(cli: CliState, file: Path, heads: list[str]) -> ChainVerdict:
     from council.app.safekeeping import build_key_source
     from council.audit.chain import read_head_line, verify_lines
-    from council.keys.sources import require_keys
+    from council.keys.key_sources import require_keys
 
     keys = require_keys(build_key_source(cli.home(), cli.settings().settings, cli.keys(), cli.environ))
     derived = {key.kid: key.derive("audit") for key in keys.keys}

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from council.daemon.service import Service
     from council.evaluation.evaluate import EvaluationEnd
     from council.evaluation.grading import AnsweredQuestion
-    from council.evaluation.report import Report
     from council.evaluation.session import EvaluationRequest, OpenEvaluation
+    from council.evaluation.summary import Report
     from council.events import Event
 
 _EXAMPLE = Path(__file__).parents[1] / "resources" / "evaluation"
@@ -64,7 +64,7 @@ def evaluate(
         return
     import asyncio
 
-    from council.evaluation import report as rendered
+    from council.evaluation import summary as rendered
     from council.evaluation.session import EvaluationRequest
     from council.storage.files import write_atomic
 

@@ -13,7 +13,7 @@ from council.ids import readable_json
 
 if TYPE_CHECKING:
     from council.budgets.prices import Price
-    from council.upkeep.models import EmbeddingTrial, Overview, ServedModels, Trial
+    from council.upkeep.model_trial import EmbeddingTrial, Overview, ServedModels, Trial
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -38,7 +38,7 @@ def list_(
     import asyncio
 
     from council.errors import EXIT_FAILED
-    from council.upkeep.models import listing, overview
+    from council.upkeep.model_trial import listing, overview
 
     cli = state(ctx)
     home, loaded, keys = cli.home(), cli.settings(), cli.keys()
@@ -77,7 +77,7 @@ def try_model(
 
     from council.errors import EXIT_OK, CouncilError
     from council.ids import SystemClock
-    from council.upkeep.models import EmbeddingTrial, embedding_trial, trial
+    from council.upkeep.model_trial import EmbeddingTrial, embedding_trial, trial
 
     cli = state(ctx)
     cli.flags = {"model": model}

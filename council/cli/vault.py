@@ -17,7 +17,7 @@ from council.errors import EXIT_FAILED, UsageError
 from council.ids import readable_json
 
 if TYPE_CHECKING:
-    from council.vault.base import StoredCredential, Vault
+    from council.vault.contract import StoredCredential, Vault
     from council.vault.database import DatabaseVault
 
 app = typer.Typer(no_args_is_help=True)

@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from council.ids import canonical_json, sha256_hex
-from council.settings.spelling import model_spelling
+from council.settings.model_names import model_spelling
 
 MAX_TASK_CHARS = 100_000  # about 25,000 tokens: more belongs into an input artifact
 MAX_INPUTS = 64

@@ -15,7 +15,7 @@ import msgspec
 
 from council.agents.turn import NO_BUDGET, Failure, ProviderBusy, TurnResult, take_turn
 from council.budgets.budget import BudgetSpent
-from council.budgets.models import CALL_CUT_OFF
+from council.budgets.metering import CALL_CUT_OFF
 from council.commands.models import ProtocolName
 from council.deliberation.blocks import Block, read_block
 from council.deliberation.costs import is_extract

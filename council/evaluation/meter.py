@@ -18,7 +18,7 @@ import msgspec
 
 from council.budgets.budget import Budget, BudgetSpent
 from council.budgets.calibration import Calibration
-from council.budgets.models import BudgetedModel
+from council.budgets.metering import BudgetedModel
 from council.budgets.prices import Price
 from council.errors import ModelError
 from council.ids import Clock

@@ -30,10 +30,10 @@ from council.evaluation.grading import AnsweredQuestion, row_of
 from council.evaluation.meter import Meter, MeteredModel
 from council.evaluation.questions import Question, load_folder
 from council.evaluation.recording import RecordingModel, Traffic, cassette_of
-from council.evaluation.report import Report
-from council.evaluation.verdict import verdict
+from council.evaluation.ruling import verdict
+from council.evaluation.summary import Report
 from council.ids import SystemClock
-from council.keys.sources import share_keys
+from council.keys.key_sources import share_keys
 from council.llm.base import Model
 from council.llm.fallback import FallbackModel
 from council.llm.retry import RetryingModel

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from council.settings.home import Home, builtin_personas_dir, find_home, init_home
     from council.settings.keys import BASE_URL_NAME, KEY_NAMES, ProviderKeys, load_provider_keys
-    from council.settings.model import Settings, allowed_values, council_toml_template
-    from council.settings.sources import LoadedSettings, load_settings
-    from council.settings.spelling import DEFAULT_MODEL
+    from council.settings.layers import LoadedSettings, load_settings
+    from council.settings.model_names import DEFAULT_MODEL
+    from council.settings.table import Settings, allowed_values, council_toml_template
 
 __all__ = [
     "BASE_URL_NAME",
@@ -33,7 +33,7 @@ __all__ = [
     "load_settings",
 ]
 
-_MODULES = ("home", "spelling", "keys", "model", "sources")  # those that load pydantic last
+_MODULES = ("home", "model_names", "keys", "table", "layers")  # those that load pydantic last
 
 
 def __getattr__(name: str) -> Any:

@@ -32,7 +32,7 @@ from council.deliberation.admission import TRIAD
 from council.engine.ledger import Ledger
 from council.errors import CommandInvalid, ConfigError, CouncilError, ModelError, PersonaError, StorageFailed
 from council.ids import Clock, timestamp
-from council.keys.sources import require_keys
+from council.keys.key_sources import require_keys
 from council.llm.base import Message
 from council.settings import Home, LoadedSettings, ProviderKeys, Settings, load_settings
 from council.storage.drivers import flaw_in

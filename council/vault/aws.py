@@ -12,7 +12,7 @@ from council.audit.log import AuditLog
 from council.errors import ConfigError, CredentialRefused
 from council.ids import STEWARD, Clock, timestamp
 from council.redaction import Secret
-from council.vault.base import (
+from council.vault.contract import (
     CREDENTIAL_REMOVED,
     CREDENTIAL_SET,
     NewCredential,
@@ -32,7 +32,7 @@ _USER, _ROLE, _KEY, _VERSION, _EXPIRES = (f"council:{word}" for word in ("user",
 
 
 class AwsVault(Vault):
-    """See `council.vault.base.Vault`. `prefix` begins the name of every secret here: several homes may share an account."""
+    """See `council.vault.contract.Vault`. `prefix` begins the name of every secret here: several homes may share an account."""
 
     def __init__(
         self, audit: AuditLog, prefix: str, clock: Clock, register: Callable[[Secret], None] = lambda secret: None

@@ -20,10 +20,10 @@ from council.audit.chain import Record
 from council.audit.log import AuditLog
 from council.errors import CredentialRefused, StorageFailed
 from council.ids import STEWARD, Clock, timestamp
+from council.keys.key_sources import KeySource, require_keys
 from council.keys.keyring import Keyring
-from council.keys.sources import KeySource, require_keys
 from council.redaction import Secret
-from council.vault.base import (
+from council.vault.contract import (
     CREDENTIAL_REMOVED,
     CREDENTIAL_SET,
     NewCredential,
@@ -51,7 +51,7 @@ class Rotation:
 
 
 class DatabaseVault(Vault):
-    """See `council.vault.base.Vault`."""
+    """See `council.vault.contract.Vault`."""
 
     def __init__(
         self, audit: AuditLog, source: KeySource, clock: Clock, register: Callable[[Secret], None] = lambda secret: None

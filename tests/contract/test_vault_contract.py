@@ -17,7 +17,7 @@ from council.redaction import Redactor, Secret
 from council.settings import Home, Settings
 from council.storage.store import Store
 from council.vault.aws import AwsVault
-from council.vault.base import Vault
+from council.vault.contract import Vault
 from council.vault.database import DatabaseVault
 from council.vault.sealing import CredentialPlace
 

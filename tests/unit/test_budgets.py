@@ -14,7 +14,7 @@ import pytest
 
 from council.budgets.budget import Budget, BudgetLimits, BudgetSpent, Stopwatch
 from council.budgets.calibration import Calibration
-from council.budgets.models import BudgetedModel
+from council.budgets.metering import BudgetedModel
 from council.budgets.prices import Price, Prices
 from council.budgets.spend import Reserved, Spend, Totals, drop_before, spent_by
 from council.errors import ConfigError, ModelError, StorageFailed

@@ -15,7 +15,7 @@ from council.cli.main import app
 from council.commands.schema import COMMAND_SCHEMA_NAME, schema_files
 from council.errors import EXIT_CODES
 from council.settings import Settings
-from council.settings.model import ProviderSetting
+from council.settings.table import ProviderSetting
 
 DOCS = Path(__file__).parents[3] / "docs"
 

@@ -22,7 +22,7 @@ from council.evaluation.figures import (
     ratio,
 )
 from council.evaluation.meter import Expense
-from council.evaluation.verdict import MIN_QUESTIONS, MIN_TO_RULE_OUT, verdict
+from council.evaluation.ruling import MIN_QUESTIONS, MIN_TO_RULE_OUT, verdict
 
 
 def marked(right: bool, confidence: float | None = 0.5, tokens: int = 100, **keys: Any) -> MarkedAnswer:

@@ -14,7 +14,7 @@ from council.evaluation.evaluate import EvaluationEnd
 from council.evaluation.figures import ARMS, Arm, Figure, Figures, QuestionRow
 from council.evaluation.grading import AnsweredQuestion
 from council.evaluation.meter import Expense
-from council.evaluation.verdict import RULE, EvaluationVerdict
+from council.evaluation.ruling import RULE, EvaluationVerdict
 from council.safety.markdown import for_markdown
 from council.safety.untrusted import plain_line
 
