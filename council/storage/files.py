@@ -137,10 +137,16 @@ def rename_noreplace(src: Path, dst: Path) -> None:
     NOTE: where the file system lacks RENAME_NOREPLACE this is link + unlink: for a moment the file has two names, and
     a kill in between leaves both.
     """
+    renameat2, number = _renameat2(), errno.ENOSYS
     try:
-        if not _rename_noreplace_natively(src, dst):
-            os.link(src, dst, follow_symlinks=False)
-            os.unlink(src)
+        if renameat2 is not None:
+            if renameat2(_AT_FDCWD, os.fsencode(src), _AT_FDCWD, os.fsencode(dst), _RENAME_NOREPLACE) == 0:
+                return
+            number = ctypes.get_errno()
+        if number not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):  # else this kernel or file system cannot do it
+            raise OSError(number, os.strerror(number), str(src), None, str(dst))
+        os.link(src, dst, follow_symlinks=False)
+        os.unlink(src)
     except (FileExistsError, FileNotFoundError):
         raise
     except OSError as error:
@@ -175,7 +181,7 @@ class FileLock:
         self._fd = fd
         # A child forked without exec would keep the lock alive after its parent died.
         close_in_child = weakref.WeakMethod(self._close)
-        os.register_at_fork(after_in_child=lambda: (close_in_child() or _nothing)())
+        os.register_at_fork(after_in_child=lambda: (close_in_child() or (lambda: None))())
 
     def release(self) -> None:
         """Give the lock back; nothing happens if it is not held."""
@@ -205,23 +211,26 @@ class FileLock:
             with as_storage_failed(f"Cannot take the lock {self.path}"):
                 fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
                 try:
-                    if _try_flock(fd, fcntl.LOCK_EX) and self._names(fd):
-                        return fd
+                    if _try_flock(fd, fcntl.LOCK_EX):
+                        with contextlib.suppress(FileNotFoundError):  # else another file replaced it meanwhile
+                            if os.path.samestat(os.fstat(fd), os.stat(self.path, follow_symlinks=False)):
+                                return fd
                     owner = _read_owner(fd)
                 except BaseException:
                     os.close(fd)
                     raise
                 os.close(fd)
             if time.monotonic() >= give_up_at:
-                raise _daemon_running(self.path, owner)
+                break
             time.sleep(_PROBE_PAUSE_S)
-
-    def _names(self, fd: int) -> bool:
-        """True while the path names the locked file, and not one that replaced it."""
-        try:
-            return os.path.samestat(os.fstat(fd), os.stat(self.path, follow_symlinks=False))
-        except FileNotFoundError:
-            return False
+        pid, host, started = (owner.get(key) for key in ("pid", "host", "started"))
+        who, fix = "a process that is just starting", "Try again in a moment."
+        if pid is not None:
+            who = f"process {pid} on {host}, started {started}"
+            fix = f"Use the one that runs, or stop process {pid} on {host} first."
+        raise DaemonRunning(
+            f"{self.path} is held by {who}.", fix=fix, path=str(self.path), pid=pid, host=host, started=started
+        )
 
     def _close(self) -> None:
         if self._fd is not None:
@@ -387,19 +396,6 @@ def storage_failed(error: OSError, what: str) -> StorageFailed:
     )
 
 
-def _rename_noreplace_natively(src: Path, dst: Path) -> bool:
-    """False where this kernel or file system cannot do it. Raises OSError as rename(2) would."""
-    renameat2 = _renameat2()
-    if renameat2 is None:
-        return False
-    if renameat2(_AT_FDCWD, os.fsencode(src), _AT_FDCWD, os.fsencode(dst), _RENAME_NOREPLACE) == 0:
-        return True
-    number = ctypes.get_errno()
-    if number in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
-        return False
-    raise OSError(number, os.strerror(number), str(src), None, str(dst))
-
-
 @functools.cache
 def _renameat2() -> Callable[[int, bytes, int, bytes, int], int] | None:
     if not sys.platform.startswith("linux"):
@@ -426,17 +422,3 @@ def _read_owner(fd: int) -> dict[str, object]:
     except ValueError:  # empty or half written: the holder is just starting
         return {}
     return owner if isinstance(owner, dict) else {}
-
-
-def _daemon_running(path: Path, owner: dict[str, object]) -> DaemonRunning:
-    pid, host, started = (owner.get(key) for key in ("pid", "host", "started"))
-    if pid is None:
-        who, fix = "a process that is just starting", "Try again in a moment."
-    else:
-        who = f"process {pid} on {host}, started {started}"
-        fix = f"Use the one that runs, or stop process {pid} on {host} first."
-    return DaemonRunning(f"{path} is held by {who}.", fix=fix, path=str(path), pid=pid, host=host, started=started)
-
-
-def _nothing() -> None:
-    """A dead lock has nothing to do in a forked child."""
