@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import secrets
-import sqlite3
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,28 +23,12 @@ _TABLES_POSTGRES = "SELECT tablename FROM pg_tables WHERE schemaname = current_s
 _TABLE = re.compile(r"^CREATE (?:TABLE|INDEX \w+ ON) (\w+)", re.MULTILINE)
 
 
-def require_known_version(runtime: Path) -> None:
-    """Raises DatabaseTooNew when the home's SQLite database was written by a newer program. What else may be wrong with
-    it is said when it is used."""
-    path = runtime / DATABASE_FILE
-    if not path.exists():
-        return
-    with contextlib.suppress(sqlite3.Error), contextlib.closing(_opened(path)) as db:
-        row = db.execute("SELECT version_num FROM alembic_version").fetchone()
-        if row is not None and row[0] not in VERSIONS:
-            raise database_too_new(str(row[0]))
-
-
 def database_too_new(version: str) -> DatabaseTooNew:
     return DatabaseTooNew(
         f"the database has version {version[:32]}; this program knows versions up to {VERSIONS[-1]}.",
         fix="use the version of Council that wrote it, or a newer one; nothing was changed",
         version=version,
     )
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=1.0)
 
 
 def bring_forward(tx: Tx) -> None:
