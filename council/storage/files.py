@@ -137,16 +137,10 @@ def rename_noreplace(src: Path, dst: Path) -> None:
     NOTE: where the file system lacks RENAME_NOREPLACE this is link + unlink: for a moment the file has two names, and
     a kill in between leaves both.
     """
-    renameat2, number = _renameat2(), errno.ENOSYS
     try:
-        if renameat2 is not None:
-            if renameat2(_AT_FDCWD, os.fsencode(src), _AT_FDCWD, os.fsencode(dst), _RENAME_NOREPLACE) == 0:
-                return
-            number = ctypes.get_errno()
-        if number not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):  # else this kernel or file system cannot do it
-            raise OSError(number, os.strerror(number), str(src), None, str(dst))
-        os.link(src, dst, follow_symlinks=False)
-        os.unlink(src)
+        if not _rename_noreplace_natively(src, dst):
+            os.link(src, dst, follow_symlinks=False)
+            os.unlink(src)
     except (FileExistsError, FileNotFoundError):
         raise
     except OSError as error:
@@ -394,6 +388,19 @@ def storage_failed(error: OSError, what: str) -> StorageFailed:
         fix=_FIXES.get(number, "Check the disk and the permissions there."),
         errno=errno.errorcode.get(number, ""),
     )
+
+
+def _rename_noreplace_natively(src: Path, dst: Path) -> bool:
+    """False where this kernel or file system cannot do it. Raises OSError as rename(2) would."""
+    renameat2 = _renameat2()
+    if renameat2 is None:
+        return False
+    if renameat2(_AT_FDCWD, os.fsencode(src), _AT_FDCWD, os.fsencode(dst), _RENAME_NOREPLACE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+        return False
+    raise OSError(number, os.strerror(number), str(src), None, str(dst))
 
 
 @functools.cache
