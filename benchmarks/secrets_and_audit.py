@@ -12,11 +12,11 @@ from benchmarks.report import Figure, Table
 from council.app.safekeeping import open_database
 from council.audit.log import AuditLog
 from council.ids import SystemClock
-from council.keys.sources import KeyFile, load_or_create
+from council.keys.key_sources import KeyFile, load_or_create
 from council.redaction import Secret
 from council.settings import Home, Settings
 from council.vault.database import DatabaseVault
-from council.vault.sealing import Place
+from council.vault.sealing import CredentialPlace
 
 RECORDS = 100_000
 SINGLE = 200
@@ -77,7 +77,7 @@ def _require_whole(log: AuditLog) -> None:
 
 def _vault(log: AuditLog, source: KeyFile) -> Table:
     vault = DatabaseVault(log, source, SystemClock())
-    places = [Place("anna", "CALLER", f"key_{number}") for number in range(SECRETS)]
+    places = [CredentialPlace("anna", "CALLER", f"key_{number}") for number in range(SECRETS)]
     set_s = _timed(lambda: [vault.set(place, Secret(f"value of {place}")) for place in places]) / SECRETS
     read_s = _timed(lambda: [vault.get(place, actor="anna", purpose="a call") for place in places[:READS]]) / READS
     rotate_s = _timed(vault.rotate)

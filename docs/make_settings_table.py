@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from council.settings import BASE_URL_NAME, KEY_NAMES, Settings, allowed_values
-from council.settings.model import ProviderSetting
+from council.settings.table import ProviderSetting
 
 TARGET = Path(__file__).parent / "settings.md"
 

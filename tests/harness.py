@@ -27,7 +27,7 @@ from council.engine.outputs import kept_data, kept_names
 from council.engine.receipts import Receipt, Receipts
 from council.engine.records import Committed, Record, Reopened
 from council.settings import Home, builtin_personas_dir, init_home
-from council.settings.sources import PROVIDER_NAMES
+from council.settings.layers import PROVIDER_NAMES
 from council.storage.drop import drop
 from council.storage.marks import set_mark
 from council.storage.reader import Looking, Reader

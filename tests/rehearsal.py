@@ -127,7 +127,7 @@ class Rehearsal:
         journal.closed = ended
         events = Events()
         events.subscribe(self.events.append)
-        return Run(journal, events, PlacedOutput("artifacts/out.md", "artifacts/out.md", ""))
+        return Run(journal, events, PlacedOutput(self.header, None))
 
     def steps(self) -> list[str]:
         return [step.name for step in self.resumed().journal.steps()]

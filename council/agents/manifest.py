@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from council.errors import MissingContextError, PersonaError
 from council.safety.untrusted import plain_line
 from council.settings import Home, Settings
-from council.settings.spelling import model_chain
+from council.settings.model_names import model_chain
 from council.tools.registry import ToolRegistry
 
 T = TypeVar("T")

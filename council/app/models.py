@@ -37,7 +37,7 @@ from council.llm.providers import Provider, Setup, build, build_embedder, find_p
 from council.llm.replay import ReplayModel
 from council.llm.retry import OnRetry, RetryingModel
 from council.settings import Home, ProviderKeys, Settings
-from council.settings.model import PriceSetting
+from council.settings.table import PriceSetting
 from council.storage.store import Store
 
 

@@ -11,7 +11,7 @@ from council.audit.head_file import HEAD_FILE
 from council.audit.trail import Trail
 from council.errors import KeysRefused
 from council.ids import STEWARD, SystemClock
-from council.keys.sources import KEY_VARIABLE, KeySource, key_source, load_or_create, require_keys
+from council.keys.key_sources import KEY_VARIABLE, KeySource, key_source, load_or_create, require_keys
 from council.redaction import Redactor, Secret
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.reader import Looking, looking
@@ -21,7 +21,7 @@ from council.storage.versions import DATABASE_FILE
 if TYPE_CHECKING:
     from council.audit.log import AuditLog
     from council.users.directory import Users
-    from council.vault.base import Vault
+    from council.vault.contract import Vault
 
 TABLES = (
     "council.audit.tables",
@@ -118,9 +118,9 @@ def key_in_vault(
     (expired, changed), KeysRefused, StorageFailed, ConfigError."""
     if name == KEY_VARIABLE or not (has_database(home, settings) or settings.vault == "aws"):
         return None
-    from council.vault.sealing import Place
+    from council.vault.sealing import CredentialPlace
 
-    place = Place(STEWARD.id, "", name)
+    place = CredentialPlace(STEWARD.id, "", name)
     with open_safe(home, settings, keys, environ) as safe:
         vault = safe.vault()
         if not any(entry.place == place for entry in vault.list()):

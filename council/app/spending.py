@@ -15,10 +15,9 @@ from council.app.models import (
     output_limit,
     with_retry,
 )
-from council.budgets.budget import Budget
-from council.budgets.budget import Limits as Budgeted
+from council.budgets.budget import Budget, BudgetLimits
 from council.budgets.calibration import Calibration
-from council.budgets.models import BudgetedEmbedder, BudgetedModel, TimedEmbedder, TimedModel
+from council.budgets.metering import BudgetedEmbedder, BudgetedModel, TimedEmbedder, TimedModel
 from council.budgets.prices import Price
 from council.budgets.spend import Spend
 from council.commands.models import BudgetConfig
@@ -83,7 +82,7 @@ class Spending:
         self._events = events
         self._clock = clock
         self._calibration = Calibration(store)
-        self._day = Budgeted(
+        self._day = BudgetLimits(
             settings.day_max_calls, settings.day_max_tokens, settings.day_max_usd, settings.day_max_seconds
         )
         self._prices: dict[str, Price | None] = {}
@@ -158,7 +157,7 @@ class Spending:
         """A run's models by chain: retried, and asked for their worst case before each call. Using one raises ConfigError
         when a limit in dollars is set and its price is not known; that of the embedding model is asked for at once."""
         budget = Budget(
-            command=Budgeted(config.max_calls, config.max_tokens, config.max_usd, config.max_seconds),
+            command=BudgetLimits(config.max_calls, config.max_tokens, config.max_usd, config.max_seconds),
             day=self._day,
             spend=Spend(self._store, run.id, run.journal.retries, self._clock),
             price_of=self.price,

@@ -1,4 +1,4 @@
-"""What a record is, how it hangs on the one before, and how a chain is checked. Pure: no database, no files.
+"""A record, its link to the one before, and the check of a chain. Pure: no database, no files.
 
 Each record carries the HMAC-SHA-256 of its fields and of the HMAC before it. Its detail is signed through a salted hash,
 so that `council forget` can take the words out and leave the chain whole; a detail that is gone without a record of a
@@ -45,7 +45,7 @@ class Record(msgspec.Struct, frozen=True):
     mac: str
 
 
-class Head(msgspec.Struct, frozen=True):
+class ChainHead(msgspec.Struct, frozen=True):
     """The end of a chain: as it stands in the database, in the file beside it, and in each artifact."""
 
     chain: str
@@ -57,7 +57,7 @@ class Head(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Finding:
+class ChainFinding:
     """Something that does not hold. `seq`: of the first record concerned, 0 when it is the chain as a whole."""
 
     code: Literal[
@@ -68,13 +68,13 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ChainVerdict:
     """`records` that verify, `forgotten` of them without their words."""
 
     records: int
     forgotten: int
-    head: Head
-    findings: tuple[Finding, ...]
+    head: ChainHead
+    findings: tuple[ChainFinding, ...]
 
 
 MacKey = Callable[[str], bytes | None]  # the key for the audit by its id, None when it is not known
@@ -99,7 +99,7 @@ class Checker:
     key: MacKey
     seq: int = 0
     mac: str = GENESIS
-    bad: Finding | None = None
+    bad: ChainFinding | None = None
     blank: set[int] = field(default_factory=set)
     excused: set[int] = field(default_factory=set)
 
@@ -109,7 +109,7 @@ class Checker:
             return False
         problem = self._problem(record)
         if problem:
-            self.bad = Finding("bad_record", self.seq + 1, f"record {self.seq + 1} {problem}.")
+            self.bad = ChainFinding("bad_record", self.seq + 1, f"record {self.seq + 1} {problem}.")
             return False
         self.seq, self.mac = record.seq, record.mac
         if record.detail is None:
@@ -131,23 +131,25 @@ class Checker:
         return "has a changed detail" if _is_changed(record) else ""
 
     @property
-    def head(self) -> Head:
-        return Head(self.chain, self.seq, self.mac)
+    def head(self) -> ChainHead:
+        return ChainHead(self.chain, self.seq, self.mac)
 
 
 def _is_changed(record: Record) -> bool:
-    """Whether the words are others than those that were signed."""
+    """True when the words are others than those that were signed."""
     if record.detail is None or record.salt is None:
         return False
     return not _HEX.fullmatch(record.salt) or detail_hash(record.detail, record.salt) != record.detail_sha256
 
 
-def verify(records: Iterable[Record], head: Head, anchors: Iterable[tuple[str, Head]], key: MacKey) -> Verdict:
+def verify(
+    records: Iterable[Record], head: ChainHead, anchors: Iterable[tuple[str, ChainHead]], key: MacKey
+) -> ChainVerdict:
     """Checks a whole chain: every record, its end as the database says it, and `anchors`: ends that were noted elsewhere,
     each with the name of its place."""
     checker = Checker(head.chain, key)
     wanted = sorted(anchors, key=lambda anchor: anchor[1].seq)
-    findings: list[Finding] = []
+    findings: list[ChainFinding] = []
     beyond = 0
     waiting = iter(wanted)
     anchor = next(waiting, None)
@@ -163,36 +165,40 @@ def verify(records: Iterable[Record], head: Head, anchors: Iterable[tuple[str, H
     if checker.bad is None:
         if checker.seq < head.seq:
             message = f"the chain ends with record {checker.seq}; its head says {head.seq}: the end was cut off."
-            findings.append(Finding("truncated", checker.seq + 1, message))
+            findings.append(ChainFinding("truncated", checker.seq + 1, message))
         elif beyond:
             message = f"records from {beyond} on stand beyond the head ({head.seq}): a torn tail."
-            findings.append(Finding("torn_tail", beyond, message))
+            findings.append(ChainFinding("torn_tail", beyond, message))
         elif checker.mac != head.mac:
-            findings.append(Finding("head_mismatch", head.seq, "the head in the database is not that of the records."))
+            findings.append(
+                ChainFinding("head_mismatch", head.seq, "the head in the database is not that of the records.")
+            )
         while anchor is not None:
             findings += _anchored(anchor, checker)
             anchor = next(waiting, None)
     for seq in sorted(checker.blank - checker.excused)[:1]:
         message = f"record {seq} has lost its detail, and no record says that it was forgotten."
-        findings.append(Finding("forgotten_unrecorded", seq, message))
-    return Verdict(checker.seq, len(checker.blank & checker.excused), checker.head, tuple(findings))
+        findings.append(ChainFinding("forgotten_unrecorded", seq, message))
+    return ChainVerdict(checker.seq, len(checker.blank & checker.excused), checker.head, tuple(findings))
 
 
-def _anchored(anchor: tuple[str, Head], checker: Checker) -> Iterator[Finding]:
+def _anchored(anchor: tuple[str, ChainHead], checker: Checker) -> Iterator[ChainFinding]:
     where, head = anchor
     if head.chain != checker.chain:
-        yield Finding("head_mismatch", 0, f"{where} is of another chain of records.")
+        yield ChainFinding("head_mismatch", 0, f"{where} is of another chain of records.")
     elif head.seq > checker.seq:
         message = f"{where} knows record {head.seq}; the chain ends with {checker.seq}: the end was cut off."
-        yield Finding("truncated", checker.seq + 1, message)
+        yield ChainFinding("truncated", checker.seq + 1, message)
     elif head.seq == checker.seq and head.mac != checker.mac:
-        yield Finding("head_mismatch", head.seq, f"{where} knows another record {head.seq}: the chain was replaced.")
+        yield ChainFinding(
+            "head_mismatch", head.seq, f"{where} knows another record {head.seq}: the chain was replaced."
+        )
 
 
 # ── as lines ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def export_line(value: Head | Record) -> bytes:
+def export_line(value: ChainHead | Record) -> bytes:
     """One line of JSONL in its only spelling, so that a changed byte is a changed line."""
     return canonical_json(msgspec.to_builtins(value)) + b"\n"
 
@@ -206,22 +212,22 @@ def read_line(line: bytes) -> Record | None:
         return None
 
 
-def read_head_line(line: bytes) -> Head | None:
+def read_head_line(line: bytes) -> ChainHead | None:
     try:
-        head = msgspec.json.decode(line, type=Head)
+        head = msgspec.json.decode(line, type=ChainHead)
         return head if export_line(head) == line else None
     except (msgspec.MsgspecError, ValueError, UnicodeError):
         return None
 
 
-def verify_lines(lines: Iterable[bytes], anchors: Iterable[tuple[str, Head]], key: MacKey) -> Verdict:
+def verify_lines(lines: Iterable[bytes], anchors: Iterable[tuple[str, ChainHead]], key: MacKey) -> ChainVerdict:
     """An exported chain: its head on the first line, then one record on each."""
     given = iter(lines)
     head = read_head_line(next(given, b""))
     if head is None:
-        finding = Finding("head_missing", 0, "the first line is not the head of a chain.")
-        return Verdict(0, 0, Head("", 0, GENESIS), (finding,))
-    torn: list[Finding] = []
+        finding = ChainFinding("head_missing", 0, "the first line is not the head of a chain.")
+        return ChainVerdict(0, 0, ChainHead("", 0, GENESIS), (finding,))
+    torn: list[ChainFinding] = []
 
     def records() -> Iterator[Record]:
         for number, line in enumerate(given, start=1):
@@ -229,10 +235,10 @@ def verify_lines(lines: Iterable[bytes], anchors: Iterable[tuple[str, Head]], ke
             if record is not None:
                 yield record
             elif not line.endswith(b"\n"):
-                torn.append(Finding("torn_tail", number, f"record {number} is torn: its line has no end."))
+                torn.append(ChainFinding("torn_tail", number, f"record {number} is torn: its line has no end."))
                 return
             else:
-                torn.append(Finding("bad_record", number, f"record {number} is not a record as it was written."))
+                torn.append(ChainFinding("bad_record", number, f"record {number} is not a record as it was written."))
                 return
 
     verdict = verify(records(), head, anchors, key)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from council.audit.chain import Head, export_line
+from council.audit.chain import ChainHead, export_line
 from council.storage.files import locked, read_limited, write_atomic
 
 log = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ _MAX_BYTES = 4_096
 _PATIENCE_S = 10.0  # somebody writes and syncs 200 bytes meanwhile
 
 
-def read_head(path: Path) -> Head | None:
+def read_head(path: Path) -> ChainHead | None:
     """None when there is no file. What is no head is borne out by nothing: it is set aside, and said. Raises
     StorageFailed."""
     try:
@@ -27,19 +27,19 @@ def read_head(path: Path) -> Head | None:
     except FileNotFoundError:
         return None
     try:
-        return msgspec.json.decode(data, type=Head)
+        return msgspec.json.decode(data, type=ChainHead)
     except msgspec.MsgspecError:
         log.error("%s does not hold the head of a chain", path)
-        return Head("", 0, data[:64].hex())
+        return ChainHead("", 0, data[:64].hex())
 
 
-def write_head(path: Path, head: Head) -> None:
+def write_head(path: Path, head: ChainHead) -> None:
     """Whole and synced: the first word of a chain. Raises StorageFailed."""
     with locked(path.parent, _PATIENCE_S):
         write_atomic(path, export_line(head))
 
 
-def advance_head(path: Path, known: Head | None, head: Head) -> None:
+def advance_head(path: Path, known: ChainHead | None, head: ChainHead) -> None:
     """The file that held `known` takes `head`, unless another process, quicker after its commit, has written a later one.
     Not synced: one that is behind is borne out all the same. Raises StorageFailed."""
     with locked(path.parent, _PATIENCE_S):

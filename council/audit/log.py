@@ -24,11 +24,11 @@ from council.audit.chain import (
     FORGOT,
     GENESIS,
     RENEWED,
-    Finding,
-    Head,
+    ChainFinding,
+    ChainHead,
+    ChainVerdict,
     Kind,
     Record,
-    Verdict,
     detail_hash,
     detail_text,
     export_line,
@@ -58,8 +58,8 @@ class Transaction:
 
     tx: Tx
     _log: AuditLog
-    head: Head
-    noted: Head | None  # what the file beside the database knows
+    head: ChainHead
+    noted: ChainHead | None  # what the file beside the database knows
     borne_out: bool
 
     def record(
@@ -137,29 +137,48 @@ class AuditLog:
     def joined(self, tx: Tx) -> Transaction:
         """To append within somebody's transaction; `settle` comes after its commit. Raises KeysRefused, StorageFailed."""
         tx.alone(_LOCK)
-        head = _head(tx) or self._begin(tx)
-        self._require_own(tx, head)
+        head = _head(tx)
         known = read_head(self._file)
-        return Transaction(tx, self, head, known, known is None or _bears_out(tx, known))
+        if head is None:  # the file comes first: a chain without one has lost it
+            self._keys()
+            head = ChainHead(secrets.token_hex(16), 0, GENESIS)
+            if known is None:
+                known = head
+                write_head(self._file, head)
+            elif known.seq == 0:  # a process died right here
+                head = known
+            tx.execute(sql.BEGIN_CHAIN, (head.chain, head.mac))
+        row = tx.execute(sql.SIGNED_WITH, (head.seq,)).fetchone()
+        if row is not None and self._keys().get(row[0]) is None:  # a chain goes on under keys that verify it
+            raise KeysRefused(
+                f"the audit of this database is signed with the key {row[0][:16]}, which is not among the keys here.",
+                fix="use the keys that it was begun with (docs/security.md, Keys): where CREDENTIAL_ENCRYPTION_KEY was set "
+                "or taken away, or another home uses the same database, those are others",
+            )
+        return Transaction(tx, self, head, known, known is None or _bears_out(tx, head, known))
 
     def settle(self, done: Transaction) -> None:
         """Notes the end of the chain beside the database, which has committed it. Raises StorageFailed."""
-        if done.noted is not None and not done.borne_out:
-            self._dispute(done.noted)
+        known = done.noted
+        if known is not None and not done.borne_out:
+            log.error(
+                "the audit was changed: its head file knows record %d, which the database does not hold", known.seq
+            )
+            write_head(self._runtime / f"{DISPUTED}{known.seq}-{known.mac[:8]}", known)
         if done.noted != done.head:
             advance_head(self._file, done.noted, done.head)
 
     def append(
         self,
         tx: Tx,
-        head: Head,
+        head: ChainHead,
         kind: Kind,
         action: str,
         actor: str,
         detail: Mapping[str, Any],
         run_id: str | None,
         step: str | None,
-    ) -> Head:
+    ) -> ChainHead:
         key = self._keys().primary
         words = self.words_of(detail)
         salt = secrets.token_hex(_SALT_BYTES)
@@ -181,7 +200,7 @@ class AuditLog:
         values = msgspec.structs.asdict(record) | {"run_id": run_id, "step": step}
         tx.execute(sql.APPEND, tuple(values.values()))
         tx.execute(sql.ADVANCE, (record.seq, record.mac))
-        return Head(head.chain, record.seq, record.mac)
+        return ChainHead(head.chain, record.seq, record.mac)
 
     def words_of(self, detail: Mapping[str, Any]) -> str:
         """As a record holds it. Raises ValueError when it is larger than a record takes."""
@@ -194,9 +213,9 @@ class AuditLog:
         head = self.store.read(_head)
         return head.chain if head is not None else ""
 
-    def head(self) -> Head:
+    def head(self) -> ChainHead:
         """The end of the chain now. Raises StorageFailed."""
-        return self.store.read(_head) or Head("", 0, GENESIS)
+        return self.store.read(_head) or ChainHead("", 0, GENESIS)
 
     def tail(self, count: int) -> list[Record]:
         """The last records, oldest first. Raises StorageFailed."""
@@ -242,7 +261,7 @@ class AuditLog:
         told = [json.loads(record.detail)["receipts_to"] for record in self.of((RENEWED,)) if record.detail]
         return str(max(told, default=""))
 
-    def verify(self, noted: Iterable[tuple[str, Head]] = (), *, disputed: bool = True) -> Verdict:
+    def verify(self, noted: Iterable[tuple[str, ChainHead]] = (), *, disputed: bool = True) -> ChainVerdict:
         """Every record against its key, and the end against the file beside the database, against the heads that are
         `disputed`, and against `noted`, ends that stand elsewhere. Raises StorageFailed, KeysRefused."""
         anchors = list(noted)
@@ -256,12 +275,14 @@ class AuditLog:
                 missing = True
             anchors += self._disputed() if disputed else ()
             if head is None:
-                head = Head(file.chain if file is not None else "", 0, GENESIS)
+                head = ChainHead(file.chain if file is not None else "", 0, GENESIS)
             keys = self._keys()
             derived = {key.kid: key.derive("audit") for key in keys.keys}
             verdict = verify(_all(tx), head, anchors, derived.get)
         if missing:
-            verdict = _with_missing_file(verdict)
+            told = "is missing: whether the end of the chain was cut off cannot be told from it."
+            finding = ChainFinding("head_missing", 0, f"the file {HEAD_FILE} {told}")
+            verdict = replace(verdict, findings=(*verdict.findings, finding))
         return verdict
 
     # ── forgetting ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -285,48 +306,20 @@ class AuditLog:
 
     # ── the head ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _begin(self, tx: Tx) -> Head:
-        """The file comes first: a chain without one has lost it."""
-        self._keys()
-        head = Head(secrets.token_hex(16), 0, GENESIS)
-        known = read_head(self._file)
-        if known is None:
-            write_head(self._file, head)
-        elif known.seq == 0:  # a process died right here
-            head = known
-        tx.execute(sql.BEGIN_CHAIN, (head.chain, head.mac))
-        return head
-
-    def _require_own(self, tx: Tx, head: Head) -> None:
-        """A chain goes on under keys that verify it. Raises KeysRefused."""
-        row = tx.execute(sql.SIGNED_WITH, (head.seq,)).fetchone()
-        kid = row[0] if row is not None else None
-        if kid is not None and self._keys().get(kid) is None:
-            raise KeysRefused(
-                f"the audit of this database is signed with the key {kid[:16]}, which is not among the keys here.",
-                fix="use the keys that it was begun with (docs/security.md, Keys): where CREDENTIAL_ENCRYPTION_KEY was set "
-                "or taken away, or another home uses the same database, those are others",
-            )
-
-    def _dispute(self, known: Head) -> None:
-        log.error("the audit was changed: its head file knows record %d, which the database does not hold", known.seq)
-        write_head(self._runtime / f"{DISPUTED}{known.seq}-{known.mac[:8]}", known)
-
-    def _disputed(self) -> Iterator[tuple[str, Head]]:
+    def _disputed(self) -> Iterator[tuple[str, ChainHead]]:
         for path in sorted(self._runtime.glob(f"{DISPUTED}*")):
             head = read_head(path)
             if head is not None:
                 yield f"the file {path.name}", head
 
 
-def _head(tx: Tx) -> Head | None:
+def _head(tx: Tx) -> ChainHead | None:
     row = tx.execute(sql.HEAD).fetchone()
-    return None if row is None else Head(*row)
+    return None if row is None else ChainHead(*row)
 
 
-def _bears_out(tx: Tx, known: Head) -> bool:
-    head = _head(tx)
-    if head is None or known.chain != head.chain:
+def _bears_out(tx: Tx, head: ChainHead, known: ChainHead) -> bool:
+    if known.chain != head.chain:
         return False
     if known.seq == 0:
         return known.mac == GENESIS
@@ -351,8 +344,3 @@ def _concerns(record: Record, is_in: Callable[[str], bool], runs: Collection[str
     if record.detail is None or record.action == FORGOT:
         return False
     return record.run_id in runs or is_in(record.detail)
-
-
-def _with_missing_file(verdict: Verdict) -> Verdict:
-    message = f"the file {HEAD_FILE} is missing: whether the end of the chain was cut off cannot be told from it."
-    return replace(verdict, findings=(*verdict.findings, Finding("head_missing", 0, message)))

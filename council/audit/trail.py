@@ -66,7 +66,7 @@ class Trail:
 
 
 def record_refusals(transaction: Transaction, run_id: str, actor: str, refusals: Sequence[Mapping[str, Any]]) -> None:
-    """What was refused to a run so far, each once, however often it is asked."""
+    """Records what was refused to a run so far, each once, however often it is asked."""
     transaction.record_missing(
         "refusal", "request_refused", actor, refusals[:MAX_REFUSALS], run_id=run_id, step="refusal"
     )

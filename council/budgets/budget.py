@@ -66,7 +66,7 @@ def _shown(meter: Meter, amount: float) -> str:
     return f"{amount:.0f}" if meter in ("calls", "tokens") else f"{amount:.4g}"
 
 
-class Limits(msgspec.Struct, frozen=True):
+class BudgetLimits(msgspec.Struct, frozen=True):
     """Upper bounds; None is no bound. `max_tokens` counts input and output together."""
 
     max_calls: int | None = None
@@ -97,7 +97,7 @@ class Stopwatch:
         self._waiting -= 1
 
     def untold_s(self) -> float:
-        """What has passed since `tell`, in seconds."""
+        """The time since `tell`, in seconds."""
         self._count()
         return self._untold_s
 
@@ -118,8 +118,8 @@ class Budget:
     """The limits of one run and of the day, and what the run spent. `price_of` names a model's price, None when
     nobody knows it; `chair` is the model of the closing call."""
 
-    command: Limits
-    day: Limits
+    command: BudgetLimits
+    day: BudgetLimits
     spend: Spend
     price_of: Callable[[str], Price | None]
     chair: str
@@ -208,7 +208,7 @@ class Budget:
         return self.spend.totals().seconds + self.watch.untold_s()
 
     def _room(self, model: str, input_tokens: int, output_tokens: int) -> int:
-        """How many output tokens there is room for, up to `output_tokens` and not below _LEAST_OUTPUT_TOKENS."""
+        """The output tokens that there is room for, up to `output_tokens` and not below _LEAST_OUTPUT_TOKENS."""
         room: float = output_tokens
         price = self.price_of(model)
         of_day = self.spend.of_day() if self.day.bounded else Totals()
@@ -222,8 +222,8 @@ class Budget:
                 room = min(room, left / each if each else room)
         return max(int(room), min(output_tokens, _LEAST_OUTPUT_TOKENS))
 
-    def _require(self, scope: Literal["command", "day"], limits: Limits, spent: Totals, entry: Reserved) -> None:
-        """What is set aside for the closing call is kept from all others until that is begun; and it is made however long
+    def _require(self, scope: Literal["command", "day"], limits: BudgetLimits, spent: Totals, entry: Reserved) -> None:
+        """Keeps what is set aside for the closing call from all others until that is begun; and it is made however long
         the others took."""
         if not limits.bounded:
             return

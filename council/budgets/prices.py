@@ -1,4 +1,4 @@
-"""What a model's tokens cost: an override table, then the bundled prices of `genai-prices`. An unknown price is unknown, never
+"""Prices of a model's tokens: an override table, then the bundled prices of `genai-prices`. An unknown price is unknown, never
 zero."""
 
 from __future__ import annotations

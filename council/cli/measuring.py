@@ -19,11 +19,11 @@ from council.daemon.service import Service
 from council.daemon.terminal import event_line
 from council.desk.desk import Desk
 from council.errors import EXIT_DEGRADED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, ConfigError, CouncilError, UsageError
-from council.evaluation import report as rendered
+from council.evaluation import summary as rendered
 from council.evaluation.evaluate import EvaluationEnd
 from council.evaluation.grading import AnsweredQuestion, row_of
-from council.evaluation.report import Report
-from council.evaluation.session import EvaluationRequest, Session, open_session
+from council.evaluation.session import EvaluationRequest, OpenEvaluation, open_session
+from council.evaluation.summary import Report
 from council.events import DaemonStart, DaemonStop, Event, ModelRetry, RunWait
 from council.ids import readable_json
 from council.logs import configure
@@ -118,7 +118,7 @@ def _spelled(record: Path, home: Path) -> str:
     return f"--model cassette:{os.path.relpath(record.resolve(), home)}"
 
 
-async def _answered(session: Session, service: Service) -> EvaluationEnd:
+async def _answered(session: OpenEvaluation, service: Service) -> EvaluationEnd:
     """Answers all questions while the daemon serves the evaluation's home; how it ended."""
     locked = asyncio.Event()  # nothing is asked before: another process may be at work in that home
 
@@ -151,7 +151,7 @@ async def _answered(session: Session, service: Service) -> EvaluationEnd:
 class _Progress:
     """A line for each question that all arms answered, on stderr."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: OpenEvaluation) -> None:
         self._total = len(session.questions)
         self._count = 0
 

@@ -17,9 +17,9 @@ from council.storage.reader import is_older, require_brought_over
 from council.upkeep.copies import copies_of, require_whole, taken_back
 from council.upkeep.doctor import examine, ping
 from council.upkeep.older_home import bring_over
-from council.upkeep.repair import Finding
+from council.upkeep.repair import Flaw
 from council.upkeep.repair import repair as mend
-from council.upkeep.retention import Retention, bounds_of, due_in, surplus_in
+from council.upkeep.retention import Retention, bounds_of
 
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 _SHOWN = 10
@@ -32,19 +32,19 @@ def repair(ctx: typer.Context, dry_run: _DryRun = False, as_json: AsJson = False
     cli = state(ctx)
     desk = cli.desk()
     home = desk.home
-    findings: list[Finding] = []
+    findings: list[Flaw] = []
     if home.runtime.is_dir():
         with desk.held(), desk.safe() as safe:
             if is_older(home.runtime):
                 what = "the home was kept by an older version: its runs lie in files"
                 if dry_run:
-                    findings.append(Finding(what, "mended", "to be brought over into the database"))
+                    findings.append(Flaw(what, "mended", "to be brought over into the database"))
                 else:
                     done = bring_over(home, safe.store)
                     runs = f"runs {done.runs}, of them unfinished {done.unfinished}"
-                    findings.append(Finding(what, "mended", f"brought over: {runs}; calls to models {done.calls:,}"))
+                    findings.append(Flaw(what, "mended", f"brought over: {runs}; calls to models {done.calls:,}"))
                     lost = [f".council/{name} could not be read" for name in done.unread]
-                    findings += [Finding(each, "left", "restore it from a backup") for each in lost]
+                    findings += [Flaw(each, "left", "restore it from a backup") for each in lost]
             findings += mend(home, safe.store, dry_run=dry_run)
     counts = {outcome: sum(finding.outcome == outcome for finding in findings) for outcome in _COLOURS}
     if as_json:
@@ -71,9 +71,9 @@ def prune(ctx: typer.Context, dry_run: _DryRun = False, as_json: AsJson = False)
     desk = state(ctx).desk()
     bounds = bounds_of(desk.settings)
     if dry_run:  # takes no lock: nothing is changed, and a daemon may run
-        ledger = desk.ledger
-        gone, removed = due_in(ledger, bounds, SystemClock().now()), surplus_in(ledger)
-        kept = ledger.kept()[0] - len(gone)
+        retention = Retention(desk.store, bounds, SystemClock())
+        gone, removed = retention.due(), retention.surplus()
+        kept = retention.kept() - len(gone)
     else:
         with desk.held(), desk.safe() as safe:
             retention = Retention(safe.store, bounds, SystemClock())

@@ -14,15 +14,14 @@ from council.budgets.prices import Price
 from council.cli.context import AsJson, CliState, state
 from council.errors import EXIT_FAILED, EXIT_OK, CouncilError
 from council.ids import SystemClock, readable_json
-from council.upkeep.models import (
+from council.upkeep.model_trial import (
     EmbeddingTrial,
-    Listing,
     Overview,
+    ServedModels,
     Trial,
     embedding_trial,
     listing,
     overview,
-    sorted_listing,
     trial,
 )
 
@@ -146,10 +145,10 @@ def _overview_text(found: Overview) -> str:
     return "\n".join(lines)
 
 
-def _listing_text(listed: Listing, *, limit: int | None) -> str:
+def _listing_text(listed: ServedModels, *, limit: int | None) -> str:
     if listed.error:
         return f"{listed.provider}: {listed.error}\n  fix: {listed.fix}"
-    models = sorted_listing(listed.models)
+    models = sorted(listed.models, key=lambda model: model.id.lower())
     width = max((len(model.id) for model in models), default=0)
     lines = [
         f"  {listed.provider}:{model.id:{width}}  {f'{model.context_tokens} tokens' if model.context_tokens else ''}".rstrip()

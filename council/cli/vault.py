@@ -17,7 +17,7 @@ from council.cli.context import AsJson, print_json, print_notes, state
 from council.errors import EXIT_FAILED, UsageError
 from council.ids import timestamp
 from council.redaction import Secret, is_recognisable
-from council.vault.base import Entry
+from council.vault.contract import StoredCredential
 from council.vault.fernet import read_rows
 from council.vault.sealing import place_of
 
@@ -161,7 +161,7 @@ def _print(entries: Any, *, as_json: bool) -> None:
         typer.echo("The vault is empty.")
 
 
-def _plain(entry: Entry) -> dict[str, Any]:
+def _plain(entry: StoredCredential) -> dict[str, Any]:
     return {
         "user": entry.place.user,
         "role": entry.place.role,

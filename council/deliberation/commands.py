@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, StrictBool, StrictInt, StrictStr, field_validator, model_validator
 
 from council.commands.models import BudgetConfig, CommandModel, RunBase
-from council.settings.spelling import model_spelling
+from council.settings.model_names import model_spelling
 
 MAX_TASK_CHARS = 100_000  # about 25,000 tokens: more belongs into an input artifact
 MAX_INPUTS = 64

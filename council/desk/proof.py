@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from council.app.safekeeping import build_key_source, build_trail, has_database
-from council.audit.chain import GENESIS, Finding, Head, Verdict, read_head_line, verify, verify_lines
+from council.audit.chain import GENESIS, ChainFinding, ChainHead, ChainVerdict, read_head_line, verify, verify_lines
 from council.audit.head_file import HEAD_FILE, read_head
 from council.audit.log import AuditLog
 from council.desk.desk import Desk
 from council.errors import UsageError
-from council.keys.sources import require_keys
+from council.keys.key_sources import require_keys
 from council.upkeep.pages import pages_in
 
 
@@ -31,7 +31,7 @@ def audit_of(desk: Desk, *, writes: bool = False) -> Iterator[AuditLog | None]:
         yield build_trail(desk.home, desk.store, desk.settings, keys, desk.environ, keys.redactor).log()
 
 
-def verdict_of_home(desk: Desk, heads: list[str], log: AuditLog | None) -> Verdict:
+def verdict_of_home(desk: Desk, heads: list[str], log: AuditLog | None) -> ChainVerdict:
     """The chain against all its known ends, and the pages against the runs.
 
     A database that was set back took the receipts of its last runs along: then the pages know more. Without a log the
@@ -41,18 +41,18 @@ def verdict_of_home(desk: Desk, heads: list[str], log: AuditLog | None) -> Verdi
         head = read_head(desk.home.runtime / HEAD_FILE)
         chain = head.chain if head is not None else ""
         in_file = [(f"the file {HEAD_FILE}", head)] if head is not None else []
-        return verify((), Head(chain, 0, GENESIS), [*in_file, *_ends(desk, heads, chain, "")], lambda kid: None)
+        return verify((), ChainHead(chain, 0, GENESIS), [*in_file, *_ends(desk, heads, chain, "")], lambda kid: None)
     ledger, renewed_to = desk.ledger, log.renewed_to()
     verdict = log.verify(_ends(desk, heads, log.chain(), renewed_to))
     unknown = [
-        Finding("page_unknown", 0, f"{page.path} is of run {page.run_id}, which the database does not know.")
+        ChainFinding("page_unknown", 0, f"{page.path} is of run {page.run_id}, which the database does not know.")
         for page in pages_in(desk.home)
         if page.run_id > renewed_to and not ledger.starting_with(page.run_id, 1)
     ]
     return replace(verdict, findings=(*verdict.findings, *unknown))
 
 
-def verdict_of_export(desk: Desk, file: Path, heads: list[str]) -> Verdict:
+def verdict_of_export(desk: Desk, file: Path, heads: list[str]) -> ChainVerdict:
     """An exported chain under this home's keys. Raises UsageError where it cannot be read, KeysRefused."""
     keys = require_keys(build_key_source(desk.home, desk.settings, desk.keys, desk.environ))
     derived = {key.kid: key.derive("audit") for key in keys.keys}
@@ -65,7 +65,7 @@ def verdict_of_export(desk: Desk, file: Path, heads: list[str]) -> Verdict:
         raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name an export") from None
 
 
-def renewable(desk: Desk, log: AuditLog | None) -> tuple[AuditLog, tuple[Finding, ...]]:
+def renewable(desk: Desk, log: AuditLog | None) -> tuple[AuditLog, tuple[ChainFinding, ...]]:
     """The chain that may take the place of an older one, and what is found against it now. Raises UsageError."""
     if log is None:
         raise UsageError("there is no audit to go on with.", fix="it begins with the next run")
@@ -86,7 +86,7 @@ def renew(desk: Desk, log: AuditLog) -> None:
     log.renew(max(known, default=""))
 
 
-def _ends(desk: Desk, heads: list[str], chain: str, after: str) -> Iterator[tuple[str, Head]]:
+def _ends(desk: Desk, heads: list[str], chain: str, after: str) -> Iterator[tuple[str, ChainHead]]:
     """Ends of the chain that stand elsewhere. `after`: the runs up to this one may know another chain."""
     yield from _given(heads, chain)
     for receipt in desk.receipts.all():
@@ -97,13 +97,13 @@ def _ends(desk: Desk, heads: list[str], chain: str, after: str) -> Iterator[tupl
             yield page.path, _head_of(page.audit_head, chain)
 
 
-def _given(heads: list[str], chain: str) -> Iterator[tuple[str, Head]]:
+def _given(heads: list[str], chain: str) -> Iterator[tuple[str, ChainHead]]:
     for text in heads:
         yield f"the head {text[:20]}…", _head_of(text, chain)
 
 
-def _head_of(text: str, chain: str) -> Head:
+def _head_of(text: str, chain: str) -> ChainHead:
     seq, _, mac = text.partition(":")
     if not seq.isascii() or not seq.isdecimal() or len(seq) > 18 or len(mac) != 64:
         raise UsageError(f"{text[:80]!r} is no head.", fix="copy `audit_head` from an artifact: 12:9f86d08…")
-    return Head(chain, int(seq), mac)
+    return ChainHead(chain, int(seq), mac)

@@ -1,4 +1,4 @@
-"""The audit of a run: the refusals, the changes and the approvals that it records."""
+"""A run's records in the audit: refusals, changes, approvals."""
 
 from __future__ import annotations
 

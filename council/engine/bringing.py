@@ -49,8 +49,9 @@ def import_journal(store: Store, types: CommandTypes, data: bytes, ended_ns: int
     if (
         not isinstance(header, RunHeader)
         or not isinstance(last, Committed)
+        or any(isinstance(record, RunHeader) for record in records[1:])
+        # What this program could have written:
         or not (_RUN_ID.fullmatch(header.run_id) and 0 <= header.order < 1 << 63 and header.type in types)
-        or _begins_again(records)
     ):
         raise UsageError("this is no journal of an ended run.", fix="give what `council journal RUN --jsonl` printed")
     try:
@@ -67,7 +68,3 @@ def import_journal(store: Store, types: CommandTypes, data: bytes, ended_ns: int
 
     store.write_now(write)
     return header
-
-
-def _begins_again(records: list[Record]) -> bool:
-    return any(isinstance(record, RunHeader) for record in records[1:])

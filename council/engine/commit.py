@@ -59,38 +59,23 @@ def unstage(root: ConfinedRoot, files: tuple[CommitFile, ...]) -> None:
 
 def roll_forward(root: ConfinedRoot, files: tuple[CommitFile, ...]) -> list[str]:
     """Renames what is still staged; where each file now stands, in order. Safe to repeat. Raises StorageFailed."""
-    finals = [_place(root, file) for file in files]
+    finals = []
+    for file in files:
+        if root.kind(file.staged) == "absent":  # renamed before the crash
+            finals.append(standing(root, file))
+            continue
+        target = file.final
+        if file.replaces is not None and file.otherwise:
+            known = (None, file.sha256, *file.replaces)
+            target = file.final if root.fingerprint(file.final) in known else file.otherwise
+        root.rename(file.staged, target)
+        finals.append(target)
     root.sync_folders(finals)
     return finals
 
 
 def standing(root: ConfinedRoot, file: CommitFile) -> str:
-    """Where the file of a commit that was rolled forward went. Changes nothing."""
-    if not file.otherwise or _hash(root, file.final) == file.sha256:
+    """The place of a file whose commit was rolled forward. Changes nothing."""
+    if not file.otherwise or root.fingerprint(file.final) == file.sha256:
         return file.final
-    return file.otherwise if _hash(root, file.otherwise) == file.sha256 else file.final
-
-
-def _place(root: ConfinedRoot, file: CommitFile) -> str:
-    target = file.final if _may_replace(root, file) else file.otherwise
-    if root.kind(file.staged) == "absent":  # renamed before the crash
-        return standing(root, file)
-    root.rename(file.staged, target)
-    return target
-
-
-def _may_replace(root: ConfinedRoot, file: CommitFile) -> bool:
-    if file.replaces is None or not file.otherwise:
-        return True
-    try:
-        current = root.sha256(file.final)
-    except PathRefused:
-        return False
-    return current is None or current == file.sha256 or current in file.replaces
-
-
-def _hash(root: ConfinedRoot, path: str) -> str | None:
-    try:
-        return root.sha256(path)
-    except PathRefused:
-        return None
+    return file.otherwise if root.fingerprint(file.otherwise) == file.sha256 else file.final

@@ -77,7 +77,7 @@ class Executor:
             return await self._complete(run)
 
     def finish(self, error: ErrorRef | None = None, *, cancelled_by: str = "") -> Finish:
-        """The end of a run, now."""
+        """The end of a run, as of now."""
         return Finish(timestamp(self._clock.now()), error, bool(cancelled_by), cancelled_by)
 
     async def _work(self, run: Run) -> Callable[[], Outcome]:

@@ -66,7 +66,7 @@ class RecordedStep:
     answer: bytes
 
 
-class Row(NamedTuple):
+class JournalRow(NamedTuple):
     """A record as it lies in the table `steps`. `out` is JSON: a step's result, of other kinds the record."""
 
     kind: str
@@ -76,17 +76,17 @@ class Row(NamedTuple):
     out: str
 
 
-def row_of(record: Record) -> Row:
+def row_of(record: Record) -> JournalRow:
     match record:
         case StepBegun():
-            return Row("begin", record.name, "", record.at, "")
+            return JournalRow("begin", record.name, "", record.at, "")
         case StepDone():
-            return Row("done", record.name, record.request, record.at, bytes(record.out).decode())
+            return JournalRow("done", record.name, record.request, record.at, bytes(record.out).decode())
         case _:
-            return Row(type(record).__struct_config__.tag, "", "", 0, _encoder.encode(record).decode())  # type: ignore[arg-type]
+            return JournalRow(type(record).__struct_config__.tag, "", "", 0, _encoder.encode(record).decode())  # type: ignore[arg-type]
 
 
-def record_of(row: Row) -> Record:
+def record_of(row: JournalRow) -> Record:
     """Raises JournalDamaged for a row that no version wrote."""
     if row.kind == "begin":
         return StepBegun(row.name, row.at_ms)
@@ -115,9 +115,9 @@ class Recording:
 AS_IT_IS = Recording()
 
 
-def rows_of(tx: Tx, run: int) -> list[tuple[int, Row]]:
+def rows_of(tx: Tx, run: int) -> list[tuple[int, JournalRow]]:
     """The rows of one run with their numbers, in order."""
-    return [(found[0], Row(*found[1:])) for found in tx.execute(sql.STEPS, (run,)).fetchall()]
+    return [(found[0], JournalRow(*found[1:])) for found in tx.execute(sql.STEPS, (run,)).fetchall()]
 
 
 def header_of(encoded: str, run_id: str) -> RunHeader:
@@ -281,7 +281,7 @@ class Journal:
         return value
 
     def ended_ms(self, name: str) -> int | None:
-        """When a recorded step ended, in milliseconds since the epoch; None where an older version did not note it."""
+        """The end of a recorded step, in milliseconds since the epoch; None where an older version did not note it."""
         return self._steps[name].at or None
 
     def attempt(self) -> int:
@@ -307,7 +307,7 @@ class Journal:
 
     @property
     def reopened(self) -> bool:
-        """Whether the run had ended before, and was told to go on."""
+        """True when the run had ended before, and was told to go on."""
         return self.reopened_by is not None
 
     @property
@@ -463,14 +463,11 @@ class Journal:
                 self._steps.pop(step, None)
             if record.retry_from:
                 self.retries += 1
-                self._drop_steps_from(record.retry_from)
+                names = list(self._steps)
+                for name in names[names.index(record.retry_from) :] if record.retry_from in self._steps else ():
+                    del self._steps[name]
         elif isinstance(record, Waiting):
             self.waits.append(record)
-
-    def _drop_steps_from(self, first: str) -> None:
-        names = list(self._steps)
-        for name in names[names.index(first) :] if first in self._steps else ():
-            del self._steps[name]
 
 
 async def _unbroken(written: asyncio.Future[T]) -> T:
@@ -491,5 +488,5 @@ async def _unbroken(written: asyncio.Future[T]) -> T:
     return written.result()
 
 
-def _insert(tx: Tx, run: int, seq: int, row: Row) -> None:
+def _insert(tx: Tx, run: int, seq: int, row: JournalRow) -> None:
     tx.execute(sql.APPEND, (run, seq, *row))

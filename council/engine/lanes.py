@@ -1,4 +1,4 @@
-"""Whose turn it is: runs stand in line in their lanes and at their output paths, and one after another is told to go on.
+"""Turns: runs stand in line in their lanes and at their output paths, and one after another is told to go on.
 
 In memory, and pure: what stands here is the same again after a restart, from the journals. Starts nothing, and does not
 know how many may run at once.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -16,7 +15,7 @@ from council.engine.records import RunHeader
 
 
 class InLine(Protocol):
-    """What is to be known of a run that stands in line."""
+    """A run that stands in line, as far as lanes know it."""
 
     @property
     def id(self) -> str: ...
@@ -57,17 +56,25 @@ class Lanes(Generic[R]):
         while asked:
             wanted = asked.pop()
             self._held.pop(wanted.id, None)
-            asked += [held for held in self._held.values() if _comes_before(held, wanted)]
+            lane, path, order = wanted.header.lane, wanted.header.output_path, wanted.header.order
+            for held in self._held.values():
+                is_in_way = held.header.lane == lane or (bool(path) and held.header.output_path == path)
+                asked += [held] if is_in_way and held.header.order < order else []
 
     @property
     def held(self) -> int:
-        """How many runs are held."""
+        """The number of runs that are held."""
         return len(self._held)
 
     def next(self) -> R | None:
         """Of the heads of the free lanes and the runs that want to go on again the one with the highest priority, among
         equals the one that was admitted first; it has its lane's turn and its output path from here on."""
-        run = min(self._ready(), key=_precedence, default=None)
+        ready = [*self._again]
+        for lane in self._lanes.values():
+            if lane.turn is None and lane.queue and lane.queue[0].id not in self._held:
+                head = lane.queue[0]
+                ready += [] if self.is_anothers(head.header.output_path, head) else [head]
+        run = min(ready, key=lambda run: (-run.header.priority, run.header.order, run.id), default=None)
         if run is None:
             return None
         if run in self._again:
@@ -79,18 +86,8 @@ class Lanes(Generic[R]):
             self._outputs[run.header.output_path] = run.id
         return run
 
-    def _ready(self) -> Iterator[R]:
-        yield from self._again
-        for lane in self._lanes.values():
-            if lane.turn is None and lane.queue and self._may_start(lane.queue[0]):
-                yield lane.queue[0]
-
-    def _may_start(self, run: R) -> bool:
-        path = run.header.output_path
-        return run.id not in self._held and (not path or not self.is_anothers(path, run))
-
     def is_anothers(self, path: str, run: R) -> bool:
-        """Whether another run than this one has this output path."""
+        """True when another run than this one has this output path; no path is nobody's."""
         return self._outputs.get(path, run.id) != run.id
 
     def go_on(self, run: R) -> None:
@@ -113,13 +110,3 @@ class Lanes(Generic[R]):
                 del self._lanes[run.header.lane]
         if self._outputs.get(run.header.output_path) == run.id:
             del self._outputs[run.header.output_path]
-
-
-def _precedence(run: InLine) -> tuple[int, int, str]:
-    return (-run.header.priority, run.header.order, run.id)
-
-
-def _comes_before(held: InLine, wanted: InLine) -> bool:
-    same_lane = held.header.lane == wanted.header.lane
-    same_output = bool(held.header.output_path) and held.header.output_path == wanted.header.output_path
-    return (same_lane or same_output) and held.header.order < wanted.header.order

@@ -1,4 +1,4 @@
-"""What a home knows of its runs, from the table `runs`: lists of thousands, journals to read, who has not ended."""
+"""The runs of a home, from the table `runs`: lists of thousands, journals to read, who has not ended."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _ALL = 1 << 60
 
 
-class Entry(msgspec.Struct, frozen=True):
+class RunEntry(msgspec.Struct, frozen=True):
     """A row. `finished`, `artifact` and `error` are empty until there is one; `text_bytes`: of what was recorded;
     `pruned`: what `Pruned` says as JSON, empty while the journal is there; `took_ms` as in its receipt; `ended_ns` orders
     what ended within one second, None while the run goes on."""
@@ -54,24 +54,24 @@ class Ledger:
     def __init__(self, store: Looking) -> None:
         self._store = store
 
-    def newest(self, count: int, *, ended_only: bool = False) -> list[Entry]:
+    def newest(self, count: int, *, ended_only: bool = False) -> list[RunEntry]:
         """The newest runs, newest first; of ended ones the one that ended last comes first."""
         return self._entries(sql.NEWEST_ENDED if ended_only else sql.NEWEST, count)
 
-    def starting_with(self, prefix: str, count: int) -> list[Entry]:
+    def starting_with(self, prefix: str, count: int) -> list[RunEntry]:
         """Runs whose id begins so, oldest first."""
         return self._entries(sql.STARTING_WITH, prefix, prefix + "~", count)
 
-    def since(self, created: str = "") -> list[Entry]:
+    def since(self, created: str = "") -> list[RunEntry]:
         """Runs admitted at that time (RFC 3339, UTC) or later, in the order of the ids; all without one."""
         return self._entries(sql.SINCE, created)
 
-    def ended(self, count: int = _ALL) -> list[Entry]:
+    def ended(self, count: int = _ALL) -> list[RunEntry]:
         """Ended runs that still have their journal, oldest first; all of them, or the first `count`."""
         return self._entries(sql.ENDED, count)
 
     def kept(self) -> tuple[int, int]:
-        """How many ended runs still have their journal, and how many bytes all those journals hold."""
+        """The number of ended runs that still have their journal, and the bytes of all those journals."""
         row = self._store.read(lambda tx: tx.execute(sql.KEPT).fetchone())
         return int(row[0]), int(row[1])
 
@@ -84,7 +84,7 @@ class Ledger:
         return self._store.read(lambda tx: [row[0] for row in tx.execute(sql.UNFINISHED).fetchall()])
 
     def newest_finish(self) -> str:
-        """When the run that ended last was finished (RFC 3339, UTC); empty where none has ended."""
+        """The time at which the last run was finished (RFC 3339, UTC); empty where none has ended."""
         row = self._store.read(lambda tx: tx.execute(sql.NEWEST_FINISH).fetchone())
         return "" if row is None else str(row[0])
 
@@ -107,20 +107,24 @@ class Ledger:
         return [header, *records]
 
     def _journal(self, run_id: str) -> tuple[RunHeader, list[Record]]:
-        from council.engine.journal import Row, header_of, record_of
+        from council.engine.journal import JournalRow, header_of, record_of
 
-        def look(tx: Tx) -> tuple[str, list[Row]] | None:
+        def look(tx: Tx) -> tuple[str, list[JournalRow]] | None:
             found = tx.execute(sql.HEADER, (run_id,)).fetchone()
-            return None if found is None else (found[1], [Row(*row[1:]) for row in tx.execute(sql.STEPS, (found[0],))])
+            return (
+                None
+                if found is None
+                else (found[1], [JournalRow(*row[1:]) for row in tx.execute(sql.STEPS, (found[0],))])
+            )
 
         found = self._store.read(look)
         if found is None:
             raise RunNotFound(f"the run {run_id!r} has no journal here.", fix="`council status` lists the last runs")
         return header_of(found[0], run_id), [record_of(row) for row in found[1]]
 
-    def _entries(self, statement: str, *values: object) -> list[Entry]:
+    def _entries(self, statement: str, *values: object) -> list[RunEntry]:
         rows = self._store.read(lambda tx: tx.execute(statement, values).fetchall())
-        return [Entry(*row) for row in rows]
+        return [RunEntry(*row) for row in rows]
 
 
 def end_of(receipt: Receipt, *, text_bytes: int, ended_ns: int) -> tuple[object, ...]:

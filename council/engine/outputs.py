@@ -1,4 +1,4 @@
-"""Where runs put their files, and which bytes there are ours.
+"""The files of runs: where they go, and which bytes there are ours.
 
 The table `written` remembers, per path, the SHA-256 of what we last wrote (and, while a write is under way, of what we are
 about to write). A file whose bytes it does not know belongs to a person: it is left, and the run's file goes beside it.
@@ -16,6 +16,7 @@ import msgspec
 
 from council.engine import statements as sql
 from council.engine.commit import Output
+from council.engine.records import Committed, RunHeader
 from council.errors import PathRefused, StorageFailed
 from council.ids import sha256_hex
 from council.storage.paths import ConfinedRoot
@@ -29,7 +30,7 @@ _ARTIFACT = "artifact.md"  # a run's page, kept when another one takes its place
 
 
 class Written(msgspec.Struct, frozen=True):
-    """What stands at `path`: `sha256s` are the bytes we were about to write and the ones they were to replace."""
+    """The file at `path`: `sha256s` are the bytes we were about to write and the ones they were to replace."""
 
     path: str
     run_id: str
@@ -59,7 +60,7 @@ def kept_data(store: Looking, owner: str, name: str) -> bytes | None:
 
 
 def kept_names(store: Looking, owner: str) -> list[str]:
-    """What is kept of a run, or of whatever else. Raises StorageFailed."""
+    """The names of what is kept of a run, or of whatever else. Raises StorageFailed."""
     return [row[0] for row in store.read(lambda tx: tx.execute(sql.KEPT_NAMES, (owner,)).fetchall())]
 
 
@@ -68,7 +69,7 @@ def _written(row: tuple[str, str, str]) -> Written:
 
 
 @dataclass(frozen=True)
-class Claim:
+class OutputClaim:
     """A file to commit, and what is then known of its path."""
 
     output: Output
@@ -89,7 +90,7 @@ class OutputFile:
 
     @property
     def beside(self) -> str:
-        """Where the file goes when the wanted path is somebody else's: `<slug>.<run_id>.md`."""
+        """The path for the file when the wanted one is somebody else's: `<slug>.<run_id>.md`."""
         pure = PurePosixPath(self.wanted)
         return str(pure.with_name(f"{pure.stem}.{self._run_id}{pure.suffix}"))
 
@@ -102,26 +103,27 @@ class OutputFile:
         """Puts `data` there as soon as it is known as ours, without a sync: the next version or the commit replaces it.
         Raises StorageFailed."""
         note = partial(note_written, written=self._next(data))
-        noted = self._store.write(note, durable=False, then=lambda _: self._show(data))
+
+        def show(_: None) -> None:
+            """NOTE: before the commit, which stands behind it in the store's queue."""
+            try:
+                self._root.write_atomic(self.path, data, sync=False)
+            except (StorageFailed, PathRefused) as error:
+                log.warning("the growing artifact of run %s is not shown: %s", self._run_id, error)
+
+        def tell(noted: asyncio.Future[None]) -> None:
+            del self._coming[0]
+            if not noted.cancelled() and noted.exception() is not None:
+                log.warning("the growing artifact of run %s is not shown: %s", self._run_id, noted.exception())
+
+        noted = self._store.write(note, durable=False, then=show)
         self._coming.append(sha256_hex(data))
-        noted.add_done_callback(self._tell)
+        noted.add_done_callback(tell)
 
-    def _tell(self, noted: asyncio.Future[None]) -> None:
-        del self._coming[0]
-        if not noted.cancelled() and noted.exception() is not None:
-            log.warning("the growing artifact of run %s is not shown: %s", self._run_id, noted.exception())
-
-    def _show(self, data: bytes) -> None:
-        """NOTE: before the commit, which stands behind it in the store's queue."""
-        try:
-            self._root.write_atomic(self.path, data, sync=False)
-        except (StorageFailed, PathRefused) as error:
-            log.warning("the growing artifact of run %s is not shown: %s", self._run_id, error)
-
-    def claim(self, data: bytes) -> Claim:
+    def claim(self, data: bytes) -> OutputClaim:
         """Before a commit of `data`, which is to note what is `written`. Raises StorageFailed."""
         written = self._next(data)
-        return Claim(Output(self.path, data, written.sha256s, self.beside), written)
+        return OutputClaim(Output(self.path, data, written.sha256s, self.beside), written)
 
     def _next(self, data: bytes) -> Written:
         known = dict.fromkeys(sha256 for sha256 in (sha256_hex(data), self.settle(), *self._coming) if sha256)
@@ -131,32 +133,23 @@ class OutputFile:
         """Chooses the path by what stands at the wanted one now; the SHA-256 of ours that is to be replaced, if any. Raises
         StorageFailed."""
         if not self.displaced:
-            current = self._hash(self.path)
+            current = self._root.fingerprint(self.path)
             entry = written_at(self._store, self.path)
             if current == "" or (current is not None and (entry is None or current not in entry.sha256s)):
                 self.step_aside("was edited since Council wrote it (or is not ours), and was left as it is")
             else:
                 if current is not None and entry is not None and entry.run_id != self._run_id:
-                    self._keep_old(entry.run_id)
+                    owner, run_id = entry.run_id, self._run_id
+                    data = self._root.read(self.path, max_bytes=_MAX_KEPT_BYTES).data
+
+                    def keep(tx: Tx) -> None:
+                        is_there = tx.execute(sql.HEADER, (owner,)).fetchone() is not None
+                        name = _ARTIFACT if is_there else f"artifact-of-{owner}.md"
+                        keep_page(tx, owner if is_there else run_id, name, data)
+
+                    self._store.write_now(keep)
                 return current
-        return self._hash(self.path) or None
-
-    def _hash(self, path: str) -> str | None:
-        """None when nothing is there, empty when what is there is no file."""
-        try:
-            return self._root.sha256(path)
-        except PathRefused:
-            return ""
-
-    def _keep_old(self, owner: str) -> None:
-        data = self._root.read(self.path, max_bytes=_MAX_KEPT_BYTES).data
-        run_id = self._run_id
-
-        def keep(tx: Tx) -> None:
-            is_there = tx.execute(sql.HEADER, (owner,)).fetchone() is not None
-            keep_page(tx, *((owner, _ARTIFACT) if is_there else (run_id, f"artifact-of-{owner}.md")), data)
-
-        self._store.write_now(keep)
+        return self._root.fingerprint(self.path) or None
 
 
 def keep_page(tx: Tx, owner: str, name: str, data: bytes) -> None:
@@ -181,12 +174,12 @@ def keep_artifact(root: ConfinedRoot, store: Store, run_id: str, path: str, sha2
 
 
 class PlacedOutput(OutputFile):
-    """Where an ended run's artifact went: nothing is looked at and nothing written."""
+    """The artifact of an ended run, in its place: nothing is looked at and nothing written."""
 
-    def __init__(self, wanted: str, path: str, displaced: str) -> None:
-        self.wanted = wanted
-        self.path = path
-        self.displaced = displaced
+    def __init__(self, header: RunHeader, committed: Committed | None) -> None:
+        self.wanted = header.output_path
+        self.path = committed.files[0].final if committed is not None and committed.files else header.output_path
+        self.displaced = committed.displaced if committed is not None else ""
 
     @property
     def beside(self) -> str:

@@ -1,4 +1,4 @@
-"""Whose turn it is, in time: lanes, slots, and the timers of runs that wait. The seam for a fleet of workers.
+"""Turns in time: lanes, slots, and the timers of runs that wait. The seam for a fleet of workers.
 
 Says when a run is executed and when it waits, never what it does. In memory: a start finds it again in the journals.
 """
@@ -53,7 +53,7 @@ class RunQueue:
 
     @property
     def held(self) -> int:
-        """How many runs stand in line and are not to go on."""
+        """The number of runs that stand in line and are not to go on."""
         return self._lanes.held
 
     def join(self, run: Run, *, hold: bool = False) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import msgspec
 
@@ -41,14 +40,14 @@ class TokenCount(msgspec.Struct, frozen=True):
 
 
 class Pruned(msgspec.Struct, frozen=True):
-    """When the run's journal was let go of, and which setting asked for it (keep_days, keep_runs or keep_bytes)."""
+    """The time at which a run's journal was let go of, and the setting that asked for it (keep_days, keep_runs or keep_bytes)."""
 
     at: str
     by: str
 
 
 class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What became of a command. `cost_usd` is None when unknown, never zero for want of a price. `pruned`: the journal is
+    """The answer to a command. `cost_usd` is None when unknown, never zero for want of a price. `pruned`: the journal is
     gone, this receipt and the artifact stay. `took_ms`: from admission to the end of the work, None where an older version did
     not note it. `audit_head`: the end of the audit's chain just before the commit."""
 
@@ -78,7 +77,7 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class IdBinding(msgspec.Struct, frozen=True):
-    """Which run answers for an id. Outlives the run's own files. A `command_hash` that was forgotten fits any command."""
+    """The run that answers for an id. Outlives the run's own files. A `command_hash` that was forgotten fits any command."""
 
     id: str
     command_hash: str
@@ -89,7 +88,7 @@ class Receipts:
     """The receipts of a home, by run id. A receipt answers once the files of its run are in place."""
 
     def __init__(self, store: Looking) -> None:
-        """What changes something needs a `Store`."""
+        """`store`: a `Store`, where anything is to be changed."""
         self._store = store
 
     def read(self, run_id: str) -> Receipt | None:
@@ -100,7 +99,12 @@ class Receipts:
     def all(self) -> Iterator[Receipt]:
         """In the order of the run ids. Raises StorageFailed."""
         last = ""
-        while rows := self._store.read(partial(_page, last=last)):
+
+        def look(tx: Tx) -> list[tuple[str, str]]:
+            found: list[tuple[str, str]] = tx.execute(sql.RECEIPTS, (last, _PAGE)).fetchall()
+            return found
+
+        while rows := self._store.read(look):
             yield from (msgspec.json.decode(row[1], type=Receipt) for row in rows)
             last = rows[-1][0]
 
@@ -154,7 +158,7 @@ class Receipts:
         self._open_store().write_now(lambda tx: tx.execute(sql.REMOVE, (run_id,)), durable=False)
 
     def bound(self, id_: str) -> IdBinding | None:
-        """Which run a command's id belongs to. Raises StorageFailed."""
+        """The run that a command's id belongs to. Raises StorageFailed."""
         row = self._store.read(lambda tx: tx.execute(sql.BOUND, (sha256_hex(id_),)).fetchone())
         return None if row is None else IdBinding(*row)
 
@@ -179,11 +183,6 @@ class Receipts:
     def _open_store(self) -> Store:
         assert isinstance(self._store, Store), "opened to be read"
         return self._store
-
-
-def _page(tx: Tx, last: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = tx.execute(sql.RECEIPTS, (last, _PAGE)).fetchall()
-    return found
 
 
 def rewrite_receipt(tx: Tx, receipt: Receipt) -> None:

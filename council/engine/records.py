@@ -1,4 +1,4 @@
-"""What a run's journal holds: typed records, one per row.
+"""The records of a run's journal: typed, one per row.
 
 Record 0 (`RunHeader`) says what was asked; every `StepDone` is the result of one unit of work; `Committed` is the point
 of no return. Times are RFC 3339 in UTC.
@@ -52,7 +52,7 @@ class RunHeader(msgspec.Struct, frozen=True, tag="run", tag_field="t"):
 
     @property
     def admitted_ms(self) -> int:
-        """When it was admitted, in milliseconds since the epoch; to the second only where `order` does not say, as after a
+        """The time of its admission, in milliseconds since the epoch; to the second only where `order` does not say, as after a
         clock was set back."""
         second_ms = int(datetime.fromisoformat(self.created).timestamp()) * 1000
         ordered_ms = self.order // 1_000_000

@@ -47,30 +47,26 @@ def changed(value: Any, change: Change) -> Any:
         return [changed(item, change) for item in value]
     if not isinstance(value, dict):
         return value
-    after = {key: _changed_under(key, item, change) for key, item in value.items()}
-    if _holds_its_own_hash(value):
+    after: dict[str, Any] = {}
+    for key, item in value.items():
+        if key in _KEPT:
+            after[key] = item
+        elif key == "asked" and isinstance(item, str):  # the hash of what a second opinion is on
+            after[key] = FORGOTTEN
+        elif key == "verdicts" and isinstance(item, dict):  # by the hashes of what was said
+            after[key] = {f"{FORGOTTEN}-{at}": changed(verdict, change) for at, verdict in enumerate(item.values())}
+        elif key in _PATHS and isinstance(item, str):
+            after[key] = moved(item, change)
+        else:
+            after[key] = changed(item, change)
+    text = value.get("text")  # the hash of a file is that file's own business
+    if isinstance(text, str) and not value.get("path") and value.get("sha256") == sha256_hex(text):
         after["sha256"] = sha256_hex(after["text"])
     return after
 
 
-def _changed_under(key: str, value: Any, change: Change) -> Any:
-    if key in _KEPT:
-        return value
-    if key == "asked" and isinstance(value, str):  # the hash of what a second opinion is on
-        return FORGOTTEN
-    if key == "verdicts" and isinstance(value, dict):  # by the hashes of what was said
-        value = {f"{FORGOTTEN}-{number}": verdict for number, verdict in enumerate(value.values())}
-    return moved(value, change) if key in _PATHS and isinstance(value, str) else changed(value, change)
-
-
-def _holds_its_own_hash(value: dict[str, Any]) -> bool:
-    """Not the hash of a file: that is the file's own business."""
-    text = value.get("text")
-    return isinstance(text, str) and not value.get("path") and value.get("sha256") == sha256_hex(text)
-
-
 def moved(path: str, change: Change) -> str:
-    """Where a file of ours goes when the text stands in its name: each segment is changed for itself."""
+    """The new path of a file of ours that has the text in its name: each segment is changed for itself."""
     return "/".join(change(segment) for segment in path.split("/"))
 
 
@@ -89,6 +85,11 @@ def changed_receipt(receipt: Receipt, change: Change, *, command_held: bool) -> 
     return msgspec.structs.replace(after, command_file=file, command_sha256=FORGOTTEN, command_hash=FORGOTTEN)
 
 
+def command_held(header: RunHeader, change: Change) -> bool:
+    """True when the words of the run's command, or the name of its file, are changed."""
+    return changed(header.command, change) != header.command or change(header.file.name) != header.file.name
+
+
 def changed_records(records: Sequence[Record], change: Change) -> list[Record]:
     """Record 0 and all others of an ended run, changed. What the run committed has no hash until `with_artifact`."""
     header = records[0]
@@ -97,60 +98,44 @@ def changed_records(records: Sequence[Record], change: Change) -> list[Record]:
     return [_changed_record(record, change, held) for record in records]
 
 
-def command_held(header: RunHeader, change: Change) -> bool:
-    """Whether the words of the run's command, or the name of its file, are changed."""
-    return changed(header.command, change) != header.command or change(header.file.name) != header.file.name
-
-
 def _changed_record(record: Record, change: Change, held: bool) -> Record:
     replace = msgspec.structs.replace
-    if isinstance(record, RunHeader):
-        return _changed_header(record, change, held)
-    if isinstance(record, StepDone):
-        out = msgspec.json.encode(changed(msgspec.json.decode(record.out), change))
-        return replace(record, request="", out=msgspec.Raw(out))
-    if isinstance(record, Waiting | Retried):
-        return replace(record, error=change(record.error))
-    if isinstance(record, Committed):
-        return _changed_commit(record, change, held)
-    return record
-
-
-def _changed_header(header: RunHeader, change: Change, held: bool) -> RunHeader:
-    command = changed(header.command, change)
-    if command.get("id") != header.command.get("id"):
-        command["id"] = None
-    file = header.file
-    return msgspec.structs.replace(
-        header,
-        command=command,
-        command_hash=FORGOTTEN if held else header.command_hash,
-        file=FileIdentity(change(file.name), file.inode, file.mtime_ns, FORGOTTEN if held else file.sha256),
-        output_path=moved(header.output_path, change),
-        title=change(header.title),
-    )
-
-
-def _changed_commit(record: Committed, change: Change, held: bool) -> Committed:
-    receipt = changed_receipt(msgspec.json.decode(record.receipt, type=Receipt), change, command_held=held)
-    if receipt.artifact is not None:
-        receipt = msgspec.structs.replace(receipt, artifact=ArtifactRef(receipt.artifact.path, FORGOTTEN))
-    return msgspec.structs.replace(
-        record,
-        files=tuple(_changed_file(file, change) for file in record.files),
-        receipt=msgspec.Raw(msgspec.json.encode(receipt)),
-        displaced=change(record.displaced),
-    )
-
-
-def _changed_file(file: CommitFile, change: Change) -> CommitFile:
-    return CommitFile(
-        staged=moved(file.staged, change),
-        final=moved(file.final, change),
-        sha256=FORGOTTEN,
-        replaces=None if file.replaces is None else (),
-        otherwise=moved(file.otherwise, change),
-    )
+    match record:
+        case RunHeader(file=file):
+            command = changed(record.command, change)
+            if command.get("id") != record.command.get("id"):
+                command["id"] = None
+            return replace(
+                record,
+                command=command,
+                command_hash=FORGOTTEN if held else record.command_hash,
+                file=FileIdentity(change(file.name), file.inode, file.mtime_ns, FORGOTTEN if held else file.sha256),
+                output_path=moved(record.output_path, change),
+                title=change(record.title),
+            )
+        case StepDone():
+            out = msgspec.json.encode(changed(msgspec.json.decode(record.out), change))
+            return replace(record, request="", out=msgspec.Raw(out))
+        case Waiting() | Retried():
+            return replace(record, error=change(record.error))
+        case Committed():
+            receipt = changed_receipt(msgspec.json.decode(record.receipt, type=Receipt), change, command_held=held)
+            if receipt.artifact is not None:
+                receipt = replace(receipt, artifact=ArtifactRef(receipt.artifact.path, FORGOTTEN))
+            files = tuple(
+                CommitFile(
+                    staged=moved(file.staged, change),
+                    final=moved(file.final, change),
+                    sha256=FORGOTTEN,
+                    replaces=None if file.replaces is None else (),
+                    otherwise=moved(file.otherwise, change),
+                )
+                for file in record.files
+            )
+            encoded = msgspec.Raw(msgspec.json.encode(receipt))
+            return replace(record, files=files, receipt=encoded, displaced=change(record.displaced))
+        case _:
+            return record
 
 
 def with_artifact(records: Sequence[Record], sha256: str) -> list[Record]:

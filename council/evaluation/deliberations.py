@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -88,9 +87,9 @@ class Deliberations:
         receipt = self._app.receipts.read(bound.run_id) if bound is not None else None
         if receipt is None or receipt.status not in ("succeeded", "degraded"):
             receipt = await self._deliberated(question)
-        told = await self._told(receipt)
+        deliberation, material = await self._told(receipt)
         if receipt.status not in ("succeeded", "degraded"):
-            failures = [turn.result.failure for turn in told.deliberation.transcript.turns()]
+            failures = [turn.result.failure for turn in deliberation.transcript.turns()]
             kinds = {failure.kind for failure in failures if failure is not None}
             error = receipt.error
             if error is None or error.code != CouncilSilent.code or not kinds <= NO_ANSWER:
@@ -98,13 +97,13 @@ class Deliberations:
                 raise CouncilFailed(f"run {receipt.run_id} brought no answer: {why}", fix=_fix_of(receipt))
             # It said nothing because of what it was asked.
             return CouncilAnswer(receipt.run_id, "failed", Ballot(fault=error.message))
-        answer, restated = await self._read(question, told)
-        stances = [(turn.role, turn.round, turn.stance) for turn in told.deliberation.transcript.turns() if turn.stance]
+        answer, restated = await self._read(question, deliberation, material)
+        stances = [(turn.role, turn.round, turn.stance) for turn in deliberation.transcript.turns() if turn.stance]
         held = [
             MemberAnswer(role, round_no, question.read(stance.position) or "", stance.confidence)
             for role, round_no, stance in stances
         ]
-        ending = told.deliberation.transcript.ending
+        ending = deliberation.transcript.ending
         return CouncilAnswer(
             receipt.run_id,
             "succeeded" if receipt.status == "succeeded" else "degraded",
@@ -120,7 +119,7 @@ class Deliberations:
         receipt = self._app.receipts.read(decided.run_id)
         if receipt is None:
             raise CouncilFailed(f"the receipt of run {decided.run_id} is gone.", fix="begin a new evaluation")
-        return (await self._told(receipt)).material
+        return (await self._told(receipt))[1]
 
     # ── the run ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -166,8 +165,9 @@ class Deliberations:
 
     # ── what it brought ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _told(self, receipt: Receipt) -> _Told:
-        """The deliberation of an ended run, read again from its journal; no model is asked."""
+    async def _told(self, receipt: Receipt) -> tuple[Deliberation, Message]:
+        """The deliberation of an ended run, read again from its journal, and the first message of every member in a lane
+        without a memory; no model is asked."""
         journal = self._app.ledger.journal(receipt.run_id)
         header = journal.header
         task = self._app.handlers[header.type].begin(PastRun(journal))
@@ -176,22 +176,24 @@ class Deliberations:
         if task.deliberation is None:  # it did not even begin
             reason = f"{receipt.error.code}: {receipt.error.message}" if receipt.error else receipt.status
             raise CouncilFailed(f"run {receipt.run_id} brought no answer: {reason}", fix=_fix_of(receipt))
-        return _Told(task.deliberation, bytes.fromhex(header.secret))
+        fencer, transcript = Fencer(bytes.fromhex(header.secret)), task.deliberation.transcript
+        material = context_message("", transcript.task, transcript.inputs, fencer)
+        return task.deliberation, material
 
-    async def _read(self, question: Question, told: _Told) -> tuple[Ballot, bool]:
+    async def _read(self, question: Question, deliberation: Deliberation, material: Message) -> tuple[Ballot, bool]:
         """The answer of the decision, and whether it had to be asked for again."""
-        closings = told.deliberation.transcript.closings
+        closings = deliberation.transcript.closings
         closing = next((each.result for each in closings if each.result.failure is None), None)
         if closing is None:
             failures = [each.result.failure.message for each in closings if each.result.failure]
             return Ballot(fault="; ".join(failures) or "nobody wrote a decision"), False
-        settled = told.deliberation.transcript.settled
+        settled = deliberation.transcript.settled
         record = settled.record if settled is not None else None
         answer = question.read(record.answer) if record is not None else None
         if record is not None and answer is not None:
             return Ballot(answer, record.confidence, record.answer[:SAID_CHARS]), False
         info = TurnInfo(READER, "other", 0, 0, question.task)
-        messages = (told.material, Message("user", _RESTATE))
+        messages = (material, Message("user", _RESTATE))
         check = fits(question)
 
         async def ask(turn: int, request: tuple[Message, ...]) -> Reply:
@@ -200,21 +202,6 @@ class Deliberations:
         first: Reading[Answer] = Reading(None, "none", (_NO_FORM,))
         asking = repair_turns(first, closing, messages, Answer, ask, check=check)
         return await read_ballot(question, asking, closing.text[:SAID_CHARS]), True
-
-
-@dataclass(frozen=True)
-class _Told:
-    """A deliberation and the secret of its run."""
-
-    deliberation: Deliberation
-    secret: bytes
-
-    @property
-    def material(self) -> Message:
-        """The first message of every member in a lane without a memory."""
-        fencer = Fencer(self.secret)
-        transcript = self.deliberation.transcript
-        return context_message("", transcript.task, transcript.inputs, fencer)
 
 
 def _fix_of(receipt: Receipt) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -32,7 +32,7 @@ Why = Literal["", "budget", "interrupted", "failed"]
 
 
 class EvaluationEnd(msgspec.Struct, frozen=True):
-    """Why an evaluation ended before its last question; `why` is empty when it did not."""
+    """The reason why an evaluation ended before its last question; `why` is empty when it did not."""
 
     why: Why = ""
     message: str = ""
@@ -122,7 +122,13 @@ class Evaluation:
         ballots: list[Ballot] = []
         while more := more_ballots(spent.tokens, self._meter.ballots(question.ref, len(ballots)), len(ballots)):
             numbers = range(len(ballots) + 1, len(ballots) + more + 1)
-            ballots += await _all(map(ballot, numbers))
+            tasks = [asyncio.ensure_future(ballot(number)) for number in numbers]
+            try:  # the first failure ends the others
+                ballots += await asyncio.gather(*tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
         return AnsweredQuestion(
             question,
             decided,
@@ -144,17 +150,6 @@ class Evaluation:
                     raise
                 await asyncio.sleep(wait_s)
                 waited_s += wait_s
-
-
-async def _all(calls: Iterable[Awaitable[T]]) -> list[T]:
-    """The results in the order of the calls; the first failure ends the others."""
-    tasks = [asyncio.ensure_future(call) for call in calls]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def in_order(questions: Sequence[Question], *, split: str | None, limit: int | None, seed: int) -> list[Question]:

@@ -31,7 +31,7 @@ class MarkedAnswer:
 
 
 @dataclass(frozen=True)
-class Row:
+class QuestionRow:
     """One question answered by all arms. `kept`, `good`, `bad` and `other` count members by their first and last
     position. They were as right as before, wrong and then right, right and then wrong, or wrong both times and not
     the same. `first_round`: whether the majority of the first round's positions was right; None where nobody stated
@@ -109,7 +109,7 @@ Draw = Sequence[int]  # indices of rows
 Statistic = Callable[[Draw], float | None]
 
 
-def figures(rows: Sequence[Row], *, resamples: int, seed: int) -> Figures:
+def figures(rows: Sequence[QuestionRow], *, resamples: int, seed: int) -> Figures:
     draws = draw(len(rows), resamples, seed)
 
     def mean(values: Sequence[float | None]) -> Figure:
@@ -152,7 +152,7 @@ def _less(left: Sequence[float | None], right: Sequence[float | None]) -> list[f
     return [(one or 0.0) - (other or 0.0) for one, other in zip(left, right, strict=True)]
 
 
-def _of_arm(rows: Sequence[Row], arm: Arm, draws: Sequence[Draw]) -> ArmFigures:
+def _of_arm(rows: Sequence[QuestionRow], arm: Arm, draws: Sequence[Draw]) -> ArmFigures:
     marked = [row.arms[arm] for row in rows]
 
     def mean(values: Sequence[float | None]) -> Figure:

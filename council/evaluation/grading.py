@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from council.evaluation.ballots import Ballot, majority
 from council.evaluation.deliberations import CouncilAnswer
-from council.evaluation.figures import MarkedAnswer, Row
+from council.evaluation.figures import MarkedAnswer, QuestionRow
 from council.evaluation.meter import Expense
 from council.evaluation.questions import Question
 
@@ -31,7 +31,7 @@ class AnsweredQuestion:
         return majority(self.ballots)
 
 
-def row_of(answered: AnsweredQuestion) -> Row:
+def row_of(answered: AnsweredQuestion) -> QuestionRow:
     question, decided = answered.question, answered.decided
     first = {each.role: each for each in reversed(decided.held)}
     last = {each.role: each for each in decided.held}
@@ -43,7 +43,7 @@ def row_of(answered: AnsweredQuestion) -> Row:
         else:
             changes["kept" if was or began.answer == last[role].answer else "other"] += 1
     ballots = [Ballot(each.answer, each.confidence) for each in decided.held if each.round == 1]
-    return Row(
+    return QuestionRow(
         id=question.id,
         arms={
             "single": _marked(question, answered.ballots[0], answered.single_spent),

@@ -8,7 +8,6 @@ and arm it belongs. A provider that does not count its tokens gets them estimate
 from __future__ import annotations
 
 import contextlib
-import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,12 +18,12 @@ import msgspec
 
 from council.budgets.budget import Budget, BudgetSpent
 from council.budgets.calibration import Calibration
-from council.budgets.models import BudgetedModel
+from council.budgets.metering import BudgetedModel
 from council.budgets.prices import Price
 from council.errors import ModelError
 from council.ids import Clock
 from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions, TurnInfo, Usage
-from council.storage.files import as_storage_failed
+from council.storage.files import append_line
 
 BALLOT = "BALLOT"  # the role of a call that answers a question by itself; its `round` is the number of the ballot
 READER = "READER"  # the role of a call that asks again for the council's answer
@@ -112,16 +111,10 @@ class Meter:
 
     def note(self, info: TurnInfo | None, call: MeasuredCall) -> None:
         """Raises StorageFailed."""
-        task, role, number = (info.task, info.role, info.round) if info is not None else ("", "", 0)
-        arm: Arm = "ballot" if role == BALLOT else "council"
-        ref = self._refs.get(task, "")
-        placed = msgspec.structs.replace(call, question=ref, arm=arm, number=number if arm == "ballot" else 0)
-        with as_storage_failed(f"Cannot write {self._path}"):
-            fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            try:
-                os.write(fd, b"\n" + msgspec.json.encode(placed))  # newline first: a torn line spoils only itself
-            finally:
-                os.close(fd)
+        info = info or TurnInfo()
+        arm, number = ("ballot", info.round) if info.role == BALLOT else ("council", 0)
+        placed = msgspec.structs.replace(call, question=self._refs.get(info.task, ""), arm=arm, number=number)
+        append_line(self._path, msgspec.json.encode(placed))
         self._add(placed)
 
     def _add(self, call: MeasuredCall) -> None:
@@ -145,32 +138,32 @@ class MeteredModel(ModelAround):
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         """Raises EvaluationSpent before a call that could cross the evaluation's limit."""
         began_s = self._clock.monotonic_s()
+
+        def note(usage: Usage, *, estimated: bool, failed: str = "") -> None:
+            price = self._price_of(self.name)
+            call = MeasuredCall(
+                question="",
+                arm="council",
+                number=0,
+                tokens=usage.input_tokens + usage.output_tokens,
+                usd=float(price.cost(usage)) if price is not None else None,
+                seconds=round(self._clock.monotonic_s() - began_s, 6),
+                model=self.name,
+                estimated=estimated,
+                failed=failed,
+            )
+            self._meter.note(asked.get("info"), call)
+
         try:
             reply = await self._inner.generate(messages, **asked)
         except BudgetSpent as spent:
             raise EvaluationSpent(spent) if spent.scope == "command" else spent from None
         except ModelError as error:
             usage = Usage() if error.kind in _REFUSED else _estimated(messages, asked, "")
-            self._note(asked, usage, began_s, estimated=bool(usage.input_tokens), failed=error.kind)
+            note(usage, estimated=bool(usage.input_tokens), failed=error.kind)
             raise
-        usage = reply.usage or _estimated(messages, asked, reply.text)
-        self._note(asked, usage, began_s, estimated=reply.usage is None, failed="")
+        note(reply.usage or _estimated(messages, asked, reply.text), estimated=reply.usage is None)
         return reply
-
-    def _note(self, asked: RequestOptions, usage: Usage, began_s: float, *, estimated: bool, failed: str) -> None:
-        price = self._price_of(self.name)
-        call = MeasuredCall(
-            question="",
-            arm="council",
-            number=0,
-            tokens=usage.input_tokens + usage.output_tokens,
-            usd=float(price.cost(usage)) if price is not None else None,
-            seconds=round(self._clock.monotonic_s() - began_s, 6),
-            model=self.name,
-            estimated=estimated,
-            failed=failed,
-        )
-        self._meter.note(asked.get("info"), call)
 
 
 def _estimated(messages: Sequence[Message], asked: RequestOptions, said: str) -> Usage:

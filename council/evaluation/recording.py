@@ -8,7 +8,6 @@ number, so only the first one's prompt is kept whole; of each, its hash is what 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Unpack
@@ -35,7 +34,7 @@ from council.llm.cassette import (
 from council.redaction import Redactor
 from council.reports.recorded_requests import requests_of
 from council.reports.tape import record, redacted_call
-from council.storage.files import as_storage_failed
+from council.storage.files import append_line
 
 _ANEW = "begin a new evaluation; what it asks is kept from its first call on"
 
@@ -48,12 +47,7 @@ class Traffic:
 
     def note(self, call: CassetteCall) -> None:
         """Raises StorageFailed."""
-        with as_storage_failed(f"Cannot write {self._path}"):
-            fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            try:
-                os.write(fd, b"\n" + msgspec.json.encode(call))  # newline first: a torn line spoils only itself
-            finally:
-                os.close(fd)
+        append_line(self._path, msgspec.json.encode(call))
 
     def calls(self) -> list[CassetteCall]:
         """Each once, as it was answered last: what a kill cut off was asked again, and only that answer counts."""

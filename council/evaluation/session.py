@@ -18,8 +18,7 @@ from council.app import App, build_app
 from council.app.models import model_price
 from council.app.reading import build_library
 from council.app.safekeeping import open_store
-from council.budgets.budget import Budget
-from council.budgets.budget import Limits as Budgeted
+from council.budgets.budget import Budget, BudgetLimits
 from council.budgets.calibration import Calibration
 from council.budgets.spend import Spend
 from council.deliberation.commands import ProtocolName
@@ -32,10 +31,10 @@ from council.evaluation.grading import AnsweredQuestion, row_of
 from council.evaluation.meter import Meter, MeteredModel
 from council.evaluation.questions import Question, load_folder
 from council.evaluation.recording import RecordingModel, Traffic, cassette_of
-from council.evaluation.report import Report
-from council.evaluation.verdict import verdict
+from council.evaluation.ruling import verdict
+from council.evaluation.summary import Report
 from council.ids import SystemClock
-from council.keys.sources import share_keys
+from council.keys.key_sources import share_keys
 from council.llm.base import Model
 from council.llm.fallback import FallbackModel
 from council.llm.retry import RetryingModel
@@ -63,7 +62,7 @@ class EvaluationRequest:
 
 
 @dataclass
-class Session:
+class OpenEvaluation:
     """`questions` are those to answer, in their order. `steward` is the store of the steward's home: its day pays for this,
     too."""
 
@@ -139,7 +138,7 @@ class Session:
 
 def open_session(
     home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str], wanted: EvaluationRequest
-) -> Session:
+) -> OpenEvaluation:
     """Checks everything before the first call. Raises QuestionsInvalid, UsageError, NotTheSame, ConfigError, and what
     opening a home may raise."""
     if settings.model == "offline":
@@ -164,8 +163,8 @@ def open_session(
             meter = Meter(found.calls, {each.task: each.ref for each in questions})
             steward = open_store(home, settings)
             budget = Budget(
-                command=Budgeted(None, wanted.max_tokens, wanted.max_usd),
-                day=Budgeted(settings.day_max_calls, settings.day_max_tokens, settings.day_max_usd),
+                command=BudgetLimits(None, wanted.max_tokens, wanted.max_usd),
+                day=BudgetLimits(settings.day_max_calls, settings.day_max_tokens, settings.day_max_usd),
                 spend=Spend(steward, found.id, 0, clock),
                 price_of=functools.cache(functools.partial(model_price, settings)),
                 chair="",
@@ -190,7 +189,9 @@ def open_session(
                 app.redactor,
             )
             deliberations = Deliberations(app, wanted.protocol, wanted.max_rounds, model)
-            return Session(wanted, home, settings, found, questions, order, app, meter, steward, model, deliberations)
+            return OpenEvaluation(
+                wanted, home, settings, found, questions, order, app, meter, steward, model, deliberations
+            )
         except BaseException:
             found.store.close()
             if not wanted.resume:  # nothing was asked: nothing stays

@@ -34,10 +34,8 @@ class PastRun(Run):
 
     def __init__(self, journal: Journal) -> None:
         journal.closed = True
-        wanted, committed = journal.header.output_path, journal.committed
-        final = committed.files[0].final if committed is not None and committed.files else wanted
-        displaced = committed.displaced if committed is not None else ""
-        super().__init__(journal, Events(), PlacedOutput(wanted, final, displaced) if wanted else None)
+        output = PlacedOutput(journal.header, journal.committed) if journal.header.output_path else None
+        super().__init__(journal, Events(), output)
 
 
 async def work_again(execution: Execution, ended_with: ErrorRef | None) -> None:

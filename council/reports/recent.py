@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from council.engine.journal import Journal
-from council.engine.ledger import Entry, Ledger
+from council.engine.ledger import Ledger, RunEntry
 from council.engine.records import RunHeader
 from council.errors import JournalDamaged, RunNotFound
 from council.llm.base import Usage
@@ -81,7 +81,7 @@ class _Start(msgspec.Struct):
     members: tuple[_Member, ...]
 
 
-def recent(entries: Sequence[Entry], ledger: Ledger) -> Recent:
+def recent(entries: Sequence[RunEntry], ledger: Ledger) -> Recent:
     """Of the newest runs among `entries` (rows in the order of their admission) that called a model."""
     newest = [entry for entry in entries if entry.lane and entry.finished and entry.calls][-MAX_RUNS:]
     found: dict[str, list[RecentCall]] = {}

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import msgspec
 
-from council.engine.ledger import Entry
+from council.engine.ledger import RunEntry
 from council.reports.recent import Recent, rank
 
 FORMAT = 1  # raised when a key of the JSON changes its meaning or goes
@@ -82,7 +82,7 @@ class Stats(msgspec.Struct, frozen=True):
     recent: Recent = Recent()
 
 
-def stats(entries: Iterable[Entry], since: str, *, last_runs: Recent | None = None) -> Stats:
+def stats(entries: Iterable[RunEntry], since: str, *, last_runs: Recent | None = None) -> Stats:
     """`entries`: rows in the order of their admission. Control commands (`cancel`, `resume`, …) are no runs and not counted.
     `last_runs`: what is known of the newest, call by call."""
     runs = [entry for entry in entries if entry.lane]
@@ -115,7 +115,7 @@ def stats(entries: Iterable[Entry], since: str, *, last_runs: Recent | None = No
     )
 
 
-def _spent(runs: Sequence[Entry]) -> RunSums:
+def _spent(runs: Sequence[RunEntry]) -> RunSums:
     return RunSums(
         runs=len(runs),
         calls=sum(run.calls for run in runs),
@@ -128,14 +128,14 @@ def _spent(runs: Sequence[Entry]) -> RunSums:
     )
 
 
-def _grouped(runs: Sequence[Entry], key: Callable[[Entry], str]) -> Mapping[str, list[Entry]]:
-    groups: dict[str, list[Entry]] = {}
+def _grouped(runs: Sequence[RunEntry], key: Callable[[RunEntry], str]) -> Mapping[str, list[RunEntry]]:
+    groups: dict[str, list[RunEntry]] = {}
     for run in runs:
         groups.setdefault(key(run), []).append(run)
     return groups
 
 
-def _by_status(runs: Sequence[Entry]) -> dict[str, int]:
+def _by_status(runs: Sequence[RunEntry]) -> dict[str, int]:
     return dict(Counter(run.status for run in runs).most_common())
 
 

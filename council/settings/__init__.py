@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from council.settings.home import Home, builtin_personas_dir, find_home, init_home
     from council.settings.keys import BASE_URL_NAME, KEY_NAMES, ProviderKeys, load_provider_keys
-    from council.settings.model import Settings, allowed_values, council_toml_template
-    from council.settings.sources import LoadedSettings, load_settings
-    from council.settings.spelling import DEFAULT_MODEL
+    from council.settings.layers import LoadedSettings, load_settings
+    from council.settings.model_names import DEFAULT_MODEL
+    from council.settings.table import Settings, allowed_values, council_toml_template
 
 __all__ = [
     "BASE_URL_NAME",
@@ -33,17 +33,12 @@ __all__ = [
     "load_settings",
 ]
 
-_MODULES = {
-    "home": ("Home", "builtin_personas_dir", "find_home", "init_home"),
-    "keys": ("BASE_URL_NAME", "KEY_NAMES", "ProviderKeys", "load_provider_keys"),
-    "model": ("Settings", "allowed_values", "council_toml_template"),
-    "sources": ("LoadedSettings", "load_settings"),
-    "spelling": ("DEFAULT_MODEL",),
-}
-_HOMES_OF_NAMES = {name: module for module, names in _MODULES.items() for name in names}
+_MODULES = ("home", "model_names", "keys", "table", "layers")  # those that load pydantic last
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES_OF_NAMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES_OF_NAMES[name]}"), name)
+    modules = map(import_module, (f"{__name__}.{module}" for module in _MODULES if name in __all__))
+    for module in modules:
+        if name in vars(module):
+            return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

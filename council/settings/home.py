@@ -146,7 +146,7 @@ def init_home(directory: Path, *, personas_from: Path) -> list[Path]:
 
     Raises ConfigError when a place cannot be made or written.
     """
-    from council.settings.model import council_toml_template  # late: finding a home needs none of pydantic
+    from council.settings.table import council_toml_template  # late: finding a home needs none of pydantic
 
     created: list[Path] = []
     try:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from council.redaction import Redactor, Secret
 from council.settings.home import Home
-from council.settings.sources import DOTENV, ENVIRONMENT, PROVIDER_NAMES, read_dotenv
+from council.settings.layers import DOTENV, ENVIRONMENT, PROVIDER_NAMES, read_dotenv
 
 BASE_URL_NAME = "GOOGLE_GEMINI_BASE_URL"  # read beside the keys, but no secret
 # What libraries here read by themselves: kept out of texts, too.

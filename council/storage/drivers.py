@@ -259,7 +259,7 @@ def _code_of(error: BaseException) -> int:
 
 
 def flaw_in(path: Path) -> str:
-    """What SQLite's `quick_check` finds wrong in a file, empty for nothing. Changes nothing. Raises StorageFailed for one that
+    """The flaw that SQLite's `quick_check` finds in a file, empty for none. Changes nothing. Raises StorageFailed for one that
     cannot be looked at."""
     try:
         with contextlib.closing(sqlite_for_reading(path)) as raw:

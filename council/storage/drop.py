@@ -5,6 +5,7 @@ Also the rule which names in `commands/` count at all. What the file says is not
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,7 @@ _IGNORED_ENDINGS = ("~", ".tmp", ".part", ".swp", ".error.md")
 
 @dataclass(frozen=True)
 class Dropped:
-    """Where the file went and what identifies it: a file with these three values is the one that was dropped."""
+    """A file in its place, with what identifies it: a file with these three values is the one that was dropped."""
 
     path: Path
     inode: int
@@ -40,12 +41,12 @@ class Dropped:
 
 
 def is_command_name(name: str) -> bool:
-    """Whether a file of this name, directly in `commands/`, can be a command."""
+    """True when a file of this name, directly in `commands/`, can be a command."""
     return "/" not in name and not is_left_alone(name) and name.casefold().endswith(_COMMAND_ENDINGS)
 
 
 def is_left_alone(name: str) -> bool:
-    """Whether nobody would take a file of this name for a command: `README`, dot files, editors' temporary files, notes of
+    """True when nobody would take a file of this name for a command: `README`, dot files, editors' temporary files, notes of
     ours."""
     folded = name.casefold()
     return folded.startswith((".", "readme")) or folded.endswith(_IGNORED_ENDINGS)
@@ -71,13 +72,23 @@ def drop(commands_dir: Path, name: str, data: bytes) -> Dropped:
     require_command_name(name)
     with as_storage_failed(f"Cannot drop {name!r} into {commands_dir}"), open_folder(commands_dir) as folder_fd:
         temporary, status = write_temporary(folder_fd, name, data, sync=True, mode=0o644)
+        stem, extension = os.path.splitext(name)
         try:
-            path = _claim(commands_dir / temporary, commands_dir, name)
+            for number in range(1, MAX_NAMESAKES + 1):  # the first free name, and never over another command
+                tail = f"-{number}{extension}"
+                free = name if number == 1 else shortened(stem, MAX_NAME_BYTES - len(tail.encode())) + tail
+                with contextlib.suppress(FileExistsError):
+                    rename_noreplace(commands_dir / temporary, commands_dir / free)
+                    sync_folder(folder_fd)
+                    return Dropped(commands_dir / free, status.st_ino, status.st_mtime_ns, sha256_hex(data))
         except BaseException:
             discard(folder_fd, temporary)
             raise
-        sync_folder(folder_fd)
-    return Dropped(path, status.st_ino, status.st_mtime_ns, sha256_hex(data))
+        discard(folder_fd, temporary)
+    raise StorageFailed(
+        f"{commands_dir} holds {MAX_NAMESAKES} commands named like {name!r}.",
+        fix="Stop what keeps dropping them, or choose another name.",
+    )
 
 
 def lying_there(commands_dir: Path, file: Path, data: bytes) -> Dropped | None:
@@ -90,26 +101,3 @@ def lying_there(commands_dir: Path, file: Path, data: bytes) -> Dropped | None:
     except OSError:  # taken in this instant
         return None
     return Dropped(place, status.st_ino, status.st_mtime_ns, sha256_hex(data))
-
-
-def _claim(temporary: Path, commands_dir: Path, name: str) -> Path:
-    """Rename to the first free name, and never over another command."""
-    for number in range(1, MAX_NAMESAKES + 1):
-        path = commands_dir / _numbered(name, number)
-        try:
-            rename_noreplace(temporary, path)
-        except FileExistsError:
-            continue
-        return path
-    raise StorageFailed(
-        f"{commands_dir} holds {MAX_NAMESAKES} commands named like {name!r}.",
-        fix="Stop what keeps dropping them, or choose another name.",
-    )
-
-
-def _numbered(name: str, number: int) -> str:
-    if number == 1:
-        return name
-    stem, extension = os.path.splitext(name)
-    tail = f"-{number}{extension}"
-    return shortened(stem, MAX_NAME_BYTES - len(tail.encode())) + tail

@@ -70,19 +70,21 @@ def write_atomic(path: Path, data: bytes, *, sync: bool = True, mode: int = 0o60
 
 
 def rewrite(path: Path, data: bytes) -> None:
-    """Put `data` in the place of what the file holds, whole and synced, and leave its mode and its times as they were.
-    Raises StorageFailed."""
-    with as_storage_failed(f"Cannot rewrite {path}"), open_folder(path.parent) as folder_fd:
-        before = os.stat(path.name, dir_fd=folder_fd, follow_symlinks=False)
-        temporary, _ = write_temporary(folder_fd, path.name, data, sync=True, mode=stat.S_IMODE(before.st_mode))
+    """Put `data` in the place of what the file holds, whole and synced, and leave its mode and its time of change as they
+    were. Raises StorageFailed."""
+    with as_storage_failed(f"Cannot rewrite {path}"):
+        before = os.stat(path, follow_symlinks=False)
+        write_atomic(path, data, mode=stat.S_IMODE(before.st_mode), mtime_ns=before.st_mtime_ns)
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Begins a line of its own: a torn one before it spoils only itself. Not synced. Raises StorageFailed."""
+    with as_storage_failed(f"Cannot write {path}"):
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            times = (before.st_atime_ns, before.st_mtime_ns)
-            os.utime(temporary, ns=times, dir_fd=folder_fd, follow_symlinks=False)
-            os.replace(temporary, path.name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
-        except BaseException:
-            discard(folder_fd, temporary)
-            raise
-        sync_folder(folder_fd)
+            os.write(fd, b"\n" + line)
+        finally:
+            os.close(fd)
 
 
 def read_limited(path: Path, max_bytes: int) -> bytes:
@@ -111,7 +113,7 @@ def read_limited(path: Path, max_bytes: int) -> bytes:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file of this name is what a write here leaves when the process dies in the middle of it."""
+    """True when a file of this name is left by a write here, if the process dies in the middle of it."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
@@ -173,7 +175,7 @@ class FileLock:
         self._fd = fd
         # A child forked without exec would keep the lock alive after its parent died.
         close_in_child = weakref.WeakMethod(self._close)
-        os.register_at_fork(after_in_child=lambda: (close_in_child() or _nothing)())
+        os.register_at_fork(after_in_child=lambda: (close_in_child() or (lambda: None))())
 
     def release(self) -> None:
         """Give the lock back; nothing happens if it is not held."""
@@ -184,7 +186,7 @@ class FileLock:
 
     @staticmethod
     def holder(path: Path) -> dict[str, object] | None:
-        """What the present holder wrote ({} if it has not yet), or None if the lock is free. Raises StorageFailed."""
+        """The present holder's words ({} before it has written any), or None if the lock is free. Raises StorageFailed."""
         try:
             fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -203,23 +205,26 @@ class FileLock:
             with as_storage_failed(f"Cannot take the lock {self.path}"):
                 fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
                 try:
-                    if _try_flock(fd, fcntl.LOCK_EX) and self._names(fd):
-                        return fd
+                    if _try_flock(fd, fcntl.LOCK_EX):
+                        with contextlib.suppress(FileNotFoundError):  # else another file replaced it meanwhile
+                            if os.path.samestat(os.fstat(fd), os.stat(self.path, follow_symlinks=False)):
+                                return fd
                     owner = _read_owner(fd)
                 except BaseException:
                     os.close(fd)
                     raise
                 os.close(fd)
             if time.monotonic() >= give_up_at:
-                raise _daemon_running(self.path, owner)
+                break
             time.sleep(_PROBE_PAUSE_S)
-
-    def _names(self, fd: int) -> bool:
-        """Whether the path still names the locked file, and not one that replaced it meanwhile."""
-        try:
-            return os.path.samestat(os.fstat(fd), os.stat(self.path, follow_symlinks=False))
-        except FileNotFoundError:
-            return False
+        pid, host, started = (owner.get(key) for key in ("pid", "host", "started"))
+        who, fix = "a process that is just starting", "Try again in a moment."
+        if pid is not None:
+            who = f"process {pid} on {host}, started {started}"
+            fix = f"Use the one that runs, or stop process {pid} on {host} first."
+        raise DaemonRunning(
+            f"{self.path} is held by {who}.", fix=fix, path=str(self.path), pid=pid, host=host, started=started
+        )
 
     def _close(self) -> None:
         if self._fd is not None:
@@ -424,17 +429,3 @@ def _read_owner(fd: int) -> dict[str, object]:
     except ValueError:  # empty or half written: the holder is just starting
         return {}
     return owner if isinstance(owner, dict) else {}
-
-
-def _daemon_running(path: Path, owner: dict[str, object]) -> DaemonRunning:
-    pid, host, started = (owner.get(key) for key in ("pid", "host", "started"))
-    if pid is None:
-        who, fix = "a process that is just starting", "Try again in a moment."
-    else:
-        who = f"process {pid} on {host}, started {started}"
-        fix = f"Use the one that runs, or stop process {pid} on {host} first."
-    return DaemonRunning(f"{path} is held by {who}.", fix=fix, path=str(path), pid=pid, host=host, started=started)
-
-
-def _nothing() -> None:
-    """What a dead lock does in a forked child."""

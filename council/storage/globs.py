@@ -12,7 +12,7 @@ from enum import Enum
 
 
 class Wild(Enum):
-    """What stands for more than itself."""
+    """A sign that stands for more than itself."""
 
     ONE = "?"  # one character of a name
     NAME = "*"  # any number of characters of one name
@@ -33,7 +33,7 @@ def tokens_of(glob: str) -> list[Token]:
 
 
 class Letters:
-    """Where the characters of one path stand: bit n is the n-th, from 0."""
+    """The places of the characters of one path: bit n is the n-th, from 0."""
 
     def __init__(self, path: str) -> None:
         self.end = 1 << len(path)

@@ -1,4 +1,4 @@
-"""Which kind of file system holds a folder, as far as the system says it (Linux)."""
+"""The kind of file system that holds a folder, as far as the system says it (Linux)."""
 
 from __future__ import annotations
 

@@ -114,25 +114,19 @@ def check_relative(path: str) -> tuple[str, ...]:
         raise _refused(path, "drive")
     segments = tuple(plain.split("/"))
     for segment in segments:
-        if reason := _segment_flaw(segment):
-            raise _refused(path, reason)
+        if segment in ("", "."):
+            raise _refused(path, "segment")
+        if segment == "..":
+            raise _refused(path, "parent")
+        if segment[-1] == "." or segment[-1].isspace():
+            raise _refused(path, "trailing")
+        if len(segment.encode()) > MAX_NAME_BYTES:
+            raise _refused(path, "too_long")
     return segments
 
 
-def _segment_flaw(segment: str) -> str | None:
-    if segment in ("", "."):
-        return "segment"
-    if segment == "..":
-        return "parent"
-    if segment[-1] == "." or segment[-1].isspace():
-        return "trailing"
-    if len(segment.encode()) > MAX_NAME_BYTES:
-        return "too_long"
-    return None
-
-
 class PathRules:
-    """What may be named at all: a path must fit an `allow` pattern and no `deny` pattern, in any case and normal form.
+    """Rules for paths: each must fit an `allow` pattern and no `deny` pattern, in any case and normal form.
 
     `*` and `?` stay within a name, `**` crosses folders. A pattern without a slash fits a name at any depth; one with
     a slash starts at the top; a trailing slash stands for the folder and all below it. A denied folder denies what
@@ -226,8 +220,15 @@ class ConfinedRoot:
                 return None
             raise
 
+    def fingerprint(self, relative: str) -> str | None:
+        """As `sha256`, but empty where it would be refused: what is there is no file of ours."""
+        try:
+            return self.sha256(relative)
+        except PathRefused:
+            return ""
+
     def kind(self, relative: str) -> Literal["file", "directory", "absent", "other"]:
-        """What lies there. A symbolic link is `other`; a path that leads through one is refused."""
+        """The kind of what lies there. A symbolic link is `other`; a path that leads through one is refused."""
         try:
             with self._parent(relative) as (folder_fd, name):
                 status = _look(relative, folder_fd, name)
@@ -334,6 +335,17 @@ class ConfinedRoot:
 
     def _list(self, folder: str, limit: int, skip: Callable[[str], bool]) -> list[tuple[str, bool]]:
         """The first `limit` files and folders in one folder as (path, is a folder), in the order of whole paths."""
+
+        def acceptable(entries: Iterator[os.DirEntry[str]]) -> Iterator[tuple[str, bool]]:
+            for entry in entries:
+                path = f"{folder}/{entry.name}" if folder else entry.name
+                with contextlib.suppress(PathRefused):
+                    check_relative(path)
+                    if entry.is_dir(follow_symlinks=False):
+                        yield from [] if skip(path) else [(path, True)]
+                    elif entry.is_file(follow_symlinks=False):
+                        yield path, False
+
         try:
             segments = check_relative(folder) if folder else ()
             with (
@@ -341,8 +353,7 @@ class ConfinedRoot:
                 self._folder(folder, segments) as fd,
                 _listing(fd) as entries,
             ):
-                found = _acceptable(f"{folder}/" if folder else "", entries, skip)
-                return heapq.nsmallest(limit, found, key=lambda entry: entry[0] + "/" * entry[1])
+                return heapq.nsmallest(limit, acceptable(entries), key=lambda entry: entry[0] + "/" * entry[1])
         except PathRefused:  # gone, swapped for a link, or unreadable since it was listed
             return []
 
@@ -382,8 +393,11 @@ class ConfinedRoot:
         fd = os.dup(self._fd)
         try:
             for segment in segments:
-                if create:
-                    _make_folder(fd, segment, sync=sync)
+                if create and _status(fd, segment) is None:
+                    with contextlib.suppress(FileExistsError):  # somebody else made it just now
+                        os.mkdir(segment, _NEW_FOLDER_MODE, dir_fd=fd)
+                    if sync:
+                        sync_folder(fd)
                 fd, parent = _open_child(relative, fd, segment, writing=create), fd
                 os.close(parent)
             yield fd
@@ -401,15 +415,6 @@ def _listing(folder_fd: int) -> Iterator[Iterator[os.DirEntry[str]]]:
             yield entries
     finally:
         os.close(fd)
-
-
-def _make_folder(folder_fd: int, name: str, *, sync: bool) -> None:
-    if _status(folder_fd, name) is not None:
-        return
-    with contextlib.suppress(FileExistsError):  # somebody else made it just now
-        os.mkdir(name, _NEW_FOLDER_MODE, dir_fd=folder_fd)
-    if sync:
-        sync_folder(folder_fd)
 
 
 def _open_child(relative: str, folder_fd: int, name: str, *, writing: bool) -> int:
@@ -444,22 +449,6 @@ def _raise_refusal(relative: str, error: OSError) -> NoReturn:
     raise error
 
 
-def _acceptable(
-    prefix: str, entries: Iterator[os.DirEntry[str]], skip: Callable[[str], bool]
-) -> Iterator[tuple[str, bool]]:
-    for entry in entries:
-        path = prefix + entry.name
-        try:
-            check_relative(path)
-        except PathRefused:
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            if not skip(path):
-                yield path, True
-        elif entry.is_file(follow_symlinks=False):
-            yield path, False
-
-
 def _status(folder_fd: int, name: str) -> os.stat_result | None:
     try:
         return os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
@@ -482,7 +471,7 @@ def _not_a_file(status: os.stat_result) -> str | None:
 
 
 def _unreadable(status: os.stat_result) -> str | None:
-    """Why not to read it. No name at all is fine: it was replaced after it was opened, and its bytes are whole."""
+    """The reason not to read it. No name at all is fine: it was replaced after it was opened, and its bytes are whole."""
     return _not_a_file(status) or ("hard_link" if status.st_nlink > 1 else None)
 
 

@@ -12,16 +12,16 @@ from typing import Any, Protocol, TypeVar
 from council.errors import ConfigError
 from council.storage.drivers import require_there, sqlite_failed, sqlite_for_reading
 from council.storage.store import Store, Tx, empty_database, snapshot
-from council.storage.versions import DATABASE_FILE, require_known_version
+from council.storage.versions import DATABASE_FILE, VERSIONS, database_too_new
 
 T = TypeVar("T")
 
 
 class Looking(Protocol):
-    """What `Store` and `Reader` have in common."""
+    """`Store` and `Reader` have this in common."""
 
     def read(self, look: Callable[[Tx], T]) -> T:
-        """What `look` sees of one state of the database. Raises StorageFailed."""
+        """Returns what `look` sees of one state of the database. Raises StorageFailed."""
 
     def reading(self) -> AbstractContextManager[Tx]:
         """As `read`, for as long as the block takes."""
@@ -31,8 +31,7 @@ class Reader:
     """The SQLite file of a home; where there is none, a database without rows. Each look opens and closes it."""
 
     def __init__(self, runtime: Path) -> None:
-        """Raises DatabaseTooNew, StorageFailed."""
-        require_known_version(runtime)
+        """Raises StorageFailed."""
         self._path = runtime / DATABASE_FILE
         require_there(self._path)
 
@@ -51,18 +50,23 @@ class Reader:
             raise sqlite_failed(error, self._path) from error
 
     def _opened(self) -> Any:
-        """A file without a table: a process makes it in this instant, or died while it did."""
+        """A file without a table: a process makes it in this instant, or died while it did. Raises DatabaseTooNew."""
         if not self._path.exists():
             return empty_database()
         raw = sqlite_for_reading(self._path)
-        if raw.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None:
-            return raw
-        raw.close()
-        return empty_database()
+        tables = {row[0] for row in raw.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if not tables:
+            raw.close()
+            return empty_database()
+        row = raw.execute("SELECT version_num FROM alembic_version").fetchone() if "alembic_version" in tables else None
+        if row is not None and row[0] not in VERSIONS:
+            raw.close()
+            raise database_too_new(row[0])
+        return raw
 
 
 def is_older(runtime: Path) -> bool:
-    """Whether the runs of a home still lie in files, as versions before the database kept them."""
+    """True when the runs of a home still lie in files, as versions before the database kept them."""
     return (runtime / "runs").is_dir()
 
 

@@ -214,8 +214,12 @@ class Store:
                 closing = self._closing
             with self._lock:
                 self._commit(self._taken())
-                if not self._queue or self._log_bytes() > MAX_LOG_BYTES:
-                    self._checkpoint_if_long()
+                log_bytes = self._driver.log_bytes()
+                if log_bytes >= (MAX_LOG_BYTES if self._queue else _LOG_BYTES):
+                    try:
+                        self._checkpoint("RESTART")
+                    except StorageFailed as error:
+                        log.warning("the log of the database stays: %s", error)
             if closing:
                 return
 
@@ -227,7 +231,18 @@ class Store:
                 self._begin(durable=any(job.durable for job in jobs))
                 try:
                     for job in jobs:
-                        self._work(job, alone=len(jobs) == 1)
+                        if len(jobs) == 1:
+                            job.result = job.work(self._tx)
+                            break
+                        self._raw.execute("SAVEPOINT job")
+                        try:
+                            job.result = job.work(self._tx)
+                        except BaseException as error:  # undoes that job alone; the transaction's own end undoes all
+                            if self.is_sqlite and not self._raw.in_transaction:
+                                raise
+                            self._raw.execute("ROLLBACK TO SAVEPOINT job")
+                            job.error = self._told(error)
+                        self._raw.execute("RELEASE SAVEPOINT job")
                     self._raw.execute("COMMIT")
                 except BaseException:
                     self._roll_back()
@@ -241,33 +256,15 @@ class Store:
                 job.error = job.error or error
         _tell(jobs)
 
-    def _work(self, job: _Job[Any], *, alone: bool) -> None:
-        """The job's own error undoes that job alone; the transaction's own end undoes all. Raises the driver's errors."""
-        if alone:
-            job.result = job.work(self._tx)
-            return
-        self._raw.execute("SAVEPOINT job")
-        try:
-            job.result = job.work(self._tx)
-        except BaseException as error:
-            if self.is_sqlite and not self._raw.in_transaction:
-                raise
-            self._raw.execute("ROLLBACK TO SAVEPOINT job")
-            job.error = self._told(error)
-        self._raw.execute("RELEASE SAVEPOINT job")
-
     # ── the writing connection ───────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def _tx(self) -> Tx:
-        return Tx(self._raw, self._as_core, is_sqlite=self.is_sqlite)
+        def as_core() -> Connection:
+            self._core = self._core or _core_of(self._raw, self.is_sqlite, self._redact)
+            return self._core  # type: ignore[no-any-return]
 
-    def _as_core(self) -> Connection:
-        if self._core is None:
-            from council.storage.tables import connection_over
-
-            self._core = connection_over(self._raw, is_sqlite=self.is_sqlite, redact=self._redact)
-        return self._core  # type: ignore[no-any-return]
+        return Tx(self._raw, as_core, is_sqlite=self.is_sqlite)
 
     def _begin(self, *, durable: bool) -> None:
         if not self.is_sqlite:
@@ -310,16 +307,6 @@ class Store:
         self._doubtful = self._doubtful or is_io_error(cause)
         return self._driver.failed(cause)
 
-    def _settle_doubt(self) -> None:
-        """After an I/O error nothing is acknowledged before all that the log holds is in the database file, and synced: a
-        frame that was lost would take every later one with it."""
-        if not self._checkpoint("TRUNCATE"):
-            raise StorageFailed(
-                f"{self.where} met an input/output error and is being read, so its log cannot be brought in.",
-                fix="end what reads it, and check the disk; it is tried again",
-            )
-        self._doubtful = False
-
     @contextlib.contextmanager
     def _shared(self) -> Iterator[None]:
         """While a transaction is written no other process moves the log into the file: SQLite before 3.51.3 can lose pages
@@ -328,8 +315,14 @@ class Store:
         if fd is None:
             yield
             return
-        if self._doubtful:
-            self._settle_doubt()
+        # After an I/O error nothing is acknowledged before all that the log holds is in the database file, and synced: a frame
+        # that was lost would take every later one with it.
+        if self._doubtful and not self._checkpoint("TRUNCATE"):
+            raise StorageFailed(
+                f"{self.where} met an input/output error and is being read, so its log cannot be brought in.",
+                fix="end what reads it, and check the disk; it is tried again",
+            )
+        self._doubtful = False
         give_up_at = time.monotonic() + _LOCK_PATIENCE_S
         while True:
             try:
@@ -346,19 +339,8 @@ class Store:
         finally:
             fcntl.flock(fd, fcntl.LOCK_UN)
 
-    def _log_bytes(self) -> int:
-        return self._driver.log_bytes()
-
-    def _checkpoint_if_long(self) -> None:
-        if self._log_bytes() < _LOG_BYTES:
-            return
-        try:
-            self._checkpoint("RESTART")
-        except StorageFailed as error:
-            log.warning("the log of the database stays: %s", error)
-
     def _checkpoint(self, mode: str) -> bool:
-        """Whether all of the log came in: not while somebody reads an older state, or another process writes."""
+        """True when all of the log came in: not while somebody reads an older state, or another process writes."""
         fd = self._driver.lock_fd
         if fd is None:
             return True
@@ -375,7 +357,7 @@ class Store:
     # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, look: Callable[[Tx], T]) -> T:
-        """What `look` sees of one state of the database; short, for others wait. Raises StorageFailed."""
+        """Returns what `look` sees of one state of the database; short, for others wait. Raises StorageFailed."""
         with self._read_lock, self._failing():
             if self._reader is None or (not self.is_sqlite and self._reader.closed):
                 self._reader = self._driver.reader()
@@ -385,21 +367,15 @@ class Store:
     @contextlib.contextmanager
     def reading(self) -> Iterator[Tx]:
         """As `read`, for as long as the block takes, on a connection of its own. The log grows meanwhile."""
-        with self._failing(), self._looking() as raw, snapshot(raw, is_sqlite=self.is_sqlite) as tx:
-            yield tx
-
-    @contextlib.contextmanager
-    def _looking(self) -> Iterator[Any]:
-        raw = self._driver.reader()
-        try:
-            yield raw
-        finally:
-            raw.shut()
+        with self._failing(), contextlib.ExitStack() as stack:
+            raw = self._driver.reader()
+            stack.callback(raw.shut)
+            yield stack.enter_context(snapshot(raw, is_sqlite=self.is_sqlite))
 
     # ── upkeep ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def sweep(self) -> None:
-        """What rows held before they were changed stands in no page and no log of the file any more. PostgreSQL does that in
+        """Removes from pages and log of the file what rows held before they were changed. PostgreSQL does that in
         its own time. Raises StorageFailed, also while another process reads."""
         with self._lock:
             self._commit(self._taken())
@@ -439,7 +415,10 @@ class Store:
         partial = target.with_name(f".{target.name}.partial")
         partial.unlink(missing_ok=True)
         make_private(partial)
-        with self._looking() as source, contextlib.closing(sqlite3.connect(partial)) as copy:
+        with contextlib.ExitStack() as stack:
+            source = self._driver.reader()
+            stack.callback(source.shut)
+            copy = stack.enter_context(contextlib.closing(sqlite3.connect(partial)))
             try:
                 source.backup(copy, pages=-1)  # in one go: in steps it begins anew whenever something is written
                 copy.execute("PRAGMA journal_mode = DELETE")
@@ -511,14 +490,14 @@ def snapshot(raw: Any, *, is_sqlite: bool) -> Iterator[Tx]:
         raw.execute("ROLLBACK")
 
 
-def _core_of(raw: Any, is_sqlite: bool) -> Connection:
+def _core_of(raw: Any, is_sqlite: bool, redact: Callable[[str], str] | None = None) -> Connection:
     from council.storage.tables import connection_over
 
-    return connection_over(raw, is_sqlite=is_sqlite)
+    return connection_over(raw, is_sqlite=is_sqlite, redact=redact)
 
 
 def look_into(path: Path, look: Callable[[Tx], T]) -> T:
-    """What `look` sees in a SQLite file that is not opened as a store: nothing is made, mended or brought forward. Raises
+    """Returns what `look` sees in a SQLite file that is not opened as a store: nothing is made, mended or brought forward. Raises
     StorageFailed."""
     try:
         with contextlib.closing(sqlite_for_reading(path)) as raw, snapshot(raw, is_sqlite=True) as tx:

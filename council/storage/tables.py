@@ -1,7 +1,7 @@
-"""What tables are declared on, and SQLAlchemy's view of a transaction of the store. Loads SQLAlchemy: import it late.
+"""The metadata for all tables, and SQLAlchemy's view of a transaction of the store. Loads SQLAlchemy: import it late.
 
 Every room declares its tables on `metadata`. A new database is made from `schema/<dialect>.sql`, which is generated from
-them (`python docs/make_schema.py`); an older one is brought forward by Alembic's migrations. No mapped classes, no sessions.
+them (`python docs/make_schema.py`); an older one gets the tables that it lacks. No mapped classes, no sessions.
 
 A text column says whether it holds the words of a person or an agent: `Column("note", Words, info=WORDS)`. `forget` and
 retention walk the metadata by that; a column of the type `Words` is redacted as it is written through `Tx.core`.
@@ -43,7 +43,7 @@ SEALED = "sealed"  # of a table: hashes stand on its words, and its own room cha
 GOES_WITH_RUN = "goes_with_run"  # of a table with a column `run_id`: retention deletes its rows with the run's journal
 
 metadata = MetaData(naming_convention=_NAMES)
-_version = Table(  # as Alembic itself makes it
+_version = Table(  # as Alembic made it, which brought older versions forward
     "alembic_version",
     MetaData(),
     Column("version_num", String(32), nullable=False),

@@ -1,11 +1,9 @@
-"""Which versions of the database this program knows, how a new one is made and an older one brought forward. Loads SQLAlchemy
-for an older one alone."""
+"""The versions of the database that this program knows. Makes a new one, and brings an older one forward."""
 
 from __future__ import annotations
 
-import contextlib
+import re
 import secrets
-import sqlite3
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,19 +16,11 @@ if TYPE_CHECKING:
 DATABASE_FILE = "council.db"
 _HOME_FILE = "home-id"  # which home a database on a server belongs to
 _MIGRATION_LOCK = 0x636F756E63696C  # "council": the number of PostgreSQL's advisory lock
-VERSIONS = ("0001", "0002", "0003", "0004")  # oldest first: the revisions in `migrations/versions`
-
-
-def require_known_version(runtime: Path) -> None:
-    """Raises DatabaseTooNew when the home's SQLite database was written by a newer program. What else may be wrong with
-    it is said when it is used."""
-    path = runtime / DATABASE_FILE
-    if not path.exists():
-        return
-    with contextlib.suppress(sqlite3.Error), contextlib.closing(_opened(path)) as db:
-        row = db.execute("SELECT version_num FROM alembic_version").fetchone()
-        if row is not None and row[0] not in VERSIONS:
-            raise database_too_new(str(row[0]))
+# Oldest first. Each added tables and changed none; one that changes a table brings its statements to `bring_forward`.
+VERSIONS = ("0001", "0002", "0003", "0004")
+_TABLES_SQLITE = "SELECT name FROM sqlite_master WHERE type = 'table'"
+_TABLES_POSTGRES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+_TABLE = re.compile(r"^CREATE (?:TABLE|INDEX \w+ ON) (\w+)", re.MULTILINE)
 
 
 def database_too_new(version: str) -> DatabaseTooNew:
@@ -41,25 +31,22 @@ def database_too_new(version: str) -> DatabaseTooNew:
     )
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=1.0)
-
-
 def bring_forward(tx: Tx) -> None:
     """In one transaction that holds the write lock: two processes that start at once make one database."""
     tx.alone(_MIGRATION_LOCK)
     version = version_of(tx)
     if version == VERSIONS[-1]:
         return
-    if version is None:
-        for statement in schema_of("sqlite" if tx.is_sqlite else "postgresql"):
+    there: set[str] = set()
+    if version is not None:
+        if version not in VERSIONS:
+            raise database_too_new(version)
+        there = {row[0] for row in tx.execute(_TABLES_SQLITE if tx.is_sqlite else _TABLES_POSTGRES).fetchall()}
+        tx.execute("DELETE FROM alembic_version")
+    for statement in schema_of("sqlite" if tx.is_sqlite else "postgresql"):
+        made = _TABLE.search(statement)
+        if made is None or made[1] not in there:
             tx.execute(statement)
-        return
-    if version not in VERSIONS:
-        raise database_too_new(version)
-    from council.storage.migrations import upgrade
-
-    upgrade(tx.core)
 
 
 def require_own(tx: Tx, runtime: Path) -> None:

@@ -16,7 +16,7 @@ import msgspec
 
 from council.artifacts.account import Purpose
 from council.budgets.budget import BudgetSpent
-from council.budgets.models import CALL_CUT_OFF
+from council.budgets.metering import CALL_CUT_OFF
 from council.engine.runs import PROVIDER, Parked, Run
 from council.errors import ModelError, ReplayMiss
 from council.events import SpeechPiece, TurnStart

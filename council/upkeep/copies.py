@@ -65,7 +65,7 @@ def renew_copies(home: Home, store: Store) -> None:
 
 @dataclass(frozen=True)
 class Unknown:
-    """What a database holds that its copy does not know: it is lost when the copy takes its place. `told` False: the
+    """The part of a database that its copy does not know: it is lost when the copy takes its place. `told` False: the
     database does not say it any more."""
 
     runs: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ What is not there yet is not mentioned.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -30,7 +31,7 @@ from council.deliberation.admission import TRIAD
 from council.engine.ledger import Ledger
 from council.errors import CommandInvalid, ConfigError, CouncilError, ModelError, PersonaError, StorageFailed
 from council.ids import Clock, timestamp
-from council.keys.sources import require_keys
+from council.keys.key_sources import require_keys
 from council.llm.base import Message
 from council.settings import Home, LoadedSettings, ProviderKeys, Settings, load_settings
 from council.storage.drivers import flaw_in
@@ -87,7 +88,7 @@ def examine(
 
 
 def check_kept(home: Home, settings: Settings, clock: Clock) -> list[Check]:
-    """What only the database tells, once it can be read."""
+    """Checks what only the database tells, once it can be read."""
     checks = [*check_database(home, settings)]
     if any(check.status == "fail" for check in checks):
         return checks
@@ -150,7 +151,7 @@ def check_clock(store: Looking, clock: Clock) -> Check:
 
 
 def check_watching(settings: Settings, proc: Path = Path("/proc")) -> Check:
-    """Whether the system can wake the inbox; the timed scan remains when it cannot."""
+    """Checks that the system can wake the inbox; the timed scan remains when it cannot."""
     name = "watching"
     every = f"commands/ is scanned every {settings.scan_interval_s:g} s"
     if settings.watch == "poll":
@@ -164,7 +165,10 @@ def check_watching(settings: Settings, proc: Path = Path("/proc")) -> Check:
         return Check(
             name, "warn", f"the limits of inotify cannot be read; {every}", "council run with COUNCIL_WATCH=poll"
         )
-    used = _inotify_instances(proc)
+    used = 0  # by this user's processes, as far as they may be looked at
+    for link in proc.glob("[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):
+            used += os.readlink(link) == "anon_inode:inotify" and link.parents[1].stat().st_uid == os.geteuid()
     shown = f"inotify: {watches} watches, {used} of {instances} instances in use"
     if instances - used < _MIN_INSTANCES_LEFT:
         return Check(name, "warn", f"{shown}; else {every}", "sudo sysctl fs.inotify.max_user_instances=1024")
@@ -173,41 +177,28 @@ def check_watching(settings: Settings, proc: Path = Path("/proc")) -> Check:
     return Check(name, "ok", shown)
 
 
-def _inotify_instances(proc: Path) -> int:
-    """Of this user's processes, as far as they may be looked at."""
-    return sum(_is_inotify(link) for link in proc.glob("[0-9]*/fd/*"))
-
-
-def _is_inotify(link: Path) -> bool:
-    try:
-        return os.readlink(link) == "anon_inode:inotify" and link.parents[1].stat().st_uid == os.geteuid()
-    except OSError:
-        return False
-
-
 # ── the home ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def check_folders(home: Home) -> Iterator[Check]:
     for folder in (home.commands, home.artifacts, home.personas, home.session_states, home.runtime):
-        yield _check_folder(home, folder)
-
-
-def _check_folder(home: Home, folder: Path) -> Check:
-    name = f"{folder.name}/"
-    if not folder.is_dir():
-        if folder == home.runtime:
-            return Check(name, "ok", "not there yet; the first run makes it")
-        return Check(name, "fail", "is missing", f"council init {shlex.quote(str(home.root))}")
-    try:
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".council-doctor-"):
-            pass
-    except OSError as error:
-        fix = f"chmod u+rwx {shlex.quote(str(folder))}"
-        return Check(name, "fail", f"cannot be written ({error.strerror})", fix)
-    if folder == home.runtime and folder.stat().st_mode & 0o077:
-        return Check(name, "warn", "others may read the prompts in it", f"chmod 700 {shlex.quote(str(folder))}")
-    return Check(name, "ok", "there, and can be written")
+        name, place = f"{folder.name}/", shlex.quote(str(folder))
+        if not folder.is_dir() and folder == home.runtime:
+            yield Check(name, "ok", "not there yet; the first run makes it")
+            continue
+        if not folder.is_dir():
+            yield Check(name, "fail", "is missing", f"council init {shlex.quote(str(home.root))}")
+            continue
+        try:
+            with tempfile.NamedTemporaryFile(dir=folder, prefix=".council-doctor-"):
+                pass
+        except OSError as error:
+            yield Check(name, "fail", f"cannot be written ({error.strerror})", f"chmod u+rwx {place}")
+            continue
+        if folder == home.runtime and folder.stat().st_mode & 0o077:
+            yield Check(name, "warn", "others may read the prompts in it", f"chmod 700 {place}")
+        else:
+            yield Check(name, "ok", "there, and can be written")
 
 
 def check_file_system(home: Home) -> Check:
@@ -242,7 +233,7 @@ def check_settings(
 
 
 def check_keys(home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str]) -> Check:
-    """Whether audit and vault have the keys they had: none are made, and nothing is opened."""
+    """Checks that audit and vault have the keys they had: none are made, and nothing is opened."""
     if not (home.runtime / HEAD_FILE).exists():
         return Check("keys", "ok", "none used yet; audit and vault get theirs when they first need some")
     try:
@@ -253,27 +244,22 @@ def check_keys(home: Home, settings: Settings, keys: ProviderKeys, environ: Mapp
 
 
 def check_model(home: Home, settings: Settings, keys: ProviderKeys) -> Check:
-    """Whether the chosen model can be built: its key or its script is there. The key itself is not tried."""
+    """Tries to build the chosen model: its key or its script must be there. The key itself is not tried."""
+    provider, _, detail = settings.model.partition(":")
     try:
-        return _checked_model(home, settings, keys)
+        if provider == "gemini" and keys.get("GEMINI_API_KEY") is None and keys.get("GOOGLE_API_KEY") is None:
+            fix = f"echo 'GEMINI_API_KEY=…' >> {shlex.quote(str(home.root / '.env'))}, or use --model offline"
+            return Check("model", "fail", f"{settings.model} needs a key, and GEMINI_API_KEY is not set", fix)
+        if provider == "scripted" and not (home.root / detail).is_file():
+            return Check("model", "fail", f"the script {detail} is not there", "write it, or choose another model")
+        build_model(home, settings, keys, settings.model)
+        if provider == "offline":
+            return Check("model", "ok", "offline: extractive, no language model")
+        found, setup = provider_of(home, settings, keys, settings.model)
+        has_key = any(keys.get(name) is not None for name in found.keys_of(setup.options))
+        return Check("model", "ok", f"{settings.model}{', its key is set' if has_key else ''}")
     except CouncilError as error:  # of the vault, too
         return Check("model", "fail", error.message, error.fix)
-
-
-def _checked_model(home: Home, settings: Settings, keys: ProviderKeys) -> Check:
-    """Raises CouncilError."""
-    provider, _, detail = settings.model.partition(":")
-    if provider == "gemini" and keys.get("GEMINI_API_KEY") is None and keys.get("GOOGLE_API_KEY") is None:
-        fix = f"echo 'GEMINI_API_KEY=…' >> {shlex.quote(str(home.root / '.env'))}, or use --model offline"
-        return Check("model", "fail", f"{settings.model} needs a key, and GEMINI_API_KEY is not set", fix)
-    if provider == "scripted" and not (home.root / detail).is_file():
-        return Check("model", "fail", f"the script {detail} is not there", "write it, or choose another model")
-    build_model(home, settings, keys, settings.model)
-    if provider == "offline":
-        return Check("model", "ok", "offline: extractive, no language model")
-    found, setup = provider_of(home, settings, keys, settings.model)
-    has_key = any(keys.get(name) is not None for name in found.keys_of(setup.options))
-    return Check("model", "ok", f"{settings.model}{', its key is set' if has_key else ''}")
 
 
 def check_personas(home: Home, settings: Settings) -> Check:
@@ -320,9 +306,13 @@ def damaged_sessions(home: Home, store: Looking) -> list[DamagedSession]:
     """The session files that do not verify."""
     found = []
     for path in _sessions(home):
-        lane = "main" if path.parent == home.session_states else path.parent.name
         role = path.name.removesuffix("_session.json").upper()
-        reason = _damage(path, role, lane)
+        lane = "main" if path.parent == home.session_states else path.parent.name
+        try:
+            is_file = path.is_file() or not path.exists()
+            reason = decode_session(session_bytes(path), role, lane)[1] if is_file else "not a regular file"
+        except OSError as error:
+            reason = error.strerror or "cannot be read"
         if reason:
             copy = Memory(home.session_states, store).copy(role, lane)
             is_whole = copy is not None and decode_session(copy, role, lane)[0] is not None
@@ -332,15 +322,6 @@ def damaged_sessions(home: Home, store: Looking) -> list[DamagedSession]:
 
 def _sessions(home: Home) -> list[Path]:
     return sorted([*home.session_states.glob("*_session.json"), *home.session_states.glob("*/*_session.json")])
-
-
-def _damage(path: Path, role: str, lane: str) -> str:
-    if path.exists() and not path.is_file():
-        return "not a regular file"
-    try:
-        return decode_session(session_bytes(path), role, lane)[1]
-    except OSError as error:
-        return error.strerror or "cannot be read"
 
 
 def check_database(home: Home, settings: Settings) -> Iterator[Check]:
@@ -397,7 +378,7 @@ def check_schedules(home: Home) -> Iterator[Check]:
 
 
 def check_leftovers(home: Home, store: Looking) -> Iterator[Check]:
-    """Who holds the home; and, when nobody does, what an end without warning left behind."""
+    """Names who holds the home; and, when nobody does, what an end without warning left behind."""
     holder = FileLock.holder(home.lock_file)
     if holder is not None:
         yield Check("daemon", "ok", f"running, pid {holder.get('pid', '?')} on {holder.get('host', '?')}")

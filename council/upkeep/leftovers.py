@@ -1,4 +1,4 @@
-"""What a process that was killed in the middle of a write leaves beside its files, and nobody will ever look for.
+"""Leftovers: files that a process leaves beside its own when it is killed in the middle of a write.
 
 Every write goes through a temporary neighbour (`.<name>.<12 hex>.tmp`), every commit through a staged one
 (`.<name>.<run id>.staged`). With the home's lock held and no run begun, those of our own folders are nobody's; a fresh
@@ -8,6 +8,7 @@ whoever writes there without the home's lock holds that of the folder meanwhile.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
@@ -34,8 +35,15 @@ _DROP_PATIENCE_S = 3_600.0  # no drop takes longer than this between its tempora
 def sweep(home: Home, types: CommandTypes, unfinished: Sequence[Journal]) -> None:
     """At start: removes what lies where the unfinished runs were writing. What cannot be looked at or removed is left, and
     said."""
+    folders = _own_folders(home)
+    for header in (journal.header for journal in unfinished):
+        if types[header.type].writes_anywhere:
+            folders |= _memory_folders(home)
+        folders.add(home.session_states / header.lane)
+        folders |= set((home.session_states / "archive" / header.lane).glob("*"))
+        folders |= {(home.root / header.output_path).parent} if header.output_path else set()
     uncommitted = {journal.header.run_id for journal in unfinished if journal.committed is None}
-    for path in _strays(home, _folders(home, types, unfinished), lambda run_id: run_id in uncommitted):
+    for path in _strays(home, folders, lambda run_id: run_id in uncommitted):
         try:
             path.unlink()
         except OSError as error:
@@ -45,32 +53,14 @@ def sweep(home: Home, types: CommandTypes, unfinished: Sequence[Journal]) -> Non
 def strays(home: Home, store: Looking, unfinished: Collection[str]) -> Iterator[Path]:
     """Leftovers in every folder that Council writes to. `unfinished`: the runs that go on, whose staged files they may
     still want. Raises StorageFailed."""
-    yield from _strays(home, _all_folders(home, store), lambda run_id: run_id not in unfinished)
+    folders = _own_folders(home) | _memory_folders(home)
+    for written in all_written(store):
+        with contextlib.suppress(PathRefused):  # rules have changed since
+            folders.add(home.root.joinpath(*check_relative(written.path)).parent)
+    yield from _strays(home, folders, lambda run_id: run_id not in unfinished)
     for path in _strays(home, {home.commands}, lambda run_id: False):
         if time.time() - path.stat().st_mtime > _DROP_PATIENCE_S:
             yield path
-
-
-def _strays(home: Home, folders: Collection[Path], is_nobodys: Callable[[str], bool]) -> Iterator[Path]:
-    for folder in sorted(folders):
-        names = sorted(_unwritten_names(folder) if folder == home.runtime else _names(folder))
-        for name in names:
-            staged = _STAGED.fullmatch(name)
-            if is_temporary(name) or (staged is not None and is_nobodys(staged[1])):
-                yield folder / name
-
-
-def _folders(home: Home, types: CommandTypes, unfinished: Sequence[Journal]) -> set[Path]:
-    """Where a daemon may have been writing."""
-    folders = _own_folders(home)
-    for journal in unfinished:
-        header = journal.header
-        if types[header.type].writes_anywhere:
-            folders |= _memory_folders(home)
-        folders.add(home.session_states / header.lane)
-        folders |= set((home.session_states / "archive" / header.lane).glob("*"))
-        folders |= {(home.root / header.output_path).parent} if header.output_path else set()
-    return folders
 
 
 def _own_folders(home: Home) -> set[Path]:
@@ -81,36 +71,20 @@ def _memory_folders(home: Home) -> set[Path]:
     return {path for path in home.session_states.rglob("*") if path.is_dir() and not path.is_symlink()}
 
 
-def _all_folders(home: Home, store: Looking) -> set[Path]:
-    folders = _own_folders(home) | _memory_folders(home)
-    for written in all_written(store):
+def _strays(home: Home, folders: Collection[Path], is_nobodys: Callable[[str], bool]) -> Iterator[Path]:
+    """In the run-time folder only while nobody writes there."""
+    for folder in sorted(folders):
+        if folder.is_symlink() or not folder.exists():
+            continue
         try:
-            folders.add(home.root.joinpath(*check_relative(written.path)).parent)
-        except PathRefused:
-            continue  # rules have changed since
-    return folders
-
-
-def _unwritten_names(folder: Path) -> list[str]:
-    """While nobody writes there."""
-    if not folder.is_dir():
-        return []
-    try:
-        with locked(folder, _LOCK_PATIENCE_S):
-            return _names(folder)
-    except StorageFailed as error:
-        log.warning("%s cannot be searched for leftovers: %s", folder, error)
-        return []
-
-
-def _names(folder: Path) -> list[str]:
-    """What lies in the folder; nothing where there is none, or a link in its place."""
-    if folder.is_symlink():
-        return []
-    try:
-        return os.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        log.warning("%s cannot be searched for leftovers: %s", folder, error.strerror)
-        return []
+            with locked(folder, _LOCK_PATIENCE_S) if folder == home.runtime else contextlib.nullcontext():
+                names = sorted(os.listdir(folder))
+        except NotADirectoryError:
+            continue
+        except (StorageFailed, OSError) as error:
+            log.warning("%s cannot be searched for leftovers: %s", folder, error)
+            continue
+        for name in names:
+            staged = _STAGED.fullmatch(name)
+            if is_temporary(name) or (staged is not None and is_nobodys(staged[1])):
+                yield folder / name

@@ -42,7 +42,7 @@ _decoder = msgspec.json.Decoder(Record)
 
 @dataclass
 class Imported:
-    """How much was brought over, and what could not be read."""
+    """The amount that was brought over, and the names of what could not be read."""
 
     runs: int = 0
     unfinished: int = 0
@@ -53,43 +53,41 @@ class Imported:
 
 def bring_over(home: Home, store: Store) -> Imported:
     """Only for who holds the home's lock. The files go when all they said is in the store. Raises StorageFailed."""
-    imported = Imported()
+    imported, runtime = Imported(), home.runtime
+
+    def bring_all(tx: Tx) -> None:
+        unfinished = {path.name for path in _entries(runtime / "active")}
+        receipts = dict(_receipts(runtime / "receipts", imported))
+        runs = {path.name for path in _entries(runtime / "runs") if _RUN_ID.fullmatch(path.name)}
+        for run_id in sorted(runs | receipts.keys()):
+            _bring_run(tx, runtime / "runs" / run_id, receipts.get(run_id), run_id in unfinished, imported)
+        for value in _json_files(runtime / "ids", imported):
+            bind(tx, msgspec.convert(value, IdBinding))
+        for value in _json_files(runtime / "outputs", imported):
+            note_written(tx, msgspec.convert(value, Written))
+        for path in _entries(runtime / "spend"):
+            imported.calls += _bring_day(tx, path)
+        for path in sorted((runtime / "memory").rglob("*_session.json")):
+            tx.execute(sql.KEEP, (COPIES, path.relative_to(runtime / "memory").as_posix(), path.read_bytes()))
+        for file, name in (("schedules.json", "schedules"), ("calibration.json", "calibration")):
+            if (runtime / file).is_file():
+                tx.execute(SET_MARK, (name, json.dumps(json.loads((runtime / file).read_bytes()))))
+        for path in _entries(runtime / "pauses"):
+            tx.execute(SET_MARK, (f"pause/{path.name}", path.read_text(encoding="utf-8")))
+        tx.execute(SET_MARK, (_MARK, "1"))
+
     if mark(store, _MARK) is None:  # else a process died while it removed the files
-        store.write_now(lambda tx: _bring_all(home, tx, imported))
+        store.write_now(bring_all)
         store.rebuild()
-    with as_storage_failed(f"Cannot remove what was brought over from {home.runtime}"):
+    with as_storage_failed(f"Cannot remove what was brought over from {runtime}"):
         for name in _FOLDERS:  # `runs` last: while it is there the rest may be, too
-            if (home.runtime / name).is_dir():
-                shutil.rmtree(home.runtime / name)
+            if (runtime / name).is_dir():
+                shutil.rmtree(runtime / name)
         for name in _FILES:
             for ending in ("", "-wal", "-shm", ".behind", ".damaged"):
-                (home.runtime / f"{name}{ending}").unlink(missing_ok=True)
+                (runtime / f"{name}{ending}").unlink(missing_ok=True)
     set_mark(store, _MARK, None)
     return imported
-
-
-def _bring_all(home: Home, tx: Tx, imported: Imported) -> None:
-    runtime = home.runtime
-    unfinished = {path.name for path in _entries(runtime / "active")}
-    receipts = dict(_receipts(runtime / "receipts", imported))
-    for run_id in sorted(
-        {*(path.name for path in _entries(runtime / "runs") if _RUN_ID.fullmatch(path.name)), *receipts}
-    ):
-        _bring_run(tx, runtime / "runs" / run_id, receipts.get(run_id), run_id in unfinished, imported)
-    for value in _json_files(runtime / "ids", imported):
-        bind(tx, msgspec.convert(value, IdBinding))
-    for value in _json_files(runtime / "outputs", imported):
-        note_written(tx, msgspec.convert(value, Written))
-    for path in _entries(runtime / "spend"):
-        imported.calls += _bring_day(tx, path)
-    for path in sorted((runtime / "memory").rglob("*_session.json")):
-        tx.execute(sql.KEEP, (COPIES, path.relative_to(runtime / "memory").as_posix(), path.read_bytes()))
-    for file, name in (("schedules.json", "schedules"), ("calibration.json", "calibration")):
-        if (runtime / file).is_file():
-            tx.execute(SET_MARK, (name, json.dumps(json.loads((runtime / file).read_bytes()))))
-    for path in _entries(runtime / "pauses"):
-        tx.execute(SET_MARK, (f"pause/{path.name}", path.read_text(encoding="utf-8")))
-    tx.execute(SET_MARK, (_MARK, "1"))
 
 
 # ── one run ──────────────────────────────────────────────────────────────────────────────────────────────────────────

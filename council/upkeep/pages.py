@@ -16,7 +16,7 @@ _AUDIT_HEAD = re.compile(r'^audit_head: "([0-9]{1,18}:[0-9a-f]{64})"$', re.MULTI
 
 
 @dataclass(frozen=True)
-class Page:
+class PageHead:
     """`audit_head`: the end of the audit's chain just before the run's commit; empty where the page has none."""
 
     path: str
@@ -24,7 +24,7 @@ class Page:
     audit_head: str
 
 
-def pages_in(home: Home) -> Iterator[Page]:
+def pages_in(home: Home) -> Iterator[PageHead]:
     """Every page below `artifacts/` that says whose it is; a file that cannot be read says nothing."""
     for path in islice(sorted(home.artifacts.rglob("*.md")), _MOST):
         try:
@@ -35,4 +35,4 @@ def pages_in(home: Home) -> Iterator[Page]:
         head = text.partition("\n---\n")[0] if text.startswith("---\n") else ""
         run, noted = _RUN.search(head), _AUDIT_HEAD.search(head)
         if run is not None:
-            yield Page(path.relative_to(home.root).as_posix(), run[1], noted[1] if noted is not None else "")
+            yield PageHead(path.relative_to(home.root).as_posix(), run[1], noted[1] if noted is not None else "")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -23,7 +23,7 @@ Outcome = Literal["mended", "waits", "left"]
 
 
 @dataclass(frozen=True)
-class Finding:
+class Flaw:
     """Something out of order. `outcome`: `mended` (or would be, in a dry run), `waits` (the next start sees to it), `left`
     (a person is needed). `note` says what was done, what the start does, or what the person can do."""
 
@@ -32,60 +32,34 @@ class Finding:
     note: str
 
 
-def repair(home: Home, store: Store, *, dry_run: bool) -> list[Finding]:
+def repair(home: Home, store: Store, *, dry_run: bool) -> list[Flaw]:
     """Everything found. `dry_run` changes nothing. Nothing that holds a record is deleted. Raises StorageFailed."""
-    mend = _looked_at if dry_run else _mended
-    return [
-        *_temporaries(home, store, mend),
-        *_taken(home),
-        *_memories(home, store, mend),
-        *_indexes(home),
-    ]
 
+    def mended(what: str, note: str, mend: Callable[[], object]) -> Flaw:
+        try:
+            if not dry_run:
+                mend()
+        except OSError as error:
+            return Flaw(what, "left", f"cannot be mended ({error.strerror}): give this user access there")
+        except StorageFailed as error:
+            return Flaw(what, "left", f"cannot be mended: {error}")
+        return Flaw(what, "mended", note)
 
-_Mend = Callable[[str, str, Callable[[], object]], Finding]
-
-
-def _looked_at(what: str, note: str, mend: Callable[[], object]) -> Finding:
-    return Finding(what, "mended", note)
-
-
-def _mended(what: str, note: str, mend: Callable[[], object]) -> Finding:
-    try:
-        mend()
-    except OSError as error:
-        return Finding(what, "left", f"cannot be mended ({error.strerror}): give this user access there")
-    except StorageFailed as error:
-        return Finding(what, "left", f"cannot be mended: {error}")
-    return Finding(what, "mended", note)
-
-
-def _temporaries(home: Home, store: Store, mend: _Mend) -> Iterator[Finding]:
+    findings = []
     for path in list(strays(home, store, Ledger(store).unfinished())):
         what = f"{path.relative_to(home.root).as_posix()} is left of a process that was killed"
-        yield mend(what, "removed", partial(path.unlink, missing_ok=True))
-
-
-def _taken(home: Home) -> Iterator[Finding]:
-    """The daemon's to settle: only it knows what came in their place."""
-    for path in sorted(home.commands.glob(".*.taken")):
-        yield Finding(f"commands/{path.name} was taken and not settled", "waits", "the next start settles it")
-
-
-def _memories(home: Home, store: Store, mend: _Mend) -> Iterator[Finding]:
-    """Session files that do not verify: the last good copy takes their place, as the next run would have it."""
+        findings.append(mended(what, "removed", partial(path.unlink, missing_ok=True)))
+    for path in sorted(home.commands.glob(".*.taken")):  # only the daemon knows what came in their place
+        what = f"commands/{path.name} was taken and not settled"
+        findings.append(Flaw(what, "waits", "the next start settles it"))
     for session in damaged_sessions(home, store):
         what = f"{session.path.relative_to(home.root).as_posix()} is damaged ({session.reason})"
-        if not session.copy:
-            note = f"there is no good copy: restore it from a backup, or `{session.reset}` begins anew"
-            yield Finding(what, "left", note)
-        else:
+        if session.copy:  # as the next run would have it
             load = partial(Memory(home.session_states, store).load, session.role, session.lane)
-            yield mend(what, "set aside; the last good copy took its place", load)
-
-
-def _indexes(home: Home) -> Iterator[Finding]:
-    """Only named: a question rebuilds its index by itself."""
+            findings.append(mended(what, "set aside; the last good copy took its place", load))
+        else:
+            note = f"there is no good copy: restore it from a backup, or `{session.reset}` begins anew"
+            findings.append(Flaw(what, "left", note))
     for scope in SCOPES:
         folder = home.runtime / "cortex" / scope
         try:
@@ -95,4 +69,5 @@ def _indexes(home: Home) -> Iterator[Finding]:
             flaw = str(error)
         if flaw:
             note = "the next question rebuilds it (now: `council cortex index --rebuild`)"
-            yield Finding(f"the index of {scope} cannot be used: {flaw}", "waits", note)
+            findings.append(Flaw(f"the index of {scope} cannot be used: {flaw}", "waits", note))
+    return findings

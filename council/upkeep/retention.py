@@ -1,4 +1,4 @@
-"""Which ended runs are let go of, oldest first, and how: by age, by number, by what their journals hold.
+"""Retention lets go of ended runs, oldest first: by age, by number, by what their journals hold.
 
 A run's journal goes, what was kept of it, and the rows of other tables that go with it. Its receipt and its row stay and
 say when and why, so that an id still answers; only of very many receipts that answer for no id the oldest go. Artifacts
@@ -15,10 +15,11 @@ from functools import partial
 from typing import Literal
 
 from council.budgets.spend import drop_before
-from council.engine.ledger import Entry, Ledger
+from council.engine.ledger import Ledger, RunEntry
 from council.engine.receipts import Pruned, Receipts
 from council.ids import Clock, timestamp
 from council.settings import Settings
+from council.storage.reader import Looking
 from council.storage.store import Store
 
 log = logging.getLogger(__name__)
@@ -53,7 +54,7 @@ def bounds_of(settings: Settings) -> Bounds:
     return Bounds(settings.keep_days, settings.keep_runs, settings.keep_bytes)
 
 
-def over(entries: Sequence[Entry], count: int, total_bytes: int, bounds: Bounds, now: datetime) -> list[Due]:
+def over(entries: Sequence[RunEntry], count: int, total_bytes: int, bounds: Bounds, now: datetime) -> list[Due]:
     """Those of `entries`, the oldest first, that must go for all bounds to hold: the fewest. `count` and `total_bytes` are
     of all ended runs."""
     oldest_ns = int((now - timedelta(days=bounds.days)).timestamp() * 1e9) if bounds.days is not None else 0
@@ -72,22 +73,11 @@ def over(entries: Sequence[Entry], count: int, total_bytes: int, bounds: Bounds,
     return gone
 
 
-def due_in(ledger: Ledger, bounds: Bounds, now: datetime, most: int | None = None) -> list[Due]:
-    """The runs of a home that are to go, oldest first; the first `most` of them. Raises StorageFailed."""
-    count, total_bytes = ledger.kept()
-    entries = ledger.ended() if most is None else ledger.ended(most)
-    return over(entries, count, total_bytes, bounds, now)
-
-
-def surplus_in(ledger: Ledger) -> list[str]:
-    """Run ids of the oldest receipts beyond KEPT_RECEIPTS: of runs without journal and without id. Raises StorageFailed."""
-    return ledger.bare(beyond=KEPT_RECEIPTS, count=_BARE_PER_PASS)
-
-
 class Retention:
     """One home's bounds, and what is beyond them."""
 
-    def __init__(self, store: Store, bounds: Bounds, clock: Clock) -> None:
+    def __init__(self, store: Looking, bounds: Bounds, clock: Clock) -> None:
+        """`store`: a `Store`, where anything is to go."""
         self._store = store
         self._ledger = Ledger(store)
         self._receipts = Receipts(store)
@@ -96,10 +86,16 @@ class Retention:
 
     def due(self, most: int | None = None) -> list[Due]:
         """The runs that are to go, oldest first; None: however many they are. Raises StorageFailed."""
-        return due_in(self._ledger, self._bounds, self._clock.now(), most)
+        count, total_bytes = self._ledger.kept()
+        entries = self._ledger.ended() if most is None else self._ledger.ended(most)
+        return over(entries, count, total_bytes, self._bounds, self._clock.now())
+
+    def surplus(self) -> list[str]:
+        """Run ids of the oldest receipts beyond KEPT_RECEIPTS: of runs without journal and id. Raises StorageFailed."""
+        return self._ledger.bare(beyond=KEPT_RECEIPTS, count=_BARE_PER_PASS)
 
     def kept(self) -> int:
-        """How many ended runs still have their journal. Raises StorageFailed."""
+        """The number of ended runs that still have their journal. Raises StorageFailed."""
         return self._ledger.kept()[0]
 
     def prune(self, due: Sequence[Due]) -> Iterator[Due]:
@@ -115,8 +111,9 @@ class Retention:
 
     def tidy(self) -> Iterator[str]:
         """Removes surplus receipts (the id of each as it goes) and what was spent long ago. Raises StorageFailed."""
+        assert isinstance(self._store, Store), "opened to be read"
         kept = timedelta(days=max(SPEND_DAYS, self._bounds.days or 0))
         drop_before(self._store, f"{self._clock.now() - kept:%Y-%m-%d}")
-        for run_id in surplus_in(self._ledger):
+        for run_id in self.surplus():
             self._receipts.remove(run_id)
             yield run_id

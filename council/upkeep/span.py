@@ -47,7 +47,7 @@ class Span:
         ]
 
     def is_in(self, text: str) -> bool:
-        """Whether there is anything to replace."""
+        """True when there is anything to replace."""
         return self._whole.search(text) is not None or any(self._beginnings(text))
 
     def without(self, text: str) -> str:
@@ -60,7 +60,7 @@ class Span:
         return "".join([*pieces, text[position:]])
 
     def _beginnings(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where the beginning of the span stands and is cut off: start and end, without the ellipsis or line end."""
+        """The places where the span's beginning stands and is cut off: start and end, without the ellipsis or line end."""
         position = 0
         while found := self._start.search(text, position):
             position = found.end()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from council.engine.records import FORGOTTEN
 from council.engine.rewriting import Change, changed
@@ -20,23 +18,20 @@ _COMMAND_HASH = re.compile(rb"\A(---\n(?:(?!---\n).*\n)*?command_sha256: )[^\n]*
 def changed_file(name: str, data: bytes, change: Change) -> bytes:
     """Any file of ours: `change` applied to the texts in JSON, in lines of JSON, or to plain text."""
     if ".jsonl" in name:
-        return b"\n".join(_changed_line(line, change) for line in data.split(b"\n"))
-    if name.endswith(".json"):
-        with contextlib.suppress(ValueError):
-            indent = 2 if b"\n" in data.strip() else None
-            ending = "\n" if data.endswith(b"\n") else ""
-            return (_dumped(changed(json.loads(data), change), indent) + ending).encode()
-    return changed_text(data, change)
+        return b"\n".join(_changed_json(line, change) or changed_text(line, change) for line in data.split(b"\n"))
+    after = _changed_json(data, change, indented=b"\n" in data.strip()) if name.endswith(".json") else None
+    return changed_text(data, change) if after is None else after + (b"\n" if data.endswith(b"\n") else b"")
 
 
-def _changed_line(line: bytes, change: Change) -> bytes:
+def _changed_json(data: bytes, change: Change, *, indented: bool = False) -> bytes | None:
+    """None for what is no JSON object or list."""
     try:
-        value = json.loads(line)
+        value = json.loads(data)
     except ValueError:
-        return changed_text(line, change)
-    if not isinstance(value, dict):
-        return changed_text(line, change)
-    return _dumped(changed(value, change), None).encode()
+        return None
+    if not isinstance(value, dict | list):
+        return None
+    return json.dumps(changed(value, change), indent=2 if indented else None, ensure_ascii=False).encode()
 
 
 def changed_text(data: bytes, change: Change) -> bytes:
@@ -50,22 +45,18 @@ def without_command_hash(page: bytes) -> bytes:
 
 
 def owner_of(session_file: Path) -> tuple[str, str]:
-    """Role and lane of a session file or of its copy."""
+    """Role and lane of a session file or, by its name, of its copy."""
     parent = session_file.parent.name
-    lane = "main" if parent == "session_states" else parent
+    lane = "main" if parent in ("session_states", "") else parent
     return session_file.name.removesuffix("_session.json").upper(), lane
 
 
 def rewritten(path: Path, before: bytes, after: bytes) -> bool:
-    """Whether there was anything to write."""
+    """Writes what has changed; False when nothing has."""
     if after == before:
         return False
     rewrite(path, after)
     return True
-
-
-def _dumped(value: Any, indent: int | None) -> str:
-    return json.dumps(value, indent=indent, ensure_ascii=False, separators=None if indent else (", ", ": "))
 
 
 def text_of(data: bytes) -> str:

@@ -7,12 +7,13 @@ and repeated. Changing happens in one stretch in which no other run moves, looki
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -21,7 +22,7 @@ from council.commands.documents import NotACommand, read_document
 from council.engine import statements as sql
 from council.engine.journal import Journal, header_of, record_of, rows_of
 from council.engine.outputs import Written, all_written, kept_data, kept_names, note_written
-from council.engine.receipts import ArtifactRef, Receipt, rewrite_receipt
+from council.engine.receipts import ArtifactRef, rewrite_receipt
 from council.engine.records import FORGOTTEN, Committed, Record, RunHeader
 from council.engine.rewriting import (
     changed,
@@ -54,15 +55,13 @@ from council.upkeep.texts import (
     without_command_hash,
 )
 
-if TYPE_CHECKING:
-    from council.audit.log import AuditLog
-
 log = logging.getLogger(__name__)
 
 _MAX_ARTIFACT_BYTES = 64 << 20
 _MAX_FOREIGN_BYTES = 16 << 20  # a larger document is not looked into, and that is said
 _MAX_FOREIGN_FILES = 200_000
 _INDEX_PATIENCE_S = 10.0
+SESSION_ENDING = "_session.json"
 _NOTE_ENDING = ".error.md"  # our notes beside files that could not become runs
 # Below `.council/`: what is looked at in its own way, or is no text.
 _NOT_THE_REST = frozenset({"logs", "cortex", "lock", "forgotten", "copies"})
@@ -73,8 +72,8 @@ _Stamp = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class _Found:
-    """An ended run, and whether what is recorded of it, or a page that was kept of it, holds a text."""
+class _EndedRun:
+    """A run, and whether what is recorded of it, or a page that was kept of it, holds a text."""
 
     run: int
     run_id: str
@@ -134,28 +133,26 @@ class Traces:
             "logs": sum(self._is_in(path) for path in files_below(self._home.log_file.parent)),
             "other": sum(self._is_in(path) for path in self._rest())
             + self._store.read(partial(count_words, change=self.change)),
-            "audit": len(self._audit.holding(self._holds, {one.run_id for one in runs if one.held})),
+            "audit": len(self._core.audit.log().holding(self._holds, {one.run_id for one in runs if one.held})),
         }
 
     async def remove(self) -> bool:
-        """Whether anything was changed. Raises CannotForget, StorageFailed."""
+        """Removes them; True when anything was changed. Raises CannotForget, StorageFailed."""
         from council.upkeep.rows import change_words
 
         found = [one for one in self._runs() if one.held or self._holds(one.receipt)]
-        audit = self._audit
         run_ids = {one.run_id for one in found}
-        done = [await asyncio.to_thread(audit.forget, self._holds, self._run_id, run_ids) > 0]
+        done = [await asyncio.to_thread(self._core.audit.log().forget, self._holds, self._run_id, run_ids) > 0]
         done += [await self._in_run(one) for one in found]
         done += [self._in_artifact(entry) for entry in all_written(self._store)]
-        done += [self._in_memory(path) for path in self._memories()]
         done += [self._in_copy(name) for name in self._held_copies()]
-        done += [self._in_file(path) for path in files_below(self._home.log_file.parent)]
-        done += [self._in_rest(path) for path in self._rest()]
+        logs = files_below(self._home.log_file.parent)
+        done += [self._in_file(path) for path in (*self._memories(), *logs, *self._rest())]
         done += [self._store.write_now(partial(change_words, change=self.change)) > 0]
         return any(done)
 
     def sweep(self) -> None:
-        """What the rows said stands in no file of the database, nor in its daily copies; one that a restore set aside goes.
+        """Clears the database's files and daily copies of what rows said; a file that a restore set aside goes.
         Raises StorageFailed."""
         self._store.sweep()
         beside = (f"{_DATABASE}.before-restore*", f".{_DATABASE}.restored*", f"{COPIES_FOLDER}/.*.partial*")
@@ -166,7 +163,8 @@ class Traces:
 
     def left(self) -> Left:
         """A person's files of the home that hold a text. Names hold none of it: they are going into a receipt."""
-        mine = {f"commands/{run.header.file.name}" for run in self._beside.active.values() if _forgets(run.header)}
+        active = [run.header for run in self._beside.active.values()]
+        mine = {f"commands/{header.file.name}" for header in active if header.type == "forget"}
         paths, unseen = [], 0
         walk = self._core.root.walk(max_entries=_MAX_FOREIGN_FILES, skip={".council", ".git"}.__contains__)
         try:
@@ -174,8 +172,8 @@ class Traces:
                 path = self._home.root / name
                 if size_of(path) > _MAX_FOREIGN_BYTES:
                     unseen += 1
-                elif name not in mine and not _is_session(name) and self._is_in(path):
-                    paths.append(self.change(name))
+                elif name not in mine and not (name.startswith("session_states/") and name.endswith(SESSION_ENDING)):
+                    paths += [self.change(name)] if self._is_in(path) else []
         except PathRefused as error:
             if error.reason != "too_many":
                 raise
@@ -183,7 +181,7 @@ class Traces:
         return Left(tuple(paths), unseen)
 
     def lanes(self) -> int:
-        """How many lanes have a name that holds a text. It stays: it is how their runs and memories are found."""
+        """The number of lanes whose name holds a text. It stays: it is how their runs and memories are found."""
         return sum(
             path.is_dir() and self.change(path.name) != path.name for path in entries_of(self._home.session_states)
         )
@@ -194,31 +192,27 @@ class Traces:
             if (self._home.runtime / "cortex" / scope).exists():
                 self._core.cortex.refresh(scope, rebuild=True, patience_s=_INDEX_PATIENCE_S)
 
-    # ── the audit ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def _audit(self) -> AuditLog:
-        return self._core.audit.log()
+    # ── where ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _holds(self, text: str) -> bool:
         return any(span.is_in(text) for span in self._spans)
 
-    # ── where ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _runs(self) -> Iterator[_Found]:
+    def _runs(self) -> Iterator[_EndedRun]:
         """All ended runs: unfinished ones hold none of it."""
         last = 0
-        while rows := self._store.read(partial(self._page_of, last=last)):
+
+        def look(tx: Tx) -> list[_EndedRun]:
+            found = []
+            for run, run_id, header, receipt in tx.execute(sql.ENDED_RUNS, (last, _PAGE)).fetchall():
+                held = header is not None and (self._holds(header) or self._held(tx, run))
+                pages = tx.execute(sql.KEPT_BYTES, (run_id,)).fetchall()
+                kept = any(self._holds(text_of(bytes(row[0]))) for row in pages)
+                found.append(_EndedRun(run, run_id, receipt or "", held or kept))
+            return found
+
+        while rows := self._store.read(look):
             yield from rows
             last = rows[-1].run
-
-    def _page_of(self, tx: Tx, last: int) -> list[_Found]:
-        found = []
-        for run, run_id, header, receipt in tx.execute(sql.ENDED_RUNS, (last, _PAGE)).fetchall():
-            held = header is not None and (self._holds(header) or self._held(tx, run))
-            kept = any(self._holds(text_of(bytes(row[0]))) for row in tx.execute(sql.KEPT_BYTES, (run_id,)).fetchall())
-            found.append(_Found(run, run_id, receipt or "", held or kept))
-        return found
 
     def _held(self, tx: Tx, run: int) -> bool:
         return any(self._holds(row.out) or self._holds(row.name) for _, row in rows_of(tx, run))
@@ -233,33 +227,49 @@ class Traces:
 
     def _in_copy(self, name: str) -> bool:
         before = kept_data(self._store, COPIES, name) or b""
-        lane, _, file = name.rpartition("/")
-        session, _ = decode_session(before, file.removesuffix("_session.json").upper(), lane or "main")
-        after = changed_text(before, self.change)
-        if session is not None:
-            after = encode_session(msgspec.convert(changed(msgspec.to_builtins(session), self.change), type(session)))
+        after = self._session_without(before, *owner_of(Path(name)))
+        after = changed_text(before, self.change) if after is None else after
         self._store.write_now(lambda tx: tx.execute(sql.KEEP, (COPIES, name, after)))
         return after != before
 
     def _rest(self) -> Iterator[Path]:
-        """What else is ours: marks, views; in `commands/` notes, and forget commands that
+        """The rest that is ours: marks, views; in `commands/` notes, and forget commands that
         could not become runs."""
         for entry in entries_of(self._home.runtime):
             if entry.name not in _NOT_THE_REST and not entry.name.startswith(_DATABASE):
                 yield from files_below(entry) if entry.is_dir() else [entry]
         for path in files_below(self._home.commands):
-            if path.name.endswith(_NOTE_ENDING) or (path.parent == self._home.failed and _is_forget_command(path)):
+            if path.name.endswith(_NOTE_ENDING):
                 yield path
+            elif path.parent == self._home.failed:
+                with contextlib.suppress(CommandInvalid, NotACommand, FileNotFoundError):
+                    value: Any = read_document(path.name, path.read_bytes()).value
+                    if isinstance(value, dict) and value.get("type") == "forget":
+                        yield path
 
     # ── runs and what they left ──────────────────────────────────────────────────────────────────────────────────────
 
-    async def _in_run(self, found: _Found) -> bool:
+    async def _in_run(self, found: _EndedRun) -> bool:
         """The page first, then journal and receipt in one transaction: what is cut off is found again. False where only the
         name of a lane holds it."""
-        numbered = self._store.read(lambda tx: self._records(tx, found))
+
+        def look(tx: Tx) -> tuple[list[int], list[Record]] | None:
+            row = tx.execute(sql.HEADER, (found.run_id,)).fetchone()
+            if row is None:
+                return None
+            rows = rows_of(tx, found.run)
+            return [seq for seq, _ in rows], [header_of(row[1], found.run_id), *(record_of(row) for _, row in rows)]
+
+        numbered = self._store.read(look)
         receipt = before_receipt = self._core.receipts.read(found.run_id)
-        if numbered is None:
-            return self._in_receipt(receipt)
+        if numbered is None:  # the journal is gone, and nobody knows what its command held: then its hashes go
+            if receipt is None:
+                return False
+            if receipt.id is not None:
+                self._core.receipts.forget_command(receipt.id, receipt.run_id, self.change(receipt.id))
+            after_receipt = changed_receipt(receipt, self.change, command_held=True)
+            self._core.receipts.rewrite(after_receipt)
+            return after_receipt != receipt
         seqs, before = numbered
         header = before[0]
         assert isinstance(header, RunHeader)
@@ -269,17 +279,19 @@ class Traces:
         known: set[str] = set()
         page = None
         if receipt is not None and receipt.artifact is not None and commits:
+            path = receipt.artifact.path
             known = {commits[-1].files[0].sha256, receipt.artifact.sha256}
-            page = await self._page(found.run_id, after, receipt.artifact.path, known)
-            self._replace_artifact(found.run_id, receipt.artifact.path, known, page)
+            page = await self._page(found.run_id, after, path, known)
+            here = self._core.root.fingerprint(path)
+            if page is not None and here is not None and here in known:  # the run's own page stands unchanged
+                self._place(found.run_id, path, here, page)
             sha256 = FORGOTTEN if page is None else sha256_hex(page)
             after = with_artifact(after, sha256)
-            receipt = msgspec.structs.replace(receipt, artifact=ArtifactRef(receipt.artifact.path, sha256))
-
+            receipt = msgspec.structs.replace(receipt, artifact=ArtifactRef(path, sha256))
         new_receipt = changed_receipt(receipt, self.change, command_held=held) if receipt is not None else None
 
         def write(tx: Tx) -> bool:
-            """Whether a page that was kept has changed."""
+            """True when a page that was kept has changed."""
             write_records(tx, found.run, seqs, after)
             tx.execute(sql.REWRITE_HEADER, (msgspec.json.encode(after[0]).decode(), found.run_id))
             if new_receipt is not None:
@@ -287,7 +299,7 @@ class Traces:
             changed_pages = False
             for name, data in tx.execute(sql.KEPT_OF, (found.run_id,)).fetchall():
                 same = page is not None and sha256_hex(bytes(data)) in known
-                kept = page if same else without_command_hash(self._without(bytes(data)))
+                kept = page if same else without_command_hash(changed_text(bytes(data), self.change))
                 changed_pages = changed_pages or kept != bytes(data)
                 tx.execute(sql.KEEP, (found.run_id, name, kept))
             return changed_pages
@@ -300,13 +312,6 @@ class Traces:
             changed_pages or new_receipt != before_receipt or msgspec.json.encode(after) != msgspec.json.encode(before)
         )
 
-    def _records(self, tx: Tx, found: _Found) -> tuple[list[int], list[Record]] | None:
-        row = tx.execute(sql.HEADER, (found.run_id,)).fetchone()
-        if row is None:
-            return None
-        rows = rows_of(tx, found.run)
-        return [seq for seq, _ in rows], [header_of(row[1], found.run_id), *(record_of(row) for _, row in rows)]
-
     async def _page(self, run_id: str, records: list[Record], artifact: str, known: set[str]) -> bytes | None:
         """The page as the changed journal renders it; where it cannot be rendered any more (another version wrote it), the
         page that stands there, the texts replaced in it; None when that is not the run's own either."""
@@ -317,20 +322,15 @@ class Traces:
         except Exception as error:  # noqa: BLE001  whatever stands in the way of rendering, the text has to go
             kind = type(error).__name__
             log.warning("run %s cannot be rendered again (%s): its page is changed as it is", run_id, kind)
-        if self._hash(artifact) not in known:
+        if self._core.root.fingerprint(artifact) not in known:
             return None
-        return without_command_hash(self._without(self._core.root.read(artifact, max_bytes=_MAX_ARTIFACT_BYTES).data))
-
-    def _replace_artifact(self, run_id: str, path: str, known: set[str], page: bytes | None) -> None:
-        """Only where the run's own page stands unchanged."""
-        here = self._hash(path)
-        if page is not None and here is not None and here in known:
-            self._place(run_id, path, here, page)
+        data = self._core.root.read(artifact, max_bytes=_MAX_ARTIFACT_BYTES).data
+        return without_command_hash(changed_text(data, self.change))
 
     def _place(self, run_id: str, path: str, current: str, page: bytes) -> None:
         """The page, at its path without the texts, known as ours whatever dies when. Raises CannotForget."""
         target, sha256 = moved(path, self.change), sha256_hex(page)
-        if target != path and self._hash(target) not in (None, sha256):
+        if target != path and self._core.root.fingerprint(target) not in (None, sha256):
             raise CannotForget(f"{path} cannot become {target}: that is there.", fix=f"move {target} away")
         if target != path or current != sha256:
             both = (sha256, current) if target == path else (sha256,)
@@ -345,16 +345,9 @@ class Traces:
     def _drop_written(self, path: str) -> None:
         self._store.write_now(lambda tx: tx.execute(sql.DROP_WRITTEN, (path,)))
 
-    def _hash(self, path: str) -> str | None:
-        """None when nothing is there, empty when what is there is no file."""
-        try:
-            return self._core.root.sha256(path)
-        except PathRefused:
-            return ""
-
     def _artifact_holds(self, entry: Written) -> bool:
         return moved(entry.path, self.change) != entry.path or (
-            self._is_in(self._home.root / entry.path) and self._hash(entry.path) in entry.sha256s
+            self._is_in(self._home.root / entry.path) and self._core.root.fingerprint(entry.path) in entry.sha256s
         )
 
     def _in_artifact(self, entry: Written) -> bool:
@@ -368,7 +361,7 @@ class Traces:
         if sha256_hex(before) not in entry.sha256s:  # gone, or a person's by now: only its name was held
             self._drop_written(entry.path)
             return True
-        page = without_command_hash(self._without(before))
+        page = without_command_hash(changed_text(before, self.change))
         self._place(entry.run_id, entry.path, sha256_hex(before), page)
         receipt = self._core.receipts.read(entry.run_id)
         if receipt is not None and receipt.artifact == ArtifactRef(entry.path, sha256_hex(before)):
@@ -377,42 +370,25 @@ class Traces:
             self._core.receipts.rewrite(changed_receipt(receipt, self.change, command_held=False))
         return True
 
-    def _in_receipt(self, receipt: Receipt | None) -> bool:
-        """Of a run whose journal is gone nobody knows what its command held: then its hashes go."""
-        if receipt is None:
-            return False
-        if receipt.id is not None:
-            self._core.receipts.forget_command(receipt.id, receipt.run_id, self.change(receipt.id))
-        after = changed_receipt(receipt, self.change, command_held=True)
-        self._core.receipts.rewrite(after)
-        return after != receipt
-
     # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _in_memory(self, path: Path) -> bool:
-        if not path.name.endswith("_session.json") or not self._is_in(path):
-            return self._in_file(path)
-        before = path.read_bytes()
-        session, _ = decode_session(before, *owner_of(path))
-        if session is None:
-            return self._in_file(path)
-        kept = msgspec.convert(changed(msgspec.to_builtins(session), self.change), type(session))
-        return rewritten(path, before, encode_session(kept))
-
-    def _in_rest(self, path: Path) -> bool:
+    def _in_file(self, path: Path) -> bool:
+        """Any file of ours: the texts in memory, in JSON, in lines of JSON, or in plain text. A forget command goes."""
         if not self._is_in(path):
             return False
+        before = path.read_bytes()
         if path.parent == self._home.failed and not path.name.endswith(_NOTE_ENDING):
             path.unlink()
             return True
-        return self._in_file(path)
+        after = self._session_without(before, *owner_of(path)) if path.name.endswith(SESSION_ENDING) else None
+        return rewritten(path, before, changed_file(path.name, before, self.change) if after is None else after)
 
-    def _in_file(self, path: Path) -> bool:
-        """Any file of ours: the texts in JSON, in lines of JSON, or in plain text."""
-        if not self._is_in(path):
-            return False
-        before = path.read_bytes()
-        return rewritten(path, before, changed_file(path.name, before, self.change))
+    def _session_without(self, data: bytes, role: str, lane: str) -> bytes | None:
+        """A session file as it is written; None for one that is damaged."""
+        session, _ = decode_session(data, role, lane)
+        if session is None:
+            return None
+        return encode_session(msgspec.convert(changed(msgspec.to_builtins(session), self.change), type(session)))
 
     # ── the texts ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -421,9 +397,6 @@ class Traces:
         for span in self._spans:
             text = span.without(text)
         return text
-
-    def _without(self, data: bytes) -> bytes:
-        return changed_text(data, self.change)
 
     def _is_in(self, path: Path) -> bool:
         """Files are looked into once, as long as they do not change."""
@@ -439,20 +412,3 @@ class Traces:
             return True
         self._free[path] = stamp
         return False
-
-
-def _is_session(name: str) -> bool:
-    """Ours: what it still holds is the name of its lane."""
-    return name.startswith("session_states/") and name.endswith("_session.json")
-
-
-def _forgets(header: RunHeader) -> bool:
-    return header.type == "forget"
-
-
-def _is_forget_command(path: Path) -> bool:
-    try:
-        value: Any = read_document(path.name, path.read_bytes()).value
-    except (CommandInvalid, NotACommand, FileNotFoundError):
-        return False
-    return isinstance(value, dict) and value.get("type") == "forget"

@@ -30,15 +30,15 @@ from council.deliberation.remembering import SummaryTry
 from council.engine import statements as sql
 from council.engine.journal import Journal, RecordedStep
 from council.engine.outputs import kept_data, kept_names, written_at
-from council.engine.receipts import ErrorRef, Receipt
+from council.engine.receipts import ErrorRef
 from council.engine.records import FORGOTTEN, FileIdentity
 from council.engine.runs import Runs
-from council.errors import JournalDamaged, PathRefused, RunNotFound
+from council.errors import JournalDamaged, RunNotFound
 from council.storage.files import rewrite
 from council.systems import Core
 from council.turns.result import TurnResult
 from council.upkeep.span import Span
-from council.upkeep.texts import files_below, owner_of
+from council.upkeep.texts import files_below, owner_of, rewritten
 from council.upkeep.traces import CannotForget
 
 _SYNTHESIS = "synthesis"
@@ -67,44 +67,30 @@ class WholeRun:
             )
 
     def spans(self) -> list[Span]:
-        """What the digests and summaries of memory in other runs' journals say of it."""
-        tasks = {task for session in self._all_sessions() for task in session.tasks if task.run_id == self._run_id}
-        tasks |= set(self._as_remembered())
-        entries = {digest(Session("", tasks=(task,))).strip() for task in tasks}
-        summaries = {text.strip() for text in self._summaries()}
-        return [
-            *(Span(entry, f"- Task: {self._mark}") for entry in sorted(entries) if entry),
-            *(Span(text, self._mark) for text in sorted(summaries) if text),
-        ]
-
-    def _as_remembered(self) -> Iterator[RememberedTask]:
-        """As the agents were given it while their sessions held it; the archive may have it by now."""
+        """The words on it in digests and summaries of memory, which stand in other runs' journals."""
+        sessions = list(self._all_sessions())
+        tasks = {task for session in sessions for task in session.tasks if task.run_id == self._run_id}
         receipt = self._core.receipts.read(self._run_id)
         journal, steps = self._recorded(self._run_id)
-        for step in steps:
+        for step in steps:  # as the agents were given it while their sessions held it; the archive may have it by now
             if step.name.startswith(_SYNTHESIS) and journal is not None and receipt is not None:
                 reply = msgspec.json.decode(step.answer, type=TurnResult)
                 record = read(reply)
                 answer = excerpt(record.answer if record else reply.text)
-                yield RememberedTask(self._run_id, journal.header.title, receipt.status, receipt.finished, answer)
-
-    def _summaries(self) -> Iterator[str]:
-        """The texts of all summaries of older tasks that may hold this one, of whatever lane: in the memory now, and in
-        the journals of later runs."""
-        for session in self._all_sessions():
-            if self._may_be_in(session.summary):
-                yield session.summary.text
-        for entry in self._ledger.ended():
-            if not _is_earlier(entry.run_id, self._run_id):
-                yield from self._summaries_made_by(entry.run_id)
-
-    def _summaries_made_by(self, run_id: str) -> Iterator[str]:
-        for step in self._recorded(run_id)[1]:
-            if step.name == SUMMARY_STEP:
-                tried = msgspec.json.decode(step.answer, type=SummaryTry)
-                yield from (
-                    text for text in (tried.text, tried.result.text) if not _is_earlier(tried.through, self._run_id)
-                )
+                title = journal.header.title
+                tasks.add(RememberedTask(self._run_id, title, receipt.status, receipt.finished, answer))
+        # All summaries of older tasks that may hold it, of whatever lane: in the memory now, and in later runs' journals.
+        summaries = {session.summary.text.strip() for session in sessions if self._may_be_in(session.summary)}
+        later = [entry.run_id for entry in self._ledger.ended() if not _is_earlier(entry.run_id, self._run_id)]
+        for step in (step for run_id in later for step in self._recorded(run_id)[1] if step.name == SUMMARY_STEP):
+            tried = msgspec.json.decode(step.answer, type=SummaryTry)
+            if not _is_earlier(tried.through, self._run_id):
+                summaries |= {tried.text.strip(), tried.result.text.strip()}
+        entries = {digest(Session("", tasks=(task,))).strip() for task in tasks}
+        return [
+            *(Span(entry, f"- Task: {self._mark}") for entry in sorted(entries) if entry),
+            *(Span(text, self._mark) for text in sorted(summaries) if text),
+        ]
 
     def _recorded(self, run_id: str) -> tuple[Journal | None, list[RecordedStep]]:
         """A journal and its steps; none of them where there is no journal, or none that can be read."""
@@ -124,8 +110,9 @@ class WholeRun:
         """In how many files and rows of each kind it is."""
         from council.upkeep.rows import count_words  # not at the top: it loads SQLAlchemy
 
-        sessions = [path for path in self._sessions() if self._is_remembered(path)]
-        logs = [path for path in files_below(self._home.log_file.parent) if self._run_id.encode() in path.read_bytes()]
+        held = self._run_id.encode()
+        sessions = [path for path in self._sessions() if held in path.read_bytes()]
+        logs = [path for path in files_below(self._home.log_file.parent) if held in path.read_bytes()]
         return {
             "runs": int(self._ledger.has_journal(self._run_id)),
             "artifacts": int(self._own_artifact() is not None),
@@ -136,7 +123,7 @@ class WholeRun:
         }
 
     def left(self) -> tuple[str, ...]:
-        """What is of the run and a person's: its command file, if it failed, and its page, if it was edited."""
+        """The files of the run that are a person's: its command file, if it failed, and its page, if it was edited."""
         failed = files_below(self._home.failed)
         paths = [path.relative_to(self._home.root).as_posix() for path in failed if self._run_id in path.name]
         receipt = self._core.receipts.read(self._run_id)
@@ -147,12 +134,17 @@ class WholeRun:
         return tuple(paths)
 
     def remove(self) -> bool:
-        """Whether anything was changed. Its `spans` are removed before; the journal goes last, so that what was cut off is
+        """True when anything was changed. Its `spans` are removed before; the journal goes last, so that what was cut off is
         found again. Raises StorageFailed."""
-        from council.upkeep.rows import change_words
+        from council.upkeep.rows import change_words, drop_rows
 
         done = [self._forget_task(path) for path in self._sessions()]
-        done += [self._forget_task_in_copy(name) for name in self._remembering_copies()]
+        kept = [
+            (COPIES, name, encode_session(self._without(self._copied(name)))) for name in self._remembering_copies()
+        ]
+        if kept:
+            self._store.write_now(lambda tx: [tx.execute(sql.KEEP, one) for one in kept])
+        done.append(bool(kept))
         done += [self._drop_lines(path) for path in files_below(self._home.log_file.parent)]
         for path in list(self._archived()):
             path.unlink()
@@ -161,17 +153,17 @@ class WholeRun:
         if artifact is not None:
             self._core.root.unlink(artifact)
             self._store.write_now(lambda tx: tx.execute(sql.DROP_WRITTEN, (artifact,)))
-        done.append(self._forget_records())
+        # What the audit says of it: which paths it wrote, what it asked for.
+        audit = self._core.audit.log()
+        done.append(audit.forget(lambda text: self._run_id in text, self._run_id, {self._run_id}) > 0)
         blank = partial(change_words, change=self._blanked, run_id=self._run_id)
-        done += [artifact is not None, self._store.write_now(blank) > 0, self._strip_receipt(), self._drop_journal()]
+        done += [artifact is not None, self._store.write_now(blank) > 0, self._strip_receipt()]
+        drop = partial(drop_rows, run_id=self._run_id)
+        done.append(self._ledger.has_journal(self._run_id) and self._core.receipts.prune(self._run_id, None, drop))
         return any(done)
 
     def _blanked(self, words: str) -> str:
         return self._mark if words else words
-
-    def _forget_records(self) -> bool:
-        """What the audit says of it: which paths it wrote, what it asked for."""
-        return self._core.audit.log().forget(lambda text: self._run_id in text, self._run_id, {self._run_id}) > 0
 
     # ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -186,26 +178,17 @@ class WholeRun:
             yield self._copied(name)
 
     def _copied(self, name: str) -> Session:
-        lane, _, file = name.rpartition("/")
-        role = file.removesuffix("_session.json").upper()
-        return decode_session(kept_data(self._store, COPIES, name) or b"", role, lane or "main")[0] or Session(role)
+        role, lane = owner_of(Path(name))
+        return decode_session(kept_data(self._store, COPIES, name) or b"", role, lane)[0] or Session(role)
 
     def _remembering_copies(self) -> list[str]:
         names = kept_names(self._store, COPIES)
         return [name for name in names if self._run_id.encode() in (kept_data(self._store, COPIES, name) or b"")]
 
-    def _forget_task_in_copy(self, name: str) -> bool:
-        after = encode_session(self._without(self._copied(name)))
-        self._store.write_now(lambda tx: tx.execute(sql.KEEP, (COPIES, name, after)))
-        return True
-
     def _without(self, session: Session) -> Session:
         kept = tuple(task for task in session.tasks if task.run_id != self._run_id)
         summary = Summary(tried=session.summary.tried) if self._may_be_in(session.summary) else session.summary
         return msgspec.structs.replace(session, tasks=kept, summary=summary)
-
-    def _is_remembered(self, path: Path) -> bool:
-        return self._run_id.encode() in path.read_bytes()
 
     def _forget_task(self, path: Path) -> bool:
         session = _session(path)
@@ -213,14 +196,15 @@ class WholeRun:
         if without != session:
             rewrite(path, encode_session(without))
             return True
-        if not self._is_remembered(path):
-            return False
         before = path.read_bytes()
-        after = _without_task(before, self._run_id)
-        if after is None:  # damaged beyond reading: only the whole of it can go
+        if self._run_id.encode() not in before:
+            return False
+        try:  # its checksum does not fit
+            value: Any = json.loads(before)
+            value["tasks"] = [task for task in value["tasks"] if task["run_id"] != self._run_id]
+            rewrite(path, json.dumps(value, indent=1, ensure_ascii=False).encode())
+        except (ValueError, TypeError, KeyError):  # damaged beyond reading: only the whole of it can go
             path.unlink()
-        else:
-            rewrite(path, after)
         return True
 
     def _archived(self) -> Iterator[Path]:
@@ -231,66 +215,49 @@ class WholeRun:
     # ── logs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _drop_lines(self, path: Path) -> bool:
-        before = path.read_bytes()
-        after = b"".join(line for line in before.splitlines(keepends=True) if not self._is_its_line(line))
-        if after != before:
-            rewrite(path, after)
-        return after != before
+        def is_its(line: bytes) -> bool:
+            if self._run_id.encode() not in line:
+                return False
+            try:
+                value = json.loads(line)
+            except ValueError:
+                return True
+            return isinstance(value, dict) and value.get("run_id") == self._run_id
 
-    def _is_its_line(self, line: bytes) -> bool:
-        if self._run_id.encode() not in line:
-            return False
-        try:
-            value = json.loads(line)
-        except ValueError:
-            return True
-        return isinstance(value, dict) and value.get("run_id") == self._run_id
+        before = path.read_bytes()
+        return rewritten(path, before, b"".join(line for line in before.splitlines(keepends=True) if not is_its(line)))
 
     # ── what it left ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _own_artifact(self) -> str | None:
-        """Where its page stands as it left it; None when it is gone, a person's by now, or another run's."""
+        """The place of its page as it left it; None when it is gone, a person's by now, or another run's."""
         receipt = self._core.receipts.read(self._run_id)
         if receipt is None or receipt.artifact is None:
             return None
-        try:
-            here = self._core.root.sha256(receipt.artifact.path)
-        except PathRefused:
-            return None
+        here = self._core.root.fingerprint(receipt.artifact.path)
         return receipt.artifact.path if here == receipt.artifact.sha256 else None
 
     def _strip_receipt(self) -> bool:
+        """Its words and hashes go; the id stays, so that its command is not run again."""
         receipt = self._core.receipts.read(self._run_id)
         if receipt is None:
             return False
-        stripped = self._stripped(receipt)
+        stripped = msgspec.structs.replace(
+            receipt,
+            title=self._mark,
+            notes=(),
+            error=None if receipt.error is None else ErrorRef(receipt.error.code, self._mark),
+            artifact=None,
+            command_file=FileIdentity(self._mark, 0, 0, FORGOTTEN),
+            command_sha256=FORGOTTEN,
+            command_hash=FORGOTTEN,
+        )
         if stripped == receipt:
             return False
         if receipt.id is not None:
             self._core.receipts.forget_command(receipt.id, self._run_id, receipt.id)
         self._core.receipts.rewrite(stripped)
         return True
-
-    def _stripped(self, receipt: Receipt) -> Receipt:
-        """Without its words and hashes; the id stays, so that its command is not run again."""
-        error = None if receipt.error is None else ErrorRef(receipt.error.code, self._mark)
-        return msgspec.structs.replace(
-            receipt,
-            title=self._mark,
-            notes=(),
-            error=error,
-            artifact=None,
-            command_file=FileIdentity(self._mark, 0, 0, FORGOTTEN),
-            command_sha256=FORGOTTEN,
-            command_hash=FORGOTTEN,
-        )
-
-    def _drop_journal(self) -> bool:
-        if not self._ledger.has_journal(self._run_id):
-            return False
-        from council.upkeep.rows import drop_rows
-
-        return self._core.receipts.prune(self._run_id, None, partial(drop_rows, run_id=self._run_id))
 
 
 def _is_earlier(run_id: str, other: str) -> bool:
@@ -302,13 +269,3 @@ def _session(path: Path) -> Session:
     """Empty when it cannot be read."""
     role, lane = owner_of(path)
     return decode_session(path.read_bytes(), role, lane)[0] or Session(role, lane)
-
-
-def _without_task(data: bytes, run_id: str) -> bytes | None:
-    """A session file whose checksum does not fit, without the task; None when it is not even JSON with tasks."""
-    try:
-        value: Any = json.loads(data)
-        value["tasks"] = [task for task in value["tasks"] if task["run_id"] != run_id]
-    except (ValueError, TypeError, KeyError):
-        return None
-    return json.dumps(value, indent=1, ensure_ascii=False).encode()

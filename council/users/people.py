@@ -1,4 +1,4 @@
-"""Who a person is here. Imports no SQLAlchemy: a daemon asks at every command that acts on somebody's behalf."""
+"""A person, as known here. Imports no SQLAlchemy: a daemon asks at every command that acts on somebody's behalf."""
 
 from __future__ import annotations
 

@@ -12,17 +12,18 @@ from council.audit.log import AuditLog
 from council.errors import ConfigError, CredentialRefused
 from council.ids import STEWARD, Clock, timestamp
 from council.redaction import Secret
-from council.vault.base import (
+from council.vault.contract import (
     CREDENTIAL_REMOVED,
     CREDENTIAL_SET,
-    Entry,
     NewCredential,
+    StoredCredential,
+    Vault,
     absent,
     expired,
     require_storable,
     told_of,
 )
-from council.vault.sealing import Place
+from council.vault.sealing import CredentialPlace
 
 _TIMEOUT_S = 10
 _ATTEMPTS = 3
@@ -30,8 +31,8 @@ _MAX_PAGES = 1_000
 _USER, _ROLE, _KEY, _VERSION, _EXPIRES = (f"council:{word}" for word in ("user", "role", "key", "version", "expires"))
 
 
-class AwsVault:
-    """See `council.vault.base.Vault`. `prefix` begins the name of every secret here: several homes may share an account."""
+class AwsVault(Vault):
+    """See `council.vault.contract.Vault`. `prefix` begins the name of every secret here: several homes may share an account."""
 
     def __init__(
         self, audit: AuditLog, prefix: str, clock: Clock, register: Callable[[Secret], None] = lambda secret: None
@@ -43,12 +44,7 @@ class AwsVault:
         self._register = register
         self._client = _client()
 
-    def set(self, place: Place, value: Secret, *, expires_at: str = "", actor: str = STEWARD.id) -> Entry:
-        """See `Vault.set`."""
-        [entry] = self.set_all([NewCredential(place, value, expires_at)], actor=actor)
-        return entry
-
-    def set_all(self, given: Sequence[NewCredential], *, actor: str = STEWARD.id) -> Sequence[Entry]:
+    def set_all(self, given: Sequence[NewCredential], *, actor: str = STEWARD.id) -> Sequence[StoredCredential]:
         """See `Vault.set_all`; here one by one, in their order."""
         for one in given:
             require_storable(one)
@@ -58,7 +54,7 @@ class AwsVault:
             place, name, value = one.place, self._name(one.place), one.value.reveal()
             before = self._found(place)
             version = before.version + 1 if before is not None else 1
-            entry = Entry(place, version, timestamp(self._clock.now()), one.expires_at, "aws")
+            entry = StoredCredential(place, version, timestamp(self._clock.now()), one.expires_at, "aws")
             with self._audit.transaction() as transaction:  # first: AWS is in no transaction of ours
                 transaction.record("effect", CREDENTIAL_SET, actor, told_of(entry) | {"in": "aws"})
             told = {_USER: place.user, _ROLE: place.role, _KEY: place.key}
@@ -73,7 +69,7 @@ class AwsVault:
             entries.append(entry)
         return entries
 
-    def get(self, place: Place, *, actor: str, purpose: str) -> Secret:
+    def get(self, place: CredentialPlace, *, actor: str, purpose: str) -> Secret:
         """See `Vault.get`."""
         with self._audit.transaction() as transaction:
             transaction.record("secret_read", "credential_read", actor, {"credential": str(place), "purpose": purpose})
@@ -87,7 +83,7 @@ class AwsVault:
         self._register(value)
         return value
 
-    def list(self) -> Sequence[Entry]:
+    def list(self) -> Sequence[StoredCredential]:
         """See `Vault.list`."""
         entries = []
         request: dict[str, Any] = {"Filters": [{"Key": "name", "Values": [f"{self._prefix}/"]}], "MaxResults": 100}
@@ -100,7 +96,7 @@ class AwsVault:
             request["NextToken"] = page["NextToken"]
         return sorted(entries, key=lambda entry: (entry.place.user, entry.place.role, entry.place.key))
 
-    def remove(self, place: Place, *, actor: str = STEWARD.id) -> None:
+    def remove(self, place: CredentialPlace, *, actor: str = STEWARD.id) -> None:
         """See `Vault.remove`."""
         if self._found(place) is None:
             raise absent(place)
@@ -109,10 +105,10 @@ class AwsVault:
         with _asking(place):
             self._client.delete_secret(SecretId=self._name(place), ForceDeleteWithoutRecovery=True)
 
-    def _name(self, place: Place) -> str:
+    def _name(self, place: CredentialPlace) -> str:
         return f"{self._prefix}/{place.user}/{place.role or '-'}/{place.key}"
 
-    def _found(self, place: Place) -> Entry | None:
+    def _found(self, place: CredentialPlace) -> StoredCredential | None:
         from botocore.exceptions import ClientError
 
         with _asking(place):
@@ -131,15 +127,17 @@ class AwsVault:
             )
         return entry
 
-    def _entry(self, found: Mapping[str, Any]) -> Entry | None:
+    def _entry(self, found: Mapping[str, Any]) -> StoredCredential | None:
         """None for a secret that is not ours, or is being deleted."""
         tags = {tag["Key"]: tag["Value"] for tag in found.get("Tags", ())}
         version = tags.get(_VERSION, "")
         if not version.isdecimal() or _USER not in tags or _KEY not in tags or "DeletedDate" in found:
             return None
-        place = Place(tags[_USER], tags.get(_ROLE, ""), tags[_KEY])
+        place = CredentialPlace(tags[_USER], tags.get(_ROLE, ""), tags[_KEY])
         created = found.get("LastChangedDate") or found.get("CreatedDate")
-        return Entry(place, int(version), timestamp(created) if created else "", tags.get(_EXPIRES, ""), "aws")
+        return StoredCredential(
+            place, int(version), timestamp(created) if created else "", tags.get(_EXPIRES, ""), "aws"
+        )
 
 
 def _client() -> Any:
@@ -160,7 +158,7 @@ def _client() -> Any:
 
 
 @contextmanager
-def _asking(place: Place | None) -> Iterator[None]:
+def _asking(place: CredentialPlace | None) -> Iterator[None]:
     """An answer of AWS may repeat what it was asked, so only its code is told."""
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -172,7 +170,7 @@ def _asking(place: Place | None) -> Iterator[None]:
         raise _unavailable(place, type(error).__name__) from None
 
 
-def _unavailable(place: Place | None, reason: str) -> CredentialRefused:
+def _unavailable(place: CredentialPlace | None, reason: str) -> CredentialRefused:
     what = f"the credential {place}" if place is not None else "the list of credentials"
     return CredentialRefused(
         f"AWS Secrets Manager does not give {what}: {reason[:100]}.",

@@ -20,20 +20,21 @@ from council.audit.chain import Record
 from council.audit.log import AuditLog
 from council.errors import CredentialRefused, StorageFailed
 from council.ids import STEWARD, Clock, timestamp
+from council.keys.key_sources import KeySource, require_keys
 from council.keys.keyring import Keyring
-from council.keys.sources import KeySource, require_keys
 from council.redaction import Secret
-from council.vault.base import (
+from council.vault.contract import (
     CREDENTIAL_REMOVED,
     CREDENTIAL_SET,
-    Entry,
     NewCredential,
+    StoredCredential,
+    Vault,
     absent,
     expired,
     require_storable,
     told_of,
 )
-from council.vault.sealing import Place, seal, unseal
+from council.vault.sealing import CredentialPlace, seal, unseal
 from council.vault.tables import credentials
 
 log = logging.getLogger(__name__)
@@ -49,8 +50,8 @@ class Rotation:
     retired: tuple[str, ...]
 
 
-class DatabaseVault:
-    """See `council.vault.base.Vault`."""
+class DatabaseVault(Vault):
+    """See `council.vault.contract.Vault`."""
 
     def __init__(
         self, audit: AuditLog, source: KeySource, clock: Clock, register: Callable[[Secret], None] = lambda secret: None
@@ -61,12 +62,7 @@ class DatabaseVault:
         self._clock = clock
         self._register = register
 
-    def set(self, place: Place, value: Secret, *, expires_at: str = "", actor: str = STEWARD.id) -> Entry:
-        """See `Vault.set`."""
-        [entry] = self.set_all([NewCredential(place, value, expires_at)], actor=actor)
-        return entry
-
-    def set_all(self, given: Sequence[NewCredential], *, actor: str = STEWARD.id) -> Sequence[Entry]:
+    def set_all(self, given: Sequence[NewCredential], *, actor: str = STEWARD.id) -> Sequence[StoredCredential]:
         """See `Vault.set_all`."""
         for one in given:
             require_storable(one)
@@ -77,14 +73,14 @@ class DatabaseVault:
             for one in given:
                 before = _row(transaction.tx.core, one.place)
                 version = before.version + 1 if before is not None else 1
-                entry = Entry(one.place, version, self._now(), one.expires_at, key.kid)
+                entry = StoredCredential(one.place, version, self._now(), one.expires_at, key.kid)
                 sealed = seal(one.value, one.place, version, one.expires_at, key)
                 _put(transaction.tx.core, entry, sealed, before.id if before is not None else None)
                 transaction.record("effect", CREDENTIAL_SET, actor, told_of(entry) | {"key": key.kid})
                 entries.append(entry)
             return entries
 
-    def get(self, place: Place, *, actor: str, purpose: str) -> Secret:
+    def get(self, place: CredentialPlace, *, actor: str, purpose: str) -> Secret:
         """See `Vault.get`."""
         with self._audit.transaction() as transaction:
             detail = {"credential": str(place), "purpose": purpose}
@@ -110,14 +106,14 @@ class DatabaseVault:
         self._register(value)
         return value
 
-    def list(self) -> Sequence[Entry]:
+    def list(self) -> Sequence[StoredCredential]:
         """See `Vault.list`."""
         order = (credentials.c.user_id, credentials.c.specialist_role, credentials.c.credential_key)
         with self._audit.store.reading() as tx:
             connection = tx.core
             return [_entry(row) for row in connection.execute(select(credentials).order_by(*order))]
 
-    def remove(self, place: Place, *, actor: str = STEWARD.id) -> None:
+    def remove(self, place: CredentialPlace, *, actor: str = STEWARD.id) -> None:
         """See `Vault.remove`."""
         with self._audit.transaction() as transaction:
             if transaction.tx.core.execute(delete(credentials).where(_at(place))).rowcount == 0:
@@ -125,7 +121,7 @@ class DatabaseVault:
             transaction.record("effect", CREDENTIAL_REMOVED, actor, {"credential": str(place)})
         self._sweep()
 
-    def verify(self) -> Sequence[tuple[Entry, str]]:
+    def verify(self) -> Sequence[tuple[StoredCredential, str]]:
         """Opens every record, shows none, and compares them with what the audit says was set and removed; what does not
         hold, and why. Audited. Raises StorageFailed, KeysRefused."""
         with self._audit.transaction() as transaction:
@@ -154,7 +150,7 @@ class DatabaseVault:
         for name, version in versions.items():
             if version and not partly:
                 user, *role, key = name.split("/")
-                entry = Entry(Place(user, "".join(role), key), version, "", "", "")
+                entry = StoredCredential(CredentialPlace(user, "".join(role), key), version, "", "", "")
                 failed.append((entry, f"the credential {name} is gone, and no record says that it was removed."))
         return failed
 
@@ -180,15 +176,11 @@ class DatabaseVault:
             detail = {"key": newer.primary.kid, "resealed": len(opened), "retired": old}
             transaction.record("effect", "keys_rotated", STEWARD.id, detail)
         if self._source.writable:
-            self._retire()
+            with self._audit.transaction() as transaction:  # keys with which nothing is sealed any more
+                used = transaction.tx.core.execute(select(credentials.c.encryption_key_id).distinct()).scalars()
+                self._source.save(self._keys().settled(set(used)))
         self._sweep()
         return Rotation(newer.primary.kid, len(opened), tuple(old))
-
-    def _retire(self) -> None:
-        """Retires the keys with which nothing is sealed any more."""
-        with self._audit.transaction() as transaction:
-            used = transaction.tx.core.execute(select(credentials.c.encryption_key_id).distinct()).scalars()
-            self._source.save(self._keys().settled(set(used)))
 
     def _sweep(self) -> None:
         """After a commit: what was to be done is done, also where the bytes of before cannot be removed now."""
@@ -220,26 +212,26 @@ def _version_told(record: Record) -> int | None:
     return None if record.detail is None else int(json.loads(record.detail).get("version", 0))
 
 
-def _not_as_told(entry: Entry, version: int) -> str:
+def _not_as_told(entry: StoredCredential, version: int) -> str:
     said = f"the last one set was version {version}" if version else "none was set there, or it was removed"
     return f"the credential {entry.place} is version {entry.version}, and the audit says that {said}."
 
 
-def _at(place: Place) -> Any:
+def _at(place: CredentialPlace) -> Any:
     row = credentials.c
     return (row.user_id == place.user) & (row.specialist_role == place.role) & (row.credential_key == place.key)
 
 
-def _row(connection: Connection, place: Place) -> Any:
+def _row(connection: Connection, place: CredentialPlace) -> Any:
     return connection.execute(select(credentials).where(_at(place))).first()
 
 
-def _entry(row: Any) -> Entry:
-    place = Place(row.user_id, row.specialist_role, row.credential_key)
-    return Entry(place, row.version, row.created_at, row.expires_at or "", row.encryption_key_id)
+def _entry(row: Any) -> StoredCredential:
+    place = CredentialPlace(row.user_id, row.specialist_role, row.credential_key)
+    return StoredCredential(place, row.version, row.created_at, row.expires_at or "", row.encryption_key_id)
 
 
-def _put(connection: Connection, entry: Entry, sealed: bytes, id_: str | None) -> None:
+def _put(connection: Connection, entry: StoredCredential, sealed: bytes, id_: str | None) -> None:
     values = {
         "encrypted_value": sealed,
         "encryption_key_id": entry.kid,

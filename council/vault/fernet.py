@@ -13,7 +13,7 @@ from council.errors import UsageError
 from council.ids import timestamp
 from council.redaction import Secret
 from council.storage.files import read_limited
-from council.vault.base import NewCredential
+from council.vault.contract import NewCredential
 from council.vault.sealing import place_of
 
 _MAX_BYTES = 64 << 20

@@ -21,7 +21,7 @@ _MARKS = str.maketrans("", "", "._@-")
 
 
 @dataclass(frozen=True)
-class Place:
+class CredentialPlace:
     """The place of a secret: a user's, for a role, under a name. The steward's own have the user `steward`, the role
     empty."""
 
@@ -33,16 +33,16 @@ class Place:
         return "/".join(part for part in (self.user, self.role, self.key) if part)
 
 
-def place_of(user: str, role: str, key: str) -> Place:
+def place_of(user: str, role: str, key: str) -> CredentialPlace:
     """Raises UsageError for what is no name."""
     for what, value, limit in (("user", user, 255), ("role", role, 100), ("name", key, 100)):
         plain = value.isascii() and value.translate(_MARKS).isalnum()
         if len(value) > limit or not (plain or (what == "role" and not value)):
             raise UsageError(f"{value[:40]!r} is no {what} of a credential.", fix="letters, digits, . _ @ and -")
-    return Place(user, role, key)
+    return CredentialPlace(user, role, key)
 
 
-def seal(value: Secret, place: Place, version: int, expires_at: str, key: Key) -> bytes:
+def seal(value: Secret, place: CredentialPlace, version: int, expires_at: str, key: Key) -> bytes:
     """Nonce and ciphertext. `version` counts from 1; `expires_at` is RFC 3339, empty for never."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -51,7 +51,7 @@ def seal(value: Secret, place: Place, version: int, expires_at: str, key: Key) -
     return nonce + AESGCM(key.derive("credentials")).encrypt(nonce, value.reveal().encode(), bound)
 
 
-def unseal(sealed: bytes, place: Place, version: int, expires_at: str, key: Key) -> Secret:
+def unseal(sealed: bytes, place: CredentialPlace, version: int, expires_at: str, key: Key) -> Secret:
     """Raises CredentialRefused (`tampered`) for everything but what `seal` made for exactly this place."""
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -66,14 +66,14 @@ def unseal(sealed: bytes, place: Place, version: int, expires_at: str, key: Key)
     return Secret(opened.decode())
 
 
-def associated(place: Place, version: int, expires_at: str, kid: str) -> bytes:
+def associated(place: CredentialPlace, version: int, expires_at: str, kid: str) -> bytes:
     """Each part with its length in eight bytes before it."""
     texts = (kid, place.user, place.role, place.key, str(version), expires_at)
     parts = (SCHEMA, *(text.encode() for text in texts))
     return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
 
 
-def _tampered(place: Place) -> CredentialRefused:
+def _tampered(place: CredentialPlace) -> CredentialRefused:
     return CredentialRefused(
         f"the credential {place} does not open: it was changed, or sealed for another place.",
         reason="tampered",

@@ -18,9 +18,9 @@ from council.redaction import Secret
 from council.settings import Home, Settings
 from council.storage.store import Store
 from council.vault.database import DatabaseVault
-from council.vault.sealing import Place
+from council.vault.sealing import CredentialPlace
 
-PLACE = Place("anna", "CALLER", "twilio_api_key")
+PLACE = CredentialPlace("anna", "CALLER", "twilio_api_key")
 VALUE = "tw-canary-0123456789"
 MEETING_S = 1.0
 

@@ -17,11 +17,11 @@ from council.redaction import Redactor, Secret
 from council.settings import Home, Settings
 from council.storage.store import Store
 from council.vault.aws import AwsVault
-from council.vault.base import Vault
+from council.vault.contract import Vault
 from council.vault.database import DatabaseVault
-from council.vault.sealing import Place
+from council.vault.sealing import CredentialPlace
 
-PLACE = Place("anna", "CALLER", "twilio_api_key")
+PLACE = CredentialPlace("anna", "CALLER", "twilio_api_key")
 VALUE = "tw-canary-0123456789"
 
 
@@ -106,7 +106,11 @@ def database_site(database_url: str | None, tmp_path: Path) -> Iterator[Site]:
 def test_what_was_set_is_read_again_by_its_place_alone(here: Site) -> None:
     here.vault.set(PLACE, Secret(VALUE))
     assert here.vault.get(PLACE, actor="anna", purpose="a call").reveal() == VALUE
-    for other in (Place("bert", "CALLER", PLACE.key), Place("anna", "", PLACE.key), Place("anna", "CALLER", "other")):
+    for other in (
+        CredentialPlace("bert", "CALLER", PLACE.key),
+        CredentialPlace("anna", "", PLACE.key),
+        CredentialPlace("anna", "CALLER", "other"),
+    ):
         with pytest.raises(CredentialRefused) as caught:
             here.vault.get(other, actor="anna", purpose="a call")
         assert caught.value.reason == "absent"
@@ -122,13 +126,16 @@ def test_a_new_value_is_a_new_version_in_the_same_place(here: Site) -> None:
 def test_names_that_differ_in_case_alone_are_two_places(here: Site) -> None:
     for name, values in (("key", ["first"]), ("KEY", ["second", "third"]), ("key_2", ["fourth", "fifth", "sixth"])):
         for value in values:
-            here.vault.set(Place("anna", "", name), Secret(f"{value} value"))
-    read = [here.vault.get(Place("anna", "", name), actor="anna", purpose="a call") for name in ("key", "KEY", "key_2")]
+            here.vault.set(CredentialPlace("anna", "", name), Secret(f"{value} value"))
+    read = [
+        here.vault.get(CredentialPlace("anna", "", name), actor="anna", purpose="a call")
+        for name in ("key", "KEY", "key_2")
+    ]
     assert [value.reveal() for value in read] == ["first value", "third value", "sixth value"]
 
 
 def test_a_list_is_in_order_and_shows_no_value(here: Site) -> None:
-    places = [Place("steward", "", "b"), Place("steward", "", "a"), PLACE]
+    places = [CredentialPlace("steward", "", "b"), CredentialPlace("steward", "", "a"), PLACE]
     for place in places:
         here.vault.set(place, Secret(VALUE), expires_at="2027-01-01T00:00:00Z")
     listed = here.vault.list()
@@ -160,7 +167,7 @@ def test_every_change_and_every_read_leaves_a_record_without_the_value(here: Sit
     here.vault.set(PLACE, Secret(VALUE))
     here.vault.get(PLACE, actor="anna", purpose="a call")
     with pytest.raises(CredentialRefused):
-        here.vault.get(Place("anna", "", "none"), actor="anna", purpose="a guess")
+        here.vault.get(CredentialPlace("anna", "", "none"), actor="anna", purpose="a guess")
     here.vault.remove(PLACE)
     records = here.log.tail(10)
     assert [(record.kind, record.action) for record in records] == [
@@ -215,7 +222,7 @@ def test_a_row_that_was_edited_does_not_open(database_site: Site, what: str) -> 
 def test_a_rotation_seals_everything_anew_and_retires_the_old_key(database_site: Site) -> None:
     here = database_site
     before = here.keys.keyring.primary.kid
-    places = [Place("anna", "CALLER", f"key_{number}") for number in range(20)]
+    places = [CredentialPlace("anna", "CALLER", f"key_{number}") for number in range(20)]
     for place in places:
         here.vault.set(place, Secret(f"value of {place}"))
     assert isinstance(here.vault, DatabaseVault)
@@ -230,13 +237,13 @@ def test_a_rotation_seals_everything_anew_and_retires_the_old_key(database_site:
 def test_a_rotation_that_meets_a_record_that_does_not_open_changes_nothing(database_site: Site) -> None:
     here = database_site
     for name in ("a", "b", "c"):
-        here.vault.set(Place("anna", "", name), Secret(VALUE))
+        here.vault.set(CredentialPlace("anna", "", name), Secret(VALUE))
     here.change("UPDATE user_credentials SET version = 9 WHERE credential_key = 'b'")
     assert isinstance(here.vault, DatabaseVault)
     with pytest.raises(CredentialRefused):
         here.vault.rotate()
     for name in ("a", "c"):
-        assert here.vault.get(Place("anna", "", name), actor="anna", purpose="a call").reveal() == VALUE
+        assert here.vault.get(CredentialPlace("anna", "", name), actor="anna", purpose="a call").reveal() == VALUE
 
 
 def test_keys_that_somebody_else_keeps_are_rotated_by_putting_a_new_one_first(database_site: Site) -> None:
@@ -255,8 +262,8 @@ def test_what_was_put_back_taken_away_or_slipped_in_is_found_by_the_audit(databa
     """Each of these rows opens: it was sealed for its place."""
     here = database_site
     assert isinstance(here.vault, DatabaseVault)
-    places = {name: Place("anna", "CALLER", name) for name in ("renewed", "removed", "deleted", "kept")}
-    for place in (*places.values(), Place("anna", "", "kept")):
+    places = {name: CredentialPlace("anna", "CALLER", name) for name in ("renewed", "removed", "deleted", "kept")}
+    for place in (*places.values(), CredentialPlace("anna", "", "kept")):
         here.vault.set(place, Secret(VALUE))
     here.change("CREATE TABLE copies AS SELECT * FROM user_credentials")
     here.vault.set(places["renewed"], Secret("another value"))

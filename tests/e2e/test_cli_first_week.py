@@ -488,7 +488,7 @@ def test_status_loads_neither_settings_nor_anything_heavy(tmp_path: Path) -> Non
     )
     loaded = set(done.stdout.split())
     heavy = {
-        "council.settings.model",
+        "council.settings.table",
         "rich",
         "asyncio",
         "yaml",

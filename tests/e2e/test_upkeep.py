@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from council.settings import Home
-from council.upkeep.repair import Finding
+from council.upkeep.repair import Flaw
 from council.upkeep.repair import repair as mend
 from tests.fake_gemini import FakeGemini, slow, text
 from tests.harness import (
@@ -92,7 +92,7 @@ def repair(home: Path, *arguments: str) -> dict[str, Any]:
     return {"code": done.returncode, **json.loads(done.stdout)}
 
 
-def looked_at(home: Path) -> list[Finding]:
+def looked_at(home: Path) -> list[Flaw]:
     """What `council repair --dry-run` would say, without a process for each look."""
     with opened(home) as store:
         return mend(Home(home), store, dry_run=True)

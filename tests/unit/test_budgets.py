@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from council.budgets.budget import Budget, BudgetSpent, Limits, Stopwatch
+from council.budgets.budget import Budget, BudgetLimits, BudgetSpent, Stopwatch
 from council.budgets.calibration import Calibration
-from council.budgets.models import BudgetedModel
+from council.budgets.metering import BudgetedModel
 from council.budgets.prices import Price, Prices
 from council.budgets.spend import Reserved, Spend, Totals, drop_before, spent_by
 from council.errors import ConfigError, ModelError, StorageFailed
@@ -48,7 +48,7 @@ class Provider:
         return None
 
 
-UNBOUNDED = Limits()
+UNBOUNDED = BudgetLimits()
 
 
 @pytest.fixture
@@ -63,8 +63,8 @@ def spend(store: Store, run_id: str = "run1", clock: Clock | None = None, attemp
 
 def budget(
     store: Store,
-    command: Limits = UNBOUNDED,
-    day: Limits = UNBOUNDED,
+    command: BudgetLimits = UNBOUNDED,
+    day: BudgetLimits = UNBOUNDED,
     price: Price | None = PRICE,
     run_id: str = "run1",
 ) -> Budget:
@@ -81,7 +81,7 @@ async def ask(asked: BudgetedModel, purpose: str = "turn", text: str = "?" * 300
 
 async def test_the_closing_call_is_set_aside_from_the_start(store: Store) -> None:
     provider = Provider(Usage(100, 50))
-    asked = model(store, provider, budget(store, Limits(max_calls=3)))
+    asked = model(store, provider, budget(store, BudgetLimits(max_calls=3)))
     await ask(asked)
     await ask(asked)
     with pytest.raises(BudgetSpent, match="the command's budget of 3 calls"):
@@ -94,21 +94,21 @@ async def test_the_closing_call_is_set_aside_from_the_start(store: Store) -> Non
 
 async def test_a_call_whose_worst_case_does_not_fit_is_not_made(store: Store) -> None:
     provider = Provider(Usage(100, 50))
-    asked = model(store, provider, budget(store, Limits(max_tokens=150)))
+    asked = model(store, provider, budget(store, BudgetLimits(max_tokens=150)))
     with pytest.raises(BudgetSpent, match="150 tokens"):
         await ask(asked)
     assert provider.calls == 0
 
 
 async def test_dollars_are_reserved_at_the_worst_and_settled_at_the_real_price(store: Store) -> None:
-    limits = budget(store, Limits(max_usd=1.0))
+    limits = budget(store, BudgetLimits(max_usd=1.0))
     await ask(model(store, Provider(Usage(1_000, 100, cached_tokens=500)), limits))
     assert limits.spend.totals().usd == pytest.approx((500 * 0.30 + 500 * 0.03 + 100 * 2.50) / 1e6)
 
 
 async def test_an_unknown_price_with_a_limit_in_dollars_is_refused_and_names_the_override(store: Store) -> None:
     with pytest.raises(ConfigError, match=r"price of gemini:gemini-2\.5-flash is not known") as caught:
-        budget(store, Limits(max_usd=1.0), price=None).require_price(Provider.name)
+        budget(store, BudgetLimits(max_usd=1.0), price=None).require_price(Provider.name)
     assert '[prices."gemini:gemini-2.5-flash"]' in caught.value.fix
 
 
@@ -141,9 +141,9 @@ async def test_a_reservation_that_a_kill_left_open_is_charged_in_full(store: Sto
 
 
 async def test_a_closing_call_that_a_kill_cut_off_is_made_again_for_its_reservation(store: Store) -> None:
-    limits = budget(store, Limits(max_calls=1))
+    limits = budget(store, BudgetLimits(max_calls=1))
     cut_off = await limits.reserve("m", 1, 1, closing=True)
-    again = budget(store, Limits(max_calls=1))
+    again = budget(store, BudgetLimits(max_calls=1))
     assert await again.reserve("m", 1, 1, closing=True) == cut_off
     again.settle("m", cut_off, Usage(1, 1))
     with pytest.raises(BudgetSpent):
@@ -151,8 +151,8 @@ async def test_a_closing_call_that_a_kill_cut_off_is_made_again_for_its_reservat
 
 
 async def test_a_spent_day_stops_every_run_of_the_day(store: Store) -> None:
-    first = budget(store, day=Limits(max_calls=2), run_id="run1")
-    other = budget(store, day=Limits(max_calls=2), run_id="run2")
+    first = budget(store, day=BudgetLimits(max_calls=2), run_id="run1")
+    other = budget(store, day=BudgetLimits(max_calls=2), run_id="run2")
     await ask(model(store, Provider(Usage(1, 1)), first))
     with pytest.raises(BudgetSpent) as caught:  # the last call of the day is kept for its closing one
         await ask(model(store, Provider(Usage(1, 1)), other))
@@ -165,7 +165,7 @@ async def test_calls_that_are_reserved_at_once_respect_one_day_in_two_processes(
 ) -> None:
     stores = [Store.open(tmp_path, database_url) for _ in range(2)]
     limits = [
-        budget(store, day=Limits(max_tokens=1_000), run_id=f"{number}-{run}")
+        budget(store, day=BudgetLimits(max_tokens=1_000), run_id=f"{number}-{run}")
         for number, store in enumerate(stores)
         for run in range(10)
     ]
@@ -252,7 +252,7 @@ async def test_a_reservation_that_nobody_waits_for_any_more_counts_for_nothing(s
 
 
 async def test_what_is_set_aside_for_the_closing_call_is_free_once_that_was_made(store: Store) -> None:
-    limits = budget(store, Limits(max_calls=3))
+    limits = budget(store, BudgetLimits(max_calls=3))
     limits.set_aside(1, 1)
     limits.settle("m", await limits.reserve("m", 1, 1, closing=True), Usage(1, 1))
     await limits.reserve("m", 1, 1, closing=False)

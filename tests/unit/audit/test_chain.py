@@ -10,8 +10,8 @@ import pytest
 from council.audit.chain import (
     FORGOT,
     GENESIS,
+    ChainHead,
     Checker,
-    Head,
     Record,
     detail_hash,
     detail_text,
@@ -46,8 +46,8 @@ def chained(count: int) -> list[Record]:
     return records
 
 
-def head_of(records: list[Record]) -> Head:
-    return Head(CHAIN, len(records), records[-1].mac if records else GENESIS)
+def head_of(records: list[Record]) -> ChainHead:
+    return ChainHead(CHAIN, len(records), records[-1].mac if records else GENESIS)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def records() -> list[Record]:
     return chained(RECORDS)
 
 
-def found(records: list[Record], head: Head) -> list[tuple[str, int]]:
+def found(records: list[Record], head: ChainHead) -> list[tuple[str, int]]:
     return [(finding.code, finding.seq) for finding in verify(records, head, (), known).findings]
 
 

@@ -17,7 +17,7 @@ from council.cli.main import app
 from council.commands.schema import COMMAND_SCHEMA_NAME, schema_files
 from council.errors import EXIT_CODES
 from council.settings import Settings
-from council.settings.model import ProviderSetting
+from council.settings.table import ProviderSetting
 from council.upkeep.house import COMMANDS
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -9,21 +9,32 @@ from typing import Any
 
 import pytest
 
-from council.evaluation.figures import Arm, Figure, Figures, MarkedAnswer, Row, draw, figure, figures, percentile, ratio
+from council.evaluation.figures import (
+    Arm,
+    Figure,
+    Figures,
+    MarkedAnswer,
+    QuestionRow,
+    draw,
+    figure,
+    figures,
+    percentile,
+    ratio,
+)
 from council.evaluation.meter import Expense
-from council.evaluation.verdict import MIN_QUESTIONS, MIN_TO_RULE_OUT, verdict
+from council.evaluation.ruling import MIN_QUESTIONS, MIN_TO_RULE_OUT, verdict
 
 
 def marked(right: bool, confidence: float | None = 0.5, tokens: int = 100, **keys: Any) -> MarkedAnswer:
     return MarkedAnswer(right, confidence, confidence is not None, Expense(1, tokens, 0.001, 0.5), **keys)
 
 
-def row(name: str, single: MarkedAnswer, vote: MarkedAnswer, council: MarkedAnswer, **keys: Any) -> Row:
+def row(name: str, single: MarkedAnswer, vote: MarkedAnswer, council: MarkedAnswer, **keys: Any) -> QuestionRow:
     arms: dict[Arm, MarkedAnswer] = {"single": single, "vote": vote, "council": council}
-    return Row(name, arms, **keys)
+    return QuestionRow(name, arms, **keys)
 
 
-def by_rights(*rights: tuple[bool, bool, bool], vote_tokens: int = 100) -> list[Row]:
+def by_rights(*rights: tuple[bool, bool, bool], vote_tokens: int = 100) -> list[QuestionRow]:
     """Rows of which only matters who was right: single, vote, council."""
     return [
         row(str(at), marked(single), marked(vote, tokens=vote_tokens), marked(council))
@@ -31,7 +42,7 @@ def by_rights(*rights: tuple[bool, bool, bool], vote_tokens: int = 100) -> list[
     ]
 
 
-def of(rows: list[Row], resamples: int = 200, seed: int = 7) -> Figures:
+def of(rows: list[QuestionRow], resamples: int = 200, seed: int = 7) -> Figures:
     return figures(rows, resamples=resamples, seed=seed)
 
 
@@ -109,7 +120,7 @@ def test_no_question_gives_no_figure() -> None:
 # ── against a reference ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def the_long_way(rows: list[Row], drawn: list[int]) -> dict[str, float]:
+def the_long_way(rows: list[QuestionRow], drawn: list[int]) -> dict[str, float]:
     """All of it for one draw, written down without any of the code under test."""
     chosen = [rows[at] for at in drawn]
     right = {arm: [float(each.arms[arm].right) for each in chosen] for arm in ("single", "vote", "council")}  # type: ignore[index]
@@ -188,7 +199,7 @@ VOTE, COUNCIL, BOTH = (True, True, False), (False, False, True), (True, True, Tr
         (by_rights(*[COUNCIL] * 20, vote_tokens=110), "use_the_council"),
     ],
 )
-def test_the_verdict_follows_the_rule_and_nothing_else(rows: list[Row], word: str) -> None:
+def test_the_verdict_follows_the_rule_and_nothing_else(rows: list[QuestionRow], word: str) -> None:
     assert verdict(of(rows)).word == word
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from council.cli.reporting import moment
-from council.engine.ledger import Entry
+from council.engine.ledger import RunEntry
 from council.errors import UsageError
 from council.reports.stats import stats
 from council.reports.stats_terminal import show
@@ -16,11 +16,11 @@ from council.reports.stats_terminal import show
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
-def row(number: int, seconds: int, **values: object) -> Entry:
+def row(number: int, seconds: int, **values: object) -> RunEntry:
     created = f"2026-11-{number // 10 + 1:02}T00:00:00Z"
     finished = f"2026-11-{number // 10 + 1:02}T00:{seconds // 60:02}:{seconds % 60:02}Z"
     base = {"run_id": f"r{number:02}", "status": "succeeded", "type": "deliberate", "lane": "main", "title": "t"}
-    return Entry(**{**base, "created": created, "finished": finished, **values})  # type: ignore[arg-type]
+    return RunEntry(**{**base, "created": created, "finished": finished, **values})  # type: ignore[arg-type]
 
 
 def test_half_and_nine_in_ten() -> None:

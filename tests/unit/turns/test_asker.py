@@ -9,7 +9,7 @@ import pytest
 
 from council.artifacts.account import Purpose
 from council.budgets.budget import BudgetSpent
-from council.budgets.models import CALL_CUT_OFF
+from council.budgets.metering import CALL_CUT_OFF
 from council.engine.runs import Parked, Run
 from council.errors import Drift, ModelError, ReplayMiss
 from council.llm.base import Message, ToolCall, TurnInfo

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from council.audit.chain import Head
+from council.audit.chain import ChainHead
 from council.audit.head_file import HEAD_FILE, read_head, write_head
 from council.engine.journal import Journal
 from council.engine.outputs import Written, note_written
@@ -98,9 +98,9 @@ def test_the_head_of_the_audit_that_another_process_is_just_writing_stays(
         replace(*arguments, **keywords)
 
     monkeypatch.setattr(os, "replace", sweep_before)
-    write_head(home.runtime / HEAD_FILE, Head("chain", 7, "mac"))
+    write_head(home.runtime / HEAD_FILE, ChainHead("chain", 7, "mac"))
     sweeps[0].join(60)
-    assert read_head(home.runtime / HEAD_FILE) == Head("chain", 7, "mac")
+    assert read_head(home.runtime / HEAD_FILE) == ChainHead("chain", 7, "mac")
 
 
 def test_behind_a_link_nothing_is_touched(home: Home, journal: Journal, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from council.budgets.spend import Reserved, Spend, spent_by
-from council.engine.ledger import Entry, Ledger
+from council.engine.ledger import Ledger, RunEntry
 from council.engine.receipts import Pruned, Receipts
 from council.errors import StorageFailed
 from council.storage.store import Store
@@ -31,9 +31,9 @@ class Noon:
         return 0.0
 
 
-def row(number: int, *, days_ago: float, size: int) -> Entry:
+def row(number: int, *, days_ago: float, size: int) -> RunEntry:
     ended_ns = int((NOW - timedelta(days=days_ago)).timestamp() * 1e9)
-    return Entry(f"r{number}", "succeeded", "deliberate", "main", "", "", text_bytes=size, ended_ns=ended_ns)
+    return RunEntry(f"r{number}", "succeeded", "deliberate", "main", "", "", text_bytes=size, ended_ns=ended_ns)
 
 
 ROWS = [row(1, days_ago=40, size=100), row(2, days_ago=20, size=10), row(3, days_ago=5, size=50)]

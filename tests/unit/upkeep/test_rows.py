@@ -12,8 +12,10 @@ from sqlalchemy import JSON, Column, Integer, LargeBinary, String, Table, Text, 
 from council.app import App, build_app
 from council.app.safekeeping import TABLES
 from council.engine.ledger import Ledger
+from council.engine.runs import Runs
 from council.ids import SystemClock
 from council.redaction import Secret
+from council.reports.past_run import PastRun
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.store import Tx
 from council.storage.tables import GOES_WITH_RUN, NO_WORDS, SEALED, WORDS, Words, metadata, words_of
@@ -25,6 +27,7 @@ from tests.harness import make_home
 from tests.rows import ended
 
 TEXT = "Grete's number is 555-0172"
+FIRST = "20260101-000000-aaaaaaaa"
 SECRET = "hunter2-hunter2-hunter2"
 
 
@@ -52,7 +55,7 @@ async def app(tmp_path: Path, letters: Table) -> AsyncIterator[App]:
     keys.redactor.register(Secret(SECRET))
     app = build_app(Home(make_home(tmp_path / "home")), Settings(model="offline"), keys)
     app.store.write_now(lambda tx: letters.create(tx.core))
-    for number, run_id in enumerate(("20260101-000000-aaaaaaaa", "20260102-000000-bbbbbbbb")):
+    for number, run_id in enumerate((FIRST, "20260102-000000-bbbbbbbb")):
         ended(app.store, run_id, 1_000 + number)
         row = {
             "run_id": run_id,
@@ -79,7 +82,7 @@ async def test_a_secret_is_taken_out_of_words_as_they_are_written(app: App, lett
 
 
 async def test_forgetting_a_text_reaches_every_column_of_words_and_no_other(app: App, letters: Table) -> None:
-    traces = Traces(app, "none", [Span(TEXT, "[gone]")])
+    traces = Traces(app, PastRun(app.ledger.journal(FIRST)), [Span(TEXT, "[gone]")])
 
     assert traces.look()["other"] == 2
     assert await traces.remove()
@@ -89,7 +92,7 @@ async def test_forgetting_a_text_reaches_every_column_of_words_and_no_other(app:
 
 
 async def test_forgetting_a_run_takes_its_rows_that_go_with_it_and_leaves_the_others(app: App, letters: Table) -> None:
-    whole = WholeRun(app, "20260101-000000-aaaaaaaa", "[gone]")
+    whole = WholeRun(app, Runs({}), FIRST, "[gone]")
 
     assert whole.look()["other"] == 1
     assert whole.remove()
@@ -102,7 +105,7 @@ async def test_forgetting_a_run_blanks_the_words_of_rows_that_stay(
 ) -> None:
     monkeypatch.delitem(letters.info, GOES_WITH_RUN)
 
-    assert WholeRun(app, "20260101-000000-aaaaaaaa", "[gone]").remove()
+    assert WholeRun(app, Runs({}), FIRST, "[gone]").remove()
     blanked, other = rows(app, letters)
     assert blanked == ("[gone]", {"said": ["[gone]", "[gone]"]}, b"[gone]", TEXT)
     assert other[0] == f"{TEXT}, and [secret]"
@@ -111,7 +114,7 @@ async def test_forgetting_a_run_blanks_the_words_of_rows_that_stay(
 async def test_retention_lets_rows_go_with_the_journal_of_their_run(app: App, letters: Table) -> None:
     retention = Retention(app.store, Bounds(days=None, runs=1, total_bytes=None), SystemClock())
 
-    assert [one.run_id for one in retention.prune(retention.due())] == ["20260101-000000-aaaaaaaa"]
+    assert [one.run_id for one in retention.prune(retention.due())] == [FIRST]
     assert len(rows(app, letters)) == 1
     assert Ledger(app.store).kept()[0] == 1
 

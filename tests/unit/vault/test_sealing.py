@@ -18,14 +18,14 @@ import yaml
 from council.errors import CredentialRefused
 from council.keys.keyring import new_key
 from council.redaction import Redactor, Secret
-from council.vault.sealing import Place, associated, seal, unseal
+from council.vault.sealing import CredentialPlace, associated, seal, unseal
 
 KEY = new_key()
-PLACES = [Place(f"user{number}", f"ROLE_{number}", f"key_{number}") for number in range(20)]
+PLACES = [CredentialPlace(f"user{number}", f"ROLE_{number}", f"key_{number}") for number in range(20)]
 EXPIRES = "2027-01-01T00:00:00Z"
 
 
-def value_of(place: Place) -> Secret:
+def value_of(place: CredentialPlace) -> Secret:
     return Secret(f"secret of {place} ü")
 
 
@@ -76,7 +76,12 @@ def test_another_version_expiry_or_key_is_refused(version: int, expires: str, ke
 
 
 def test_no_two_places_spell_the_same_associated_data() -> None:
-    shifted = [Place("u1", "sms", "k"), Place("u1s", "ms", "k"), Place("u1", "sm", "sk"), Place("u1sms", "", "k")]
+    shifted = [
+        CredentialPlace("u1", "sms", "k"),
+        CredentialPlace("u1s", "ms", "k"),
+        CredentialPlace("u1", "sm", "sk"),
+        CredentialPlace("u1sms", "", "k"),
+    ]
     assert len({associated(place, 1, "", "kid") for place in shifted}) == len(shifted)
 
 

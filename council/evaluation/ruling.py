@@ -24,27 +24,27 @@ RULE = (
 
 
 @dataclass(frozen=True)
-class Verdict:
+class EvaluationVerdict:
     word: Word
     sentence: str
 
 
-def verdict(found: Figures) -> Verdict:
+def verdict(found: Figures) -> EvaluationVerdict:
     d = found.council_less_vote
     tokens = found.vote_to_council_tokens
     if d.value is None or d.low is None or d.high is None or tokens is None:
-        return Verdict("not_enough_questions", "Not enough questions to tell: none was answered by all arms.")
+        return EvaluationVerdict("not_enough_questions", "Not enough questions to tell: none was answered by all arms.")
     if abs(tokens - 1) > TOLERANCE + 1e-9:  # 1.1 - 1 is more than 0.1
-        return Verdict(
+        return EvaluationVerdict(
             "unequal_budgets",
             f"No verdict: the vote spent {100 * tokens:.0f} % of the council's tokens, and only equal budgets compare.",
         )
     shown = f"d = {d.value:+.3f}, 95 % interval {d.low:+.3f} to {d.high:+.3f}, {found.questions} questions"
     if found.questions >= MIN_QUESTIONS and d.low > 0:
-        return Verdict("use_the_council", f"Use the council: it is right more often than the vote ({shown}).")
+        return EvaluationVerdict("use_the_council", f"Use the council: it is right more often than the vote ({shown}).")
     if found.questions >= MIN_QUESTIONS and d.high < 0:
-        return Verdict("use_the_vote", f"Use the vote: it is right more often than the council ({shown}).")
+        return EvaluationVerdict("use_the_vote", f"Use the vote: it is right more often than the council ({shown}).")
     if found.questions >= MIN_TO_RULE_OUT and d.high < WORTH_IT:
         reason = f"a gain of {WORTH_IT:.2f} or more by the council is ruled out, and the vote is simpler"
-        return Verdict("use_the_vote", f"Use the vote: {reason} ({shown}).")
-    return Verdict("not_enough_questions", f"Not enough questions to tell ({shown}).")
+        return EvaluationVerdict("use_the_vote", f"Use the vote: {reason} ({shown}).")
+    return EvaluationVerdict("not_enough_questions", f"Not enough questions to tell ({shown}).")

@@ -1,4 +1,4 @@
-"""What models there are and what they can do here: the configured one, every provider, a local Ollama, and a trial of one.
+"""The models there are, and their abilities here: the configured one, every provider, a local Ollama, and a trial of one.
 
 `overview` asks nothing of the outside but a server on this machine, and not for long. `trial` makes four tiny calls.
 Neither ever shows a key, only whether it is there.
@@ -19,7 +19,7 @@ from council.errors import ConfigError, CouncilError, ModelError
 from council.ids import Clock
 from council.llm.base import Message, Model, Reply, ToolSpec, Usage
 from council.llm.bounds import whole_characters
-from council.llm.providers import BUILT_IN, ListedModel, Provider, Setup, installed_providers
+from council.llm.providers import BUILT_IN, ListedModel, installed_providers
 from council.settings import Home, ProviderKeys, Settings
 
 _MEANINGS = ("Where do we keep the car?", "Which garage is the automobile in?", "The soup is too salty.")
@@ -33,7 +33,7 @@ Works = Literal["yes", "no", "unclear"]
 
 @dataclass(frozen=True)
 class KeyState:
-    """Whether a provider has its key. `source` is where it was found."""
+    """A provider's key, without the key: `source` is where it was found, None where it is not set."""
 
     names: tuple[str, ...]
     needed: bool
@@ -72,8 +72,8 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class Listing:
-    """What a provider's server says it has, or why it does not say."""
+class ServedModels:
+    """The models that a provider's server names, or why it names none."""
 
     provider: str
     models: tuple[ListedModel, ...] = ()
@@ -101,7 +101,7 @@ class Overview:
     chosen: Chosen
     also: tuple[Used, ...]
     providers: tuple[Known, ...]
-    ollama: Listing
+    ollama: ServedModels
 
 
 @dataclass(frozen=True)
@@ -133,27 +133,39 @@ class Trial:
 async def overview(home: Home, settings: Settings, keys: ProviderKeys, *, source: str) -> Overview:
     """`source`: where the setting `model` comes from."""
     own = [name for name in settings.providers if name not in BUILT_IN]
-    names = [*BUILT_IN, *sorted({*own, *installed_providers()})]
+    known = []
+    for name in [*BUILT_IN, *sorted({*own, *installed_providers()})]:
+        try:
+            provider, setup = provider_of(home, settings, keys, name)
+        except ConfigError as error:
+            known.append(Known(name, error=str(error)))
+            continue
+        names = provider.keys_of(setup.options)
+        found = next((found for variable in names if (found := keys.source(variable))), None)
+        key = KeyState(names, provider.key_needed or bool(setup.options.get("key_env")), found)
+        known.append(Known(name, provider.summary, key, provider.local))
     return Overview(
         await _chosen(home, settings, keys, source),
         tuple([await _used(home, settings, keys, *each) for each in named_models(home, settings)]),
-        tuple(_known(home, settings, keys, name) for name in names),
+        tuple(known),
         await listing(home, settings, keys, "ollama", timeout_s=LOCAL_TIMEOUT_S),
     )
 
 
 async def listing(
     home: Home, settings: Settings, keys: ProviderKeys, provider: str, *, timeout_s: float | None = None
-) -> Listing:
+) -> ServedModels:
     """The models of one provider, asked for now. Raises ConfigError for a provider that is not there."""
     found, setup = provider_of(home, settings, keys, provider)
     if found.list_models is None:
-        return Listing(provider, error=f"{provider} cannot be asked for its models.", fix="see its own documentation")
+        return ServedModels(
+            provider, error=f"{provider} cannot be asked for its models.", fix="see its own documentation"
+        )
     try:
         models = await found.list_models(replace(setup, request_timeout_s=timeout_s) if timeout_s else setup)
     except (ConfigError, ModelError) as error:
-        return Listing(provider, error=error.message, fix=error.fix)
-    return Listing(provider, tuple(models))
+        return ServedModels(provider, error=error.message, fix=error.fix)
+    return ServedModels(provider, tuple(models))
 
 
 async def _chosen(home: Home, settings: Settings, keys: ProviderKeys, source: str) -> Chosen:
@@ -198,20 +210,6 @@ async def _used(home: Home, settings: Settings, keys: ProviderKeys, name: str, b
         return Used(model.name, by, source, model_price(settings, model.name))
     finally:
         await model.aclose()
-
-
-def _known(home: Home, settings: Settings, keys: ProviderKeys, name: str) -> Known:
-    try:
-        provider, setup = provider_of(home, settings, keys, name)
-    except ConfigError as error:
-        return Known(name, error=str(error))
-    return Known(name, provider.summary, _key_state(provider, setup, keys), provider.local)
-
-
-def _key_state(provider: Provider, setup: Setup, keys: ProviderKeys) -> KeyState:
-    names = provider.keys_of(setup.options)
-    source = next((source for name in names if (source := keys.source(name))), None)
-    return KeyState(names, provider.key_needed or bool(setup.options.get("key_env")), source)
 
 
 # ── one model, tried ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -335,8 +333,3 @@ def _failed(feature: str, error: ModelError) -> Feature:
     if error.kind in ("length", "empty"):
         return Feature(feature, "unclear", f"no text came within {_TRIAL_TOKENS} tokens ({error.kind})")
     return Feature(feature, "no" if error.kind == "request" else "unclear", error.message)
-
-
-def sorted_listing(models: Sequence[ListedModel]) -> list[ListedModel]:
-    """By name, as people look for them."""
-    return sorted(models, key=lambda model: model.id.lower())

@@ -10,8 +10,8 @@ import pytest
 
 from council.app.safekeeping import build_key_source
 from council.errors import KeysRefused
+from council.keys.key_sources import KeyFile, KeySource, key_source, load_or_create, require_keys
 from council.keys.keyring import Keyring, hkdf_sha256, listed_keyring, new_key
-from council.keys.sources import KeyFile, KeySource, key_source, load_or_create, require_keys
 from council.redaction import Secret
 from council.settings import Home, Settings, load_provider_keys
 

@@ -1,4 +1,4 @@
-"""Every setting: its type, unit, bounds, default and meaning. Reads nothing; `sources` finds the values.
+"""Every setting: its type, unit, bounds, default and meaning. Reads nothing; `layers` finds the values.
 
 `Settings()` is the defaults, `Settings(model="offline")` the defaults with one change: neither looks at the
 environment, so a test means what it says.
@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from council.settings.spelling import (
+from council.settings.model_names import (
     DEFAULT_EMBEDDING_MODEL,
     DEFAULT_MODEL,
     PROVIDER_NAME,

@@ -9,16 +9,16 @@ from typing import Protocol
 from council.errors import CredentialRefused
 from council.ids import STEWARD
 from council.redaction import Secret
-from council.vault.sealing import MAX_SECRET_BYTES, Place
+from council.vault.sealing import MAX_SECRET_BYTES, CredentialPlace
 
 CREDENTIAL_SET, CREDENTIAL_REMOVED = "credential_set", "credential_removed"  # the audit's words
 
 
 @dataclass(frozen=True)
-class Entry:
+class StoredCredential:
     """A credential without its value. `expires_at` is RFC 3339, empty for never; `kid` names the key that sealed it."""
 
-    place: Place
+    place: CredentialPlace
     version: int
     created_at: str
     expires_at: str
@@ -29,7 +29,7 @@ class Entry:
 class NewCredential:
     """A value for a place. `expires_at` as in `Entry`."""
 
-    place: Place
+    place: CredentialPlace
     value: Secret
     expires_at: str = ""
 
@@ -37,20 +37,25 @@ class NewCredential:
 class Vault(Protocol):
     """Every change and every read is audited; what cannot be audited does not happen."""
 
-    def set(self, place: Place, value: Secret, *, expires_at: str = "", actor: str = STEWARD.id) -> Entry:
-        """Puts a value in a place, as its next version. Raises CredentialRefused, StorageFailed, KeysRefused."""
+    def set_all(self, given: Sequence[NewCredential], *, actor: str = STEWARD.id) -> Sequence[StoredCredential]:
+        """Puts each value in its place, as its next version: all of them or, where a transaction covers it, none. Raises
+        CredentialRefused, StorageFailed, KeysRefused."""
 
-    def set_all(self, given: Sequence[NewCredential], *, actor: str = STEWARD.id) -> Sequence[Entry]:
-        """The same for several: all of them or, where a transaction covers it, none."""
+    def set(
+        self, place: CredentialPlace, value: Secret, *, expires_at: str = "", actor: str = STEWARD.id
+    ) -> StoredCredential:
+        """As `set_all`, of one value."""
+        [entry] = self.set_all([NewCredential(place, value, expires_at)], actor=actor)
+        return entry
 
-    def get(self, place: Place, *, actor: str, purpose: str) -> Secret:
+    def get(self, place: CredentialPlace, *, actor: str, purpose: str) -> Secret:
         """The value, from then on known to redaction. Raises CredentialRefused (absent, expired, tampered, …), StorageFailed,
         KeysRefused: then nothing was read."""
 
-    def list(self) -> Sequence[Entry]:
+    def list(self) -> Sequence[StoredCredential]:
         """Every place that holds a value, in order."""
 
-    def remove(self, place: Place, *, actor: str = STEWARD.id) -> None:
+    def remove(self, place: CredentialPlace, *, actor: str = STEWARD.id) -> None:
         """Raises CredentialRefused when there is nothing."""
 
 
@@ -64,18 +69,18 @@ def require_storable(given: NewCredential) -> None:
         )
 
 
-def told_of(entry: Entry) -> dict[str, object]:
+def told_of(entry: StoredCredential) -> dict[str, object]:
     """The audit's detail of a value that was set."""
     return {"credential": str(entry.place), "version": entry.version, "expires_at": entry.expires_at}
 
 
-def absent(place: Place) -> CredentialRefused:
+def absent(place: CredentialPlace) -> CredentialRefused:
     return CredentialRefused(
         f"the vault holds no {place}.", reason="absent", fix="`council vault list` shows what it holds"
     )
 
 
-def expired(place: Place, expires_at: str) -> CredentialRefused:
+def expired(place: CredentialPlace, expires_at: str) -> CredentialRefused:
     return CredentialRefused(
         f"the credential {place} expired at {expires_at}.",
         reason="expired",

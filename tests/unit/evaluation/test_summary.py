@@ -13,8 +13,8 @@ from council.evaluation.figures import figures
 from council.evaluation.grading import AnsweredQuestion, row_of
 from council.evaluation.meter import Expense
 from council.evaluation.questions import Question
-from council.evaluation.report import Report, as_json, as_markdown, as_text
-from council.evaluation.verdict import verdict
+from council.evaluation.ruling import verdict
+from council.evaluation.summary import Report, as_json, as_markdown, as_text
 
 QUESTION = Question("q1", "Where?", ("here",))
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from council.evaluation.ballots import Ballot
 from council.evaluation.evaluate import EvaluationEnd
-from council.evaluation.figures import ARMS, Arm, Figure, Figures, Row
+from council.evaluation.figures import ARMS, Arm, Figure, Figures, QuestionRow
 from council.evaluation.grading import AnsweredQuestion
 from council.evaluation.meter import Expense
-from council.evaluation.verdict import RULE, Verdict
+from council.evaluation.ruling import RULE, EvaluationVerdict
 from council.safety.markdown import for_markdown
 from council.safety.untrusted import plain_line
 
@@ -39,9 +39,9 @@ class Report:
     split: str | None
     asked: int
     answered: Sequence[AnsweredQuestion]
-    rows: Sequence[Row]
+    rows: Sequence[QuestionRow]
     figures: Figures
-    verdict: Verdict
+    verdict: EvaluationVerdict
     everything: Expense
     stopped: EvaluationEnd
     temperature: float | None = None
@@ -104,7 +104,7 @@ def as_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _question(answered: AnsweredQuestion, row: Row) -> dict[str, Any]:
+def _question(answered: AnsweredQuestion, row: QuestionRow) -> dict[str, Any]:
     decided = answered.decided
     said: dict[Arm, Ballot] = {"single": answered.ballots[0], "vote": answered.vote, "council": decided.answer}
     arms: dict[str, Any] = {
@@ -273,7 +273,7 @@ def as_markdown(report: Report) -> str:
 _QUESTION_HEAD = ("question", "right", "single", "vote", "council", "tokens vote / council", "run")
 
 
-def _question_row(answered: AnsweredQuestion, row: Row) -> tuple[str, ...]:
+def _question_row(answered: AnsweredQuestion, row: QuestionRow) -> tuple[str, ...]:
     decided = answered.decided
     tokens = f"{row.arms['vote'].spent.tokens:,} / {row.arms['council'].spent.tokens:,}"
     vote = answered.vote

@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from council.errors import ConfigError
 from council.redaction import MASK
 from council.settings.home import Home
-from council.settings.model import Settings, allowed_values
+from council.settings.table import Settings, allowed_values
 
 PREFIX = "COUNCIL_"
 FLAG, ENVIRONMENT, DOTENV, TOML, DEFAULT = "flag", "environment", ".env", "council.toml", "default"
