@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.report import Figure, Table
-from council.app.safekeeping import open_database
+from council.app.safekeeping import open_store
 from council.audit.log import AuditLog
 from council.ids import SystemClock
 from council.keys.key_sources import KeyFile, load_or_create
@@ -31,7 +31,7 @@ def measure() -> list[Table]:
         home.ensure_runtime()
         source = KeyFile(Path(name) / "keys.json", home.root)
         keys = load_or_create(source)
-        database = open_database(home, Settings())
+        database = open_store(home, Settings())
         try:
             log = AuditLog(database, lambda: keys, home.runtime, SystemClock())
             return [
