@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from council.artifacts.account import Account, Call, Mending, MindChange, Read, StanceEntry
-from council.deliberation.calls import evidence_by_step
 from council.deliberation.decision_page import build_page
 from council.deliberation.flips import flips
 from council.deliberation.page_state import PageState
+from council.deliberation.transcript import evidence_by_step
 from council.llm.structured import Repair
 from council.turns.costs import cost_of
 

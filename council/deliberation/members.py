@@ -2,26 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 
 from council.agents.manifest import AgentManifest, context_for, tools_for
-from council.agents.memory import digest
+from council.agents.memory import Memory, digest
 from council.budgets.prices import Price
 from council.deliberation.admission import members_of
 from council.deliberation.commands import DeliberateCommand
 from council.deliberation.prompts import system_text
-from council.deliberation.setup import CouncilSetup
 from council.errors import ConfigError, Drift, MissingContextError
+from council.ids import Clock
+from council.redaction import Redactor
 from council.safety.untrusted import plain_line
+from council.storage.paths import ConfinedRoot
 from council.tools.registry import ToolRegistry
 from council.turns.costs import is_extract
-from council.turns.equipment import Models
+from council.turns.equipment import Models, RequestLimits
 from council.turns.guarding import Guard
 from council.turns.speaker import Speaker
 
 _SHOWN = 3  # names in a note
+
+
+@dataclass(frozen=True)
+class CouncilSetup:
+    """The means of the handler. Of each run `guard` is the beginning."""
+
+    home: Path
+    root: ConfinedRoot
+    personas: Path
+    seeds: Path | None
+    memory: Memory
+    models: Models
+    seconds_to_midnight: Callable[[], float]
+    tools: ToolRegistry
+    streams: bool
+    native_tools: bool
+    limits: RequestLimits
+    clock: Clock
+    guard: Guard
+    redactor: Redactor
 
 
 class StartView(msgspec.Struct, frozen=True):

@@ -21,8 +21,8 @@ from council.agents.memory import (
     short_summary,
     tasks_to_summarise,
 )
+from council.deliberation.members import CouncilSetup
 from council.deliberation.page_state import PageState
-from council.deliberation.setup import CouncilSetup
 from council.deliberation.transcript import Turn
 from council.engine.commit import Output
 from council.engine.runs import Run

@@ -13,8 +13,8 @@ from council.budgets.spend import seconds_to_midnight
 from council.commands.types import CommandType
 from council.deliberation.admission import admit_deliberation
 from council.deliberation.commands import DeliberateCommand, MemoryCommand
+from council.deliberation.members import CouncilSetup
 from council.deliberation.memory_change import MemoryChange, admit_memory_change
-from council.deliberation.setup import CouncilSetup
 from council.deliberation.task import Task
 from council.engine.runs import Handler, Run
 from council.systems import Core, System

@@ -14,12 +14,11 @@ from council.deliberation.council_account import account_of
 from council.deliberation.decision_page import build_page, notes_of
 from council.deliberation.deliberate import Deliberation, Rules
 from council.deliberation.growing_page import GrowingPage
-from council.deliberation.members import Chains, StartView, read_start
+from council.deliberation.members import Chains, CouncilSetup, StartView, read_start
 from council.deliberation.names import Names
 from council.deliberation.page_state import PageState
 from council.deliberation.remembering import STEP as SUMMARY_STEP
 from council.deliberation.remembering import SummaryTry, memory_outputs, summarise
-from council.deliberation.setup import CouncilSetup
 from council.deliberation.sources_now import SourcesNow, look_again
 from council.deliberation.status import status_of
 from council.deliberation.transcript import Transcript

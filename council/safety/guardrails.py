@@ -10,9 +10,9 @@ import re
 
 from council.safety.authority import overrides
 from council.safety.boundaries import BOUNDARIES, DECLINED, VENTING, crossed, is_venting
-from council.safety.hidden import hides_text
 from council.safety.prose import sentences
 from council.safety.scope import ScopeGuard
+from council.safety.untrusted import hides_text
 from council.safety.verdict import Posture, Stage, Verdict, gravest
 
 __all__ = ["POSTURES", "Verdict", "check", "lawful_check"]

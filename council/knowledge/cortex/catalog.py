@@ -90,7 +90,7 @@ def store(path: Path, catalog: Catalog) -> None:
 
 
 def identity(path: Path) -> tuple[int, int, int] | None:
-    """Tells one written catalog from the next; None if there is none."""
+    """Tells one written file from the next; None if there is none."""
     try:
         status = os.stat(path)
     except FileNotFoundError:

@@ -84,7 +84,7 @@ class Search:
         """Embeds what has no vector yet; how many passages those were. Raises ModelError, BudgetSpent, DaemonRunning,
         DimensionsChanged, StorageFailed."""
         async with self._embedding:
-            missing = await asyncio.to_thread(self.cortex.unembedded, self.model, scope, patience_s=patience_s)
+            missing = await asyncio.to_thread(self.cortex.missing_vectors, self.model, scope, "", patience_s)
             await self._embed(missing.texts, scope, embedder, patience_s)
         return len(missing.texts)
 
@@ -93,8 +93,8 @@ class Search:
     ) -> tuple[Meaning | None, tuple[str, ...]]:
         """The question's vector, when all passages have theirs; and what is to be said of them."""
         async with self._embedding:
-            missing = await asyncio.to_thread(self.cortex.unembedded, self.model, scope, patience_s=patience_s)
-            vector = await asyncio.to_thread(self.cortex.vector_of_question, self.model, question, scope)
+            missing = await asyncio.to_thread(self.cortex.missing_vectors, self.model, scope, question, patience_s)
+            vector = missing.question
             if embedder is None and (vector is None or missing.texts):
                 return None, ("by words alone, not by meaning: this model asks no embedding model",)
             if embedder is not None:
@@ -102,7 +102,7 @@ class Search:
                 if vector is None:
                     [vector] = await _call(embedder, [question], question=True)
                     found = {Key.of(question, question=True): vector}
-                    await asyncio.to_thread(self.cortex.keep_vectors, self.model, found, scope, patience_s=patience_s)
+                    await asyncio.to_thread(self.cortex.keep_vectors, self.model, scope, found, patience_s)
         left_out = f"{missing.left_out} passages are beyond what is compared by meaning; they are found by words alone"
         return Meaning(self.model, vector), (left_out,) if missing.left_out else ()
 
@@ -112,7 +112,7 @@ class Search:
             some = keys[at : at + embedder.max_texts]
             vectors = await _call(embedder, [texts[key] for key in some], question=False)
             found = dict(zip(some, vectors, strict=True))
-            await asyncio.to_thread(self.cortex.keep_vectors, self.model, found, scope, patience_s=patience_s)
+            await asyncio.to_thread(self.cortex.keep_vectors, self.model, scope, found, patience_s)
         if keys:
             log.info("%d passages of %s were embedded by %s", len(keys), scope, embedder.name)
 

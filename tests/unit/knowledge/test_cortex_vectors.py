@@ -10,8 +10,8 @@ import pytest
 
 from council.errors import ModelError
 from council.knowledge.cortex.cortex import Cortex
-from council.knowledge.cortex.fusion import fused
 from council.knowledge.cortex.meaning import Search
+from council.knowledge.cortex.shelf import fused
 from council.knowledge.cortex.vectors import MAX_QUESTIONS, DimensionsChanged, Key, Vectors
 from council.llm.embeddings import Embeddings, Purpose, unit_vectors
 from council.storage.paths import ALWAYS_DENIED, ConfinedRoot, PathRules
@@ -89,11 +89,11 @@ def test_a_question_and_a_passage_of_the_same_words_are_two_things() -> None:
 
 
 def test_fusion_prefers_what_both_lists_hold_and_goes_by_places_alone() -> None:
-    scores = fused([["a", "b", "c"], ["c", "b"]])
+    scores = fused(["a", "b", "c"], ["c", "b"])
     assert sorted(scores, key=lambda item: -scores[item]) == ["c", "b", "a"]
     assert scores["a"] == pytest.approx(1 / 61)
     assert scores["c"] == pytest.approx(1 / 63 + 1 / 61)
-    assert fused([[], []]) == {}
+    assert fused([], []) == {}
 
 
 # ── a search over real files ─────────────────────────────────────────────────────────────────────────────────────────
