@@ -13,6 +13,7 @@ from council.engine.records import EPOCH, FileIdentity, RunHeader
 from council.engine.runs import Run
 from council.events import Event, Events
 from council.ids import sha256_hex
+from council.knowledge.tools import FilePath
 from council.llm.base import Message, Model, ModelAround, Reply, Source, ToolCall, TurnInfo
 from council.llm.scripted import Script, ScriptedModel
 from council.storage.store import Store
@@ -71,7 +72,8 @@ class Shelf:
     texts: Mapping[str, str] = field(default_factory=dict)
     looks: list[str] = field(default_factory=list)
 
-    async def read(self, argument: str, /, *, context: ToolContext) -> ToolResult:
+    async def read(self, arguments: FilePath, /, *, context: ToolContext) -> ToolResult:
+        argument = arguments.path
         self.looks.append(argument)
         if argument not in self.texts:
             error = f"`{argument}` is not there."
@@ -82,7 +84,7 @@ class Shelf:
 
     def registry(self) -> ToolRegistry:
         spelling = "[ORCHESTRATOR_REQUEST: READ_FILE(a.md)]"
-        return ToolRegistry([Tool("READ_FILE", "reads a file", "path", "read", (spelling,), self.read)])
+        return ToolRegistry([Tool("READ_FILE", "reads a file", FilePath, "read", (spelling,), self.read)])
 
 
 def equipment(model: Model | None = None, texts: Mapping[str, str] | None = None, **keys: Any) -> Equipment:
