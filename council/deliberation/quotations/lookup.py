@@ -29,7 +29,7 @@ from typing import Literal
 from council.deliberation.quotations.beside import Beside, Layout
 from council.deliberation.quotations.citations import Citation, CitedPlace, citations
 from council.deliberation.quotations.passages import Fault, Passage, Places
-from council.deliberation.quotations.quotation_marks import Code, QuotedText, code_in, quoted, too_many_marks
+from council.deliberation.quotations.quotation_marks import Code, QuotedText, code_in, quoted
 from council.deliberation.quotations.wording import at_least, find_words, plain_text, trimmed
 from council.markup import sentence_ends
 
@@ -74,8 +74,7 @@ class CheckedText:
     """A text with what the look-up says put in, and the findings in their order.
 
     `unknown_ids`: cited, never issued. `no_places`: cited, and nothing that was read. `corrected`: citations without a
-    quotation that name their place wrongly, each with the right one. `too_long`: not all of its quotation marks were looked
-    at.
+    quotation that name their place wrongly, each with the right one.
     """
 
     text: str
@@ -83,7 +82,6 @@ class CheckedText:
     unknown_ids: tuple[str, ...] = ()
     no_places: tuple[str, ...] = ()
     corrected: tuple[tuple[str, str], ...] = ()
-    too_long: bool = False
 
 
 @dataclass(frozen=True)
@@ -195,9 +193,9 @@ class Quotations:
                 edits.replace(citation, right)
             elif any(named.first for named in citation.places) and right != citation.text:
                 edits.replace(citation, right)  # right, and spelled so that it becomes a link
-        return replace(
-            CheckedText("", tuple(findings), too_long=too_many_marks(text)),
-            text=edits.applied(),
+        return CheckedText(
+            edits.applied(),
+            tuple(findings),
             unknown_ids=tuple(dict.fromkeys(named.id for fault, named in wrong if fault == "evidence")),
             no_places=tuple(str(named)[1:-1] for fault, named in wrong if fault == "place"),
             corrected=tuple(corrected),

@@ -227,7 +227,7 @@ async def test_who_watches_hears_a_turn_come_where_text_is_streamed(
 ) -> None:
     one = asker(played.run, says("It holds."), streams=streams)
     await ask(one, TurnInfo("AUDITOR", purpose, 1, 2, TASK))
-    heard = "".join(event.data["text"] for event in played.events if event.kind == "text")
+    heard = "".join(event.values()["text"] for event in played.events if event.kind == "text")
     assert heard == ("It holds." if told else "")
     assert one.hearings == []
 

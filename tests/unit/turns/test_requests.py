@@ -49,7 +49,7 @@ async def test_each_answer_is_a_step_and_evidence_under_the_next_id(played: Rehe
     )  # fmt: skip
     assert (second.id, second.sha256) == ("E2", sha256_hex("beta is second\n"))
     assert played.steps() == [f"{TURN}/request/1", f"{TURN}/request/2"]
-    assert [event.data["ok"] for event in played.events] == [True, True]
+    assert [event.values()["ok"] for event in played.events] == [True, True]
 
 
 async def test_inputs_come_first_in_the_count_and_are_read_by_the_same_rules(played: Rehearsal) -> None:
