@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 from council.artifacts.page import Section
 from council.deliberation.attendance import listed
-from council.deliberation.holders import NO_SUCH_MEMBER, Holders
 from council.deliberation.minority import passed_over
-from council.deliberation.names import Names
+from council.deliberation.names import NO_SUCH_MEMBER, Holders, Names
 from council.deliberation.quotations.lookup import (
     NO_SUCH_EVIDENCE,
     NO_SUCH_PLACE,

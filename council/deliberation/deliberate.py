@@ -18,9 +18,8 @@ from council.deliberation.commands import ProtocolName
 from council.deliberation.decision import look_up
 from council.deliberation.duties import Duty
 from council.deliberation.folding import CONTEXT_SHARE
-from council.deliberation.holders import Holders
 from council.deliberation.members import StartView
-from council.deliberation.names import Names
+from council.deliberation.names import Holders, Names
 from council.deliberation.prompts import INSTRUCTION_CHARS, Discussion, context_message, synthesis_instruction
 from council.deliberation.protocols import PROTOCOLS
 from council.deliberation.ranking import Ranking, exactly

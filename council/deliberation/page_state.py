@@ -9,8 +9,7 @@ from functools import cached_property
 from council.budgets.prices import Price
 from council.deliberation.commands import ProtocolName
 from council.deliberation.decision import Decision, decide
-from council.deliberation.holders import Holders
-from council.deliberation.names import Names
+from council.deliberation.names import Holders, Names
 from council.deliberation.sources_now import SourcesNow
 from council.deliberation.status import status_of
 from council.deliberation.transcript import Transcript, calls_of

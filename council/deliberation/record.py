@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from council.deliberation.holders import Holders
+from council.deliberation.names import Holders
 from council.deliberation.quotations.citations import CitedPlace, places_in
 from council.deliberation.quotations.lookup import Quotations
 from council.llm.base import Message

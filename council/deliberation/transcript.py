@@ -103,10 +103,6 @@ class Transcript:
         """The ids of all evidence so far."""
         return [item.id for item in self.evidence() if item.id]
 
-    def last_stances(self) -> dict[str, Stance | None]:
-        """By role, what each agent that answered held in its last turn that asks for it; None: not stated."""
-        return {turn.role: turn.stance for turn in self.turns() if turn.result.failure is None and not turn.ballot}
-
     def positions(self) -> dict[str, Standpoint]:
         """By role, what each agent stated last: a position stays until the agent states another."""
         held: dict[str, Standpoint] = {}

@@ -108,7 +108,7 @@ def query_cortex(search: Search) -> Tool:
         recall = context.recall
         recorded = await recall(context.role, context.round, scope, question) if recall is not None else None
         try:
-            found = await search.query(
+            answer, nearness = await search.query(
                 question,
                 scope=scope,
                 group="" if scope == "files" else own,
@@ -120,11 +120,10 @@ def query_cortex(search: Search) -> Tool:
             return msgspec.structs.replace(
                 ToolResult.refused(error.code, str(error)), embeddings=_calls(embedder, recorded)
             )
-        answer = found.answer
         for note in answer.upkeep:
             log.info("%s", note)  # no part of the evidence: a run that a crash cut off finds what it would have found
         result = answered(question, answer)
-        return msgspec.structs.replace(result, embeddings=_calls(embedder, recorded), nearness=found.nearness)
+        return msgspec.structs.replace(result, embeddings=_calls(embedder, recorded), nearness=nearness)
 
     return Tool(
         name="QUERY_CORTEX",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from council.budgets.budget import BudgetSpent
 from council.errors import DaemonRunning, ModelError, StorageFailed
@@ -22,14 +22,6 @@ from council.llm.embeddings import Embedder, Nearness, cut_to
 from council.safety.untrusted import clean
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """`nearness` is what the embedding model made of the question; None where the Cortex is asked by words alone."""
-
-    answer: Answer
-    nearness: Nearness | None = None
 
 
 class Search:
@@ -50,9 +42,10 @@ class Search:
         patience_s: float = 0.0,
         embedder: Embedder | None = None,
         recorded: Nearness | None = None,
-    ) -> SearchResult:
+    ) -> tuple[Answer, Nearness | None]:
         """As `Cortex.query`. Without an `embedder` only vectors that are kept are of use; with what is `recorded` nothing else
-        is. Raises StorageFailed."""
+        is. Beside the answer stands what the embedding model made of the question: None where it is asked by words alone.
+        Raises StorageFailed."""
         asked, question = question, clean(question[:MAX_QUESTION_CHARS])
         notes: tuple[str, ...] = ()
         meaning: Meaning | Sequence[Place] | None = None
@@ -78,7 +71,7 @@ class Search:
         nearness = recorded
         if recorded is None and by_meaning:
             nearness = Nearness(scope, asked, None if meaning is None else answer.nearest, notes)
-        return SearchResult(replace(answer, notes=(*answer.notes, *notes)), nearness)
+        return replace(answer, notes=(*answer.notes, *notes)), nearness
 
     async def embed(self, embedder: Embedder, scope: Scope = "files", *, patience_s: float = 0.0) -> int:
         """Embeds what has no vector yet; how many passages those were. Raises ModelError, BudgetSpent, DaemonRunning,

@@ -314,12 +314,11 @@ class Shelf:
         terms = index.question_terms(question)
         candidates = limit * _CANDIDATES
         ranked = []
-        for one in index.search(terms, group=group, limit=candidates) if terms else ():
-            entry = self._catalog.files.get(one.path)
-            if entry is not None and self._selection.permits(one.path):
-                factor = ARTIFACT_FACTOR if entry.artifact else 1.0
-                ranked.append((one.score * factor, Place(one.path, one.first_line)))
-        ranked.sort(key=lambda pair: (-pair[0], pair[1].path, pair[1].first_line))
+        for score, path, first_line in index.search(terms, group=group, limit=candidates) if terms else ():
+            entry = self._catalog.files.get(path)
+            if entry is not None and self._selection.permits(path):
+                ranked.append((score * (ARTIFACT_FACTOR if entry.artifact else 1.0), Place(path, first_line)))
+        ranked.sort(key=lambda pair: (-pair[0], pair[1]))
         quoting = partial(quote, weights=index.weights(terms), terms=index.terms)
         if meaning is None:
             return Findings(*self._hits(ranked, quoting, limit, score_digits=3))

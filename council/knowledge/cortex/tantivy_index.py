@@ -12,7 +12,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,13 +32,6 @@ _UNCHECKED = (".managed.json", ".tantivy-writer.lock", ".tantivy-meta.lock")
 
 class IndexBroken(Exception):
     """The index cannot be opened, read or written; built anew it may."""
-
-
-@dataclass(frozen=True)
-class IndexHit:
-    path: str
-    first_line: int
-    score: float
 
 
 class TantivyIndex:
@@ -75,8 +67,9 @@ class TantivyIndex:
             total = self._searcher.num_docs
             return {term: math.log(1 + (total + 1) / (1 + self._searcher.doc_freq("body", term))) for term in terms}
 
-    def search(self, terms: Sequence[str], *, group: str, limit: int) -> list[IndexHit]:
-        """The best passages, best first; with `group`, only those of it. Raises IndexBroken."""
+    def search(self, terms: Sequence[str], *, group: str, limit: int) -> list[tuple[float, str, int]]:
+        """The best passages, each with its score, path and first line; with `group`, only those of it. Raises
+        IndexBroken."""
         tv = self._tantivy
         clauses: list[tuple[tantivy.Occur, tantivy.Query]] = []
         with _broken("search"):
@@ -90,11 +83,10 @@ class TantivyIndex:
                 query = tv.Query.boolean_query([(tv.Occur.Must, member), (tv.Occur.Must, query)])
             found = self._searcher.search(query, limit=limit, count=False).hits
             documents = [(score, self._searcher.doc(address)) for score, address in found]
-            hits = [
-                IndexHit(str(doc.get_first("path") or ""), int(doc.get_first("first_line") or 1), score)
+            return [
+                (score, str(doc.get_first("path") or ""), int(doc.get_first("first_line") or 1))
                 for score, doc in documents
             ]
-        return sorted(hits, key=lambda hit: (-hit.score, hit.path, hit.first_line))
 
     @contextmanager
     def writing(self) -> Iterator[Batch]:
