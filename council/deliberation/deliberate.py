@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -32,7 +32,6 @@ from council.engine.runs import Run
 from council.errors import CouncilError, InputUnreadable
 from council.events import EndOfRounds, RoundStart, SynthesisStart, TurnEnd
 from council.llm.base import Message, TurnInfo
-from council.llm.structured import ReplyProblem
 from council.safety.untrusted import plain_line
 from council.safety.verdict import ALLOWED, Verdict
 from council.turns.asker import Asker
@@ -278,10 +277,9 @@ class Deliberation:
             ranking = ballot.value.ranking if ballot.value else ()
             return _with_block(turn, ballot, "Ranked without a word.", ranking=ranking)
 
-        def check_evidence(stance: Stance) -> Iterable[ReplyProblem]:
-            return only_issued(self.transcript.issued())(stance)
-
-        block = await read_block(turn.result, Stance, duty.instruction, ask, check=check_evidence)
+        block = await read_block(
+            turn.result, Stance, duty.instruction, ask, check=lambda said: only_issued(self.transcript.issued())(said)
+        )
         return _with_block(turn, block, block.value.position if block.value else "", stance=block.value)
 
     def _messages(self, member: Speaker, instruction: Message) -> tuple[Message, ...]:

@@ -101,11 +101,6 @@ class ClosingRecord:
     def failed_repairs(self) -> tuple[Failure, ...]:
         return tuple(reply.failure for reply in self.repairs if reply.failure is not None)
 
-    @property
-    def is_faulty(self) -> bool:
-        """True when something that was to be there is missing."""
-        return bool(self.fault or self.failed_repairs)
-
 
 async def settle(
     reply: TurnResult, messages: Sequence[Message], check: Check[DecisionRecord], ask: Ask

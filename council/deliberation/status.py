@@ -28,7 +28,7 @@ def status_of(transcript: Transcript, calls: Sequence[ModelCall], finish: Finish
         or any(call.result.replaced for call in calls)
         or is_cut_off(transcript)
         or bool(transcript.stopped)
-        or (settled is not None and settled.is_faulty)
+        or (settled is not None and bool(settled.fault or settled.failed_repairs))
     )
     return "degraded" if degraded else "succeeded"
 

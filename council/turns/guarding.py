@@ -50,10 +50,6 @@ class Guard(msgspec.Struct, frozen=True, omit_defaults=True):
         softens = verdict.blocks and self.mode == "warn"
         return msgspec.structs.replace(verdict, outcome="warn") if softens else verdict
 
-    def looking_at(self, task: str) -> Guard:
-        """This guard at the start of a run."""
-        return msgspec.structs.replace(self, task=self.check("task", task))
-
 
 class WithheldMemory(msgspec.Struct, frozen=True):
     """Verdicts on texts that are not remembered, by the hash of the text."""

@@ -93,24 +93,16 @@ class Places:
     """The places that there are to cite. `issued`: the ids of all evidence."""
 
     def __init__(self, passages: Iterable[Passage], issued: Iterable[str]) -> None:
-        self._issued = frozenset(issued)
-        self._spans: dict[str, dict[str, list[tuple[int, int]]]] = {}  # path -> id -> lines
+        self.issued = frozenset(issued)
+        self.spans: dict[str, dict[str, list[tuple[int, int]]]] = {}  # path -> id -> lines
         for passage in passages:
             if passage.path:
-                spans = self._spans.setdefault(passage.path, {}).setdefault(passage.id, [])
+                spans = self.spans.setdefault(passage.path, {}).setdefault(passage.id, [])
                 spans.append((passage.first_line, passage.last_line))
-
-    @property
-    def issued(self) -> frozenset[str]:
-        return self._issued
-
-    @property
-    def paths(self) -> Iterable[str]:
-        return self._spans.keys()
 
     def described(self, id: str) -> str:
         """The lines of files that a piece of evidence holds."""
-        held = [f"{path}, lines {low}-{high}" for path, ids in self._spans.items() for low, high in ids.get(id, ())]
+        held = [f"{path}, lines {low}-{high}" for path, ids in self.spans.items() for low, high in ids.get(id, ())]
         return "; ".join(held[:_MAX_DESCRIBED]) or "of no file"
 
     def judged(self, cited: CitedPlace) -> tuple[CitedPlace, Fault]:
@@ -119,22 +111,22 @@ class Places:
         A citation that leaves no doubt is corrected. It may give lines without a path, a path without its folders, or
         an id where only another one holds these lines. Its lines may run on behind the end of what was read.
         """
-        missing: Fault = "place" if cited.id in self._issued else "evidence"
+        missing: Fault = "place" if cited.id in self.issued else "evidence"
         if not cited.path:
-            paths = [path for path, ids in self._spans.items() if cited.id in ids] if cited.first else []
-            if len(paths) == 1 and (lines := _overlap(self._spans[paths[0]][cited.id], cited.first, cited.last)):
-                cited = cited.at(cited.id, paths[0], *lines)
-            return cited, "" if cited.id in self._issued else "evidence"
-        known = [cited.path] if cited.path in self._spans else []
-        ending = known or [path for path in self._spans if path.endswith(f"/{cited.path}")]
-        whole = [path for path in ending if cited.id in self._spans[path]] or ending
+            paths = [path for path, ids in self.spans.items() if cited.id in ids] if cited.first else []
+            if len(paths) == 1 and (lines := _overlap(self.spans[paths[0]][cited.id], cited.first, cited.last)):
+                cited = CitedPlace(cited.id, paths[0], *lines)
+            return cited, "" if cited.id in self.issued else "evidence"
+        known = [cited.path] if cited.path in self.spans else []
+        ending = known or [path for path in self.spans if path.endswith(f"/{cited.path}")]
+        whole = [path for path in ending if cited.id in self.spans[path]] or ending
         if len(whole) != 1:
             return cited, missing
-        path, ids = whole[0], self._spans[whole[0]]
+        path, ids = whole[0], self.spans[whole[0]]
         for id in dict.fromkeys((cited.id, *ids)):
             lines = _overlap(ids.get(id, ()), cited.first, cited.last)
             if lines is not None:
-                return cited.at(id, path, *lines), ""
+                return CitedPlace(id, path, *lines), ""
         return cited, missing
 
 

@@ -7,7 +7,6 @@ record and all behind it count for nothing. The file is a copy: without it, ever
 
 from __future__ import annotations
 
-import contextlib
 import struct
 import zlib
 from array import array
@@ -134,16 +133,14 @@ class Vectors:
         if found == self._loaded:
             return
         self._head, self._kept, self._whole_bytes, self._loaded = None, {}, 0, found
-        if found is not None:
-            with contextlib.suppress(FileNotFoundError):  # another process cleared it in this moment
-                self._read(read_limited(self._path, MAX_VECTORS_BYTES))
-
-    def _read(self, data: bytes) -> None:
-        line, _, _ = data.partition(b"\n")
+        if found is None:
+            return
         try:
+            data = read_limited(self._path, MAX_VECTORS_BYTES)
+            line, _, _ = data.partition(b"\n")
             head = msgspec.json.decode(line, type=Head)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            return  # written anew when something is added
+        except (FileNotFoundError, msgspec.MsgspecError, UnicodeDecodeError):
+            return  # another process cleared it in this moment; or it is written anew when something is added
         if head.vectors != _FORMAT or head.dimensions < 1:
             return
         record = struct.Struct(f"<B32s{4 * head.dimensions}sI")
