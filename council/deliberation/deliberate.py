@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from council.budgets.budget import BudgetSpent
-from council.deliberation.commands import ProtocolName
+from council.deliberation.commands import DeliberateConfig
 from council.deliberation.decision import look_up
 from council.deliberation.duties import Duty
 from council.deliberation.folding import CONTEXT_SHARE
@@ -68,14 +68,6 @@ class EarlyStop(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Rules(msgspec.Struct, frozen=True):
-    """The protocol of a council and its bounds, as its command says."""
-
-    protocol: ProtocolName
-    max_rounds: int
-    early_stop: bool
-
-
 class Deliberation:
     """One task of the council. `changed` is called whenever the transcript grew.
 
@@ -89,7 +81,7 @@ class Deliberation:
         equipment: Equipment,
         start: StartView,
         task: str,
-        rules: Rules,
+        config: DeliberateConfig,
         changed: Callable[[], None],
         verdict: Verdict = ALLOWED,
     ) -> None:
@@ -97,11 +89,11 @@ class Deliberation:
         self._run = run
         self._equipment = equipment
         self._start = start
-        self._rules = rules
-        self.max_rounds = rules.max_rounds
+        self._config = config
+        self.max_rounds = config.max_rounds
         self.members = start.members
         self.roles = tuple(member.role for member in start.members)
-        self.names = Names() if rules.protocol == "triad" else Names.hidden(self.roles, run.choice("names"))
+        self.names = Names() if config.protocol == "triad" else Names.hidden(self.roles, run.choice("names"))
         self.closing_note = ""
         self._changed = changed
         self._manner = manner_of(verdict)
@@ -137,12 +129,12 @@ class Deliberation:
             before = max(len(member.system) + len(self._context(member).text) for member in self._start.members)
             self._said.limit(int(window_chars * CONTEXT_SHARE) - before - INSTRUCTION_CHARS)
         try:
-            await PROTOCOLS[self._rules.protocol](self)
+            await PROTOCOLS[self._config.protocol](self)
         except _RoundsEnd:
             self._run.publish(EndOfRounds(reason=transcript.stopped))
         if transcript.stopped:
             transcript.ending = Ending("budget", transcript.stopped, self._turns_left)
-        elif transcript.ending is None and self._rules.early_stop:
+        elif transcript.ending is None and self._config.stops_early:
             rounds = f"all {self.max_rounds} rounds" if self.max_rounds > 1 else "the one round"
             transcript.ending = Ending("cap", "; ".join(filter(None, (f"{rounds} took place", still_open(transcript)))))
         if not transcript.stopped and not any(turn.result.failure is None for turn in transcript.turns()):
@@ -216,7 +208,7 @@ class Deliberation:
         """True when an early stop is asked for, there is a reason for one and a turn to save; the transcript then says which.
         `evidence_round_due` as in `reason_to_end`."""
         transcript = self.transcript
-        if transcript.ending is None and self._rules.early_stop and self._turns_left:
+        if transcript.ending is None and self._config.stops_early and self._turns_left:
             found = reason_to_end(transcript, self.roles, evidence_round_due=evidence_round_due)
             if found is not None:
                 transcript.ending = Ending(*found, calls_saved=self._turns_left)
@@ -226,7 +218,7 @@ class Deliberation:
     @property
     def _turns_left(self) -> int:
         """Turns that the rounds still hold."""
-        rounds = min(self.max_rounds, 2) if self._rules.protocol == "review" else self.max_rounds
+        rounds = min(self.max_rounds, 2) if self._config.protocol == "review" else self.max_rounds
         return len(self.members) * rounds - len(self.transcript.turns())
 
     def choice(self, purpose: str) -> random.Random:

@@ -33,9 +33,6 @@ class Names:
         """The name of an agent; a role outside the council keeps its own."""
         return f"Member {self.letters[role]}" if role in self.letters else role
 
-    def role_of(self, letter: str) -> str:
-        return next(role for role, drawn in self.letters.items() if drawn == letter)
-
     def text(self, text: str) -> str:
         """The words of an agent, without the roles of the members that it spells out, in whatever case and with an
         article or without. A quotation of some words stays as it was quoted."""
@@ -93,9 +90,11 @@ class Holders:
         def role(found: re.Match[str]) -> str:
             return known[_spelled(found[0]).casefold()]
 
+        role_of = {letter: role for role, letter in self._names.letters.items()}
+
         def roles(found: re.Match[str]) -> str:
             letters = [letter.upper() for letter in re.findall(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])", found[0])]
-            return ", ".join(f"{self._names.role_of(letter)} ({letter})" for letter in letters)
+            return ", ".join(f"{role_of[letter]} ({letter})" for letter in letters)
 
         line = " ".join(held_by.split())
         line = self._role.sub(role, line) if self._role else line

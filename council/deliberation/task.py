@@ -13,7 +13,7 @@ from council.deliberation.admission import TRIAD
 from council.deliberation.commands import DeliberateCommand
 from council.deliberation.council_account import account_of
 from council.deliberation.decision_page import build_page, notes_of
-from council.deliberation.deliberate import Deliberation, Rules
+from council.deliberation.deliberate import Deliberation
 from council.deliberation.growing_page import GrowingPage
 from council.deliberation.members import Chains, StartView, read_start
 from council.deliberation.names import Names
@@ -98,9 +98,8 @@ class Task:
                 models.embedder,
                 models.recall,
             )
-            rules = Rules(config.protocol, config.max_rounds, config.stops_early)
             self.deliberation = council = Deliberation(
-                run, equipment, start, task, rules, self._page.grow, guarding.task
+                run, equipment, start, task, config, self._page.grow, guarding.task
             )
             self._page.grow()
             await council.deliberate(self._command.input_artifacts)

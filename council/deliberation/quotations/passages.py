@@ -17,7 +17,8 @@ from council.turns.evidence import Evidence
 ARCHIVE = "session_states/"
 _MAX_DESCRIBED = 8
 _NUMBERED = re.compile(r"(?m)^[ \t>]*+[0-9]")
-_HIT = re.compile(r"^(?P<path>\S.*):(?P<first>[0-9]+)-[0-9]+ sha256 (?P<sha256>[0-9a-f]{64})(?P<rest>[^\n]*)$")
+_INDENTATION = re.compile(r"(?m)^    ")
+_HIT = re.compile(r"(?m)^(?P<path>\S.*):(?P<first>[0-9]+)-[0-9]+ sha256 (?P<sha256>[0-9a-f]{64})(?P<rest>[^\n]*)$")
 
 
 @dataclass(frozen=True)
@@ -63,25 +64,14 @@ def passages_of(item: Evidence, own_paths: Collection[str] = ()) -> list[Passage
     if item.action != "QUERY_CORTEX":
         return [Passage(item.id, "", 1, item.text)]
     passages = []
-    head: re.Match[str] | None = None
-    lines: list[str] = []
-    for line in [*item.text.split("\n"), ""]:
-        match = _HIT.match(line)
-        if match is None:
-            lines.append(line.removeprefix("    "))
-            continue
-        if head is not None:
-            passages.append(_hit(item.id, head, lines, own_paths))
-        head, lines = match, []
-    if head is not None:
-        passages.append(_hit(item.id, head, lines, own_paths))
+    heads = list(_HIT.finditer(item.text))
+    ends = [*(head.start() for head in heads[1:]), len(item.text)]
+    for head, end in zip(heads, ends, strict=False):
+        path = head["path"]
+        own = path in own_paths or path.startswith(ARCHIVE) or head["rest"].startswith(" [the council's own artifact")
+        text = _INDENTATION.sub("", item.text[head.end() + 1 : end]).rstrip("\n")
+        passages.append(Passage(item.id, path, int(head["first"]), text, head["sha256"], own))
     return passages
-
-
-def _hit(id: str, head: re.Match[str], lines: list[str], own_paths: Collection[str]) -> Passage:
-    path = head["path"]
-    own = path in own_paths or path.startswith(ARCHIVE) or head["rest"].startswith(" [the council's own artifact")
-    return Passage(id, path, int(head["first"]), "\n".join(lines).rstrip("\n"), head["sha256"], own)
 
 
 # ── places ───────────────────────────────────────────────────────────────────────────────────────────────────────────
