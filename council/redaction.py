@@ -109,7 +109,13 @@ class Redactor:
 
     def redact(self, text: str) -> str:
         if self._forms:
-            text = self._without_cut(self._without_known(text))
+            if self._forms.any_in(text):
+                for form in self._forms.texts:
+                    text = text.replace(form, _mask(form))
+            for reading, forms in self._disguised:
+                if any(mark in text for mark in reading.marks):
+                    text = _without(forms, text, reading)
+            text = self._without_cut(text)
         if _ANCHORS.any_in(text):
             for pattern in _PATTERNS:
                 if any(anchor in text for anchor in pattern.anchors):
@@ -143,15 +149,6 @@ class Redactor:
         if isinstance(value, Mapping):
             return {self.redact(key): self.in_texts(item) for key, item in value.items()}
         return value
-
-    def _without_known(self, text: str) -> str:
-        if self._forms.any_in(text):
-            for form in self._forms.texts:
-                text = text.replace(form, _mask(form))
-        for reading, forms in self._disguised:
-            if any(mark in text for mark in reading.marks):
-                text = _without(forms, text, reading)
-        return text
 
     def _without_cut(self, text: str) -> str:
         """Also the greater half of a value, where the text ends in it."""
@@ -303,37 +300,34 @@ _READINGS = (
 # --- what looks like a key --------------------------------------------------------------------------------------------
 
 
-class _Pattern(msgspec.Struct, frozen=True):
+class _Pattern:
     """`anchors`: one of these stands in every text that fits. Where `expression` has a group `key`, that alone goes."""
 
-    anchors: tuple[str, ...]
-    expression: re.Pattern[str]
-
-
-def _pattern(expression: str, *anchors: str, flags: int = 0) -> _Pattern:
-    return _Pattern(anchors, re.compile(expression, flags))
+    def __init__(self, expression: str, *anchors: str) -> None:
+        self.expression = re.compile(expression)
+        self.anchors = anchors
 
 
 _B = r"(?<![A-Za-z0-9_-])"  # a key is no part of a longer word
 _WITH_DIGIT = r"(?=[A-Za-z_./+~=-]*[0-9])"  # a placeholder or a name has none
 _PATTERNS = (
-    _pattern(
+    _Pattern(
         r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----)){0,40000}+-----END [A-Z0-9 ]{1,60}-----",
         "PRIVATE KEY",
     ),
-    _pattern(
+    _Pattern(
         r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\[nr])*+(?:[A-Za-z0-9+/=]{16,}+(?:\s|\\[nr])*+)++",
         "PRIVATE KEY",
     ),
-    _pattern(rf"{_B}AIza[0-9A-Za-z_-]{{35}}", "AIza"),
-    _pattern(rf"{_B}sk-{_WITH_DIGIT}[A-Za-z0-9_-]{{20,200}}", "sk-"),
-    _pattern(rf"{_B}[sr]k_(?:live|test)_[0-9A-Za-z]{{16,200}}", "k_live_", "k_test_"),
-    _pattern(rf"{_B}gh[pousr]_[A-Za-z0-9]{{30,255}}", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
-    _pattern(rf"{_B}github_pat_[A-Za-z0-9_]{{40,255}}", "github_pat_"),
-    _pattern(rf"{_B}glpat-[A-Za-z0-9_-]{{20,100}}", "glpat-"),
-    _pattern(rf"{_B}xox[abeoprs]-{_WITH_DIGIT}[A-Za-z0-9-]{{10,250}}", "xox"),
-    _pattern(rf"{_B}(?:AKIA|ASIA)[A-Z0-9]{{16}}(?![A-Za-z0-9])", "AKIA", "ASIA"),
-    _pattern(
+    _Pattern(rf"{_B}AIza[0-9A-Za-z_-]{{35}}", "AIza"),
+    _Pattern(rf"{_B}sk-{_WITH_DIGIT}[A-Za-z0-9_-]{{20,200}}", "sk-"),
+    _Pattern(rf"{_B}[sr]k_(?:live|test)_[0-9A-Za-z]{{16,200}}", "k_live_", "k_test_"),
+    _Pattern(rf"{_B}gh[pousr]_[A-Za-z0-9]{{30,255}}", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+    _Pattern(rf"{_B}github_pat_[A-Za-z0-9_]{{40,255}}", "github_pat_"),
+    _Pattern(rf"{_B}glpat-[A-Za-z0-9_-]{{20,100}}", "glpat-"),
+    _Pattern(rf"{_B}xox[abeoprs]-{_WITH_DIGIT}[A-Za-z0-9-]{{10,250}}", "xox"),
+    _Pattern(rf"{_B}(?:AKIA|ASIA)[A-Z0-9]{{16}}(?![A-Za-z0-9])", "AKIA", "ASIA"),
+    _Pattern(
         r"(?i:aws_secret_access_key|secretaccesskey)[\"' \t\\]{0,4}[:=][\"' \t\\]{0,4}"
         r"(?P<key>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])",
         "aws_secret_access_key",
@@ -341,17 +335,17 @@ _PATTERNS = (
         "SecretAccessKey",
         "secretAccessKey",
     ),
-    _pattern(rf"{_B}(?:hf|gsk|r8|npm|lev)_{_WITH_DIGIT}[A-Za-z0-9_-]{{30,200}}", "hf_", "gsk_", "r8_", "npm_", "lev_"),
-    _pattern(rf"{_B}xai-{_WITH_DIGIT}[A-Za-z0-9]{{40,200}}", "xai-"),
-    _pattern(rf"{_B}pypi-[A-Za-z0-9_-]{{50,500}}", "pypi-"),
-    _pattern(rf"{_B}SG\.[A-Za-z0-9_-]{{16,64}}\.[A-Za-z0-9_-]{{16,100}}", "SG."),
-    _pattern(rf"{_B}AGE-SECRET-KEY-1[0-9A-Z]{{58}}", "AGE-SECRET-KEY-1"),
-    _pattern(rf"{_B}eyJ[A-Za-z0-9_-]{{8,4000}}\.eyJ[A-Za-z0-9_-]{{8,8000}}\.[A-Za-z0-9_-]{{8,4000}}", "eyJ"),
-    _pattern(
+    _Pattern(rf"{_B}(?:hf|gsk|r8|npm|lev)_{_WITH_DIGIT}[A-Za-z0-9_-]{{30,200}}", "hf_", "gsk_", "r8_", "npm_", "lev_"),
+    _Pattern(rf"{_B}xai-{_WITH_DIGIT}[A-Za-z0-9]{{40,200}}", "xai-"),
+    _Pattern(rf"{_B}pypi-[A-Za-z0-9_-]{{50,500}}", "pypi-"),
+    _Pattern(rf"{_B}SG\.[A-Za-z0-9_-]{{16,64}}\.[A-Za-z0-9_-]{{16,100}}", "SG."),
+    _Pattern(rf"{_B}AGE-SECRET-KEY-1[0-9A-Z]{{58}}", "AGE-SECRET-KEY-1"),
+    _Pattern(rf"{_B}eyJ[A-Za-z0-9_-]{{8,4000}}\.eyJ[A-Za-z0-9_-]{{8,8000}}\.[A-Za-z0-9_-]{{8,4000}}", "eyJ"),
+    _Pattern(
         rf"(?i:\b(?:bearer|basic))[ \t]+(?P<key>{_WITH_DIGIT}[A-Za-z0-9._~+/-]{{20,4000}}={{0,2}})",
         "Bearer", "bearer", "BEARER", "Basic", "basic",
     ),
-    _pattern(r"://[^\s/:@\"'<>]{1,64}:(?P<key>[^\s/@\"'<>]{3,128})@", "://"),
+    _Pattern(r"://[^\s/:@\"'<>]{1,64}:(?P<key>[^\s/@\"'<>]{3,128})@", "://"),
 )  # fmt: skip
 
 _ANCHORS = _Needles(sorted({anchor for pattern in _PATTERNS for anchor in pattern.anchors}))

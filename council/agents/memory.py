@@ -37,6 +37,7 @@ _UNSUMMARISED_TASKS = 2  # the newest ones stand for themselves
 SUMMARY_TOKENS = 300
 _TITLE_TOKENS, _ANSWER_TOKENS, _BEGINNING_TOKENS = 41, 200, 25  # so that all tasks of no summary fit beside it
 MAX_SESSION_BYTES = 64 << 20
+_NO_FILE = "it is not a regular file"
 
 
 class MemoryMessage(msgspec.Struct, frozen=True):
@@ -91,38 +92,32 @@ class Memory:
 
     def load(self, role: str, lane: str = "main") -> LoadedSession:
         """The agent's memory; empty when there is no file. A damaged file becomes `….damaged`. Raises StorageFailed."""
-        path = self._folder / session_name(role, lane)
-        if path.exists() and not path.is_file():  # a folder or a pipe: the commit could not replace it
-            return self._from_copy(path, role, lane, "it is not a regular file")
+        path = self.path(role, lane)
         try:
-            data = session_bytes(path)
-        except FileNotFoundError:
-            return LoadedSession(Session(role, lane))
+            session, reason = self._read(path, role, lane)
         except OSError as error:
-            return LoadedSession(
-                Session(role, lane), f"{path.name} cannot be read ({error.strerror}); begun without memory"
-            )
-        session, reason = decode_session(data, role, lane)
-        if session is not None:
-            return LoadedSession(session)
-        return self._from_copy(path, role, lane, reason)
+            damage = f"{path.name} cannot be read ({error.strerror}); begun without memory"
+            return LoadedSession(Session(role, lane), damage)
+        return LoadedSession(session) if session else self._from_copy(path, role, lane, reason)
 
     def look(self, role: str, lane: str = "main") -> LoadedSession:
         """Like `load`, but changes nothing: for those who only show. A damaged file is said to be so."""
         path = self.path(role, lane)
-        if path.exists() and not path.is_file():
-            return LoadedSession(Session(role, lane), f"{path.name} is not a regular file")
         try:
-            session, reason = decode_session(session_bytes(path), role, lane)
-        except FileNotFoundError:
-            return LoadedSession(Session(role, lane))
+            session, reason = self._read(path, role, lane)
+            damage = f"is damaged ({reason})" if reason != _NO_FILE else _NO_FILE.removeprefix("it ")
         except OSError as error:
-            return LoadedSession(Session(role, lane), f"{path.name} cannot be read ({error.strerror})")
-        return (
-            LoadedSession(session)
-            if session
-            else LoadedSession(Session(role, lane), f"{path.name} is damaged ({reason})")
-        )
+            session, damage = None, f"cannot be read ({error.strerror})"
+        return LoadedSession(session) if session else LoadedSession(Session(role, lane), f"{path.name} {damage}")
+
+    def _read(self, path: Path, role: str, lane: str) -> tuple[Session | None, str]:
+        """The session, empty when there is no file, or None and why a file is none. Raises OSError."""
+        if path.exists() and not path.is_file():  # a folder or a pipe: the commit could not replace it
+            return None, _NO_FILE
+        try:
+            return decode_session(session_bytes(path), role, lane)
+        except FileNotFoundError:
+            return Session(role, lane), ""
 
     def path(self, role: str, lane: str = "main") -> Path:
         """The session file of an agent."""
@@ -158,8 +153,7 @@ class Memory:
         session = sanitised(session)
         archived = session.tasks[:-KEPT_TASKS]
         kept = msgspec.structs.replace(session, tasks=session.tasks[-KEPT_TASKS:])
-        place = self._folder / session_name(session.role, session.lane)
-        output = Output(_relative(place, home), encode_session(kept))
+        output = Output(_relative(self.path(session.role, session.lane), home), encode_session(kept))
         return [output, *(self._archived(session, task, task.run_id, home) for task in archived)]
 
     def copies(self, outputs: Iterable[Output]) -> tuple[Kept, ...]:

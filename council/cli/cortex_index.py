@@ -87,10 +87,10 @@ def query(
     async def ask() -> Answer:
         async with _embedder(desk) as embedder:
             search = build_search(built, embedding_name(desk.settings))
-            found = await search.query(
+            answer, _ = await search.query(
                 question, scope=scope.value, limit=limit, patience_s=_PATIENCE_S, embedder=embedder
             )
-        return found.answer
+        return answer
 
     desk = state(ctx).desk()
     with _cortex(desk) as built:

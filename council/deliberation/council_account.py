@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from council.artifacts.account import Account, Call, Mending, MindChange, Read, StanceEntry
-from council.deliberation.calls import evidence_by_step
 from council.deliberation.decision_page import build_page
 from council.deliberation.flips import flips
 from council.deliberation.page_state import PageState
+from council.deliberation.transcript import evidence_by_step
 from council.llm.structured import Repair
 from council.turns.costs import cost_of
 
@@ -39,14 +39,13 @@ def account_of(state: PageState, max_rounds: int) -> Account:
         )
         for item, step in evidence_by_step(transcript)
     )
-    mended: list[Mending] = []
-    for turn in transcript.turns():
-        if turn.repair not in _READ_AS_IT_CAME or turn.fault:
-            tries = len(turn.repairs)
-            mended.append(
-                Mending(turn.step, turn.role, "ranking" if turn.ballot else "stance", turn.repair, tries, turn.fault)
-            )
-    if settled is not None and synthesis is not None and (settled.repair not in _READ_AS_IT_CAME or settled.fault):
+    mended = [
+        Mending(
+            turn.step, turn.role, "ranking" if turn.ballot else "stance", turn.repair, len(turn.repairs), turn.fault
+        )
+        for turn in transcript.turns()
+    ]
+    if settled is not None and synthesis is not None:
         tries = len(settled.repairs)
         mended.append(Mending(synthesis.step, synthesis.role, "decision record", settled.repair, tries, settled.fault))
     calls: list[Call] = []
@@ -77,7 +76,7 @@ def account_of(state: PageState, max_rounds: int) -> Account:
         reads=reads,
         stances=stances,
         changes=changes,
-        mended=tuple(mended),
+        mended=tuple(each for each in mended if each.how not in _READ_AS_IT_CAME or each.fault),
         written_by=synthesis.role if synthesis else "",
         instead_of=tuple(role for role, _ in transcript.failed_closings()) if synthesis else (),
         stopped=ending.why if ending else "",

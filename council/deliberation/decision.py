@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 from council.artifacts.page import Section
 from council.deliberation.attendance import listed
-from council.deliberation.holders import NO_SUCH_MEMBER, Holders
 from council.deliberation.minority import passed_over
-from council.deliberation.names import Names
+from council.deliberation.names import NO_SUCH_MEMBER, Holders, Names
 from council.deliberation.quotations.lookup import (
     NO_SUCH_EVIDENCE,
     NO_SUCH_PLACE,
@@ -156,7 +155,6 @@ class _LookUp:
         self._unknown: dict[str, None] = {}
         self._no_places: dict[str, None] = {}
         self._corrected: dict[tuple[str, str], None] = {}
-        self._too_long = False
 
     def at(self, text: str) -> str:
         checked = self._quotations.check(text)
@@ -164,7 +162,6 @@ class _LookUp:
         self._unknown.update(dict.fromkeys(checked.unknown_ids))
         self._no_places.update(dict.fromkeys(checked.no_places))
         self._corrected.update(dict.fromkeys(checked.corrected))
-        self._too_long = self._too_long or checked.too_long
         return checked.text
 
     def tally(self) -> str:
@@ -213,8 +210,6 @@ class _LookUp:
             more = f" and {len(places) - _MAX_SHOWN} more" if len(places) > _MAX_SHOWN else ""
             shown = ", ".join(f"`{_bare(place)}`" for place in places[:_MAX_SHOWN])
             yield f"Cited, and no place in what was read: {shown}{more}; marked `{NO_SUCH_PLACE}`."
-        if self._too_long:
-            yield "The decision holds more quotation marks than are looked at; what it quotes after them is not verified."
         for file in files:
             passages = [p for p in self._quotations.passages if p.path == file.path and p.sha256 and not p.own]
             read_as = {} if file.own else {p.sha256: p.id for p in passages}

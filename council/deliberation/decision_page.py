@@ -131,14 +131,15 @@ def notes_of(state: PageState) -> list[str]:
     """Notes to read before the text; none when all went well."""
     transcript, finish, status = state.transcript, state.finish or Finish(""), state.status
     notes: list[str] = []
+    attended = filter(None, [attendance(transcript, state.roles)])
     told = finish.error is not None and finish.error.code == InputUnreadable.code  # it names each of them
     unread_inputs = [item for item in transcript.inputs if not item.ok and not told]
     if status == "failed" and finish.error is not None:
-        notes += [f"**Failed** (`{finish.error.code}`): {finish.error.message}", *_attended(state)]
+        notes += [f"**Failed** (`{finish.error.code}`): {finish.error.message}", *attended]
         notes += [f"It ended with {refused.whose}." for refused in state.refused if not refused.was_cut_off]
     elif status in ("degraded", "cancelled"):
         by = f" ({finish.cancelled_by})" if finish.cancelled_by else ""
-        notes.append(" ".join((f"**{status.capitalize()}**{by}.", *_attended(state))))
+        notes.append(" ".join((f"**{status.capitalize()}**{by}.", *attended)))
     if transcript.stopped:
         notes.append(f"The rounds ended early: {transcript.stopped}")
     notes += [*absences(transcript), *unread(transcript.turns())]
@@ -166,11 +167,6 @@ def notes_of(state: PageState) -> list[str]:
     notes += [judged.note for judged in state.judged]
     notes += [state.displaced] if state.displaced else []
     return [*notes, *state.notes]
-
-
-def _attended(state: PageState) -> list[str]:
-    sentence = attendance(state.transcript, state.roles)
-    return [sentence] if sentence else []
 
 
 def _request(item: Evidence) -> PageRequest:

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
 from council.budgets.budget import BudgetSpent
-from council.deliberation.commands import ProtocolName
+from council.deliberation.commands import DeliberateConfig
 from council.deliberation.decision import look_up
 from council.deliberation.duties import Duty
 from council.deliberation.folding import CONTEXT_SHARE
-from council.deliberation.holders import Holders
 from council.deliberation.members import StartView
-from council.deliberation.names import Names
+from council.deliberation.names import Holders, Names
 from council.deliberation.prompts import INSTRUCTION_CHARS, Discussion, context_message, synthesis_instruction
 from council.deliberation.protocols import PROTOCOLS
 from council.deliberation.ranking import Ranking, exactly
@@ -33,7 +32,6 @@ from council.engine.runs import Run
 from council.errors import CouncilError, InputUnreadable
 from council.events import EndOfRounds, RoundStart, SynthesisStart, TurnEnd
 from council.llm.base import Message, TurnInfo
-from council.llm.structured import ReplyProblem
 from council.safety.untrusted import plain_line
 from council.safety.verdict import ALLOWED, Verdict
 from council.turns.asker import Asker
@@ -70,14 +68,6 @@ class EarlyStop(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Rules(msgspec.Struct, frozen=True):
-    """The protocol of a council and its bounds, as its command says."""
-
-    protocol: ProtocolName
-    max_rounds: int
-    early_stop: bool
-
-
 class Deliberation:
     """One task of the council. `changed` is called whenever the transcript grew.
 
@@ -91,7 +81,7 @@ class Deliberation:
         equipment: Equipment,
         start: StartView,
         task: str,
-        rules: Rules,
+        config: DeliberateConfig,
         changed: Callable[[], None],
         verdict: Verdict = ALLOWED,
     ) -> None:
@@ -99,11 +89,11 @@ class Deliberation:
         self._run = run
         self._equipment = equipment
         self._start = start
-        self._rules = rules
-        self.max_rounds = rules.max_rounds
+        self._config = config
+        self.max_rounds = config.max_rounds
         self.members = start.members
         self.roles = tuple(member.role for member in start.members)
-        self.names = Names() if rules.protocol == "triad" else Names.hidden(self.roles, run.choice("names"))
+        self.names = Names() if config.protocol == "triad" else Names.hidden(self.roles, run.choice("names"))
         self.closing_note = ""
         self._changed = changed
         self._manner = manner_of(verdict)
@@ -139,12 +129,12 @@ class Deliberation:
             before = max(len(member.system) + len(self._context(member).text) for member in self._start.members)
             self._said.limit(int(window_chars * CONTEXT_SHARE) - before - INSTRUCTION_CHARS)
         try:
-            await PROTOCOLS[self._rules.protocol](self)
+            await PROTOCOLS[self._config.protocol](self)
         except _RoundsEnd:
             self._run.publish(EndOfRounds(reason=transcript.stopped))
         if transcript.stopped:
             transcript.ending = Ending("budget", transcript.stopped, self._turns_left)
-        elif transcript.ending is None and self._rules.early_stop:
+        elif transcript.ending is None and self._config.stops_early:
             rounds = f"all {self.max_rounds} rounds" if self.max_rounds > 1 else "the one round"
             transcript.ending = Ending("cap", "; ".join(filter(None, (f"{rounds} took place", still_open(transcript)))))
         if not transcript.stopped and not any(turn.result.failure is None for turn in transcript.turns()):
@@ -218,7 +208,7 @@ class Deliberation:
         """True when an early stop is asked for, there is a reason for one and a turn to save; the transcript then says which.
         `evidence_round_due` as in `reason_to_end`."""
         transcript = self.transcript
-        if transcript.ending is None and self._rules.early_stop and self._turns_left:
+        if transcript.ending is None and self._config.stops_early and self._turns_left:
             found = reason_to_end(transcript, self.roles, evidence_round_due=evidence_round_due)
             if found is not None:
                 transcript.ending = Ending(*found, calls_saved=self._turns_left)
@@ -228,7 +218,7 @@ class Deliberation:
     @property
     def _turns_left(self) -> int:
         """Turns that the rounds still hold."""
-        rounds = min(self.max_rounds, 2) if self._rules.protocol == "review" else self.max_rounds
+        rounds = min(self.max_rounds, 2) if self._config.protocol == "review" else self.max_rounds
         return len(self.members) * rounds - len(self.transcript.turns())
 
     def choice(self, purpose: str) -> random.Random:
@@ -279,10 +269,9 @@ class Deliberation:
             ranking = ballot.value.ranking if ballot.value else ()
             return _with_block(turn, ballot, "Ranked without a word.", ranking=ranking)
 
-        def check_evidence(stance: Stance) -> Iterable[ReplyProblem]:
-            return only_issued(self.transcript.issued())(stance)
-
-        block = await read_block(turn.result, Stance, duty.instruction, ask, check=check_evidence)
+        block = await read_block(
+            turn.result, Stance, duty.instruction, ask, check=lambda said: only_issued(self.transcript.issued())(said)
+        )
         return _with_block(turn, block, block.value.position if block.value else "", stance=block.value)
 
     def _messages(self, member: Speaker, instruction: Message) -> tuple[Message, ...]:

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 import msgspec
 
-from council.agents.manifest import AgentManifest, context_for, tools_for
+from council.agents.manifest import AgentManifest, context_for, seeds_folder, tools_for
 from council.agents.memory import digest
 from council.budgets.prices import Price
 from council.deliberation.admission import members_of
 from council.deliberation.commands import DeliberateCommand
 from council.deliberation.prompts import system_text
-from council.deliberation.setup import CouncilSetup
 from council.errors import ConfigError, Drift, MissingContextError
 from council.safety.untrusted import plain_line
+from council.systems import Core
 from council.tools.registry import ToolRegistry
 from council.turns.costs import is_extract
 from council.turns.equipment import Models
@@ -57,14 +57,14 @@ def enlist(
     return Speaker(manifest.role, system, given.get("memory", ""), allowed, models, model, withheld)
 
 
-def read_start(setup: CouncilSetup, command: DeliberateCommand, lane: str, secret: str) -> StartView:
+def read_start(core: Core, command: DeliberateCommand, lane: str, secret: str) -> StartView:
     """Members, memory, models and guardrails as they are now, for a run of this `secret` to keep."""
     members: list[Speaker] = []
     notes: list[str] = []
-    models, tools, asked_model = setup.models, setup.tools, command.config.model
+    models, tools, asked_model = core.spending, core.tools, command.config.model
     names = list(models.names(models.chain("", (), asked_model)))
-    for manifest in members_of(command, setup.personas, setup.seeds):
-        loaded = setup.memory.load(manifest.role, lane)
+    for manifest in members_of(command, core.home.personas, seeds_folder(core.home, core.settings)):
+        loaded = core.memory.load(manifest.role, lane)
         chain = models.chain(manifest.role, manifest.model, asked_model)
         own = models.names(chain)
         context = {"task": command.task_description, "memory": digest(loaded.session), "transcript": ""}
@@ -85,7 +85,8 @@ def read_start(setup: CouncilSetup, command: DeliberateCommand, lane: str, secre
             field="transcript",
         )
     asks = models.second_opinion(secret)
-    guard = msgspec.structs.replace(setup.guard.looking_at(command.task_description), model=asks)
+    guard = Guard(core.settings.guardrails, core.settings.scope_topics, asks)
+    guard = msgspec.structs.replace(guard, task=guard.check("task", command.task_description))
     if guard.model and not is_extract(names[0]):
         names += models.names((guard.model,))
     prices = {name: models.price(name) for name in [*names, *filter(None, (models.embedding,))]}

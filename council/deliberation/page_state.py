@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from council.budgets.prices import Price
-from council.deliberation.calls import calls_of
 from council.deliberation.commands import ProtocolName
 from council.deliberation.decision import Decision, decide
-from council.deliberation.holders import Holders
-from council.deliberation.names import Names
+from council.deliberation.names import Holders, Names
 from council.deliberation.sources_now import SourcesNow
 from council.deliberation.status import status_of
-from council.deliberation.transcript import Transcript
+from council.deliberation.transcript import Transcript, calls_of
 from council.engine.records import RunHeader, RunStatus
 from council.engine.runs import Finish
 from council.errors import GuardrailBlocked

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from council.agents.manifest import AgentManifest
 from council.deliberation.folding import INTRODUCTION, evidence_line, folded_text, turn_line
@@ -79,14 +78,6 @@ def context_message(memory: str, task: str, inputs: Sequence[Evidence], fencer: 
     return Message("user", text, tuple(item.source() for item in inputs if item.id), sha256_hex(text))
 
 
-@dataclass(frozen=True)
-class _Part:
-    """An entry as it is rendered, with the heading of its round where it is the first."""
-
-    entry: Turn | Evidence
-    text: str
-
-
 class Discussion:
     """The second message: everything said, asked and provided so far, in order. Each entry is rendered and hashed once,
     so that a turn late in a long task costs what an early one does.
@@ -100,7 +91,9 @@ class Discussion:
         self._names = names
         self._count = 0
         self._round = 0
-        self._parts: list[_Part] = []
+        self._parts: list[
+            tuple[Turn | Evidence, str]
+        ] = []  # rendered, under the heading of its round where it is the first
         self._folded_turns: list[str] = []
         self._folded_evidence: dict[str, str] = {}  # id -> line
         self._hidden: set[str] = set()  # ids whose text stands nowhere in the message
@@ -118,11 +111,11 @@ class Discussion:
         self._round = entry.round
         ordinal = _FIRST_TURN_ORDINAL + self._count
         self._count += 1
-        part = _Part(entry, f"{heading}{self._rendered(entry, ordinal)}")
-        self._parts.append(part)
-        self._texts.append(part.text)
-        self._chars += len(_BETWEEN) + len(part.text)
-        self._hash.update(f"{_BETWEEN}{part.text}".encode())
+        text = f"{heading}{self._rendered(entry, ordinal)}"
+        self._parts.append((entry, text))
+        self._texts.append(text)
+        self._chars += len(_BETWEEN) + len(text)
+        self._hash.update(f"{_BETWEEN}{text}".encode())
         if isinstance(entry, Evidence) and entry.id:
             self._evidence[entry.id] = entry
             self._sources += (entry.source(),)
@@ -135,7 +128,13 @@ class Discussion:
             if entry.result.failure is not None:
                 return f"**{name}** did not answer."
             duty = " (as the devil's advocate)" if entry.advocate and self._names else ""
-            return f"**{name}{duty}:**\n{self._speech(entry, ordinal)}"
+            text, stance = entry.result.text, entry.stance
+            if stance is not None:
+                evidence = ", ".join(stance.evidence) or "none named"
+                standing = f"Position: {stance.position} (confidence {stance.confidence:.2f}; evidence: {evidence})"
+                text = f"{text}\n\n{standing}".strip()
+            # He may quote anything, and cannot speak as another.
+            return f"**{name}{duty}:**\n{self._fencer.words(self._names.text(text), name, ordinal)}"
         asked_by = self._names.of(entry.asked_by)
         if entry.repeats in self._hidden:  # "already above" would be no answer
             self._hidden.discard(entry.repeats)
@@ -148,28 +147,19 @@ class Discussion:
             return f"CONTEXT_ERROR for {asked_by}: {shown}: {entry.error}"
         return f"CONTEXT_PROVIDED for {asked_by}: {entry.id}, {entry.title}\n{self._fencer.evidence(entry)}"
 
-    def _speech(self, turn: Turn, ordinal: int) -> str:
-        """A turn's speech and where its speaker stands: he may quote anything, and cannot speak as another."""
-        text, stance = turn.result.text, turn.stance
-        if stance is not None:
-            evidence = ", ".join(stance.evidence) or "none named"
-            standing = f"Position: {stance.position} (confidence {stance.confidence:.2f}; evidence: {evidence})"
-            text = f"{text}\n\n{standing}".strip()
-        return self._fencer.words(self._names.text(text), self._names.of(turn.role), ordinal)
-
     def _fold(self, max_chars: int) -> None:
         """Whole rounds, oldest first; of the newest one, which is all that is left then, its oldest entries."""
-        size = sum(len(part.text) for part in self._parts)
+        size = sum(len(text) for _, text in self._parts)
         last = len(self._parts) - 1
-        newest = self._parts[last].entry.round
+        newest = self._parts[last][0].round
         count = 0
         while count <= last:
-            entry = self._parts[count].entry
-            begins = count > 0 and entry.round != self._parts[count - 1].entry.round
+            entry, rendered = self._parts[count]
+            begins = count > 0 and entry.round != self._parts[count - 1][0].round
             enough = size <= max_chars * _AFTER_FOLDING and (begins or entry.round == newest)
             if enough or (count == last and size <= max_chars * _LAST_ENTRY):
                 break
-            size -= len(self._parts[count].text)
+            size -= len(rendered)
             id = "" if isinstance(entry, Turn) else entry.id or entry.repeats
             if isinstance(entry, Turn):
                 self._folded_turns.append(turn_line(entry, self._names))
@@ -182,9 +172,9 @@ class Discussion:
         text = folded_text(self._folded_turns, list(self._folded_evidence.items()), int(max_chars * _FOLDED))
         fenced = self._fencer.words(text, "FOLDED", _FIRST_TURN_ORDINAL - 1)
         head = [_SAID, f"## Rounds before, folded{_BETWEEN}{INTRODUCTION}{_BETWEEN}{fenced}"]
-        if self._parts and not self._parts[0].text.startswith("## ROUND "):
+        if self._parts and not self._parts[0][1].startswith("## ROUND "):
             head.append(f"## ROUND {newest}, what is left of it")
-        self._begin([*head, *(part.text for part in self._parts)])
+        self._begin([*head, *(text for _, text in self._parts)])
 
     def _begin(self, texts: Sequence[str]) -> None:
         self._texts = [_BETWEEN.join(texts)]

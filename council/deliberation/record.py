@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from council.deliberation.holders import Holders
+from council.deliberation.names import Holders
 from council.deliberation.quotations.citations import CitedPlace, places_in
 from council.deliberation.quotations.lookup import Quotations
 from council.llm.base import Message
@@ -100,11 +100,6 @@ class ClosingRecord:
     @property
     def failed_repairs(self) -> tuple[Failure, ...]:
         return tuple(reply.failure for reply in self.repairs if reply.failure is not None)
-
-    @property
-    def is_faulty(self) -> bool:
-        """True when something that was to be there is missing."""
-        return bool(self.fault or self.failed_repairs)
 
 
 async def settle(

@@ -22,7 +22,6 @@ from council.agents.memory import (
     tasks_to_summarise,
 )
 from council.deliberation.page_state import PageState
-from council.deliberation.setup import CouncilSetup
 from council.deliberation.transcript import Turn
 from council.engine.commit import Output
 from council.engine.runs import Run
@@ -31,6 +30,7 @@ from council.ids import canonical_json, sha256_hex
 from council.llm.base import Message, Model, TurnInfo, request_hash
 from council.llm.thoughts import without_thoughts
 from council.safety.verdict import ALLOWED, Verdict
+from council.systems import Core
 from council.turns.asker import attempt
 from council.turns.evidence import Evidence
 from council.turns.fencing import Fencer
@@ -131,7 +131,7 @@ def applied(session: Session, before: Session, tried: SummaryTry | None) -> Sess
 def memory_outputs(
     state: PageState,
     run: Run,
-    setup: CouncilSetup,
+    core: Core,
     tried: SummaryTry | None,
     remembered: Callable[[str], str],
     roles: Iterable[str],
@@ -140,7 +140,7 @@ def memory_outputs(
     assert state.finish is not None
     synthesis, answer = state.transcript.synthesis, state.decision.answer if state.decision else ""
     for role in roles:
-        session = setup.memory.load(role, run.header.lane).session
+        session = core.memory.load(role, run.header.lane).session
         messages = [MemoryMessage("user", state.transcript.task)]
         for entry in state.transcript.entries:
             if isinstance(entry, Turn) and entry.role == role and entry.result.failure is None:
@@ -161,7 +161,7 @@ def memory_outputs(
         if task not in tasks:  # else it was committed before: by a try that a crash cut off, or an earlier one
             tasks = (*tasks, task)
         grown = applied(msgspec.structs.replace(session, tasks=tasks), session, tried)
-        yield from setup.memory.outputs(setup.redactor.redacted(grown, Session), setup.home)
+        yield from core.memory.outputs(core.redactor.redacted(grown, Session), core.home.root)
 
 
 def material_of(session: Session) -> str:

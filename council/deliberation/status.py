@@ -17,13 +17,8 @@ def status_of(transcript: Transcript, calls: Sequence[ModelCall], finish: Finish
         return "cancelled"
     if finish.error is not None:
         return "failed"
-    return "degraded" if is_degraded(transcript, calls) else "succeeded"
-
-
-def is_degraded(transcript: Transcript, calls: Sequence[ModelCall]) -> bool:
-    """True when something that was to be there is missing, or came from somebody else."""
     turns, settled = transcript.turns(), transcript.settled
-    return (
+    degraded = (  # something that was to be there is missing, or came from somebody else
         any(turn.result.failure is not None for turn in turns)
         or any(not item.ok for item in transcript.inputs)
         or any(unread(turns))
@@ -33,8 +28,9 @@ def is_degraded(transcript: Transcript, calls: Sequence[ModelCall]) -> bool:
         or any(call.result.replaced for call in calls)
         or is_cut_off(transcript)
         or bool(transcript.stopped)
-        or (settled is not None and settled.is_faulty)
+        or (settled is not None and bool(settled.fault or settled.failed_repairs))
     )
+    return "degraded" if degraded else "succeeded"
 
 
 def is_unranked(transcript: Transcript) -> bool:

@@ -55,13 +55,6 @@ def reason_to_end(
     return None
 
 
-def agree(transcript: Transcript, roles: Sequence[str]) -> bool:
-    """True when every member stated the same position in its last turn; one alone agrees with nobody."""
-    stances = [transcript.last_stances().get(role) for role in roles]
-    stated = [stance for stance in stances if stance is not None]
-    return len(stated) == len(roles) > 1 and len({stance.key for stance in stated}) == 1
-
-
 def disagree(transcript: Transcript) -> bool:
     """True when two members hold different positions, stated in whichever round."""
     return _different(transcript) > 1
@@ -77,8 +70,9 @@ def _different(transcript: Transcript) -> int:
 
 
 def is_unanimous(transcript: Transcript, roles: Sequence[str]) -> bool:
-    """True when they `agree`, each names evidence, and nobody came to it by a change that new evidence does not
-    explain: that would be conformity."""
-    stances = transcript.last_stances()
-    sourced = all(stance is not None and stance.evidence for stance in stances.values())
-    return agree(transcript, roles) and sourced and not unexplained(transcript)
+    """True when every member stated the same position in its last turn with evidence for it, and nobody came to it by a
+    change that new evidence does not explain: that would be conformity. One alone agrees with nobody."""
+    last = {turn.role: turn.stance for turn in transcript.turns() if turn.result.failure is None and not turn.ballot}
+    stances = [stance for stance in map(last.get, roles) if stance is not None and stance.evidence]
+    agree = len(stances) == len(roles) > 1 and len({stance.key for stance in stances}) == 1
+    return agree and not unexplained(transcript)

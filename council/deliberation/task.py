@@ -8,26 +8,27 @@ from functools import partial
 
 from council.artifacts.account import Account
 from council.artifacts.render import render
+from council.budgets.spend import seconds_to_midnight
 from council.deliberation.admission import TRIAD
 from council.deliberation.commands import DeliberateCommand
 from council.deliberation.council_account import account_of
 from council.deliberation.decision_page import build_page, notes_of
-from council.deliberation.deliberate import Deliberation, Rules
+from council.deliberation.deliberate import Deliberation
 from council.deliberation.growing_page import GrowingPage
 from council.deliberation.members import Chains, StartView, read_start
 from council.deliberation.names import Names
 from council.deliberation.page_state import PageState
 from council.deliberation.remembering import STEP as SUMMARY_STEP
 from council.deliberation.remembering import SummaryTry, memory_outputs, summarise
-from council.deliberation.setup import CouncilSetup
 from council.deliberation.sources_now import SourcesNow, look_again
 from council.deliberation.status import status_of
 from council.deliberation.transcript import Transcript
 from council.engine.commit import Output
 from council.engine.runs import PROVIDER, Finish, Outcome, Parked, Run
 from council.ids import timestamp
+from council.systems import Core
 from council.turns.costs import is_extract, sum_of, tokens_of
-from council.turns.equipment import Equipment
+from council.turns.equipment import Equipment, RequestLimits
 from council.turns.guarding import RunGuard
 from council.turns.requests import refusals_of
 from council.turns.result import ModelCall
@@ -42,59 +43,63 @@ _DRIFTED = "Resumed with accepted drift: later turns may come from another model
 class Task:
     """One deliberate command being worked on (an engine Execution)."""
 
-    def __init__(self, run: Run, setup: CouncilSetup) -> None:
+    def __init__(self, run: Run, core: Core) -> None:
         self._run = run
-        self._setup = setup
+        self._core = core
         self._command = DeliberateCommand.model_validate(run.header.command)
         self._start = StartView((), "")
         self._guarding: RunGuard | None = None
         self._sources: SourcesNow | None = None
         self._summarised: SummaryTry | None = None
-        self._page = GrowingPage(run, setup.clock, lambda: self._rendered(self._state(None)))
+        self._page = GrowingPage(run, core.clock, lambda: self._rendered(self._state(None)))
         self._waits = ""
         self.deliberation: Deliberation | None = None  # as far as it came; None before it began
 
     async def work(self) -> None:
         """Reads personas and memory once, then deliberates."""
-        run, setup, config, task = self._run, self._setup, self._command.config, self._command.task_description
+        run, core, config, task = self._run, self._core, self._command.config, self._command.task_description
+        settings = core.settings
 
         async def begin() -> StartView:
-            return read_start(setup, self._command, run.header.lane, run.header.secret)
+            return read_start(core, self._command, run.header.lane, run.header.secret)
 
         async def look() -> SourcesNow:
-            return await look_again(setup.root, council.transcript)
+            return await look_again(core.root, council.transcript)
 
         try:
             self._start = start = await run.step("start", begin, type=StartView, durable=False)
-            chains = Chains(setup.models, start, config.model)
+            chains = Chains(core.spending, start, config.model)
             if not run.journal.closed:
                 chains.require(run.id, accepts_drift=run.journal.accepts_drift)
             for note in start.notes:
                 log.warning("%s", note)
-            models = setup.models.models_for(run, config.budget, start.members[0].model)
+            models = core.spending.models_for(run, config.budget, start.members[0].model)
             self._guarding = guarding = RunGuard(run, start.guard, None, "", task)
             if start.guard.model and not is_extract(start.model):
                 name = start.guard.model
                 if not run.journal.closed:
-                    name = setup.models.opinion_name(name, run.header.secret)
+                    name = core.spending.opinion_name(name, run.header.secret)
                 self._guarding = guarding = RunGuard(
                     run, start.guard, partial(models.of, (start.guard.model,)), name, task
                 )
             await guarding.judge_task()
             equipment = Equipment(
                 lambda member: models.of(chains.of(member)),
-                setup.tools,
-                setup.limits,
-                setup.seconds_to_midnight,
-                lambda: setup.models.window_chars(map(chains.of, start.members), run.header.secret),
-                setup.streams,
-                setup.native_tools,
+                core.tools,
+                RequestLimits(
+                    settings.max_requests_per_reply,
+                    settings.max_requests_per_task,
+                    settings.max_context_bytes_per_task,
+                ),
+                partial(seconds_to_midnight, core.clock),
+                lambda: core.spending.window_chars(map(chains.of, start.members), run.header.secret),
+                settings.streaming == "on",
+                settings.native_tools == "on",
                 models.embedder,
                 models.recall,
             )
-            rules = Rules(config.protocol, config.max_rounds, config.stops_early)
             self.deliberation = council = Deliberation(
-                run, equipment, start, task, rules, self._page.grow, guarding.task
+                run, equipment, start, task, config, self._page.grow, guarding.task
             )
             self._page.grow()
             await council.deliberate(self._command.input_artifacts)
@@ -106,11 +111,11 @@ class Task:
             said = [turn.result.text for turn in council.transcript.turns() if turn.result.failure is None]
             await guarding.judge_memory([*said, *parts[:1]])
             if not is_extract(start.model):
-                sessions = [setup.memory.load(member.role, run.header.lane).session for member in start.members]
+                sessions = [core.memory.load(member.role, run.header.lane).session for member in start.members]
                 model = partial(models.of, chains.council)
                 self._summarised = await summarise(run, model, start.model, sessions, task, start.guard)
         except Parked as parked:
-            until = timestamp(setup.clock.now() + timedelta(seconds=min(parked.seconds, _MAX_SHOWN_S)))
+            until = timestamp(core.clock.now() + timedelta(seconds=min(parked.seconds, _MAX_SHOWN_S)))
             reason = _REASONS.get(parked.reason, parked.reason)
             self._waits = (
                 f"The council waits for {reason}: {parked.message} It goes on by itself at {until}, "
@@ -132,12 +137,12 @@ class Task:
         if status in ("succeeded", "degraded"):
             remembered = self._guarding.remembered if self._guarding else str
             keepers = [member.role for member in self._start.members if "memory" not in member.withheld]
-            outputs = tuple(memory_outputs(state, self._run, self._setup, self._summarised, remembered, keepers))
+            outputs = tuple(memory_outputs(state, self._run, self._core, self._summarised, remembered, keepers))
         return Outcome(
             status=status,
             artifact=self._rendered(state).encode(),
             outputs=outputs,
-            kept=self._setup.memory.copies(outputs),
+            kept=self._core.memory.copies(outputs),
             error=finish.error,
             notes=tuple(notes_of(state)),
             rounds=len({turn.round for turn in state.transcript.turns()}),
@@ -153,7 +158,7 @@ class Task:
 
     def _rendered(self, state: PageState) -> str:
         """The page; what is still being said is in no step yet, and redacted here."""
-        return self._setup.redactor.redact(render(build_page(state), self._run.output.path))
+        return self._core.redactor.redact(render(build_page(state), self._run.output.path))
 
     def _state(self, finish: Finish | None) -> PageState:
         council, start, config, output = self.deliberation, self._start, self._command.config, self._run.output

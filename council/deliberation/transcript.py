@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -10,8 +12,8 @@ import msgspec
 from council.deliberation.record import ClosingRecord
 from council.deliberation.stance import Stance
 from council.llm.structured import Repair
-from council.turns.evidence import Evidence
-from council.turns.result import Failure, TurnResult
+from council.turns.evidence import STEWARD_INPUT, Evidence
+from council.turns.result import Failure, ModelCall, TurnResult
 
 Why = Literal["unanimity", "no_new_information", "repeated_turn", "budget", "cap"]
 
@@ -101,10 +103,6 @@ class Transcript:
         """The ids of all evidence so far."""
         return [item.id for item in self.evidence() if item.id]
 
-    def last_stances(self) -> dict[str, Stance | None]:
-        """By role, what each agent that answered held in its last turn that asks for it; None: not stated."""
-        return {turn.role: turn.stance for turn in self.turns() if turn.result.failure is None and not turn.ballot}
-
     def positions(self) -> dict[str, Standpoint]:
         """By role, what each agent stated last: a position stays until the agent states another."""
         held: dict[str, Standpoint] = {}
@@ -127,3 +125,34 @@ class Transcript:
 
     def failed_closings(self) -> list[tuple[str, Failure]]:
         return [(closing.role, closing.result.failure) for closing in self.closings if closing.result.failure]
+
+
+def calls_of(transcript: Transcript, refused: Sequence[ModelCall], beside: Sequence[ModelCall]) -> list[ModelCall]:
+    """All calls that were made: of turns and closings with their repairs, those `beside` them, of searches, and those
+    that the run ended with. A call that a spent budget forbade was not made."""
+    calls: list[ModelCall] = []
+    for turn in transcript.turns():
+        calls.append(ModelCall(turn.step, turn.role, turn.round, turn.result, "turn"))
+        for number, result in enumerate(turn.repairs, start=1):
+            calls.append(ModelCall(f"{turn.step}/repair/{number}", turn.role, turn.round, result, "repair"))
+    for closing in transcript.closings:
+        calls.append(ModelCall(closing.step, closing.role, 0, closing.result, "closing"))
+        for number, result in enumerate(closing.repairs, start=1):
+            calls.append(ModelCall(f"{closing.step}/repair/{number}", closing.role, 0, result, "closing repair"))
+    calls += beside
+    for item, step in evidence_by_step(transcript):
+        for number, search in enumerate(item.embeddings):
+            result = TurnResult("", search.model, usage=search.usage)
+            place = f"{step}/embedding/{number}" if number else step
+            calls.append(ModelCall(place, item.asked_by, item.round, result, "embedding"))
+    return [call for call in (*calls, *refused) if call.result.was_asked]
+
+
+def evidence_by_step(transcript: Transcript) -> Iterator[tuple[Evidence, str]]:
+    """Each piece with the step that it was found in."""
+    asked: Counter[tuple[str, int]] = Counter()
+    for item in transcript.evidence():
+        who = (item.asked_by, item.round)
+        asked[who] += 1
+        place = "input" if item.asked_by == STEWARD_INPUT else f"round/{item.round}/{item.asked_by}/request"
+        yield item, f"{place}/{asked[who]}"

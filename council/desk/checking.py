@@ -16,7 +16,6 @@ from council.agents.manifest import DEFAULT_TOOLS
 from council.errors import UsageError
 from council.safety.guardrails import check
 from council.safety.ministers import auditor, guardian, guardian_on_code, validator
-from council.safety.scope import ScopeGuard
 from council.safety.spec import looks_like_spec, read_spec
 from council.safety.verdict import Stage
 
@@ -99,7 +98,7 @@ def _values(file: Path, text: str) -> dict[str, Any] | None:
 
 
 def _guardrails(stage: Stage, text: str, scope: tuple[str, ...]) -> Ruling:
-    verdict = check(stage, text, scope=ScopeGuard(scope))
+    verdict = check(stage, text, scope=scope)
     details = [
         f"`{verdict.code}`",
         f"posture {verdict.posture}" if verdict.posture else "",

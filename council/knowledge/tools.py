@@ -74,9 +74,7 @@ def list_files(library: Library) -> Tool:
         except PathRefused as error:
             return refused(error)
         if not paths:
-            return ToolResult(
-                ok=False, title="", text="", error_code="no_match", error=f"no readable file matches `{glob}`"
-            )
+            return ToolResult.refused("no_match", f"no readable file matches `{glob}`")
         listing = "\n".join(paths)[:_MAX_LISTING_CHARS]
         title = f"{len(paths)} file{'s' if len(paths) != 1 else ''} matching `{glob}`{', and more' if more else ''}"
         return ToolResult(ok=True, title=title, text=listing, sources=())
@@ -101,16 +99,16 @@ def query_cortex(search: Search) -> Tool:
         question, named = split_question(arguments.question)
         scope: Scope | None = next((known for known in SCOPES if known == named), None)
         if scope is None:
-            return _no_answer("no_such_scope", f"there is no scope `{named}`; it is {' or '.join(SCOPES)}")
+            return ToolResult.refused("no_such_scope", f"there is no scope `{named}`; it is {' or '.join(SCOPES)}")
         if scope == "memory" and not context.memory:
-            return _no_answer("withheld", "this agent is given no memory; ask without a scope")
+            return ToolResult.refused("withheld", "this agent is given no memory; ask without a scope")
         # Whose memory is looked into; empty for files, which are everybody's.
         own = f"{context.lane}/{context.role.lower()}" if context.role else context.lane
         embedder = None if context.embedder is None else CountedEmbedder(context.embedder)
         recall = context.recall
         recorded = await recall(context.role, context.round, scope, question) if recall is not None else None
         try:
-            found = await search.query(
+            answer, nearness = await search.query(
                 question,
                 scope=scope,
                 group="" if scope == "files" else own,
@@ -119,12 +117,13 @@ def query_cortex(search: Search) -> Tool:
                 recorded=recorded,
             )
         except StorageFailed as error:  # the index is only a copy of what can be read: no reason to end a run
-            return msgspec.structs.replace(_no_answer(error.code, str(error)), embeddings=_calls(embedder, recorded))
-        answer = found.answer
+            return msgspec.structs.replace(
+                ToolResult.refused(error.code, str(error)), embeddings=_calls(embedder, recorded)
+            )
         for note in answer.upkeep:
             log.info("%s", note)  # no part of the evidence: a run that a crash cut off finds what it would have found
         result = answered(question, answer)
-        return msgspec.structs.replace(result, embeddings=_calls(embedder, recorded), nearness=found.nearness)
+        return msgspec.structs.replace(result, embeddings=_calls(embedder, recorded), nearness=nearness)
 
     return Tool(
         name="QUERY_CORTEX",
@@ -163,7 +162,7 @@ def answered(question: str, answer: Answer) -> ToolResult:
     quotation can pass for such a line."""
     said = "".join(f"; {note}" for note in answer.notes if note not in answer.upkeep)
     if not answer.hits:
-        return _no_answer("no_match", f"no passage fits “{question}”{said}")
+        return ToolResult.refused("no_match", f"no passage fits “{question}”{said}")
     count = f"{len(answer.hits)} passage{'s' if len(answer.hits) != 1 else ''}"
     places = ", ".join(f"`{place(hit)}`" for hit in answer.hits)
     blocks = []
@@ -176,10 +175,6 @@ def answered(question: str, answer: Answer) -> ToolResult:
 
 def place(hit: Hit) -> str:
     return f"{hit.path}:{hit.first_line}-{hit.last_line}"
-
-
-def _no_answer(code: str, error: str) -> ToolResult:
-    return ToolResult(ok=False, title="", text="", error_code=code, error=error)
 
 
 def provided(document: Document) -> ToolResult:
@@ -198,4 +193,4 @@ def span(document: Document) -> str:
 
 
 def refused(error: PathRefused) -> ToolResult:
-    return ToolResult(ok=False, title="", text="", error_code=error.reason, error=str(error))
+    return ToolResult.refused(error.reason, str(error))

@@ -54,9 +54,6 @@ class Boundary:
     asks: re.Pattern[str]
     unless: re.Pattern[str]
 
-    def is_crossed_by(self, sentence: str) -> bool:
-        return self.asks.search(sentence) is not None and self.unless.search(sentence) is None
-
 
 def _any(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(patterns))
@@ -157,7 +154,9 @@ _TELLS = re.compile(r"(?:i|i'm|i've|my|he|she|it|they|this|everything|nobody|hon
 def crossed(text: str, rows: tuple[Boundary, ...], *, with_code: bool = False) -> Verdict:
     """The gravest of `rows` that a sentence of `text` crosses; ALLOWED when none does. `with_code` as for `sentences`."""
     said = sentences(text, with_code=with_code)
-    return gravest([row.verdict for row in rows if any(map(row.is_crossed_by, said))])
+    return gravest(
+        [row.verdict for row in rows if any(row.asks.search(each) and not row.unless.search(each) for each in said)]
+    )
 
 
 def is_venting(text: str) -> bool:

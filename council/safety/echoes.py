@@ -4,64 +4,49 @@ and `read_roots`."""
 
 from __future__ import annotations
 
-import hashlib
 import unicodedata
 
 from council.safety.encodings import decodings
 from council.safety.untrusted import clean, fold_char
 
-MAX_OUTSIDE_BYTES = 8 * 1024 * 1024  # kept around markers per task; a real task keeps a few hundred bytes
+MAX_OUTSIDE_CHARS = 8 * 1024 * 1024  # kept behind markers per task, 4,000 of them; a real task has a few
 
 
 class OutsideTexts:
     """The outside texts of one task, to recognise a request that only repeats one of them.
 
-    Remembers no more than what follows each marker. Above `max_bytes` of that it fails closed: `occurs` is then true
-    for every token, because a text that large full of requests is an attack, and a refused request costs one sentence.
+    Remembers no more than what follows each marker. Above `max_chars` of that it fails closed: `occurs` is then true
+    for every token, because a text that full of requests is an attack, and a refused request costs one sentence.
     """
 
     _WINDOW = 2048  # folded characters kept from each marker on; a token is shorter (512 for its argument)
 
-    def __init__(self, *, max_bytes: int = MAX_OUTSIDE_BYTES) -> None:
-        self._max_bytes = max_bytes
-        self._bytes = 0
-        self._kept: list[bytes] = []
-        self._seen: set[bytes] = set()
+    def __init__(self, *, max_chars: int = MAX_OUTSIDE_CHARS) -> None:
+        self._max_chars = max_chars
+        self._chars = 0
+        self._kept: set[str] = set()
 
     @property
     def full(self) -> bool:
-        return self._bytes > self._max_bytes
+        return self._chars > self._max_chars
 
     def add(self, text: str) -> None:
         """Remember the requests that `text` holds, in its original spelling, already inert, or encoded."""
-        self._add(text)
-        for read in decodings(text):
-            self._add(read)
-
-    def _add(self, text: str) -> None:
-        folded = _fold(text)
-        start = folded.find(_MARKER)
-        while start >= 0 and not self.full:
-            end = start + self._WINDOW
-            following = folded.find(_MARKER, start + 1)
-            while 0 <= following <= end:  # overlapping windows are kept once
-                end = following + self._WINDOW
-                following = folded.find(_MARKER, following + 1)
-            window = folded[start:end].encode("utf-8", "replace")
-            digest = hashlib.sha256(window).digest()
-            if digest not in self._seen:
-                self._seen.add(digest)
-                self._bytes += len(window)
-                if not self.full:
-                    self._kept.append(window)
-            start = following
+        for read in (text, *decodings(text)):
+            folded = _fold(read)
+            start = folded.find(_MARKER)
+            while start >= 0 and not self.full:
+                window = folded[start : start + self._WINDOW]
+                self._chars += 0 if window in self._kept else len(window)
+                self._kept.add(window)
+                start = folded.find(_MARKER, start + 1)
 
     def occurs(self, token: str) -> bool:
         """Tells whether `token` stands in a text added before: by its letters and digits, NFKD, case, accents and
         look-alikes aside."""
         if self.full:
             return True
-        needle = _fold(token)[: self._WINDOW].encode("utf-8", "replace")
+        needle = _fold(token)[: self._WINDOW]
         return any(needle in kept for kept in self._kept)
 
 

@@ -7,12 +7,13 @@ on every resume and replay; a second opinion, where one is configured, is `secon
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from council.safety.authority import overrides
 from council.safety.boundaries import BOUNDARIES, DECLINED, VENTING, crossed, is_venting
-from council.safety.hidden import hides_text
 from council.safety.prose import sentences
-from council.safety.scope import ScopeGuard
+from council.safety.scope import check_scope
+from council.safety.untrusted import hides_text
 from council.safety.verdict import Posture, Stage, Verdict, gravest
 
 __all__ = ["POSTURES", "Verdict", "check", "lawful_check"]
@@ -42,9 +43,9 @@ _ORDERS = (
 _CLAIMED = "it says that something was done which this council cannot do: it reads and decides, nothing else"
 
 
-def check(stage: Stage, content: str, *, scope: ScopeGuard | None = None) -> Verdict:
-    """The gravest of what the guardrails of `stage` say of `content`; ALLOWED when they have nothing to say. `scope`
-    counts for tasks alone. Pure, and linear in the content."""
+def check(stage: Stage, content: str, *, scope: Sequence[str] = ()) -> Verdict:
+    """The gravest of what the guardrails of `stage` say of `content`; ALLOWED when they have nothing to say. `scope`,
+    the topics of this council, counts for tasks alone. Pure, and linear in the content."""
     found: list[Verdict] = []
     match stage:
         case "task":
@@ -52,8 +53,7 @@ def check(stage: Stage, content: str, *, scope: ScopeGuard | None = None) -> Ver
             found.append(VENTING if asked.allows and is_venting(content) else asked)
             if hides_text(content):
                 found.append(Verdict("warn", "hidden_text", f"{_HIDDEN}; they were left out"))
-            if scope is not None:
-                found.append(scope.check(content))
+            found.append(check_scope(scope, content))
         case "tool_result":
             if hides_text(content):
                 found.append(Verdict("block", "hidden_text", _HIDDEN))

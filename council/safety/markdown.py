@@ -45,61 +45,49 @@ def for_markdown(text: str) -> str:
     images, headings above level 4, front matter, footnotes, link definitions or drawn code fences. Links lead only to
     http, https, mailto and relative targets. Code fences and inline code keep their content. No newline at the end.
     """
-    return "\n".join(_Writer(clean(text)).write()).strip("\n")
-
-
-class _Writer:
-    def __init__(self, text: str) -> None:
-        self._lines = text.split("\n")
-        self._fences = {fence.first: fence for fence in fences(text)}
-        self._out: list[str] = []
-        self._in_table = False
-
-    def write(self) -> list[str]:
-        index = 0
-        while index < len(self._lines):
-            if fence := self._fences.get(index):
-                self._in_table = False
-                prefix = "> " * fence.quotes
-                # Below a paragraph "-" would make a heading.
-                marker = fence.prefix.rpartition(">")[2].strip().replace("-", "*")
-                if marker:
-                    self._out.append(prefix + marker)
-                info = _INFO.match(fence.info.strip())
-                language = info.group() if info else ""
-                if fence.info.strip() and (not language or _LIVE_LANGUAGES.fullmatch(language)):
-                    language = "text"
-                self._out.append(prefix + fence.run + language)
-                self._out += [prefix + line if line else prefix.rstrip(" ") for line in fence.lines]
-                self._out.append(prefix + fence.run)
-                index = fence.last + 1
-            else:
-                following = self._lines[index + 1] if index + 1 < len(self._lines) else ""
-                self._text_line(self._lines[index], following)
-                index += 1
-        return self._out
-
-    def _text_line(self, line: str, following: str) -> None:
+    text = clean(text)
+    lines = text.split("\n")
+    blocks = {fence.first: fence for fence in fences(text)}
+    out: list[str] = []
+    in_table = False
+    index = 0
+    while index < len(lines):
+        if fence := blocks.get(index):
+            in_table = False
+            quotes = "> " * fence.quotes
+            # Below a paragraph "-" would make a heading.
+            marker = fence.prefix.rpartition(">")[2].strip().replace("-", "*")
+            if marker:
+                out.append(quotes + marker)
+            info = _INFO.match(fence.info.strip())
+            language = info.group() if info else ""
+            if fence.info.strip() and (not language or _LIVE_LANGUAGES.fullmatch(language)):
+                language = "text"
+            out.append(quotes + fence.run + language)
+            out += [quotes + line if line else quotes.rstrip(" ") for line in fence.lines]
+            out.append(quotes + fence.run)
+            index = fence.last + 1
+            continue
+        line, following = lines[index], lines[index + 1] if index + 1 < len(lines) else ""
+        index += 1
         if not line.strip():
-            self._in_table = False
-            self._out.append("")
-            return
-        self._in_table = self._in_table or bool(_TABLE_RULE.match(following)) or bool(_TABLE_RULE.match(line))
-        rule = _BREAK.match(line)
-        if rule:  # "---" could underline a heading or open front matter
-            self._out.append(rule[1] + "* * *")
-            return
+            in_table = False
+            out.append("")
+            continue
+        in_table = in_table or bool(_TABLE_RULE.match(following)) or bool(_TABLE_RULE.match(line))
+        if rule := _BREAK.match(line):  # "---" could underline a heading or open front matter
+            out.append(rule[1] + "* * *")
+            continue
         start = _content_start(line)
         prefix, rest = line[:start], line[start:]
         if _UNDERLINE.match(rest):
             bare = rest.rstrip()
-            self._out.append(prefix + ("* * *" if bare.startswith("---") else "\\" + bare))
-            return
-        heading = _HEADING.match(rest)
-        if heading:
-            level = min(6, heading.end() + 3)
-            prefix, rest = prefix + "#" * level, rest[heading.end() :]
-        self._out.append(prefix + _inline(rest, self._in_table))
+            out.append(prefix + ("* * *" if bare.startswith("---") else "\\" + bare))
+            continue
+        if heading := _HEADING.match(rest):
+            prefix, rest = prefix + "#" * min(6, heading.end() + 3), rest[heading.end() :]
+        out.append(prefix + _inline(rest, in_table))
+    return "\n".join(out).strip("\n")
 
 
 def _content_start(line: str) -> int:

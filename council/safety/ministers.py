@@ -14,11 +14,10 @@ import msgspec
 
 from council.safety.authority import claim_of_authority
 from council.safety.guardrails import lawful_check
-from council.safety.hidden import hides_text
 from council.safety.python_code import CodeFinding, judge_python
 from council.safety.reach import Risk, judge_host, judge_path
 from council.safety.spec import AgentSpec
-from council.safety.untrusted import plain_line
+from council.safety.untrusted import hides_text, plain_line
 
 MIN_PURPOSE_CHARS = 20
 _MIN_RULE_CHARS, _MAX_RULE_CHARS, _MAX_RULES = 8, 1_000, 60

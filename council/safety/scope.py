@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 from council.safety.untrusted import clean, folded, plain_line
 from council.safety.verdict import ALLOWED, Verdict
@@ -15,27 +14,21 @@ _PLURAL = re.compile(r"(?<=...)(?:ies|es|s)$")
 _NAMED = 6  # topics in a reason
 
 
-@dataclass(frozen=True)
-class ScopeGuard:
-    """Lets pass what holds a word of one of its `topics`, also as a part of a longer one: `policies` fits `policy`, `archiv`
-    a German `Datenarchiv`; scripts without spaces have no words at all. No topics: everything is in scope."""
-
-    topics: tuple[str, ...] = ()
-
-    def check(self, text: str) -> Verdict:
-        if not self.topics:
-            return ALLOWED
-        words = frozenset(_words(text))
-        # All words of a topic occur.
-        if any(all(any(_same(wanted, word) for word in words) for wanted in _words(topic)) for topic in self.topics):
-            return ALLOWED
-        named = ", ".join(plain_line(topic, 40) for topic in self.topics[:_NAMED])
-        return Verdict(
-            "block",
-            "out_of_scope",
-            f"it names none of the topics of this council ({named}{', …' if len(self.topics) > _NAMED else ''})",
-            "decline_explain_alternatives",
-        )
+def check_scope(topics: Sequence[str], text: str) -> Verdict:
+    """Lets pass what holds all words of one of the `topics`, also as parts of longer ones: `policies` fits `policy`,
+    `archiv` a German `Datenarchiv`; scripts without spaces have no words at all. No topics: everything is in scope."""
+    words = frozenset(_words(text))
+    if not topics or any(
+        all(any(_same(wanted, word) for word in words) for wanted in _words(topic)) for topic in topics
+    ):
+        return ALLOWED
+    named = ", ".join(plain_line(topic, 40) for topic in topics[:_NAMED])
+    return Verdict(
+        "block",
+        "out_of_scope",
+        f"it names none of the topics of this council ({named}{', …' if len(topics) > _NAMED else ''})",
+        "decline_explain_alternatives",
+    )
 
 
 def _words(text: str) -> Iterable[str]:

@@ -42,10 +42,6 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     def allows(self) -> bool:
         return self.outcome == "allow"
 
-    def softened(self) -> Verdict:
-        """As a warning, where it blocks: for a home whose guardrails only warn."""
-        return msgspec.structs.replace(self, outcome="warn") if self.blocks else self
-
 
 ALLOWED = Verdict()
 

@@ -44,6 +44,10 @@ class ToolResult(msgspec.Struct, frozen=True):
     embeddings: tuple[EmbeddingCall, ...] = ()
     nearness: Nearness | None = None
 
+    @classmethod
+    def refused(cls, code: str, error: str, title: str = "") -> ToolResult:
+        return cls(ok=False, title=title, error_code=code, error=error)
+
 
 class Arguments(BaseModel):
     """The arguments of a tool. One field is spelt `NAME(its text)`, several are spelt as a JSON object."""

@@ -136,11 +136,11 @@ class ToolRegistry:
         title = f"{tool.name}({request.argument})"
         arguments = parsed(tool, request.argument)
         if isinstance(arguments, str):
-            return ToolResult(ok=False, title=title, error_code="bad_arguments", error=arguments)
+            return ToolResult.refused("bad_arguments", arguments, title)
         try:
             return await tool.run(arguments, context=context or ToolContext())
         except (PathRefused, InputUnreadable) as error:
-            return ToolResult(ok=False, title=title, error_code=error.code, error=str(error))
+            return ToolResult.refused(error.code, str(error), title)
 
     def _callable(self, allowed: Sequence[str]) -> list[Tool]:
         return [tool for tool in self._tools.values() if tool.name in allowed and tool.run is not None]

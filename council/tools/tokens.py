@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import NamedTuple
 
 import msgspec
 
@@ -74,13 +73,7 @@ def echoed(request: Request, outside: OutsideTexts) -> bool:
 # --- Blocks of lines ------------------------------------------------------------------------------------------------
 
 
-_Raw = tuple[int, str, str]  # a `_Line`, which few lines of a long reply have to become
-
-
-class _Line(NamedTuple):
-    number: int
-    text: str
-    refusal: str = ""  # why no token on this line counts
+_Line = tuple[int, str, str]  # its number from 1, its text, and why no token on it counts
 
 
 _RUNS_ON = "it runs on from a block quotation, leave an empty line between"
@@ -91,9 +84,9 @@ _CODE_COLUMNS = 4  # of indentation behind the margin of a list item, from which
 _DEEP_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?: {5}|[ ]*\t)")  # code inside a list item
 
 
-def _blocks(reply: str) -> Iterator[list[_Raw]]:
+def _blocks(reply: str) -> Iterator[list[_Line]]:
     """Groups of lines that share their inline markup: paragraphs and list items; every other line stands alone."""
-    block: list[_Raw] = []
+    block: list[_Line] = []
     quoting = False  # the line before was a block quotation, which runs on until an empty line
     blocks = [fence for fence in fences(reply) if not fence.quotes]
     openings = {fence.first + 1 for fence in blocks}
@@ -178,7 +171,7 @@ class _Token:
     error: str = ""
 
 
-def _block_requests(block: list[_Raw], html: _Html) -> Iterator[Request]:
+def _block_requests(block: list[_Line], html: _Html) -> Iterator[Request]:
     text = "\n".join([text for _, text, _ in block])
     if not _OPEN.search(text) and "<" not in text and "-->" not in text:
         if not text:
@@ -193,7 +186,6 @@ def _block_requests(block: list[_Raw], html: _Html) -> Iterator[Request]:
     quotation = _Quotation()
     offset = 0
     for number, words, refusal in block:
-        line = _Line(number, words, refusal)
         tokens: list[_Token] = []
         position = 0
         while len(tokens) < MAX_REPORTED and (opening := _OPEN.search(words, position)):
@@ -212,18 +204,18 @@ def _block_requests(block: list[_Raw], html: _Html) -> Iterator[Request]:
             prose = masked[offset + position : offset + token.start]
             position = token.end
             quotation.read(prose)
-            html.read(prose, line)
-            reason = token.error or line.refusal or quotation.refusal or html.refusal
+            html.read(prose, words, refusal)
+            reason = token.error or refusal or quotation.refusal or html.refusal
             if not reason and "\0" in (masked[offset + token.start], masked[offset + token.end - 1]):
                 reason = "it stands in inline code"
-            reason = reason or _placement(line.text, tokens, index, tail)
-            raw = line.text[token.start : token.end]
+            reason = reason or _placement(words, tokens, index, tail)
+            raw = words[token.start : token.end]
             told = f"{reason}; {HOW}" if reason else ""
-            yield Request(token.action, token.argument, raw, line.number, honoured=not reason, reason=told)
-        prose = masked[offset + position : offset + len(line.text)]
+            yield Request(token.action, token.argument, raw, number, honoured=not reason, reason=told)
+        prose = masked[offset + position : offset + len(words)]
         quotation.read(prose)
-        html.read(prose, line)
-        offset += len(line.text) + 1
+        html.read(prose, words, refusal)
+        offset += len(words) + 1
 
 
 def _token(line: str, opening: re.Match[str]) -> _Token:
@@ -334,14 +326,14 @@ class _Html:
         """The names that are closed somewhere in the reply."""
         return frozenset((match[2] or "!").lower() for match in self._TAG.finditer(self._reply) if match[1] or match[4])
 
-    def read(self, prose: str, line: _Line) -> None:
-        if line.refusal or ("<" not in prose and "-->" not in prose):
+    def read(self, prose: str, line: str, refusal: str) -> None:
+        if refusal or ("<" not in prose and "-->" not in prose):
             return
         for match in self._TAG.finditer(prose):
             name = (match[2] or "!").lower()
             if match[1] or match[4]:
                 self._open.discard(name)
-            elif name in self._closed or line.text.lstrip().startswith(match.group()):
+            elif name in self._closed or line.lstrip().startswith(match.group()):
                 self._open.add(name)
 
     def end_paragraph(self) -> None:

@@ -65,10 +65,17 @@ class Asker:
         if tries and journal.closed and not journal.recorded(step):
             self.refused.append(msgspec.structs.replace(journal.result(tries[-1], ModelCall), purpose=purpose))
 
+        def tell(hearing: Hearing, piece: str | None) -> None:
+            self._run.publish(SpeechPiece(role=hearing.role, round=hearing.round, text=piece))
+            self._changed()
+
         async def call() -> TurnResult:
             if is_turn:
                 self._run.publish(TurnStart(role=speaker.role, round=info.round))
-            hearing = self._hearing(speaker, info)
+            hearing = None
+            if equipment.streams and info.purpose != "other" and not is_extract(speaker.model):
+                hearing = Hearing(speaker.role, info.round, tell)
+                self.hearings.append(hearing)
             try:
                 result = await ask_model(
                     equipment.model_of(speaker),
@@ -115,18 +122,6 @@ class Asker:
             if is_turn:
                 raise
             return await journal.put(step, TurnResult("", speaker.model, failure=Failure.of(spent)), type=TurnResult)
-
-    def _hearing(self, speaker: Speaker, info: TurnInfo) -> Hearing | None:
-        """For those who watch; repairs are not worth it."""
-        if not self._equipment.streams or info.purpose == "other" or is_extract(speaker.model):
-            return None
-
-        def tell(hearing: Hearing, piece: str | None) -> None:
-            self._run.publish(SpeechPiece(role=hearing.role, round=hearing.round, text=piece))
-            self._changed()
-
-        self.hearings.append(Hearing(speaker.role, info.round, tell))
-        return self.hearings[-1]
 
 
 class ProviderBusy(Exception):

@@ -18,7 +18,6 @@ from council.ids import sha256_hex
 from council.llm.base import GUARDIAN, Model, TurnInfo, request_hash
 from council.safety.guardrails import POSTURES, check
 from council.safety.laws import LAWS
-from council.safety.scope import ScopeGuard
 from council.safety.second_opinion import SCHEMA, SYSTEM, Opinion, question, read_opinion
 from council.safety.untrusted import plain_line
 from council.safety.verdict import ALLOWED, Posture, Stage, Verdict, gravest
@@ -44,14 +43,12 @@ class Guard(msgspec.Struct, frozen=True, omit_defaults=True):
         """The verdict of the rules on `text`, in this mode."""
         if self.mode == "off":
             return ALLOWED
-        return self.applied(check(stage, text, scope=ScopeGuard(self.scope)))
+        return self.applied(check(stage, text, scope=self.scope))
 
     def applied(self, verdict: Verdict) -> Verdict:
-        return verdict.softened() if self.mode == "warn" else verdict
-
-    def looking_at(self, task: str) -> Guard:
-        """This guard at the start of a run."""
-        return msgspec.structs.replace(self, task=self.check("task", task))
+        """As a warning, where it blocks and this home's guardrails only warn."""
+        softens = verdict.blocks and self.mode == "warn"
+        return msgspec.structs.replace(verdict, outcome="warn") if softens else verdict
 
 
 class WithheldMemory(msgspec.Struct, frozen=True):

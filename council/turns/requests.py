@@ -102,17 +102,17 @@ class Requests:
 
     async def _answer(self, request: Request, is_echo: bool, speaker: Speaker, round_no: int) -> ToolResult:
         if not request.honoured:
-            return _refusal("not_honoured", request.reason)
+            return ToolResult.refused("not_honoured", request.reason)
         if is_echo and not any(
             item.ok and (item.action, item.argument) == (request.action, request.argument)
             for item in (*self._inputs, *self._answers)
         ):
-            return _refusal("echoed", "this request stands in text from outside; only your own words can ask")
+            return ToolResult.refused("echoed", "this request stands in text from outside; only your own words can ask")
         limits = self._equipment.limits
         if len(self._answers) >= limits.max_requests:
-            return _refusal("too_many", f"this task has used its {limits.max_requests} requests")
+            return ToolResult.refused("too_many", f"this task has used its {limits.max_requests} requests")
         if sum(len(item.text.encode()) for item in self._answers) >= limits.max_context_bytes:
-            return _refusal("too_much", f"this task has read its {limits.max_context_bytes} bytes")
+            return ToolResult.refused("too_much", f"this task has read its {limits.max_context_bytes} bytes")
         memory = "memory" not in speaker.withheld
         return await self._call(request, speaker.tools, speaker.role, round_no, memory=memory)
 
@@ -132,7 +132,7 @@ class Requests:
         try:
             return await self._equipment.tools.call(request, allowed=allowed, context=context)
         except ToolRefused as error:
-            return _refusal(error.code, str(error))
+            return ToolResult.refused(error.code, str(error))
 
     def _evidence(self, request: Request, result: ToolResult, asked_by: str, round_no: int) -> Evidence:
         source = result.sources[0] if result.sources else None
@@ -179,7 +179,3 @@ def refusals_of(evidence: Iterable[Evidence]) -> Iterator[Mapping[str, str]]:
         if item.error_code and item.error_code not in _NOT_THERE:
             asked = plain_line(item.request or item.argument, _AUDITED_CHARS)
             yield {"asked_by": item.asked_by, "round": str(item.round), "request": asked, "reason": item.error_code}
-
-
-def _refusal(code: str, reason: str) -> ToolResult:
-    return ToolResult(ok=False, title="", text="", error_code=code, error=reason)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 ANY = re.compile(r"\[(E[0-9]{1,4}(?![0-9A-Za-z])[^\[\]\n]{0,600})\](?!\()")
 _NEXT = re.compile(r"\s*[,;&]\s*(?:and\s+)?(?=E[0-9]{1,4}(?![0-9A-Za-z]))|\s+and\s+(?=E[0-9]{1,4}(?![0-9A-Za-z]))")
@@ -24,9 +24,6 @@ class CitedPlace:
     path: str = ""
     first: int = 0
     last: int = 0
-
-    def at(self, id: str, path: str, first: int, last: int) -> CitedPlace:
-        return replace(self, id=id, path=path, first=first, last=last)
 
     def __str__(self) -> str:
         if not self.path:

@@ -29,7 +29,7 @@ from typing import Literal
 from council.deliberation.quotations.beside import Beside, Layout
 from council.deliberation.quotations.citations import Citation, CitedPlace, citations
 from council.deliberation.quotations.passages import Fault, Passage, Places
-from council.deliberation.quotations.quotation_marks import Code, QuotedText, code_in, quoted, too_many_marks
+from council.deliberation.quotations.quotation_marks import Code, QuotedText, code_in, quoted
 from council.deliberation.quotations.wording import at_least, find_words, plain_text, trimmed
 from council.markup import sentence_ends
 
@@ -74,8 +74,7 @@ class CheckedText:
     """A text with what the look-up says put in, and the findings in their order.
 
     `unknown_ids`: cited, never issued. `no_places`: cited, and nothing that was read. `corrected`: citations without a
-    quotation that name their place wrongly, each with the right one. `too_long`: not all of its quotation marks were looked
-    at.
+    quotation that name their place wrongly, each with the right one.
     """
 
     text: str
@@ -83,7 +82,6 @@ class CheckedText:
     unknown_ids: tuple[str, ...] = ()
     no_places: tuple[str, ...] = ()
     corrected: tuple[tuple[str, str], ...] = ()
-    too_long: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,12 +132,7 @@ class _Wanted:
     whole: str
     numbered: str
     pieces: tuple[_Piece, ...] = ()
-
-    @cached_property
-    def fault(self) -> str:
-        """Why it need not be searched in pieces."""
-        cut = any(not (a.is_long and b.is_long) for a, b in pairwise(self.pieces) if not b.remark)
-        return _TOO_SHORT if cut else ""
+    fault: str = ""  # why it need not be searched in pieces
 
 
 def _wanted(words: str) -> _Wanted:
@@ -155,7 +148,8 @@ def _wanted(words: str) -> _Wanted:
             pieces.append(_Piece(piece, remark))
     if len(pieces) == 1:  # only before or behind it something is left out
         return _Wanted(pieces[0].words, numbered)
-    return _Wanted(trimmed(text), numbered, tuple(pieces))
+    cut = any(not (a.is_long and b.is_long) for a, b in pairwise(pieces) if not b.remark)
+    return _Wanted(trimmed(text), numbered, tuple(pieces), _TOO_SHORT if cut else "")
 
 
 class Quotations:
@@ -167,7 +161,7 @@ class Quotations:
         self._said = [plain_text(text) for text in said]
         self._known: dict[str, tuple[_Place, ...]] = {}  # what was searched before, by its words
         self.places = Places(passages, issued)
-        names = {name for path in self.places.paths for name in (path, path.rsplit("/", 1)[-1])}
+        names = {name for path in self.places.spans for name in (path, path.rsplit("/", 1)[-1])}
         listed = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
         self._names = re.compile(rf"(?<!\w)(?:{listed})(?!\w)", re.IGNORECASE) if names else None
 
@@ -176,28 +170,28 @@ class Quotations:
         code = code_in(text)
         skipped = code.stretches()
         cited = [citation for citation in citations(text) if skipped.around(citation.start) is None]
-        edits = _Edits(text)
+        edits = _Edits()
         findings = list(self._findings(text, code, cited, edits))
         wrong: dict[tuple[Fault, CitedPlace], None] = {}
         corrected: dict[tuple[str, str], None] = {}
         for citation in cited:
-            if edits.has(citation):
+            if citation in edits.replaced:
                 continue
             judged = [(named, *self.places.judged(named)) for named in citation.places]
             faults = [(fault, named) for named, _, fault in judged if fault]
             if faults:
                 wrong.update(dict.fromkeys(faults))
-                edits.replace(citation, f"{citation.text} {_MARKS[min(fault for fault, _ in faults)]}")
+                edits.replaced[citation] = f"{citation.text} {_MARKS[min(fault for fault, _ in faults)]}"
                 continue
             right = " ".join(dict.fromkeys(str(place) for _, place, _ in judged))
             if any(place != named for named, place, _ in judged):
                 corrected[citation.text, right] = None
-                edits.replace(citation, right)
+                edits.replaced[citation] = right
             elif any(named.first for named in citation.places) and right != citation.text:
-                edits.replace(citation, right)  # right, and spelled so that it becomes a link
-        return replace(
-            CheckedText("", tuple(findings), too_long=too_many_marks(text)),
-            text=edits.applied(),
+                edits.replaced[citation] = right  # right, and spelled so that it becomes a link
+        return CheckedText(
+            edits.applied(text),
+            tuple(findings),
             unknown_ids=tuple(dict.fromkeys(named.id for fault, named in wrong if fault == "evidence")),
             no_places=tuple(str(named)[1:-1] for fault, named in wrong if fault == "place"),
             corrected=tuple(corrected),
@@ -228,7 +222,7 @@ class Quotations:
             elif place is not None and right is not None and finding.outcome in ("moved", "narrowed"):
                 alone = len(right.places) == 1 and shared[right.start] == 1
                 if alone:
-                    edits.replace(right, str(place.cited))
+                    edits.replaced[right] = str(place.cited)
                 else:
                     edits.insert(quotation.mark_at, f" {place.cited}")
 
@@ -349,28 +343,21 @@ def _words(text: str) -> str:
 
 
 class _Edits:
-    """Changes to a text: at most one replacement of a citation, and remarks."""
+    """Changes to a text: citations that are `replaced`, at most once each, and remarks."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._replaced: dict[int, tuple[int, str]] = {}
-        self._inserted: dict[int, str] = {}
-
-    def has(self, citation: Citation) -> bool:
-        return citation.start in self._replaced
-
-    def replace(self, citation: Citation, text: str) -> None:
-        self._replaced[citation.start] = (citation.end, text)
+    def __init__(self) -> None:
+        self.replaced: dict[Citation, str] = {}
+        self._inserted: list[tuple[int, str]] = []
 
     def insert(self, at: int, text: str) -> None:
-        self._inserted[at] = self._inserted.get(at, "") + text
+        self._inserted.append((at, text))
 
-    def applied(self) -> str:
-        edits = [(start, 1, end, text) for start, (end, text) in self._replaced.items()]
-        edits += [(at, 0, at, text) for at, text in self._inserted.items()]
+    def applied(self, text: str) -> str:
+        edits = [(at, 0, number, at, words) for number, (at, words) in enumerate(self._inserted)]
+        edits += [(cited.start, 1, 0, cited.end, words) for cited, words in self.replaced.items()]
         pieces: list[str] = []
-        at = 0
-        for start, _, end, text in sorted(edits):
-            pieces += (self._text[at:start], text)
-            at = end
-        return "".join([*pieces, self._text[at:]])
+        done = 0
+        for start, _, _, end, words in sorted(edits):
+            pieces += (text[done:start], words)
+            done = end
+        return "".join([*pieces, text[done:]])

@@ -17,7 +17,8 @@ from council.turns.evidence import Evidence
 ARCHIVE = "session_states/"
 _MAX_DESCRIBED = 8
 _NUMBERED = re.compile(r"(?m)^[ \t>]*+[0-9]")
-_HIT = re.compile(r"^(?P<path>\S.*):(?P<first>[0-9]+)-[0-9]+ sha256 (?P<sha256>[0-9a-f]{64})(?P<rest>[^\n]*)$")
+_INDENTATION = re.compile(r"(?m)^    ")
+_HIT = re.compile(r"(?m)^(?P<path>\S.*):(?P<first>[0-9]+)-[0-9]+ sha256 (?P<sha256>[0-9a-f]{64})(?P<rest>[^\n]*)$")
 
 
 @dataclass(frozen=True)
@@ -63,25 +64,14 @@ def passages_of(item: Evidence, own_paths: Collection[str] = ()) -> list[Passage
     if item.action != "QUERY_CORTEX":
         return [Passage(item.id, "", 1, item.text)]
     passages = []
-    head: re.Match[str] | None = None
-    lines: list[str] = []
-    for line in [*item.text.split("\n"), ""]:
-        match = _HIT.match(line)
-        if match is None:
-            lines.append(line.removeprefix("    "))
-            continue
-        if head is not None:
-            passages.append(_hit(item.id, head, lines, own_paths))
-        head, lines = match, []
-    if head is not None:
-        passages.append(_hit(item.id, head, lines, own_paths))
+    heads = list(_HIT.finditer(item.text))
+    ends = [*(head.start() for head in heads[1:]), len(item.text)]
+    for head, end in zip(heads, ends, strict=False):
+        path = head["path"]
+        own = path in own_paths or path.startswith(ARCHIVE) or head["rest"].startswith(" [the council's own artifact")
+        text = _INDENTATION.sub("", item.text[head.end() + 1 : end]).rstrip("\n")
+        passages.append(Passage(item.id, path, int(head["first"]), text, head["sha256"], own))
     return passages
-
-
-def _hit(id: str, head: re.Match[str], lines: list[str], own_paths: Collection[str]) -> Passage:
-    path = head["path"]
-    own = path in own_paths or path.startswith(ARCHIVE) or head["rest"].startswith(" [the council's own artifact")
-    return Passage(id, path, int(head["first"]), "\n".join(lines).rstrip("\n"), head["sha256"], own)
 
 
 # ── places ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -93,24 +83,16 @@ class Places:
     """The places that there are to cite. `issued`: the ids of all evidence."""
 
     def __init__(self, passages: Iterable[Passage], issued: Iterable[str]) -> None:
-        self._issued = frozenset(issued)
-        self._spans: dict[str, dict[str, list[tuple[int, int]]]] = {}  # path -> id -> lines
+        self.issued = frozenset(issued)
+        self.spans: dict[str, dict[str, list[tuple[int, int]]]] = {}  # path -> id -> lines
         for passage in passages:
             if passage.path:
-                spans = self._spans.setdefault(passage.path, {}).setdefault(passage.id, [])
+                spans = self.spans.setdefault(passage.path, {}).setdefault(passage.id, [])
                 spans.append((passage.first_line, passage.last_line))
-
-    @property
-    def issued(self) -> frozenset[str]:
-        return self._issued
-
-    @property
-    def paths(self) -> Iterable[str]:
-        return self._spans.keys()
 
     def described(self, id: str) -> str:
         """The lines of files that a piece of evidence holds."""
-        held = [f"{path}, lines {low}-{high}" for path, ids in self._spans.items() for low, high in ids.get(id, ())]
+        held = [f"{path}, lines {low}-{high}" for path, ids in self.spans.items() for low, high in ids.get(id, ())]
         return "; ".join(held[:_MAX_DESCRIBED]) or "of no file"
 
     def judged(self, cited: CitedPlace) -> tuple[CitedPlace, Fault]:
@@ -119,22 +101,22 @@ class Places:
         A citation that leaves no doubt is corrected. It may give lines without a path, a path without its folders, or
         an id where only another one holds these lines. Its lines may run on behind the end of what was read.
         """
-        missing: Fault = "place" if cited.id in self._issued else "evidence"
+        missing: Fault = "place" if cited.id in self.issued else "evidence"
         if not cited.path:
-            paths = [path for path, ids in self._spans.items() if cited.id in ids] if cited.first else []
-            if len(paths) == 1 and (lines := _overlap(self._spans[paths[0]][cited.id], cited.first, cited.last)):
-                cited = cited.at(cited.id, paths[0], *lines)
-            return cited, "" if cited.id in self._issued else "evidence"
-        known = [cited.path] if cited.path in self._spans else []
-        ending = known or [path for path in self._spans if path.endswith(f"/{cited.path}")]
-        whole = [path for path in ending if cited.id in self._spans[path]] or ending
+            paths = [path for path, ids in self.spans.items() if cited.id in ids] if cited.first else []
+            if len(paths) == 1 and (lines := _overlap(self.spans[paths[0]][cited.id], cited.first, cited.last)):
+                cited = CitedPlace(cited.id, paths[0], *lines)
+            return cited, "" if cited.id in self.issued else "evidence"
+        known = [cited.path] if cited.path in self.spans else []
+        ending = known or [path for path in self.spans if path.endswith(f"/{cited.path}")]
+        whole = [path for path in ending if cited.id in self.spans[path]] or ending
         if len(whole) != 1:
             return cited, missing
-        path, ids = whole[0], self._spans[whole[0]]
+        path, ids = whole[0], self.spans[whole[0]]
         for id in dict.fromkeys((cited.id, *ids)):
             lines = _overlap(ids.get(id, ()), cited.first, cited.last)
             if lines is not None:
-                return cited.at(id, path, *lines), ""
+                return CitedPlace(id, path, *lines), ""
         return cited, missing
 
 

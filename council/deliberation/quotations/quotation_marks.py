@@ -12,7 +12,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Literal
 
 from council.deliberation.quotations.citations import ANY
@@ -112,11 +111,6 @@ def quoted(text: str, code: Code) -> list[QuotedText]:
     return sorted(free, key=lambda each: each.start)
 
 
-def too_many_marks(text: str) -> bool:
-    """True when not all of the quotation marks of a text are looked at."""
-    return next(islice(_MARK.finditer(text), MAX_MARKS, None), None) is not None
-
-
 def without_citations(words: str) -> str:
     return ANY.sub(" ", words)
 
@@ -138,7 +132,6 @@ _ONE_SIDED = frozenset("”»›＂\"'‘‚‛")
 _SINGLE = frozenset("'’")
 _ELISION = re.compile(r"(?:[0-9]|(?:tis|twas|til|em|cause|bout|n)\b)", re.IGNORECASE)
 _MAX_OPEN = 8
-MAX_MARKS = 20_000  # in one text; a book has fewer in its chapters
 
 
 @dataclass
@@ -151,7 +144,7 @@ class _Open:
 
 def _pairs(text: str, skipped: Stretches) -> Iterator[tuple[int, int, int, int]]:
     """(start, end, where the words start, where they end) of each pair."""
-    marks = [match for match in islice(_MARK.finditer(text), MAX_MARKS) if skipped.around(match.start()) is None]
+    marks = [match for match in _MARK.finditer(text) if skipped.around(match.start()) is None]
     opened: list[_Open] = []
     paragraph = 0  # where it began
     for number, match in enumerate(marks):

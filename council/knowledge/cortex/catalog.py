@@ -6,6 +6,7 @@ So an index that a kill, a full disk or an editor left in another state is recog
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -68,18 +69,16 @@ def load(path: Path) -> Catalog | None:
         return None
     try:
         envelope = msgspec.json.decode(data, type=_Envelope)
+        body = bytes(envelope.catalog)
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise CatalogDamaged("its catalog was damaged") from None
-    body = bytes(envelope.catalog)
     if envelope.sha256 != sha256_hex(body):
         raise CatalogDamaged("its catalog was damaged")
-    try:
+    with contextlib.suppress(msgspec.DecodeError):
         catalog = msgspec.json.decode(body, type=Catalog)
-    except msgspec.DecodeError:
-        raise CatalogDamaged("its catalog is of another version") from None
-    if catalog.schema != SCHEMA:
-        raise CatalogDamaged("its catalog is of another version")
-    return catalog
+        if catalog.schema == SCHEMA:
+            return catalog
+    raise CatalogDamaged("its catalog is of another version")
 
 
 def store(path: Path, catalog: Catalog) -> None:
@@ -90,7 +89,7 @@ def store(path: Path, catalog: Catalog) -> None:
 
 
 def identity(path: Path) -> tuple[int, int, int] | None:
-    """Tells one written catalog from the next; None if there is none."""
+    """Tells one written file from the next; None if there is none."""
     try:
         status = os.stat(path)
     except FileNotFoundError:

@@ -10,7 +10,8 @@ from typing import Any, Literal, get_args
 
 from council.errors import StorageFailed
 from council.knowledge.cortex.passage_vectors import MissingVectors, Place
-from council.knowledge.cortex.selection import ArchivedMemory, HomeFiles
+from council.knowledge.cortex.reads import Reads
+from council.knowledge.cortex.selection import ArchivedMemory, HomeFiles, Selection
 from council.knowledge.cortex.shelf import Findings, Hit, Refresh, Shelf, Status
 from council.knowledge.cortex.tantivy_index import IndexBroken
 from council.knowledge.cortex.vectors import Key, Meaning
@@ -52,29 +53,13 @@ class Cortex:
     ) -> None:
         """`rules` are those of READ_FILE; `folder` is the Cortex's own (`.council/cortex`). Of a text the
         index keeps what `redact` leaves, line for line."""
-        lock = folder / "lock"
-        self.lock_path = lock
+        self.lock_path = folder / "lock"
         self._guard = threading.Lock()
-        self._shelves: dict[str, Shelf] = {
-            "files": Shelf(
-                "files",
-                folder / "files",
-                lock,
-                root,
-                HomeFiles(root, rules),
-                max_file_bytes=max_file_bytes,
-                redact=redact,
-            ),
-            "memory": Shelf(
-                "memory",
-                folder / "memory",
-                lock,
-                root,
-                ArchivedMemory(root),
-                max_file_bytes=max_file_bytes,
-                redact=redact,
-                forgets=True,  # memory that a person had forgotten must be gone
-            ),
+        selections: dict[Scope, Selection] = {"files": HomeFiles(root, rules), "memory": ArchivedMemory(root)}
+        reads = Reads(root, max_file_bytes, redact)
+        self._shelves = {  # of memory that a person had forgotten nothing may stay
+            scope: Shelf(scope, folder / scope, self.lock_path, selection, reads, forgets=scope == "memory")
+            for scope, selection in selections.items()
         }
 
     def query(
@@ -123,22 +108,16 @@ class Cortex:
             notes.append(f"passages of {len(stale)} files that change just now are left out")
         return Answer(tuple(found.hits), tuple(dict.fromkeys(notes)), tuple(dict.fromkeys(upkeep)), found.nearest)
 
-    def unembedded(self, model: str, scope: Scope = "files", *, patience_s: float = 0.0) -> MissingVectors:
+    def missing_vectors(self, model: str, scope: Scope, question: str, patience_s: float) -> MissingVectors:
         """Lists what has to be embedded before a question can be asked by its meaning; the index is brought up to date
         first. Raises StorageFailed."""
         with self._guard:
-            self._shelves[scope].refresh(patience_s=patience_s)
-            return self._shelves[scope].unembedded(model)
+            return self._shelves[scope].missing_vectors(model, question, patience_s)
 
-    def keep_vectors(self, model: str, found: Mapping[Key, Any], scope: Scope, *, patience_s: float = 0.0) -> None:
+    def keep_vectors(self, model: str, scope: Scope, found: Mapping[Key, Any], patience_s: float) -> None:
         """Raises DimensionsChanged, DaemonRunning while another process writes, StorageFailed."""
         with self._guard:
             self._shelves[scope].keep_vectors(model, found, patience_s)
-
-    def vector_of_question(self, model: str, question: str, scope: Scope = "files") -> Any | None:
-        """The vector of a question that was asked before, where it is kept. Raises StorageFailed."""
-        with self._guard:
-            return self._shelves[scope].vector_of_question(model, question)
 
     def refresh(self, scope: Scope = "files", *, rebuild: bool = False, patience_s: float = 0.0) -> Refresh:
         """Brings one index up to date. Raises DaemonRunning while another process writes, StorageFailed."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from council.budgets.budget import BudgetSpent
 from council.errors import DaemonRunning, ModelError, StorageFailed
@@ -22,14 +22,6 @@ from council.llm.embeddings import Embedder, Nearness, cut_to
 from council.safety.untrusted import clean
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """`nearness` is what the embedding model made of the question; None where the Cortex is asked by words alone."""
-
-    answer: Answer
-    nearness: Nearness | None = None
 
 
 class Search:
@@ -50,9 +42,10 @@ class Search:
         patience_s: float = 0.0,
         embedder: Embedder | None = None,
         recorded: Nearness | None = None,
-    ) -> SearchResult:
+    ) -> tuple[Answer, Nearness | None]:
         """As `Cortex.query`. Without an `embedder` only vectors that are kept are of use; with what is `recorded` nothing else
-        is. Raises StorageFailed."""
+        is. Beside the answer stands what the embedding model made of the question: None where it is asked by words alone.
+        Raises StorageFailed."""
         asked, question = question, clean(question[:MAX_QUESTION_CHARS])
         notes: tuple[str, ...] = ()
         meaning: Meaning | Sequence[Place] | None = None
@@ -78,13 +71,13 @@ class Search:
         nearness = recorded
         if recorded is None and by_meaning:
             nearness = Nearness(scope, asked, None if meaning is None else answer.nearest, notes)
-        return SearchResult(replace(answer, notes=(*answer.notes, *notes)), nearness)
+        return replace(answer, notes=(*answer.notes, *notes)), nearness
 
     async def embed(self, embedder: Embedder, scope: Scope = "files", *, patience_s: float = 0.0) -> int:
         """Embeds what has no vector yet; how many passages those were. Raises ModelError, BudgetSpent, DaemonRunning,
         DimensionsChanged, StorageFailed."""
         async with self._embedding:
-            missing = await asyncio.to_thread(self.cortex.unembedded, self.model, scope, patience_s=patience_s)
+            missing = await asyncio.to_thread(self.cortex.missing_vectors, self.model, scope, "", patience_s)
             await self._embed(missing.texts, scope, embedder, patience_s)
         return len(missing.texts)
 
@@ -93,8 +86,8 @@ class Search:
     ) -> tuple[Meaning | None, tuple[str, ...]]:
         """The question's vector, when all passages have theirs; and what is to be said of them."""
         async with self._embedding:
-            missing = await asyncio.to_thread(self.cortex.unembedded, self.model, scope, patience_s=patience_s)
-            vector = await asyncio.to_thread(self.cortex.vector_of_question, self.model, question, scope)
+            missing = await asyncio.to_thread(self.cortex.missing_vectors, self.model, scope, question, patience_s)
+            vector = missing.question
             if embedder is None and (vector is None or missing.texts):
                 return None, ("by words alone, not by meaning: this model asks no embedding model",)
             if embedder is not None:
@@ -102,7 +95,7 @@ class Search:
                 if vector is None:
                     [vector] = await _call(embedder, [question], question=True)
                     found = {Key.of(question, question=True): vector}
-                    await asyncio.to_thread(self.cortex.keep_vectors, self.model, found, scope, patience_s=patience_s)
+                    await asyncio.to_thread(self.cortex.keep_vectors, self.model, scope, found, patience_s)
         left_out = f"{missing.left_out} passages are beyond what is compared by meaning; they are found by words alone"
         return Meaning(self.model, vector), (left_out,) if missing.left_out else ()
 
@@ -112,7 +105,7 @@ class Search:
             some = keys[at : at + embedder.max_texts]
             vectors = await _call(embedder, [texts[key] for key in some], question=False)
             found = dict(zip(some, vectors, strict=True))
-            await asyncio.to_thread(self.cortex.keep_vectors, self.model, found, scope, patience_s=patience_s)
+            await asyncio.to_thread(self.cortex.keep_vectors, self.model, scope, found, patience_s)
         if keys:
             log.info("%d passages of %s were embedded by %s", len(keys), scope, embedder.name)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 from operator import mul
@@ -30,43 +30,40 @@ Keys = tuple[tuple[int, Key], ...]  # of the passages of a file: the first line 
 
 @dataclass(frozen=True)
 class MissingVectors:
-    """Texts without a vector, and how many passages are beyond those that are looked at by meaning."""
+    """Texts without a vector, and how many passages are beyond those that are looked at by meaning. `question`: the
+    vector of the question that is asked, where it is kept."""
 
     texts: Mapping[Key, str]
-    left_out: int = 0
+    left_out: int
+    question: Any | None
 
 
 class PassageVectors:
     """Of one index: what is in it is told by each call's `files`."""
 
-    def __init__(self, folder: Path, selection: Selection, reads: Callable[[], Reads]) -> None:
+    def __init__(self, folder: Path, selection: Selection, reads: Reads) -> None:
         self._vectors = Vectors(folder)
         self._selection = selection
         self._reads = reads
         self._keys: dict[str, tuple[str, Keys]] = {}  # by path, beside the SHA-256 of the file that they were made of
 
-    def unembedded(self, model: str, files: Mapping[str, Entry]) -> MissingVectors:
+    def missing(self, model: str, files: Mapping[str, Entry], question: str) -> MissingVectors:
         """The passages that have no vector of that model yet. Raises StorageFailed."""
         keys, left_out = self._keys_of(files)
         wanted = {key for places in keys.values() for _, key in places}
         known = self._vectors.of(model)
         texts: dict[Key, str] = {}
-        reads = self._reads()
         for path, places in keys.items():
             if all(key in known for _, key in places):
                 continue
-            chunks = reads.passages(path, files[path]).values()
+            chunks = self._reads.passages(path, files[path]).values()
             texts |= {key: meant(chunk) for chunk in chunks if (key := Key.of(meant(chunk))) in wanted - known.keys()}
-        return MissingVectors(texts, left_out)
+        return MissingVectors(texts, left_out, known.get(Key.of(question, question=True)))
 
     def keep(self, model: str, found: Mapping[Key, Any], files: Mapping[str, Entry]) -> None:
         """Those of passages that are gone go. Raises DimensionsChanged, StorageFailed."""
         self._vectors.add(model, found)
         self._retain(files)
-
-    def of_question(self, model: str, question: str) -> Any | None:
-        """The one that is kept, if it is. Raises StorageFailed."""
-        return self._vectors.of(model).get(Key.of(question, question=True))
 
     def forget(self, files: Mapping[str, Entry]) -> None:
         """After the index was built anew: of what is not in it nothing stays, nor what somebody asked."""
@@ -103,7 +100,6 @@ class PassageVectors:
         """Of the passages that are looked at by their meaning, and how many are left out: the council's own pages first."""
         found: dict[str, Keys] = {}
         count = left_out = 0
-        reads = self._reads()
         for path in sorted(files, key=lambda path: (files[path].artifact, path)):
             entry = files[path]
             if not entry.chunks or not self._selection.permits(path):
@@ -113,7 +109,7 @@ class PassageVectors:
                 continue
             count += entry.chunks
             if self._keys.get(path, ("", ()))[0] != entry.sha256:
-                chunks = reads.passages(path, entry).values()
+                chunks = self._reads.passages(path, entry).values()
                 self._keys[path] = (entry.sha256, tuple((each.first_line, Key.of(meant(each))) for each in chunks))
             found[path] = self._keys[path][1]
         self._keys = {path: self._keys[path] for path in found}

@@ -13,18 +13,19 @@ from council.storage.paths import ConfinedRoot
 
 
 class Reads:
-    """Reads whole texts through the confined root, and counts them."""
+    """Reads whole texts through the confined root, and counts them. Of a text `redact` leaves what may be kept, line for
+    line."""
 
     def __init__(self, root: ConfinedRoot, max_bytes: int, redact: Callable[[str], str]) -> None:
         self._root = root
         self._redact = redact
-        self._max_bytes = max_bytes
+        self.max_bytes = max_bytes
         self.count = 0
 
     def read(self, path: str) -> tuple[str, str]:
         """Redacted text with plain newlines, and the SHA-256 of the bytes. Raises PathRefused."""
         self.count += 1
-        data = self._root.read(path, max_bytes=self._max_bytes).data
+        data = self._root.read(path, max_bytes=self.max_bytes).data
         return self._redact(as_text(path, data)), sha256_hex(data)
 
     def passages(self, path: str, entry: Entry) -> dict[int, Chunk]:

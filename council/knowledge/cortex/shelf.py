@@ -10,19 +10,18 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from council.errors import DaemonRunning, PathRefused, StorageFailed
 from council.ids import SystemClock, timestamp
 from council.knowledge.cortex import catalog as catalogs
 from council.knowledge.cortex.catalog import Catalog, CatalogDamaged, Entry, Stamp
 from council.knowledge.cortex.chunks import Chunk, cut, is_artifact, is_unfinished_artifact
-from council.knowledge.cortex.fusion import fused
 from council.knowledge.cortex.passage_vectors import ARTIFACT_FACTOR, MissingVectors, PassageVectors, Place
 from council.knowledge.cortex.quotation import Quotation, quote
 from council.knowledge.cortex.reads import Reads
@@ -30,7 +29,8 @@ from council.knowledge.cortex.selection import MAX_ENTRIES, Listing, Selection
 from council.knowledge.cortex.tantivy_index import Batch, IndexBroken, TantivyIndex, checksums
 from council.knowledge.cortex.vectors import Key, Meaning
 from council.storage.files import FileLock, as_storage_failed, sweep_temporaries
-from council.storage.paths import ConfinedRoot
+
+T = TypeVar("T")
 
 OWN_ARTIFACTS = "artifacts/"
 _TICK_S = 0.02  # the coarsest clock by which a local file system stamps its files, twice over
@@ -38,6 +38,9 @@ _LOCK_PAUSE_S = 0.05
 # Removed passages stay in the engine's files, and count in its statistics, until it is built anew.
 _MIN_DEAD_CHUNKS = 500
 _SHOWN = 3  # names in a note
+# Reciprocal rank fusion (G. V. Cormack, C. L. A. Clarke, S. Büttcher, SIGIR 2009): places alone count, so that scores of
+# different kinds need no common measure.
+_FUSION_K = 60
 _CANDIDATES = 4  # looked at for each hit that is wanted: own artifacts are put back, vanished files left out
 
 
@@ -109,34 +112,26 @@ class Shelf:
         name: str,
         folder: Path,
         lock_path: Path,
-        root: ConfinedRoot,
         selection: Selection,
+        reads: Reads,
         *,
-        max_file_bytes: int,
-        redact: Callable[[str], str] = str,
-        forgets: bool = False,
+        forgets: bool,
     ) -> None:
-        """Of a text the index keeps what `redact` leaves, line for line. With `forgets`, nothing of a removed or changed
-        file may stay in the index, whatever that costs."""
+        """With `forgets`, nothing of a removed or changed file may stay in the index, whatever that costs."""
         self._name = name
         self._folder = folder
         self._catalog_path = folder / "catalog.json"
         self._index_path = folder / "index"
         self._lock_path = lock_path
-        self._root = root
         self._selection = selection
-        self._max_file_bytes = max_file_bytes
-        self._redact = redact
+        self._reads = reads
         self._forgets = forgets
         self._catalog: Catalog | None = None
         self._flaw = ""
         self._loaded: tuple[int, int, int] | None = None  # which catalog file `_catalog` is
         self._checked: tuple[int, int, int] | None = None  # which catalog file the index's files were compared with
         self._index: TantivyIndex | None = None
-        self._vectors = PassageVectors(folder / "vectors", selection, self._reads)
-
-    def _reads(self) -> Reads:
-        return Reads(self._root, self._max_file_bytes, self._redact)
+        self._vectors = PassageVectors(folder / "vectors", selection, reads)
 
     # ── keeping up ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -205,8 +200,7 @@ class Shelf:
         work = self._differences(listing)
         work.changed += [path for path in distrusted if path in listing.stamps and path not in work.changed]
         files = dict(catalog.files)
-        dead = catalog.dead_chunks
-        reads = self._reads()
+        dead, read_before = catalog.dead_chunks, self._reads.count
         # A file edited again within the tick of its last edit would look the same: it is read when that tick is over.
         stamps = [listing.stamps[path] for path in (*work.added, *work.changed)]
         newest = max((max(stamp.mtime_ns, stamp.ctime_ns) for stamp in stamps), default=0)
@@ -222,7 +216,7 @@ class Shelf:
                     batch.remove(path)
                     dead += before.chunks
             for path in (*work.added, *work.changed):
-                entry = self._shelve(path, listing.stamps[path], batch, reads)
+                entry = self._shelve(path, listing.stamps[path], batch)
                 if entry is not None:
                     files[path] = entry
         with as_storage_failed(f"Cannot read the index in {self._index_path}"):
@@ -232,14 +226,14 @@ class Shelf:
         catalogs.store(self._catalog_path, written)
         self._catalog, self._flaw = written, ""
         self._loaded = self._checked = catalogs.identity(self._catalog_path)
-        return Refresh(reads.count, len(work.added), len(work.changed), len(work.removed))
+        return Refresh(self._reads.count - read_before, len(work.added), len(work.changed), len(work.removed))
 
-    def _shelve(self, path: str, stamp: Stamp, batch: Batch, reads: Reads) -> Entry | None:
+    def _shelve(self, path: str, stamp: Stamp, batch: Batch) -> Entry | None:
         """None if the file is gone. The stamp is older than what is read, so a change in between shows next time."""
-        if stamp.size > self._max_file_bytes:
+        if stamp.size > self._reads.max_bytes:
             return Entry(stamp, skipped="too_large")
         try:
-            text, sha256 = reads.read(path)
+            text, sha256 = self._reads.read(path)
         except PathRefused as refusal:
             gone = refusal.reason in ("not_found", "not_a_folder")
             return None if gone else Entry(stamp, skipped=refusal.reason)
@@ -283,10 +277,11 @@ class Shelf:
 
     # ── meanings ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def unembedded(self, model: str) -> MissingVectors:
-        """The passages that have no vector of that model yet. Raises StorageFailed."""
+    def missing_vectors(self, model: str, question: str, patience_s: float) -> MissingVectors:
+        """The passages that have no vector of that model yet, after a refresh. Raises StorageFailed."""
+        self.refresh(patience_s=patience_s)
         self._load()
-        return self._vectors.unembedded(model, self._files)
+        return self._vectors.missing(model, self._files, question)
 
     def keep_vectors(self, model: str, found: Mapping[Key, Any], patience_s: float) -> None:
         """Raises DimensionsChanged, DaemonRunning while another process writes, StorageFailed."""
@@ -296,10 +291,6 @@ class Shelf:
             self._vectors.keep(model, found, self._files)
         finally:
             lock.release()
-
-    def vector_of_question(self, model: str, question: str) -> Any | None:
-        """The one that is kept, if it is. Raises StorageFailed."""
-        return self._vectors.of_question(model, question)
 
     @property
     def _files(self) -> Mapping[str, Entry]:
@@ -323,17 +314,16 @@ class Shelf:
         terms = index.question_terms(question)
         candidates = limit * _CANDIDATES
         ranked = []
-        for one in index.search(terms, group=group, limit=candidates) if terms else ():
-            entry = self._catalog.files.get(one.path)
-            if entry is not None and self._selection.permits(one.path):
-                factor = ARTIFACT_FACTOR if entry.artifact else 1.0
-                ranked.append((one.score * factor, Place(one.path, one.first_line)))
-        ranked.sort(key=lambda pair: (-pair[0], pair[1].path, pair[1].first_line))
+        for score, path, first_line in index.search(terms, group=group, limit=candidates) if terms else ():
+            entry = self._catalog.files.get(path)
+            if entry is not None and self._selection.permits(path):
+                ranked.append((score * (ARTIFACT_FACTOR if entry.artifact else 1.0), Place(path, first_line)))
+        ranked.sort(key=lambda pair: (-pair[0], pair[1]))
         quoting = partial(quote, weights=index.weights(terms), terms=index.terms)
         if meaning is None:
             return Findings(*self._hits(ranked, quoting, limit, score_digits=3))
         nearest = self._vectors.nearest(meaning, self._files, group, candidates)
-        scores = fused([[place for _, place in ranked], nearest])
+        scores = fused([place for _, place in ranked], nearest)
         best = sorted(((score, place) for place, score in scores.items()), key=lambda pair: (-pair[0], pair[1]))
         return Findings(*self._hits(best, quoting, limit, score_digits=5), tuple(nearest))
 
@@ -349,11 +339,10 @@ class Shelf:
         hits: list[Hit] = []
         stale: set[str] = set()
         chunks: dict[str, dict[int, Chunk]] = {}
-        reads = self._reads()
         for score, found in ranked:
             entry = self._catalog.files[found.path]
             if found.path not in chunks:
-                chunks[found.path] = reads.passages(found.path, entry)
+                chunks[found.path] = self._reads.passages(found.path, entry)
             chunk = chunks[found.path].get(found.first_line)
             if chunk is None:
                 stale.add(found.path)
@@ -430,6 +419,15 @@ class Shelf:
                 if time.monotonic() >= give_up_at:
                     raise
             time.sleep(_LOCK_PAUSE_S)
+
+
+def fused(*lists: Sequence[T]) -> dict[T, float]:
+    """Merges lists, each best first and without repetition: every entry with the sum of 1 / (60 + its place)."""
+    scores: dict[T, float] = defaultdict(float)
+    for ranked in lists:
+        for place, item in enumerate(ranked, start=1):
+            scores[item] += 1 / (_FUSION_K + place)
+    return dict(scores)
 
 
 def _incomplete(listing: Listing) -> tuple[str, ...]:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from council.knowledge.cortex.chunks import Chunk
-from council.knowledge.cortex.words import STOP_WORDS, searchable
 
 if TYPE_CHECKING:
     import tantivy
@@ -32,13 +32,6 @@ _UNCHECKED = (".managed.json", ".tantivy-writer.lock", ".tantivy-meta.lock")
 
 class IndexBroken(Exception):
     """The index cannot be opened, read or written; built anew it may."""
-
-
-@dataclass(frozen=True)
-class IndexHit:
-    path: str
-    first_line: int
-    score: float
 
 
 class TantivyIndex:
@@ -74,8 +67,9 @@ class TantivyIndex:
             total = self._searcher.num_docs
             return {term: math.log(1 + (total + 1) / (1 + self._searcher.doc_freq("body", term))) for term in terms}
 
-    def search(self, terms: Sequence[str], *, group: str, limit: int) -> list[IndexHit]:
-        """The best passages, best first; with `group`, only those of it. Raises IndexBroken."""
+    def search(self, terms: Sequence[str], *, group: str, limit: int) -> list[tuple[float, str, int]]:
+        """The best passages, each with its score, path and first line; with `group`, only those of it. Raises
+        IndexBroken."""
         tv = self._tantivy
         clauses: list[tuple[tantivy.Occur, tantivy.Query]] = []
         with _broken("search"):
@@ -89,11 +83,10 @@ class TantivyIndex:
                 query = tv.Query.boolean_query([(tv.Occur.Must, member), (tv.Occur.Must, query)])
             found = self._searcher.search(query, limit=limit, count=False).hits
             documents = [(score, self._searcher.doc(address)) for score, address in found]
-            hits = [
-                IndexHit(str(doc.get_first("path") or ""), int(doc.get_first("first_line") or 1), score)
+            return [
+                (score, str(doc.get_first("path") or ""), int(doc.get_first("first_line") or 1))
                 for score, doc in documents
             ]
-        return sorted(hits, key=lambda hit: (-hit.score, hit.path, hit.first_line))
 
     @contextmanager
     def writing(self) -> Iterator[Batch]:
@@ -194,3 +187,31 @@ def _broken(what: str) -> Iterator[None]:
         if type(error).__name__ == "PanicException":
             raise IndexBroken(f"{what}: the engine gave up") from error
         raise
+
+
+_WORD = re.compile(r"[A-Za-z0-9]+")  # each character is looked at once: a line of base64 may be a million of them
+_HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
+_CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_MAX_IDENTIFIER_CHARS = 80
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]{2,}")
+
+# Left out of questions, not of documents: they cost time and say nothing.
+_STOP_WORDS = (
+    "a an and are as at be been but by can could did do does for from had has have how i if in into is it its me my "
+    "no not of on or our should so such that the their then there these they this to us was we were what when where "
+    "which who whom whose why will with would you your"
+)
+STOP_WORDS: list[str] = re.findall(r"[a-z]+", _STOP_WORDS)
+
+
+def searchable(text: str) -> str:
+    """`text` in one normal form, followed by the words that stand inside its words: `ConfinedRoot` also as `Confined
+    Root`, `日本語` also as `日本 本語`."""
+    normal = unicodedata.normalize("NFKC", text)
+    extra: list[str] = []
+    for word in _WORD.findall(normal):
+        if len(word) <= _MAX_IDENTIFIER_CHARS and _HUMP.search(word):
+            extra += _CAMEL_PART.findall(word)
+    for match in _UNSPACED.finditer(normal):
+        extra += [match[0][index : index + 2] for index in range(len(match[0]) - 1)]
+    return f"{normal}\n{' '.join(extra)}" if extra else normal

@@ -7,8 +7,6 @@ record and all behind it count for nothing. The file is a copy: without it, ever
 
 from __future__ import annotations
 
-import contextlib
-import os
 import struct
 import zlib
 from array import array
@@ -20,6 +18,7 @@ from typing import Any
 import msgspec
 
 from council.ids import sha256_hex
+from council.knowledge.cortex.catalog import identity
 from council.storage.files import as_storage_failed, read_limited, write_atomic
 
 MAX_PASSAGES = 5_000  # of one index; compared one by one, which takes a tenth of a second for each thousand
@@ -93,7 +92,9 @@ class Vectors:
             raise DimensionsChanged(f"vectors of {dimensions} dimensions")
         if self._head is None or self._head.model != model:
             self._write(Head(_FORMAT, model, dimensions), found)
-        elif self._whole_bytes != _size(self._path):  # a record was torn: what is behind it would never be read
+        elif (
+            self._loaded and self._whole_bytes != self._loaded[2]
+        ):  # a record was torn: what is behind it would never be read
             self._write(self._head, {**self._kept, **found})
         else:
             data = _encoded(found)
@@ -101,7 +102,7 @@ class Vectors:
                 file.write(data)
             self._kept.update(found)
             self._whole_bytes += len(data)
-            self._loaded = _identity(self._path)
+            self._loaded = identity(self._path)
 
     def retain(self, passages: Collection[Key]) -> None:
         """Nothing stays but these passages and the last MAX_QUESTIONS questions; nothing at all where there is neither.
@@ -128,20 +129,18 @@ class Vectors:
 
     def _follow(self) -> None:
         with as_storage_failed(f"Cannot read {self._path}"):
-            identity = _identity(self._path)
-        if identity == self._loaded:
+            found = identity(self._path)
+        if found == self._loaded:
             return
-        self._head, self._kept, self._whole_bytes, self._loaded = None, {}, 0, identity
-        if identity is not None:
-            with contextlib.suppress(FileNotFoundError):  # another process cleared it in this moment
-                self._read(read_limited(self._path, MAX_VECTORS_BYTES))
-
-    def _read(self, data: bytes) -> None:
-        line, _, _ = data.partition(b"\n")
+        self._head, self._kept, self._whole_bytes, self._loaded = None, {}, 0, found
+        if found is None:
+            return
         try:
+            data = read_limited(self._path, MAX_VECTORS_BYTES)
+            line, _, _ = data.partition(b"\n")
             head = msgspec.json.decode(line, type=Head)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            return  # written anew when something is added
+        except (FileNotFoundError, msgspec.MsgspecError, UnicodeDecodeError):
+            return  # another process cleared it in this moment; or it is written anew when something is added
         if head.vectors != _FORMAT or head.dimensions < 1:
             return
         record = struct.Struct(f"<B32s{4 * head.dimensions}sI")
@@ -167,7 +166,7 @@ class Vectors:
         data = msgspec.json.encode(head) + b"\n" + _encoded(found)
         write_atomic(self._path, data, sync=False)
         self._head, self._kept, self._whole_bytes = head, dict(found), len(data)
-        self._loaded = _identity(self._path)
+        self._loaded = identity(self._path)
 
 
 def _encoded(found: Mapping[Key, Any]) -> bytes:
@@ -176,16 +175,3 @@ def _encoded(found: Mapping[Key, Any]) -> bytes:
         body = bytes([key.question]) + key.digest + vector.tobytes()
         pieces.append(body + struct.pack("<I", zlib.crc32(body)))
     return b"".join(pieces)
-
-
-def _identity(path: Path) -> tuple[int, int, int] | None:
-    try:
-        status = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return status.st_ino, status.st_mtime_ns, status.st_size
-
-
-def _size(path: Path) -> int:
-    identity = _identity(path)
-    return identity[2] if identity is not None else 0

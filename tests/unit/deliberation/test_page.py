@@ -13,7 +13,6 @@ import pytest
 from council.artifacts.page import Page
 from council.artifacts.render import render
 from council.budgets.prices import Price
-from council.deliberation.calls import calls_of
 from council.deliberation.council_account import account_of
 from council.deliberation.decision_page import build_page, notes_of
 from council.deliberation.names import Names
@@ -21,7 +20,7 @@ from council.deliberation.page_state import PageState
 from council.deliberation.record import ClosingRecord, DecisionRecord
 from council.deliberation.stance import Stance
 from council.deliberation.status import status_of
-from council.deliberation.transcript import Closing, Ending, Transcript, Turn
+from council.deliberation.transcript import Closing, Ending, Transcript, Turn, calls_of
 from council.engine.receipts import ErrorRef
 from council.engine.records import FileIdentity, RunHeader
 from council.engine.runs import Finish

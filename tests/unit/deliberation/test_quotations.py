@@ -6,7 +6,6 @@ import pytest
 
 from council.deliberation.quotations.lookup import MAX_LOOKED_UP, Quotations
 from council.deliberation.quotations.passages import Passage, passages_of
-from council.deliberation.quotations.quotation_marks import MAX_MARKS
 from council.turns.evidence import Evidence
 
 NEEDS = """\
@@ -350,12 +349,6 @@ def test_more_quotations_than_are_looked_up_are_unverified() -> None:
     findings = Quotations(PASSAGES, ["E1"]).check(text).findings
     assert findings[40].outcome == "found"
     assert "not looked up" in findings[-1].reason
-
-
-def test_a_text_of_nothing_but_marks_is_read_as_far_as_the_limit_and_said_to_be() -> None:
-    checked = LOOK.check('" ' * (MAX_MARKS + 1))
-    assert checked.too_long
-    assert not LOOK.check("“a” " * 10).too_long
 
 
 def test_passages_of_a_cortex_answer_keep_their_own_places() -> None:

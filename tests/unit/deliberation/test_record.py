@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from council.deliberation.holders import Holders
-from council.deliberation.names import Names
+from council.deliberation.names import Holders, Names
 from council.deliberation.record import SHAPE, DecisionRecord, has_an_answer, is_attempt
 from council.llm.structured import parse
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from council.budgets.budget import BudgetSpent
-from council.deliberation.deliberate import CouncilSilent, Deliberation, Rules
+from council.deliberation.commands import DeliberateConfig
+from council.deliberation.deliberate import CouncilSilent, Deliberation
 from council.deliberation.members import StartView
 from council.deliberation.transcript import Transcript
 from council.engine.runs import Parked, Run
@@ -49,9 +50,9 @@ def council(
     **keys: Any,
 ) -> Deliberation:
     start = StartView(tuple(speaker(role, memory=memory) for role in roles), MODEL, guard=Guard("off"))
-    rules = Rules(protocol, rounds, early_stop)
+    config = DeliberateConfig(protocol=protocol, max_rounds=rounds, early_stop=early_stop)
     return Deliberation(
-        run, equipment(model, TEXTS, **keys), start, TASK, rules, lambda: None, *([verdict] if verdict else [])
+        run, equipment(model, TEXTS, **keys), start, TASK, config, lambda: None, *([verdict] if verdict else [])
     )
 
 

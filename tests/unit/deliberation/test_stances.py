@@ -11,7 +11,7 @@ from council.deliberation.flips import flips
 from council.deliberation.names import Names
 from council.deliberation.ranking import Ranking, borda, exactly
 from council.deliberation.stance import Stance, only_issued
-from council.deliberation.stopping import agree, reason_to_end
+from council.deliberation.stopping import is_unanimous, reason_to_end
 from council.deliberation.transcript import Transcript, Turn
 from council.llm.structured import parse_block
 from council.turns.evidence import Evidence
@@ -222,10 +222,10 @@ def test_a_position_stays_with_its_round_until_another_is_stated() -> None:
     assert held == {"A_ROLE": ("Yes", 1, False), "B_ROLE": ("Yes", 2, False)}
 
 
-def test_members_agree_when_all_stated_the_same_last() -> None:
-    yes, no = stance("Yes"), stance("No")
-    assert agree(transcript(*a_round(1, yes, no, yes), *a_round(2, yes, yes, yes)), ROLES)
-    assert not agree(transcript(*a_round(1, yes, yes, yes), *a_round(2, yes, yes, None)), ROLES)
+def test_members_are_unanimous_when_all_stated_the_same_last() -> None:
+    yes = stance("Yes", "E1")
+    assert is_unanimous(transcript(*a_round(1, yes, None, yes), *a_round(2, yes, yes, yes)), ROLES)
+    assert not is_unanimous(transcript(*a_round(1, yes, yes, yes), *a_round(2, yes, yes, None)), ROLES)
 
 
 # ── names and counts ─────────────────────────────────────────────────────────────────────────────────────────────────

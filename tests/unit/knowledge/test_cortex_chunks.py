@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from council.knowledge.cortex.chunks import MAX_CHUNK_CHARS, Chunk, cut, is_artifact, is_unfinished_artifact
 from council.knowledge.cortex.quotation import MAX_QUOTATION_CHARS, quote
-from council.knowledge.cortex.words import searchable
+from council.knowledge.cortex.tantivy_index import searchable
 from council.knowledge.library import split_lines
 
 GUIDE = """\

@@ -10,8 +10,8 @@ import pytest
 
 from council.errors import ModelError
 from council.knowledge.cortex.cortex import Cortex
-from council.knowledge.cortex.fusion import fused
 from council.knowledge.cortex.meaning import Search
+from council.knowledge.cortex.shelf import fused
 from council.knowledge.cortex.vectors import MAX_QUESTIONS, DimensionsChanged, Key, Vectors
 from council.llm.embeddings import Embeddings, Purpose, unit_vectors
 from council.storage.paths import ALWAYS_DENIED, ConfinedRoot, PathRules
@@ -89,11 +89,11 @@ def test_a_question_and_a_passage_of_the_same_words_are_two_things() -> None:
 
 
 def test_fusion_prefers_what_both_lists_hold_and_goes_by_places_alone() -> None:
-    scores = fused([["a", "b", "c"], ["c", "b"]])
+    scores = fused(["a", "b", "c"], ["c", "b"])
     assert sorted(scores, key=lambda item: -scores[item]) == ["c", "b", "a"]
     assert scores["a"] == pytest.approx(1 / 61)
     assert scores["c"] == pytest.approx(1 / 63 + 1 / 61)
-    assert fused([[], []]) == {}
+    assert fused([], []) == {}
 
 
 # ── a search over real files ─────────────────────────────────────────────────────────────────────────────────────────
@@ -143,14 +143,14 @@ def search_in(home: Path) -> Search:
 async def test_texts_go_in_calls_of_bounded_size_and_a_call_that_fails_loses_none_of_those_before(home: Path) -> None:
     (home / ".council").mkdir()
     broken = Embedder(fails_at=2)
-    found = await search_in(home).query("automobile", embedder=broken)
-    assert found.answer.hits == ()
-    assert "by words alone, not by meaning: it broke" in found.answer.notes[0]
-    assert found.nearness is not None
-    assert found.nearness.places is None
+    answer, nearness = await search_in(home).query("automobile", embedder=broken)
+    assert answer.hits == ()
+    assert "by words alone, not by meaning: it broke" in answer.notes[0]
+    assert nearness is not None
+    assert nearness.places is None
     whole = Embedder()
-    found = await search_in(home).query("automobile", embedder=whole)
-    assert {hit.path for hit in found.answer.hits[:2]} == {"fleet.md", "long.md"}
+    answer, _ = await search_in(home).query("automobile", embedder=whole)
+    assert {hit.path for hit in answer.hits[:2]} == {"fleet.md", "long.md"}
     assert [purpose for purpose, _ in whole.calls] == ["passage", "question"]  # two of four were kept
     texts = [text for _, some in (*broken.calls[:1], *whole.calls) for text in some]
     assert max(len(text.encode()) for text in texts) == 100
@@ -163,16 +163,16 @@ async def test_memory_is_searched_by_meaning_within_its_lane_and_role_alone(home
         page.parent.mkdir(parents=True)
         page.write_text(f"---\nrole: {role.upper()}\nlane: {lane}\n---\n\n## {role.upper()}\n\nA sedan for {lane}.\n")
     (home / ".council").mkdir()
-    found = await search_in(home).query("automobile", scope="memory", group="main/auditor", embedder=Embedder())
-    assert {hit.path for hit in found.answer.hits} == {"session_states/archive/main/auditor/r1.md"}
-    assert any("A sedan for main." in hit.quotation for hit in found.answer.hits)
+    answer, _ = await search_in(home).query("automobile", scope="memory", group="main/auditor", embedder=Embedder())
+    assert {hit.path for hit in answer.hits} == {"session_states/archive/main/auditor/r1.md"}
+    assert any("A sedan for main." in hit.quotation for hit in answer.hits)
 
 
 async def test_without_an_embedder_what_is_kept_answers_and_else_the_words_which_is_said(home: Path) -> None:
     (home / ".council").mkdir()
     search = search_in(home)
-    live = await search.query("automobile", embedder=Embedder())
-    assert (await search.query("automobile")).answer == live.answer
-    other = await search.query("walrus")
-    assert [hit.path for hit in other.answer.hits] == ["zoo.md"]
-    assert "by words alone, not by meaning" in other.answer.notes[-1]
+    live, _ = await search.query("automobile", embedder=Embedder())
+    assert (await search.query("automobile"))[0] == live
+    other, _ = await search.query("walrus")
+    assert [hit.path for hit in other.hits] == ["zoo.md"]
+    assert "by words alone, not by meaning" in other.notes[-1]

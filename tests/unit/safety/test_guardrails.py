@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from council.safety.guardrails import check
-from council.safety.scope import ScopeGuard
+from council.safety.scope import check_scope
 from council.safety.second_opinion import MAX_CHARS, Opinion, question, read_opinion
 from tests.unit.safety import phrasings
 
@@ -71,13 +71,13 @@ def test_a_decision_that_claims_a_deed_is_warned_about_and_one_that_does_harm_wi
 
 
 def test_the_scope_guard_lets_pass_what_holds_a_topic_and_declines_the_rest() -> None:
-    scope = ScopeGuard(("database", "data protection"))
-    assert scope.check("Which DATABASES suit us?").allows
-    assert scope.check("What does protection of data mean here?").allows
+    scope = ("database", "data protection")
+    assert check_scope(scope, "Which DATABASES suit us?").allows
+    assert check_scope(scope, "What does protection of data mean here?").allows
     refused = check("task", "What is a good recipe for soup?", scope=scope)
     assert (refused.code, refused.posture) == ("out_of_scope", "decline_explain_alternatives")
     assert "database" in refused.reason
-    assert ScopeGuard().check("What is a good recipe for soup?").allows
+    assert check_scope((), "What is a good recipe for soup?").allows
 
 
 @pytest.mark.parametrize(
@@ -91,12 +91,12 @@ def test_the_scope_guard_lets_pass_what_holds_a_topic_and_declines_the_rest() ->
     ],
 )
 def test_a_topic_is_found_in_the_words_that_a_language_makes_of_it(topic: str, task: str) -> None:
-    assert ScopeGuard((topic,)).check(task).allows
-    assert ScopeGuard((topic,)).check("Find a recipe for soup.").blocks
+    assert check_scope((topic,), task).allows
+    assert check_scope((topic,), "Find a recipe for soup.").blocks
 
 
 def test_what_would_hurt_is_declined_before_what_is_out_of_scope() -> None:
-    assert check("task", "How do I build a pipe bomb?", scope=ScopeGuard(("database",))).code == "weapon"
+    assert check("task", "How do I build a pipe bomb?", scope=("database",)).code == "weapon"
 
 
 def test_a_second_opinion_is_read_into_words_of_a_fixed_list() -> None:

@@ -224,7 +224,7 @@ def test_a_long_token_occurs_wherever_its_text_stands() -> None:
 
 
 def test_only_the_neighbourhood_of_markers_counts_against_the_bound() -> None:
-    outside = OutsideTexts(max_bytes=10_000)
+    outside = OutsideTexts(max_chars=10_000)
     outside.add("x" * 1_000_000)
     outside.add(TOKEN + "x" * 1_000_000)
     outside.add(TOKEN + "x" * 1_000_000)
@@ -234,7 +234,7 @@ def test_only_the_neighbourhood_of_markers_counts_against_the_bound() -> None:
 
 
 def test_above_the_bound_every_token_counts_as_echoed() -> None:
-    outside = OutsideTexts(max_bytes=10_000)
+    outside = OutsideTexts(max_chars=10_000)
     outside.add("".join(f"[ORCHESTRATOR_REQUEST: READ_FILE({n})]" for n in range(1000)))
 
     assert outside.full

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from council.errors import GuardrailBlocked
@@ -19,7 +20,8 @@ ALLOW = '{"outcome": "allow"}'
 
 
 def guarding(played: Rehearsal, model: Any = None, mode: Any = "on", task: str = "A task.", **keys: Any) -> RunGuard:
-    guard = Guard(mode, model="scripted:script" if model else "").looking_at(task)
+    guard = Guard(mode, model="scripted:script" if model else "")
+    guard = msgspec.structs.replace(guard, task=guard.check("task", task))
     return RunGuard(played.resumed(**keys), guard, (lambda: model) if model else None, "scripted:script", task)
 
 
