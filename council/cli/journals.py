@@ -21,7 +21,7 @@ from council.engine.bringing import import_journal
 from council.errors import EXIT_FAILED, UsageError
 from council.ids import escape_unseen, readable_json
 from council.llm.cassette import MAX_CASSETTE_BYTES, SUFFIX
-from council.reports.diff import Questions, text_of, without_marks, words_of
+from council.reports.diff import Questions, text_of, words_of
 from council.reports.diff import diff as compare
 from council.reports.journal_terminal import show
 from council.reports.recorded_requests import AskedCall
@@ -79,7 +79,7 @@ def diff(
     typer.echo(found.sentence)
     names, step = (first, second), found.first_step
     if found.kind == "question" and step in questions.first and step in questions.second:
-        before, after = (without_marks(text_of(asked[step])) for asked in (questions.first, questions.second))
+        before, after = (text_of(asked[step]) for asked in (questions.first, questions.second))
         typer.echo("")
         show_difference(names, (before, after), colour=cli.coloured)
     elif found.kind == "question":

@@ -105,13 +105,13 @@ def requests_again(desk: Desk, journal: Journal) -> list[AskedCall]:
 
 def questions_of(desk: Desk, first: Journal, second: Journal) -> Questions:
     """The questions of both runs; a run that cannot be rendered again says why."""
-    from council.reports.diff import Questions, by_step
+    from council.reports.diff import Questions
 
     asked: list[dict[str, AskedCall]] = []
     reasons: list[str] = []
     for journal in (first, second):
         try:
-            asked.append(by_step(requests_again(desk, journal)))
+            asked.append({call.step: call for call in requests_again(desk, journal)})
         except CouncilError as error:
             asked.append({})
             reasons.append(error.message)
@@ -132,12 +132,12 @@ def tape_of(desk: Desk, run_ids: Sequence[str]) -> Tape:
 
 def explained(desk: Desk, given: str) -> ExplainedRun:
     """Raises RunNotFound for a run that is unknown or whose journal is gone, with what became of it; JournalDamaged."""
-    from council.reports.explain import Live, explain
+    from council.reports.explain import explain
 
     run_id = find_any(desk, given)
     require_journal(desk, run_id)
     view = overview(desk)
     known = {run["run_id"]: run["status"] for run in view.runs}
-    live = Live(None if view.daemon is None else known.get(run_id, "queued"))
+    live = None if view.daemon is None else known.get(run_id, "queued")
     receipt = desk.receipts.read(run_id)  # NOTE: after `live`, so an end is not missed
     return desk.read_offline(lambda app: explain(app.store, run_id, receipt, live, app.handlers))
