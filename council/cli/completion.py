@@ -5,25 +5,16 @@ Written out here because typer's own `--show-completion` prints the script of th
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-
-class Shell(StrEnum):
-    """The shells there is a script for."""
-
-    bash = "bash"
-    zsh = "zsh"
-    fish = "fish"
-
-
 VARIABLE = "_COUNCIL_COMPLETE"
+Shell = Literal["bash", "zsh", "fish"]
 
 # typer answers `council` with completions when _COUNCIL_COMPLETE is set, in the words that each shell's script expects.
-_SCRIPTS = {
-    Shell.bash: """\
+_SCRIPTS: dict[Shell, str] = {
+    "bash": """\
 # council completion for bash. In ~/.bashrc: source <(council completion bash)
 _council_completion() {
     local IFS=$'\\n'
@@ -31,7 +22,7 @@ _council_completion() {
 }
 complete -o default -F _council_completion council
 """,
-    Shell.zsh: """\
+    "zsh": """\
 #compdef council
 # council completion for zsh. In ~/.zshrc, after compinit: source <(council completion zsh)
 _council_completion() {
@@ -39,7 +30,7 @@ _council_completion() {
 }
 compdef _council_completion council
 """,
-    Shell.fish: """\
+    "fish": """\
 # council completion for fish: council completion fish > ~/.config/fish/completions/council.fish
 function __council_complete
     env _COUNCIL_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=$argv[1] \\

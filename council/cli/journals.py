@@ -13,7 +13,7 @@ import msgspec
 import typer
 
 from council.cli.context import AsJson, Run, columns, print_notes, state
-from council.cli.outfile import require_new
+from council.cli.given_files import require_new
 from council.cli.side_by_side import show_difference
 from council.desk.finding import find_any, find_ended, journal_of, require_journal
 from council.desk.retelling import questions_of, replayed, tape_of

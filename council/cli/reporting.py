@@ -14,7 +14,7 @@ import msgspec
 import typer
 
 from council.cli.context import Run, columns, print_notes, state
-from council.cli.outfile import checked
+from council.cli.given_files import checked
 from council.desk.retelling import explained
 from council.errors import UsageError
 from council.ids import escape_unseen, timestamp

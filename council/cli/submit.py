@@ -14,7 +14,8 @@ import msgspec
 import typer
 
 from council.cli.context import AsJson, state
-from council.cli.steering import print_answer
+from council.cli.given_files import beginning_of
+from council.cli.run_control import print_answer
 from council.cli.validate import findings
 from council.cli.waiting import wait_for
 from council.desk.desk import Desk
@@ -125,12 +126,7 @@ def _read(files: list[str]) -> tuple[str, str, bytes]:
         )
     if files[0] == "-":
         return "standard input", "command.json", sys.stdin.buffer.read(_MAX_BYTES + 1)
-    file = Path(files[0])
-    try:
-        with file.open("rb") as stream:
-            return files[0], file.name, stream.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name a command file") from None
+    return files[0], Path(files[0]).name, beginning_of(Path(files[0]), _MAX_BYTES, "name a command file")
 
 
 def _require_command(desk: Desk, shown: str, name: str, data: bytes, as_json: bool, *, readable: bool) -> None:

@@ -6,15 +6,14 @@ import asyncio
 import os
 import shutil
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from council.cli.context import AsJson, state
 from council.cli.daemon import logging_to_file
-from council.cli.outfile import checked, require_new
+from council.cli.given_files import checked, require_new
 from council.daemon.service import Service
 from council.daemon.terminal import event_line
 from council.desk.desk import Desk
@@ -31,15 +30,8 @@ from council.storage.files import write_atomic
 
 _EXAMPLE = Path(__file__).parents[1] / "resources" / "evaluation"
 _DEMO_DOCUMENTS = Path(__file__).parents[1] / "resources" / "demo" / "docs"
+_Protocol = Literal["independent", "triad", "review"]  # docs/protocols.md
 _EXITS = {"": EXIT_OK, "budget": EXIT_DEGRADED, "failed": EXIT_FAILED, "interrupted": EXIT_INTERRUPTED}
-
-
-class Protocol(StrEnum):
-    """The protocols of a deliberation (docs/protocols.md)."""
-
-    independent = "independent"
-    triad = "triad"
-    review = "review"
 
 
 def evaluate(
@@ -47,7 +39,7 @@ def evaluate(
     folder: Annotated[Path, typer.Argument(help="The folder with questions.yaml or .jsonl and their documents.")],
     init: Annotated[bool, typer.Option("--init", help="Make the folder, with an example; ask nothing.")] = False,
     model: Annotated[str | None, typer.Option(help="As for `council run`.")] = None,
-    protocol: Annotated[Protocol, typer.Option(help="How the council deliberates.")] = Protocol.independent,
+    protocol: Annotated[_Protocol, typer.Option(help="How the council deliberates.")] = "independent",
     rounds: Annotated[int, typer.Option(min=1, max=100, help="How many rounds at most.")] = 3,
     split: Annotated[str | None, typer.Option(help="Only the questions of this split; else all.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many questions, drawn by lot.")] = None,
@@ -69,9 +61,7 @@ def evaluate(
     desk = state(ctx).desk(model=model)
     out = checked(out) if out is not None else None
 
-    wanted = EvaluationRequest(
-        folder, protocol.value, rounds, split, limit, seed, resamples, max_tokens, max_usd, resume
-    )
+    wanted = EvaluationRequest(folder, protocol, rounds, split, limit, seed, resamples, max_tokens, max_usd, resume)
     if record is not None:
         require_new(record)
     report, redact, not_recorded = asyncio.run(_evaluated(desk, wanted, record))

@@ -1,10 +1,19 @@
-"""A file that a command writes where it is told to: checked before the work begins, so that none is done in vain."""
+"""Files that a person names. One to be written is checked before the work begins, so that none is done in vain."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from council.errors import UsageError
+
+
+def beginning_of(file: Path, max_bytes: int, fix: str) -> bytes:
+    """At most one byte more than the file may have: enough to know. Raises UsageError where it cannot be read."""
+    try:
+        with file.open("rb") as stream:
+            return stream.read(max_bytes + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}.", fix=fix) from None
 
 
 def checked(target: Path) -> Path:

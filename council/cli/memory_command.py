@@ -16,15 +16,16 @@ import yaml
 
 from council.agents.memory import Session, digest
 from council.cli.context import AsJson, CliState, Yes, print_json, state
-from council.cli.steering import Receipted, print_answer
+from council.cli.given_files import beginning_of
+from council.cli.run_control import Receipted, print_answer
 from council.cli.submit import STATUS_EXIT
 from council.cli.waiting import wait_for
 from council.commands.documents import read_document
+from council.desk.agent_memory import change_memory, remembered, sha256_of_memory
+from council.desk.agent_memory import forget as forget_all
 from council.desk.errands import Errand
 from council.desk.finding import find_ended
 from council.desk.judging import problems_of
-from council.desk.recollection import change_memory, remembered, sha256_of_memory
-from council.desk.recollection import forget as forget_all
 from council.errors import EXIT_USAGE, CommandInvalid, UsageError
 
 app = typer.Typer(no_args_is_help=True)
@@ -164,15 +165,14 @@ def _edited(cli: CliState, text: str, role: str) -> str:
 
 
 def _read(file: Path) -> str:
+    fix = "name a YAML file of answers, in UTF-8"
+    data = beginning_of(file, _MAX_FILE_BYTES, fix)
+    if len(data) > _MAX_FILE_BYTES:
+        raise UsageError(f"{file} is larger than {_MAX_FILE_BYTES} bytes.", fix="name a YAML file of answers")
     try:
-        with file.open("rb") as stream:
-            data = stream.read(_MAX_FILE_BYTES + 1)
-        if len(data) > _MAX_FILE_BYTES:
-            raise UsageError(f"{file} is larger than {_MAX_FILE_BYTES} bytes.", fix="name a YAML file of answers")
         return data.decode()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise UsageError(f"cannot read {file}: {reason}.", fix="name a YAML file of answers, in UTF-8") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"cannot read {file}: it is not UTF-8.", fix=fix) from None
 
 
 def _answers(text: str, file: Path | None) -> list[dict[str, Any]]:
