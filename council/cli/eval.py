@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -96,7 +97,8 @@ async def _evaluated(
         try:
             if record is not None:
                 write_atomic(record, await session.cassette(desk.keys, desk.environ))
-                typer.echo(f"{record} answers in the model's place: {_spelled(record, session.home.root)}", err=True)
+                model = f"cassette:{os.path.relpath(record.resolve(), session.home.root)}"
+                typer.echo(f"{record} answers in the model's place: --model {model}", err=True)
         except CouncilError as error:  # told behind the report, which was paid for
             not_recorded = error
         return session.report(stopped), app.redactor.redact, not_recorded
@@ -104,17 +106,23 @@ async def _evaluated(
         session.close()
 
 
-def _spelled(record: Path, home: Path) -> str:
-    return f"--model cassette:{os.path.relpath(record.resolve(), home)}"
-
-
 async def _answered(session: Session, service: Service) -> EvaluationEnd:
     """Answers all questions while the daemon serves the evaluation's home; how it ended."""
+    numbers = count(1)
     locked = asyncio.Event()  # nothing is asked before: another process may be at work in that home
 
     async def ask() -> EvaluationEnd:
         await locked.wait()
-        return await session.answer(_Progress(session))
+        return await session.answer(tell_progress)
+
+    def tell_progress(answered: AnsweredQuestion) -> None:
+        row = row_of(answered)
+        marks = {
+            arm: "right" if marked.right else "wrong" if marked.readable else "unreadable"
+            for arm, marked in row.arms.items()
+        }
+        told = f"single {marks['single']}, vote of {len(answered.ballots)} {marks['vote']}, council {marks['council']}"
+        typer.echo(f"[{next(numbers)}/{len(session.questions)}] {row.id}: {told}", err=True)
 
     def on_event(event: Event) -> None:
         if isinstance(event, DaemonStart):
@@ -136,24 +144,6 @@ async def _answered(session: Session, service: Service) -> EvaluationEnd:
     if asking.cancelled():
         return EvaluationEnd("interrupted", "What was under way is asked again with --resume.", "go on with --resume")
     return asking.result()
-
-
-class _Progress:
-    """A line for each question that all arms answered, on stderr."""
-
-    def __init__(self, session: Session) -> None:
-        self._total = len(session.questions)
-        self._count = 0
-
-    def __call__(self, answered: AnsweredQuestion) -> None:
-        self._count += 1
-        row = row_of(answered)
-        marks = {
-            arm: "right" if marked.right else "wrong" if marked.readable else "unreadable"
-            for arm, marked in row.arms.items()
-        }
-        told = f"single {marks['single']}, vote of {len(answered.ballots)} {marks['vote']}, council {marks['council']}"
-        typer.echo(f"[{self._count}/{self._total}] {row.id}: {told}", err=True)
 
 
 def _init(folder: Path) -> None:

@@ -10,7 +10,6 @@ import base64
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -80,37 +79,26 @@ def _chart(svg: str | None) -> Markup | None:
     return None if svg is None else Markup(svg)  # noqa: S704  ElementTree escaped it
 
 
-def _tiles(told: Explanation) -> Iterator[dict[str, Any]]:
+def _tiles(told: Explanation) -> Iterator[tuple[str, str, str]]:
+    """The label, the value and the note of each."""
     tokens, times = told.tokens, told.times
-    yield {
-        "label": "time",
-        "value": words.duration(times.total_s),
-        "note": f"at work {words.duration(times.working_s)}",
-    }
+    yield "time", words.duration(times.total_s), f"at work {words.duration(times.working_s)}"
     if not told.agents:
         return
     unknown = f"{tokens.unknown_calls} without a count" if tokens.unknown_calls else "all counted"
-    yield {"label": "calls", "value": words.number(told.calls_counted), "note": unknown}
-    total = tokens.input + tokens.output
-    yield {
-        "label": "tokens",
-        "value": words.number(total),
-        "note": f"{tokens.input:,} in, {tokens.output:,} out",
-    }
+    yield "calls", words.number(told.calls_counted), unknown
+    yield "tokens", words.number(tokens.input + tokens.output), f"{tokens.input:,} in, {tokens.output:,} out"
     note = "USD, by the prices of the run" if told.cost_usd else "nothing to pay"
     if told.cost_usd is None:
         note = (
             f"{words.cost(told.charged.cost_usd)} charged to the budget" if told.charged.cost_usd else "no price known"
         )
-    yield {"label": "cost", "value": words.cost(told.cost_usd).removesuffix(" USD"), "note": note}
+    yield "cost", words.cost(told.cost_usd).removesuffix(" USD"), note
     unexplained = sum(not change.evidence for change in told.changes)
     note = f"{unexplained} unexplained" if unexplained else "all on new evidence" if told.changes else "nobody moved"
-    yield {"label": "minds changed", "value": str(len(told.changes)), "note": note}
+    yield "minds changed", str(len(told.changes)), note
     refused = sum(bool(read.error_code) for read in told.reads)
-    yield {"label": "reads", "value": str(len(told.reads) - refused), "note": f"{refused} refused"}
+    yield "reads", str(len(told.reads) - refused), f"{refused} refused"
     waited = sum(retry.wait_s for retry in told.retries) + times.waiting_s
-    yield {
-        "label": "retries, waits",
-        "value": f"{len(told.retries)}, {len(told.waits)}",
-        "note": f"{words.duration(waited)} waited" if waited else "none",
-    }
+    note = f"{words.duration(waited)} waited" if waited else "none"
+    yield "retries, waits", f"{len(told.retries)}, {len(told.waits)}", note
