@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 from collections.abc import Callable
 from itertools import count
@@ -14,7 +13,7 @@ import typer
 
 from council.cli.context import AsJson, state
 from council.cli.daemon import logging_to_file
-from council.cli.given_files import checked, require_new
+from council.cli.given_files import checked, from_home, require_new
 from council.daemon.service import Service
 from council.daemon.terminal import event_line
 from council.desk.desk import Desk
@@ -97,8 +96,10 @@ async def _evaluated(
         try:
             if record is not None:
                 write_atomic(record, await session.cassette(desk.keys, desk.environ))
-                model = f"cassette:{os.path.relpath(record.resolve(), session.home.root)}"
-                typer.echo(f"{record} answers in the model's place: --model {model}", err=True)
+                typer.echo(
+                    f"{record} answers in the model's place: --model cassette:{from_home(record, session.home.root)}",
+                    err=True,
+                )
         except CouncilError as error:  # told behind the report, which was paid for
             not_recorded = error
         return session.report(stopped), app.redactor.redact, not_recorded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from council.errors import UsageError
@@ -30,6 +31,11 @@ def checked(target: Path) -> Path:
     if not target.parent.is_dir():
         raise UsageError(f"there is no folder {target.parent}.", fix="make it, or name another file")
     return target
+
+
+def from_home(file: Path, home: Path) -> str:
+    """The file as settings and commands of that home name it."""
+    return os.path.relpath(file.resolve(), home)
 
 
 def require_new(target: Path) -> None:

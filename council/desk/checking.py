@@ -39,7 +39,7 @@ def check_text(file: Path, text: str, kind: CheckedKind, scope: tuple[str, ...])
     if kind == "code" or (kind == "auto" and file.suffix.lower() in (".py", ".pyi")):
         verdict = guardian_on_code(text)
         line = f"guardian: {verdict.verdict} ({verdict.risk_level} risk), {verdict.reason}"
-        return "code", [Ruling("guardian", verdict.verdict == "BLOCKED", line, _told(verdict))]
+        return "code", [Ruling("guardian", verdict.verdict == "BLOCKED", line, msgspec.to_builtins(verdict))]
     values = _values(file, text) if kind in ("auto", "spec") else None
     if kind == "spec" or (values is not None and looks_like_spec(values)):
         if values is None:
@@ -51,9 +51,9 @@ def check_text(file: Path, text: str, kind: CheckedKind, scope: tuple[str, ...])
         lacks = "\n    - ".join([f"validator: {made.verdict}", *issues])
         remarks = "\n    - ".join([f"auditor: {good.verdict}", *good.findings])
         return "spec", [
-            Ruling("guardian", safe.verdict == "BLOCKED", line, _told(safe)),
-            Ruling("validator", made.verdict == "INVALID", lacks, _told(made)),
-            Ruling("auditor", False, remarks, _told(good)),
+            Ruling("guardian", safe.verdict == "BLOCKED", line, msgspec.to_builtins(safe)),
+            Ruling("validator", made.verdict == "INVALID", lacks, msgspec.to_builtins(made)),
+            Ruling("auditor", False, remarks, msgspec.to_builtins(good)),
         ]
     if values is not None and isinstance(values.get("task_description"), str):
         return "task", [_guardrails("task", values["task_description"], scope)]
@@ -102,8 +102,3 @@ def _guardrails(stage: Stage, text: str, scope: tuple[str, ...]) -> Ruling:
         "law": verdict.law,
     }
     return Ruling("guardrails", verdict.blocks, line, told)
-
-
-def _told(verdict: Any) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.to_builtins(verdict)
-    return told

@@ -23,6 +23,10 @@ from council.reports.explain import ExplainedRun, Explanation
 from council.safety.untrusted import plain_line
 
 _TEMPLATES = Path(__file__).parent / "templates"
+_FILTERS = (
+    words.duration, words.cost, words.number, words.clock, words.lines_read, words.outcome_of, words.change_words,
+    words.mended_words, words.asked_for, words.step_words,
+)  # fmt: skip
 
 
 def render_html(explained: ExplainedRun) -> str:
@@ -37,26 +41,17 @@ def render_html(explained: ExplainedRun) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters.update({function.__name__: function for function in _FILTERS})
     environment.filters.update(
         markdown=markdown,
         inline=markdown.inline,
         plain=lambda text, max_chars=1_000: plain_line(str(text), max_chars),
-        duration=words.duration,
-        cost=words.cost,
-        number=words.number,
-        clock=words.clock,
-        lines_read=words.lines_read,
-        outcome=words.outcome_of,
-        change=words.change_words,
-        mended=words.mended_words,
-        asked_for=words.asked_for,
-        step=words.step_words,
     )
-    environment.globals.update(spent_line=words.spent_line, charged_line=words.charged_line, time_line=words.time_line)
     template = environment.get_template("report.html")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return template.render(
         told=told,
+        words=words,
         page=page,
         speech=lambda entry: isinstance(entry, PageSpeech),
         asked=lambda entry: words.without_brackets(plain_line(entry.spelling, 300)),
@@ -68,9 +63,6 @@ def render_html(explained: ExplainedRun) -> str:
         timeline_chart=_chart(charts.timeline_chart(told)),
         tokens_chart=_chart(charts.tokens_chart(told.agents)),
         latency_chart=_chart(charts.latency_chart(told)),
-        moments=words.timeline(told),
-        delays=words.delays(told),
-        about=list(words.status_line(told)),
         version=__version__,
     )
 
