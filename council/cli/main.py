@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -12,13 +13,14 @@ from typing import Annotated, ClassVar
 import typer
 
 from council import __version__
-from council.cli import collector, completion
+from council.cli import completion
 from council.cli.context import AsJson, CliState, state
 from council.cli.groups import KNOW, LOOK, MEND, START, WORK, LazyGroup, SubCommand
 from council.errors import EXIT_CODES, EXIT_FAILED, EXIT_INTERRUPTED, CouncilError
 
 # \b: lines stay lines.
 _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
+_OBJECTS_WHILE_LOADING = 50_000  # young ones; with the usual 700 all is looked through a dozen times until it is loaded
 
 
 class _Council(LazyGroup):
@@ -124,7 +126,7 @@ def version(as_json: AsJson = False) -> None:
 
 def main() -> None:
     """Runs the command line; a CouncilError becomes one message on stderr and its exit code."""
-    collector.look_seldom()
+    gc.set_threshold(_OBJECTS_WHILE_LOADING)
     if completion.VARIABLE in os.environ:
         completion.prepare()
     cli = CliState()
@@ -147,4 +149,4 @@ def main() -> None:
         print(cli.redact("".join(traceback.format_exception(error))), file=sys.stderr)  # noqa: T201
         sys.exit(EXIT_FAILED)
     finally:
-        collector.look_no_more()
+        gc.freeze()  # the interpreter ends: it need not look through all that is loaded once more

@@ -25,6 +25,7 @@ _COLOURS = 8  # positions beyond share colours; their numbers tell them apart
 class Position:
     """A position and its place in the legend; `colour` from 1."""
 
+    key: str
     number: int
     text: str
     colour: int
@@ -40,6 +41,7 @@ def positions(told: Explanation) -> list[Position]:
             texts.setdefault(stance.key, stance.position)
     return [
         Position(
+            key,
             number,
             plain(text, 400),
             (number - 1) % _COLOURS + 1,
@@ -59,8 +61,7 @@ def stances_chart(told: Explanation) -> str | None:
     """A row per agent, a column per round; size is confidence, colour and number the position, a line how it moved."""
     if not any(stance.key for stance in told.stances):
         return None
-    keys = dict.fromkeys(stance.key for stance in told.stances if stance.key)
-    number_of = {key: number for number, key in enumerate(keys, start=1)}
+    number_of = {position.key: position.number for position in positions(told)}
     roles = [agent.role for agent in told.agents if any(stance.role == agent.role for stance in told.stances)]
     rounds = sorted({stance.round for stance in told.stances})
     width = max(_WIDTH, _LABELS + _COLUMN * len(rounds))

@@ -94,12 +94,10 @@ class Chronicle:
     attempts: list[AttemptEntry] = field(default_factory=list)
 
     def step(self, name: str) -> StepEntry | None:
-        """The one that counts: the last that was recorded."""
-        return next((step for step in reversed(self.steps) if step.name == name and step.counts), None)
-
-    def refused(self, name: str) -> StepEntry | None:
-        """The last time that this step ended the run."""
-        return next((step for step in reversed(self.steps) if step.name == name and step.outcome == "refused"), None)
+        """The one that counts: the last that was recorded, else the last that ended the run."""
+        named = [step for step in reversed(self.steps) if step.name == name]
+        refused = (step for step in named if step.outcome == "refused")
+        return next((step for step in named if step.counts), None) or next(refused, None)
 
 
 def chronicle_of(records: Sequence[Record], unfinished: Outcome) -> Chronicle:

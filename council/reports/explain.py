@@ -320,7 +320,7 @@ class _Teller:
 
 
 def _call(call: Call, chronicle: Chronicle) -> CallEntry:
-    step = chronicle.step(call.step) or chronicle.refused(call.step)
+    step = chronicle.step(call.step)
     retries: list[RetryEntry] = []
     if step is not None and step.began_ms is not None and step.ended_ms is not None:
         made = [retry for retry in chronicle.retries if retry.step == step.name]
