@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from council.artifacts.account import Mending, MindChange, Read
+from council.artifacts.render import without_brackets
 from council.reports.chronicle import StepEntry
 from council.reports.explain import CallEntry, Explanation
 from council.safety.untrusted import plain_line
@@ -216,11 +217,6 @@ def _step(step: StepEntry, call: CallEntry | None, read: Read | None) -> Moment:
 def asked_for(read: Read) -> str:
     """A request without its brackets."""
     return without_brackets(plain(read.request, 200))
-
-
-def without_brackets(asked: str) -> str:
-    inner = re.fullmatch(r"\[ORCHESTRATOR_REQUEST:\s*(.*)\]", asked, re.IGNORECASE)
-    return inner[1] if inner else asked
 
 
 def call_words(call: CallEntry) -> str:

@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from council import __version__
 from council.artifacts.page import PageSpeech
+from council.artifacts.render import without_brackets
 from council.reports import charts
 from council.reports import explain_words as words
 from council.reports.agent_markdown import AgentMarkdown
@@ -54,7 +55,7 @@ def render_html(explained: ExplainedRun) -> str:
         words=words,
         page=page,
         speech=lambda entry: isinstance(entry, PageSpeech),
-        asked=lambda entry: words.without_brackets(plain_line(entry.spelling, 300)),
+        asked=lambda entry: without_brackets(plain_line(entry.spelling, 300)),
         style=Markup(style),  # noqa: S704  our own file
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
         tiles=list(_tiles(told)),
