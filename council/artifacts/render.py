@@ -42,9 +42,8 @@ def render(page: Page, path: str) -> str:
         for item in page.inputs
     ]
     sections = []
-    for (
-        section
-    ) in page.sections:  # agents' headings lie a level deeper (`for_markdown`): none can pass for one of these
+    for section in page.sections:
+        # Agents' headings lie a level deeper (`for_markdown`): none can pass for one of these.
         items = []
         for number, item in enumerate(section.items, start=1):
             mark = {"none": "", "bullets": "- ", "numbers": f"{number}. "}[section.listed]

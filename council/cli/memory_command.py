@@ -43,16 +43,9 @@ def show(ctx: typer.Context, role: _Role, lane: _Lane = "main", as_json: AsJson 
     loaded = remembered(state(ctx).desk(), role.upper(), lane)
     session, carried = loaded.session, digest(loaded.session)
     if as_json:
+        keys = ("run_id", "title", "status", "finished", "answer")
         tasks = [
-            {
-                "run_id": task.run_id,
-                "title": task.title,
-                "status": task.status,
-                "finished": task.finished,
-                "answer": task.answer,
-                "messages": len(task.messages),
-            }
-            for task in session.tasks
+            {**{key: getattr(task, key) for key in keys}, "messages": len(task.messages)} for task in session.tasks
         ]
         told = {"role": session.role, "lane": session.lane, "damage": loaded.damage, "digest": carried, "tasks": tasks}
         print_json(told)
@@ -83,9 +76,8 @@ def edit(
     cli = state(ctx)
     desk = cli.desk()
     role = role.upper()
-    base_sha256 = sha256_of_memory(
-        desk, role, lane
-    )  # as it is now, so that a task that ends meanwhile is not edited away
+    # The memory as it is now, so that a task that ends meanwhile is not edited away.
+    base_sha256 = sha256_of_memory(desk, role, lane)
     before = _as_yaml(remembered(desk, role, lane).session)
     after = _read(file) if file is not None else _edited(cli, before, role)
     if after == before:
