@@ -18,7 +18,7 @@ from council.safety.untrusted import plain_line
 _CITATION = re.compile(r"\[(E[0-9]{1,4})(?::\s*([^\[\]\n:]{1,512}):([0-9]{1,7})(?:-([0-9]{1,7}))?)?\]")
 _TOKEN = re.compile(r"\[ORCHESTRATOR_REQUEST:\s*([^\]\n]{1,600})\]", re.IGNORECASE)
 _SPEAKER = re.compile(r"(?m)^[ \t>]*(?:\*\*|__)(?=(?:[A-Z][A-Z_]+|ORCHESTRATOR \([^)\n]*\)):)")
-_WRAPPER = re.compile(r"^\[ORCHESTRATOR_REQUEST:\s*(.*)\]$", re.IGNORECASE)
+_WRAPPER = re.compile(r"\[ORCHESTRATOR_REQUEST:\s*(.*)\]", re.IGNORECASE)
 _NOT_MERMAID = re.compile(r"""[^A-Za-z0-9 _./():*,='"-]+""")
 _MAX_CELL_CHARS = 20_000  # more than what all members of a council say of one position
 _MAX_DIAGRAM_MESSAGES = 60  # beyond that a picture says less than the transcript
@@ -42,9 +42,8 @@ def render(page: Page, path: str) -> str:
         for item in page.inputs
     ]
     sections = []
-    for (
-        section
-    ) in page.sections:  # agents' headings lie a level deeper (`for_markdown`): none can pass for one of these
+    for section in page.sections:
+        # Agents' headings lie a level deeper (`for_markdown`): none can pass for one of these.
         items = []
         for number, item in enumerate(section.items, start=1):
             mark = {"none": "", "bullets": "- ", "numbers": f"{number}. "}[section.listed]
@@ -164,7 +163,7 @@ def _diagram(page: Page) -> Iterator[str]:
                 reply = "--xO: no answer" if entry.failure else "-->>O: analysis"
                 messages += [f"    O->>{entry.role}: turn", f"    {entry.role}{reply}"]
             else:
-                asked = _mermaid(_WRAPPER.sub(r"\1", entry.spelling))
+                asked = _mermaid(without_brackets(entry.spelling))
                 got = f"{entry.id}, to all" if entry.id else entry.outcome
                 messages += [f"    {entry.asked_by}->>O: {asked}", f"    O-->>{entry.asked_by}: {got}"]
     if not messages:
@@ -181,6 +180,12 @@ def _diagram(page: Page) -> Iterator[str]:
     lines.append(f"    O->>S: {_mermaid(page.heading).lower()}")
     yield "## How it went"
     yield "```mermaid\n" + "\n".join(lines) + "\n```"
+
+
+def without_brackets(asked: str) -> str:
+    """A request as an agent spelled it, without what makes it one."""
+    inner = _WRAPPER.fullmatch(asked)
+    return inner[1] if inner else asked
 
 
 def _mermaid(text: str) -> str:

@@ -6,7 +6,7 @@ import re
 
 import typer
 
-from council.cli.context import AsJson, state
+from council.cli.context import AsJson, aligned, state
 from council.ids import readable_json
 from council.redaction import MASK
 from council.settings import BASE_URL_NAME, KEY_NAMES
@@ -36,9 +36,7 @@ def show(ctx: typer.Context, as_json: AsJson = False) -> None:
         rows += [(key, _cell(value), loaded.sources[key]) for key, value in loaded.settings.model_dump().items()]
         rows += [(key, "set" if key in keys.sources else "not set", keys.sources.get(key, "-")) for key in KEY_NAMES]
         rows.append((BASE_URL_NAME, keys.gemini_base_url or "not set", keys.sources.get(BASE_URL_NAME, "-")))
-        first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
-        lines = [f"{key:{first}}  {value:{second}}  {source}" for key, value, source in rows]
-        text = "\n".join([f"home: {home}", "", *lines])
+        text = "\n".join([f"home: {home}", "", *aligned(rows)])
     # The keys are never put into the text; this catches one that was pasted where it does not belong.
     typer.echo(_USERINFO.sub(f"{MASK}@", keys.redactor.redact(text)))
 

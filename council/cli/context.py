@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Run = Annotated[str, typer.Argument(help="A run's id, the beginning of one, or `last`.")]
+USUAL_COLLECTION = gc.get_threshold()  # what goes on for days collects as usual, and not as seldom as a start
 _MIN_COLUMNS, _USUAL_COLUMNS, _MAX_COLUMNS = 80, 110, 160
 
 
@@ -74,6 +76,12 @@ def state(ctx: typer.Context) -> CliState:
 def columns() -> int:
     """The width of tables: COLUMNS, else the terminal's, else 110; never less than 80."""
     return min(_MAX_COLUMNS, max(_MIN_COLUMNS, shutil.get_terminal_size((_USUAL_COLUMNS, 40)).columns))
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A line for each row, its cells in columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def print_json(value: Any) -> None:

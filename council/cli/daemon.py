@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from council.cli import collector
-from council.cli.context import state
+from council.cli.context import USUAL_COLLECTION, state
 from council.events import Event, SpeechPiece
 from council.logs import LogFile, configure
 
@@ -58,7 +58,7 @@ def serve(
     if tell is not None:
         human = tell.isatty() if settings.log_format == "auto" else settings.log_format == "human"
         app.events.subscribe(HumanLines(tell, app.redactor) if human else JsonLines(tell, app.clock, app.redactor))
-    collector.look_as_usual()
+    gc.set_threshold(*USUAL_COLLECTION)
     with logging_to_file(app):
         return asyncio.run(Service(app, once=once, only=only, timeout_s=timeout_s).run())
 

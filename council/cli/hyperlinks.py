@@ -23,22 +23,18 @@ def linked(markdown: str, page: Path, root: Path) -> str:
     """
 
     def link(match: re.Match[str]) -> str:
-        label, target = match.groups()
-        address = _address(target, page, root)
-        return f"{_OPENING}{address}{_CLOSING}[{label}]{_OPENING}{_CLOSING}" if address else f"[{label}]"
+        label, target = f"[{match[1]}]", match[2]
+        path, _, line = target.partition("#")
+        path = unquote(path)
+        if not path or not path.isprintable() or "://" in path:
+            return label
+        try:
+            file = (page.parent / path).resolve()
+            if not file.is_relative_to(root.resolve()) or not file.is_file():
+                return label
+        except (OSError, ValueError):  # too long, or no path at all
+            return label
+        address = f"{file.as_uri()}#{line}" if _LINE.fullmatch(line) else file.as_uri()
+        return f"{_OPENING}{address}{_CLOSING}{label}{_OPENING}{_CLOSING}"
 
     return _LINK.sub(link, markdown)
-
-
-def _address(target: str, page: Path, root: Path) -> str:
-    path, _, line = target.partition("#")
-    path = unquote(path)
-    if not path or not path.isprintable() or "://" in path:
-        return ""
-    try:
-        file = (page.parent / path).resolve()
-        if not file.is_relative_to(root.resolve()) or not file.is_file():
-            return ""
-    except (OSError, ValueError):  # too long, or no path at all
-        return ""
-    return f"{file.as_uri()}#{line}" if _LINE.fullmatch(line) else file.as_uri()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from dataclasses import asdict
@@ -13,7 +12,7 @@ import msgspec
 import typer
 
 from council.cli.context import AsJson, Run, columns, print_notes, state
-from council.cli.outfile import require_new
+from council.cli.given_files import from_home, require_new
 from council.cli.side_by_side import show_difference
 from council.desk.finding import find_any, find_ended, journal_of, require_journal
 from council.desk.retelling import questions_of, replayed, tape_of
@@ -21,8 +20,8 @@ from council.engine.bringing import import_journal
 from council.errors import EXIT_FAILED, UsageError
 from council.ids import escape_unseen, readable_json
 from council.llm.cassette import MAX_CASSETTE_BYTES, SUFFIX
-from council.reports.diff import Questions, text_of, without_marks, words_of
 from council.reports.diff import diff as compare
+from council.reports.diff import text_of, words_of
 from council.reports.journal_terminal import show
 from council.reports.recorded_requests import AskedCall
 from council.reports.tape import Tape
@@ -70,20 +69,24 @@ def diff(
     one, other = (journal_of(desk, find_ended(desk, given)) for given in (first, second))
     questions = questions_of(desk, one, other)
     found = compare(one, other, questions.alike)
+    names, step = (first, second), found.first_step
+    known = step in questions.first and step in questions.second
+    why_not = "" if known else questions.why_not or _NOT_KEPT
     if as_json:
         told = {**asdict(found), "sentence": found.sentence}
         if found.kind == "question":
-            told |= _prompts(questions, found.first_step)
+            told["first_prompt"] = _prompt(questions.first.get(step))
+            told["second_prompt"] = _prompt(questions.second.get(step))
+            told["why_not"] = why_not
         typer.echo(readable_json(told))
         return
     typer.echo(found.sentence)
-    names, step = (first, second), found.first_step
-    if found.kind == "question" and step in questions.first and step in questions.second:
-        before, after = (without_marks(text_of(asked[step])) for asked in (questions.first, questions.second))
+    if found.kind == "question" and known:
+        before, after = (text_of(asked[step]) for asked in (questions.first, questions.second))
         typer.echo("")
         show_difference(names, (before, after), colour=cli.coloured)
     elif found.kind == "question":
-        typer.echo(f"The prompts cannot be shown: {questions.why_not or _NOT_KEPT}")
+        typer.echo(f"The prompts cannot be shown: {why_not}")
     if found.first_answer or found.second_answer:
         before, after = words_of(found.first_answer), words_of(found.second_answer)
         if before == after:
@@ -93,19 +96,11 @@ def diff(
             show_difference(names, (before, after), colour=cli.coloured)
 
 
-def _prompts(questions: Questions, step: str) -> dict[str, object]:
-    def prompt(call: AskedCall | None) -> dict[str, object] | None:
-        if call is None:
-            return None
-        messages = [{"role": message.role, "text": message.text} for message in call.messages]
-        return {"system": call.system, "messages": messages}
-
-    known = step in questions.first and step in questions.second
-    return {
-        "first_prompt": prompt(questions.first.get(step)),
-        "second_prompt": prompt(questions.second.get(step)),
-        "why_not": "" if known else questions.why_not or _NOT_KEPT,
-    }
+def _prompt(call: AskedCall | None) -> dict[str, object] | None:
+    if call is None:
+        return None
+    messages = [{"role": message.role, "text": message.text} for message in call.messages]
+    return {"system": call.system, "messages": messages}
 
 
 def journal(
@@ -189,8 +184,9 @@ def cassette(
     _print_warnings(tape)
     if path.resolve().is_relative_to(desk.home.root) and not path.name.endswith(SUFFIX):
         print_notes(f"agents of this home can read it; named *{SUFFIX} they cannot")
-    where = os.path.relpath(path.resolve(), desk.home.root)
-    print_notes(f"`council run --model cassette:{where}` answers from it; docs/cassettes.md says more")
+    print_notes(
+        f"`council run --model cassette:{from_home(path, desk.home.root)}` answers from it; docs/cassettes.md says more"
+    )
 
 
 def _print_warnings(tape: Tape) -> None:

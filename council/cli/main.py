@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import json
 import os
 import sys
 import traceback
@@ -10,13 +12,15 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from council.cli import collector, completion
-from council.cli.context import CliState, state
+from council import __version__
+from council.cli import completion
+from council.cli.context import AsJson, CliState, state
 from council.cli.groups import KNOW, LOOK, MEND, START, WORK, LazyGroup, SubCommand
 from council.errors import EXIT_CODES, EXIT_FAILED, EXIT_INTERRUPTED, CouncilError
 
 # \b: lines stay lines.
 _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
+_OBJECTS_WHILE_LOADING = 50_000  # young ones; with the usual 700 all is looked through a dozen times until it is loaded
 
 
 class _Council(LazyGroup):
@@ -34,13 +38,13 @@ class _Council(LazyGroup):
         "check": SubCommand("check:check", WORK,
             "Ask the guardrails and the ministers about a file; ends with code 6 when one of them says no. "
             "In a home its `scope_topics` hold for tasks."),
-        "cancel": SubCommand("steering:cancel", WORK, "End a run; it leaves what was said until then."),
-        "resume": SubCommand("steering:resume", WORK, "Let a run go on: one that waits, or one that failed or was cancelled."),
-        "retry": SubCommand("steering:retry", WORK,
+        "cancel": SubCommand("run_control:cancel", WORK, "End a run; it leaves what was said until then."),
+        "resume": SubCommand("run_control:resume", WORK, "Let a run go on: one that waits, or one that failed or was cancelled."),
+        "retry": SubCommand("run_control:retry", WORK,
             "Do an ended run's work again, with a new budget: all of it, or from one step on."),
-        "status": SubCommand("status_view:status", LOOK,
+        "status": SubCommand("status_command:status", LOOK,
             "Print what the daemon is doing, what waits, and how the last runs ended."),
-        "show": SubCommand("steering:show", LOOK, "Print the answer of a run and where its artifact is."),
+        "show": SubCommand("run_control:show", LOOK, "Print the answer of a run and where its artifact is."),
         "explain": SubCommand("reporting:explain", LOOK,
             "Explain how a run came about: times, tokens and cost per agent, what was read, who changed its mind, "
             "why it stopped."),
@@ -56,33 +60,33 @@ class _Council(LazyGroup):
             "Sum up all runs: how they ended, tokens, cost, times, models, days, and the newest agent by agent."),
         "cassette": SubCommand("journals:cassette", LOOK,
             "Write all that ended runs asked their models, and what these answered, as a file that answers in their place."),
-        "logs": SubCommand("log_lines:logs", LOOK, "Print the daemon's log: events and log records, oldest first."),
-        "eval": SubCommand("measuring:evaluate", LOOK,
+        "logs": SubCommand("logs_command:logs", LOOK, "Print the daemon's log: events and log records, oldest first."),
+        "eval": SubCommand("eval:evaluate", LOOK,
             "Measure on golden questions whether the council is worth it: single answer, vote and council at an equal budget."),
-        "forget": SubCommand("memories:forget", KNOW,
+        "forget": SubCommand("memory_command:forget", KNOW,
             "Take a text, or a run, out of all that Council keeps: memory, archive, index, journals, logs, its artifacts."),
-        "doctor": SubCommand("mending:doctor", MEND,
+        "doctor": SubCommand("maintenance:doctor", MEND,
             "Check everything a council needs; each finding comes with the command that mends it."),
-        "repair": SubCommand("mending:repair", MEND,
+        "repair": SubCommand("maintenance:repair", MEND,
             "Mend what a crash or a hand left inconsistent beside the database: memory, left-over files."),
-        "prune": SubCommand("mending:prune", MEND,
+        "prune": SubCommand("maintenance:prune", MEND,
             "Let go of the oldest ended runs beyond keep_days, keep_runs and keep_bytes, as the daemon does each hour."),
-        "backup": SubCommand("mending:backup", MEND,
+        "backup": SubCommand("maintenance:backup", MEND,
             "Copy the home's database, whole and consistent, also while the daemon works. Files are copied with any tool."),
-        "restore": SubCommand("mending:restore", MEND,
+        "restore": SubCommand("maintenance:restore", MEND,
             "Put a copy in the place of the database, which is set aside. Says which runs and what spending the copy lacks."),
         "schema": SubCommand("validate:schema", MEND, "Print the JSON Schema of command files."),
         "completion": SubCommand("completion:completion", MEND,
             "Print the completion script of a shell; its first lines say where it goes."),
-        "version": SubCommand("version:version", MEND, "Print the version."),
+        "version": SubCommand("main:version", MEND, "Print the version."),
         "schedule": SubCommand("schedules:app", WORK, "Commands that recur: the files in commands/recurring/."),
         "audit": SubCommand("audit:app", LOOK,
             "A signed chain of records: changes, approvals, reads of secrets, refusals (docs/security.md)."),
         "agents": SubCommand("agents:app", KNOW, "The agents of this home: their roles, tools and personas."),
-        "memory": SubCommand("memories:app", KNOW, "The memory of agents across tasks (Protocol 94)."),
-        "cortex": SubCommand("cortex_index:app", KNOW,
+        "memory": SubCommand("memory_command:app", KNOW, "The memory of agents across tasks (Protocol 94)."),
+        "cortex": SubCommand("cortex_command:app", KNOW,
             "The index behind QUERY_CORTEX: passages of this home's files, with path, lines and SHA-256."),
-        "models": SubCommand("model_trials:app", KNOW, "Models: what there is, and whether it works from here."),
+        "models": SubCommand("models_command:app", KNOW, "Models: what there is, and whether it works from here."),
         "config": SubCommand("config:app", MEND, "Settings and where they come from."),
         "users": SubCommand("users:app", MEND,
             "The people on whose behalf a command may act (its key `user`), and their roles."),
@@ -116,9 +120,13 @@ def top(
     state(ctx).home_flag = home
 
 
+def version(as_json: AsJson = False) -> None:
+    typer.echo(json.dumps({"version": __version__}) if as_json else f"council {__version__}")
+
+
 def main() -> None:
     """Runs the command line; a CouncilError becomes one message on stderr and its exit code."""
-    collector.look_seldom()
+    gc.set_threshold(_OBJECTS_WHILE_LOADING)
     if completion.VARIABLE in os.environ:
         completion.prepare()
     cli = CliState()
@@ -141,4 +149,4 @@ def main() -> None:
         print(cli.redact("".join(traceback.format_exception(error))), file=sys.stderr)  # noqa: T201
         sys.exit(EXIT_FAILED)
     finally:
-        collector.look_no_more()
+        gc.freeze()  # the interpreter ends: it need not look through all that is loaded once more

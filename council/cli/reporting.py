@@ -14,7 +14,7 @@ import msgspec
 import typer
 
 from council.cli.context import Run, columns, print_notes, state
-from council.cli.outfile import checked
+from council.cli.given_files import checked
 from council.desk.retelling import explained
 from council.errors import UsageError
 from council.ids import escape_unseen, timestamp
@@ -28,14 +28,13 @@ from council.storage.files import write_atomic
 _SUFFIX = ".report.html"  # files so named are never read by agents: they would take their own past words for evidence
 _AGO = re.compile(r"([0-9]{1,5})([hdw])")
 _HOURS = {"h": 1, "d": 24, "w": 168}
+_AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object; docs/explain.md has its keys.")]
 
 
 def explain(
     ctx: typer.Context,
     run: Run = "last",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object; docs/explain.md has its keys.")
-    ] = False,
+    as_json: _AsJson = False,
 ) -> None:
     cli = state(ctx)
     found = explained(cli.desk(), run)
@@ -89,9 +88,7 @@ def stats(
     since: Annotated[
         str, typer.Option(metavar="WHEN", help="Only runs admitted since then: 7d, 24h, 4w, or a date (UTC).")
     ] = "",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object; docs/explain.md has its keys.")
-    ] = False,
+    as_json: _AsJson = False,
 ) -> None:
     cli, first = state(ctx), moment(since, datetime.now(UTC))
     ledger = cli.desk().ledger

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from council.cli.context import print_json, state
+from council.cli.context import aligned, print_json, state
 from council.commands.documents import NotACommand
 from council.commands.recurring import RecurringCommand
 from council.daemon.recurring import RecurringFolder, find_file, load_sightings
@@ -45,9 +45,8 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
         due = "paused" if row["paused"] else row["next"] or "never"
         last = f"{row['last']} {row['last_status']}" if row["last"] else "-"
         cells.append((row["file"], f"{row['cron']} {row['zone']}", due, last))
-    widths = [max(len(cell[column]) for cell in cells) for column in range(4)]
-    for line in cells if len(cells) > 1 else ():
-        typer.echo("  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip())
+    for line in aligned(cells) if len(cells) > 1 else ():
+        typer.echo(line)
     for row in rows:
         if row["error"] is not None:
             typer.echo(f"{row['file']}: {row['error']}")

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import difflib
-import os
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from council.reports.explain_terminal import print_all
 from council.safety.untrusted import clean
 
 _CONTEXT_LINES = 3
@@ -22,13 +27,6 @@ Row = tuple[str, str, str]  # mark, left, right
 
 def show_difference(names: tuple[str, str], texts: tuple[str, str], *, colour: bool) -> None:
     """Prints what differs of two texts, under their names."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    width = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else _WIDTH
-    console = Console(width=width, no_color=not colour, highlight=False, markup=False, emoji=False)
     table = Table(box=SIMPLE_HEAD, expand=True, padding=(0, 1, 0, 0))
     table.add_column("", width=1)
     for name in names:
@@ -37,12 +35,9 @@ def show_difference(names: tuple[str, str], texts: tuple[str, str], *, colour: b
     for mark, left, right in rows[:_MAX_ROWS]:
         is_same = mark != _DIFFERENT
         table.add_row(mark, Text(left, "dim" if is_same else "red"), Text(right, "dim" if is_same else "green"))
-    with console.capture() as drawn:
-        console.print(table)
-    for line in drawn.get().splitlines():
-        print(line if sys.stdout.isatty() else line.rstrip())  # noqa: T201  what is piped on has no blanks at its ends
-    if len(rows) > _MAX_ROWS:
-        console.print(f"… and {len(rows) - _MAX_ROWS} more lines; --json has both prompts whole")
+    left_out = f"… and {len(rows) - _MAX_ROWS} more lines; --json has both prompts whole"
+    width = shutil.get_terminal_size((_WIDTH, 40)).columns
+    print_all([table, *([left_out] if len(rows) > _MAX_ROWS else [])], sys.stdout, columns=width, coloured=colour)
 
 
 def difference(left: str, right: str) -> Iterator[Row]:

@@ -14,7 +14,7 @@ import typer
 
 from council.cli.context import CliState
 from council.cli.editor import write_schemas, write_vscode
-from council.cli.steering import print_answer
+from council.cli.run_control import print_answer
 from council.desk.finding import receipt_of
 from council.errors import EXIT_FAILED, UsageError
 from council.settings import builtin_personas_dir, init_home

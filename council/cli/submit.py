@@ -14,13 +14,13 @@ import msgspec
 import typer
 
 from council.cli.context import AsJson, state
-from council.cli.steering import print_answer
+from council.cli.given_files import beginning_of
+from council.cli.run_control import print_answer
 from council.cli.validate import findings
 from council.cli.waiting import wait_for
 from council.desk.desk import Desk
 from council.desk.errands import Errand
 from council.desk.judging import judge
-from council.engine.receipts import Receipt
 from council.errors import (
     EXIT_CANCELLED,
     EXIT_DEGRADED,
@@ -94,7 +94,8 @@ def submit(
         else:
             typer.echo("", err=True)  # between how it went and the answer
             print_answer(state(ctx), receipt)
-        raise typer.Exit(exit_code_of(receipt))
+        refused = receipt.error is not None and receipt.error.code == GuardrailBlocked.code
+        raise typer.Exit(EXIT_REFUSED if refused else STATUS_EXIT[receipt.status])
     dropped = there or drop(home.commands, name, data)
     if as_json:
         typer.echo(json.dumps({"file": str(dropped.path), "sha256": dropped.sha256, "daemon": holder}))
@@ -105,12 +106,6 @@ def submit(
         typer.echo("No daemon is running in this home: it waits there until `council run` is started.")
     else:
         typer.echo(f"The daemon (pid {holder.get('pid', '?')}) takes it up; see `council status`.")
-
-
-def exit_code_of(receipt: Receipt) -> int:
-    """The exit code of a command that waited for this receipt."""
-    refused = receipt.error is not None and receipt.error.code == GuardrailBlocked.code
-    return EXIT_REFUSED if refused else STATUS_EXIT[receipt.status]
 
 
 def _read(files: list[str]) -> tuple[str, str, bytes]:
@@ -125,12 +120,7 @@ def _read(files: list[str]) -> tuple[str, str, bytes]:
         )
     if files[0] == "-":
         return "standard input", "command.json", sys.stdin.buffer.read(_MAX_BYTES + 1)
-    file = Path(files[0])
-    try:
-        with file.open("rb") as stream:
-            return files[0], file.name, stream.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name a command file") from None
+    return files[0], Path(files[0]).name, beginning_of(Path(files[0]), _MAX_BYTES, "name a command file")
 
 
 def _require_command(desk: Desk, shown: str, name: str, data: bytes, as_json: bool, *, readable: bool) -> None:

@@ -10,10 +10,11 @@ import typer
 
 from council.cli.context import AsJson, print_json, state
 from council.cli.editor import write_schemas
+from council.cli.given_files import beginning_of
 from council.commands.schema import COMMAND_SCHEMA_NAME, RECURRING_SCHEMA_NAME, schema_files
 from council.desk.desk import Desk
 from council.desk.judging import FileVerdict, judge, max_command_bytes
-from council.errors import EXIT_USAGE, HomeNotFound, UsageError
+from council.errors import EXIT_USAGE, HomeNotFound
 from council.upkeep.house import COMMANDS
 
 
@@ -29,13 +30,7 @@ def validate(
     except HomeNotFound:
         if cli.home_flag is not None or cli.environ.get("COUNCIL_HOME"):
             raise
-    max_bytes = max_command_bytes(desk)
-    try:
-        with file.open("rb") as stream:
-            data = stream.read(max_bytes + 1)  # one byte more than a command may have is enough to know
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name a command file") from None
-    judgement = judge(desk, file, data)
+    judgement = judge(desk, file, beginning_of(file, max_command_bytes(desk), "name a command file"))
     if as_json:
         print_json({"file": str(file), "valid": not judgement.problems, **asdict(judgement)})
     else:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal
 
 import msgspec
 import yaml
@@ -19,19 +18,8 @@ from council.safety.ministers import auditor, guardian, guardian_on_code, valida
 from council.safety.spec import looks_like_spec, read_spec
 from council.safety.verdict import Stage
 
+CheckedKind = Literal["auto", "code", "spec", "task", "tool_result", "decision", "memory"]  # as what a file is judged
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)---[ \t]*\n?", re.DOTALL)
-
-
-class CheckedKind(StrEnum):
-    """As what a file is judged."""
-
-    auto = "auto"
-    code = "code"
-    spec = "spec"
-    task = "task"
-    tool_result = "tool_result"
-    decision = "decision"
-    memory = "memory"
 
 
 @dataclass(frozen=True)
@@ -47,12 +35,12 @@ class Ruling:
 def check_text(file: Path, text: str, kind: CheckedKind, scope: tuple[str, ...]) -> tuple[CheckedKind, list[Ruling]]:
     """As what the text was judged, and each answer. `file` tells its kind and names it; in `scope` is every topic where
     none is given. Raises UsageError for a text that is not of the kind."""
-    if kind is CheckedKind.code or (kind is CheckedKind.auto and file.suffix.lower() in (".py", ".pyi")):
+    if kind == "code" or (kind == "auto" and file.suffix.lower() in (".py", ".pyi")):
         verdict = guardian_on_code(text)
         line = f"guardian: {verdict.verdict} ({verdict.risk_level} risk), {verdict.reason}"
-        return CheckedKind.code, [Ruling("guardian", verdict.verdict == "BLOCKED", line, _told(verdict))]
-    values = _values(file, text) if kind in (CheckedKind.auto, CheckedKind.spec) else None
-    if kind is CheckedKind.spec or (values is not None and looks_like_spec(values)):
+        return "code", [Ruling("guardian", verdict.verdict == "BLOCKED", line, msgspec.to_builtins(verdict))]
+    values = _values(file, text) if kind in ("auto", "spec") else None
+    if kind == "spec" or (values is not None and looks_like_spec(values)):
         if values is None:
             raise UsageError(f"{file} holds no agent spec.", fix="write it as a mapping in JSON, YAML or front matter")
         spec = read_spec(values)
@@ -61,17 +49,15 @@ def check_text(file: Path, text: str, kind: CheckedKind, scope: tuple[str, ...])
         issues = [f"{issue} ({suggestion})" for issue, suggestion in zip(made.issues, made.suggestions, strict=True)]
         lacks = "\n    - ".join([f"validator: {made.verdict}", *issues])
         remarks = "\n    - ".join([f"auditor: {good.verdict}", *good.findings])
-        return CheckedKind.spec, [
-            Ruling("guardian", safe.verdict == "BLOCKED", line, _told(safe)),
-            Ruling("validator", made.verdict == "INVALID", lacks, _told(made)),
-            Ruling("auditor", False, remarks, _told(good)),
+        return "spec", [
+            Ruling("guardian", safe.verdict == "BLOCKED", line, msgspec.to_builtins(safe)),
+            Ruling("validator", made.verdict == "INVALID", lacks, msgspec.to_builtins(made)),
+            Ruling("auditor", False, remarks, msgspec.to_builtins(good)),
         ]
     if values is not None and isinstance(values.get("task_description"), str):
-        return CheckedKind.task, [_guardrails("task", values["task_description"], scope)]
-    stage = cast(
-        "Stage", "tool_result" if kind in (CheckedKind.auto, CheckedKind.spec, CheckedKind.code) else kind.value
-    )
-    return CheckedKind(stage), [_guardrails(stage, text, scope)]
+        return "task", [_guardrails("task", values["task_description"], scope)]
+    stage: Stage = "tool_result" if kind == "auto" else kind
+    return stage, [_guardrails(stage, text, scope)]
 
 
 def _values(file: Path, text: str) -> dict[str, Any] | None:
@@ -115,8 +101,3 @@ def _guardrails(stage: Stage, text: str, scope: tuple[str, ...]) -> Ruling:
         "law": verdict.law,
     }
     return Ruling("guardrails", verdict.blocks, line, told)
-
-
-def _told(verdict: Any) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.to_builtins(verdict)
-    return told

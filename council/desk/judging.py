@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
 
 from council.app.reading import build_library
 from council.commands.documents import Document, NotACommand, Problem, read_document
@@ -23,7 +22,6 @@ from council.storage.drop import is_command_name
 from council.storage.paths import ConfinedRoot
 from council.upkeep.house import COMMANDS, admission_of
 
-Result = TypeVar("Result")
 _DEFAULT_MAX_BYTES = 262_144  # where there is no home to ask
 _RECURRING = "recurring"
 
@@ -46,11 +44,33 @@ def max_command_bytes(desk: Desk | None) -> int:
 def judge(desk: Desk | None, file: Path, data: bytes, *, only_deliberations: bool = False) -> FileVerdict:
     """Judges what `file` holds; without a home only its form. A recurring file is judged as such, with its command of
     this moment. `only_deliberations`: of any other command the form alone is judged, as its drop decides the rest."""
-    judging = _Judging(desk, data)
-    parsed = judging.parse(file, max_command_bytes(desk))
-    if parsed is not None and (isinstance(parsed[1], DeliberateCommand) or not only_deliberations):
-        judging.admit(*parsed)
-    return FileVerdict(tuple(judging.problems), tuple(judging.warnings), judging.type, judging.output)
+    problems: list[Problem] = []
+    if not is_command_name(file.name):
+        fix = "use a plain file name ending in .json, .yaml, .yml or .md"
+        problems.append(Problem(f"{file.name} is a name that is never read as a command", fix))
+    if len(data) > (max_bytes := max_command_bytes(desk)):
+        fix = "put long text into an input artifact, or raise max_command_bytes"
+        problems.append(Problem(f"the file is larger than {max_bytes} bytes", fix))
+    if problems:
+        return FileVerdict(tuple(problems))
+    try:
+        if file.resolve().parent.name == _RECURRING:
+            recurring = parse_recurring(COMMANDS, file.name, data)
+            document, command = recurring.document, recurring.command_at(datetime.now(UTC))
+        else:
+            document = read_document(file.name, data)
+            command = validate(COMMANDS, document)
+    except NotACommand:
+        fix = "begin it with ---, the keys output_artifact_path, config, …, and ---; the text below is the task"
+        return FileVerdict((Problem("is no command: its front matter holds none of a command's keys", fix),))
+    except CommandInvalid as error:
+        return FileVerdict(tuple(problems_of(error)))
+    if only_deliberations and not isinstance(command, DeliberateCommand):
+        return FileVerdict(type=command.type)
+    if desk is None:
+        unchecked = Problem("there is no home here, so its paths are not checked", "name one with --home")
+        return FileVerdict(warnings=(unchecked,), type=command.type)
+    return _admitted(desk, document, command)
 
 
 def problems_of(error: CouncilError) -> list[Problem]:
@@ -62,98 +82,47 @@ def problems_of(error: CouncilError) -> list[Problem]:
     return [Problem(error.message, error.fix, "", *place)]
 
 
-class _Judging:
-    """The findings of one file so far. `type` and `output` are those of `FileVerdict`."""
+def _admitted(desk: Desk, document: Document, command: CommandBase) -> FileVerdict:
+    """Makes the checks that only the home can answer, the same as admission does."""
+    output, problems = "", []
+    try:
+        output = admission_of(desk.home, desk.store, desk.settings, command).output_path
+    except CommandInvalid as error:
+        place = document.locate(tuple(error.field.split("."))) if error.field else (None, None)
+        message = error.message.removeprefix(f"`{error.field}`").lstrip(": ")
+        problems = [Problem(message, error.fix, error.field, *place)]
+    except CouncilError as error:
+        problems = problems_of(error)
+    warnings = _path_warnings(desk, document, command, output) if isinstance(command, DeliberateCommand) else ()
+    return FileVerdict(tuple(problems), tuple(warnings), command.type, output)
 
-    def __init__(self, desk: Desk | None, data: bytes) -> None:
-        self._desk = desk
-        self._data = data
-        self.problems: list[Problem] = []
-        self.warnings: list[Problem] = []
-        self.type = ""
-        self.output = ""
 
-    def parse(self, file: Path, max_bytes: int) -> tuple[Document, CommandBase] | None:
-        """The document and its command, None where a problem is in the way."""
-        if not is_command_name(file.name):
-            fix = "use a plain file name ending in .json, .yaml, .yml or .md"
-            self.problems.append(Problem(f"{file.name} is a name that is never read as a command", fix))
-        if len(self._data) > max_bytes:
-            fix = "put long text into an input artifact, or raise max_command_bytes"
-            self.problems.append(Problem(f"the file is larger than {max_bytes} bytes", fix))
-        if self.problems:
-            return None
-        try:
-            if file.resolve().parent.name == _RECURRING:
-                recurring = parse_recurring(COMMANDS, file.name, self._data)
-                document, command = recurring.document, recurring.command_at(datetime.now(UTC))
-            else:
-                document = read_document(file.name, self._data)
-                command = validate(COMMANDS, document)
-        except NotACommand:
-            fix = "begin it with ---, the keys output_artifact_path, config, …, and ---; the text below is the task"
-            self.problems.append(Problem("is no command: its front matter holds none of a command's keys", fix))
-            return None
-        except CommandInvalid as error:
-            self.problems += problems_of(error)
-            return None
-        self.type = command.type
-        return document, command
-
-    def admit(self, document: Document, command: CommandBase) -> None:
-        """Makes the checks that only the home can answer, the same as admission does."""
-        desk = self._desk
-        if desk is None:
-            message = "there is no home here, so its paths are not checked"
-            self.warnings.append(Problem(message, "name one with --home"))
-            return
-        admission = self._ask(document, lambda: admission_of(desk.home, desk.store, desk.settings, command))
-        self.output = admission.output_path if admission is not None else ""
-        if isinstance(command, DeliberateCommand):
-            self._check_paths(desk, document, command)
-
-    def _ask(self, document: Document, check: Callable[[], Result]) -> Result | None:
-        """The result of the check; None where it refuses, and then the reason is among the problems."""
-        try:
-            return check()
-        except CommandInvalid as error:
-            place = document.locate(tuple(error.field.split("."))) if error.field else (None, None)
-            message = error.message.removeprefix(f"`{error.field}`").lstrip(": ")
-            self.problems.append(Problem(message, error.fix, error.field, *place))
-        except CouncilError as error:
-            self.problems += problems_of(error)
-        return None
-
-    def _check_paths(self, desk: Desk, document: Document, command: DeliberateCommand) -> None:
-        """Warns of inputs that cannot be read now, and of a file at the output that no run would replace."""
-        with ConfinedRoot(desk.home.root) as root:
-            library = build_library(root, desk.settings)
-            unreadable = 0
-            for index, wanted in enumerate(command.input_artifacts):
-                path, first, last = split_range(wanted)
-                try:
-                    library.read(path, first_line=first, last_line=last)
-                except PathRefused as error:
-                    unreadable += 1
-                    place = document.locate(("input_artifacts", index))
-                    fix = better_fix(library, path, error)
-                    self.warnings.append(Problem(error.message, fix, f"input_artifacts.{index}", *place))
-            if unreadable and unreadable == len(command.input_artifacts):
-                message, place = (
-                    "no input can be read now, and then the run fails",
-                    document.locate(("input_artifacts",)),
-                )
-                fix = "create one of them, or correct the paths"
-                self.warnings.append(Problem(message, fix, "input_artifacts", *place))
+def _path_warnings(desk: Desk, document: Document, command: DeliberateCommand, output: str) -> Iterator[Problem]:
+    """Warns of inputs that cannot be read now, and of a file at the output that no run would replace."""
+    with ConfinedRoot(desk.home.root) as root:
+        library = build_library(root, desk.settings)
+        unreadable = 0
+        for index, wanted in enumerate(command.input_artifacts):
+            path, first, last = split_range(wanted)
             try:
-                current = root.sha256(self.output) if self.output else None
-            except PathRefused:
-                return  # what is there is no file; admission has said what it has to say
-        if current is None:
-            return
-        written = written_at(desk.store, self.output)
-        if written is None or current not in written.sha256s:
-            message = f"{self.output} is there already, and not as a run left it"
-            fix = "it stays as it is, and the decision goes beside it; name another path for one of its own"
-            place = document.locate(("output_artifact_path",))
-            self.warnings.append(Problem(message, fix, "output_artifact_path", *place))
+                library.read(path, first_line=first, last_line=last)
+            except PathRefused as error:
+                unreadable += 1
+                place = document.locate(("input_artifacts", index))
+                yield Problem(error.message, better_fix(library, path, error), f"input_artifacts.{index}", *place)
+        if unreadable and unreadable == len(command.input_artifacts):
+            place = document.locate(("input_artifacts",))
+            fix = "create one of them, or correct the paths"
+            yield Problem("no input can be read now, and then the run fails", fix, "input_artifacts", *place)
+        try:
+            current = root.sha256(output) if output else None
+        except PathRefused:
+            return  # what is there is no file; admission has said what it has to say
+    if current is None:
+        return
+    written = written_at(desk.store, output)
+    if written is None or current not in written.sha256s:
+        fix = "it stays as it is, and the decision goes beside it; name another path for one of its own"
+        place = document.locate(("output_artifact_path",))
+        message = f"{output} is there already, and not as a run left it"
+        yield Problem(message, fix, "output_artifact_path", *place)

@@ -24,22 +24,11 @@ _NOTE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class EndedRun:
-    """A run that ended. `artifact`: its page, relative to the home; empty without one."""
-
-    run_id: str
-    status: str
-    title: str
-    artifact: str
-    finished: str
-
-
-@dataclass(frozen=True)
 class HomeState:
     """The state of a home. `daemon`: what it wrote into the lock, None where none runs. `runs`: those under way as the
     daemon tells them, else the first that have not ended; `unfinished`: how many these are in all. `unadmitted`: files
     that the database does not take now, each with the reason. `degraded`: companions that do not run as they should, with
-    the reason."""
+    the reason. `recent`: the last that ended, `artifact` with the page relative to the home, empty without one."""
 
     home: str
     state: str
@@ -51,7 +40,7 @@ class HomeState:
     unfinished: int | None
     not_commands: list[str]
     waiting_files: list[str]
-    recent: list[EndedRun]
+    recent: list[dict[str, str]]
 
     def as_json(self) -> dict[str, Any]:
         """Plain values. `model` stands there while a daemon tells it, `unfinished` while none runs."""
@@ -95,7 +84,7 @@ def overview(desk: Desk) -> HomeState:
         not_commands=not_commands,
         waiting_files=[name for name in meant if name not in not_commands],
         recent=[
-            EndedRun(entry.run_id, entry.status, entry.title, entry.artifact, entry.finished)
+            {key: getattr(entry, key) for key in ("run_id", "status", "title", "artifact", "finished")}
             for entry in ledger.newest(_RECENT, ended_only=True)
         ],
     )

@@ -30,14 +30,6 @@ _PAGE_ID = re.compile(r'\A---\nid: "([^"\n]+)"\n')
 
 
 @dataclass(frozen=True)
-class FirstScreen:
-    """The first screen of a run's page. `became`: what stands in the page's place, where it is told from the journal."""
-
-    markdown: str
-    became: str
-
-
-@dataclass(frozen=True)
 class ReplayedPage:
     """A page rendered again. `shown`: where the run left it; `found`: where the same bytes lie now, None for nowhere.
     `is_here`: a page of this run lies at `shown`, the same one or another."""
@@ -49,11 +41,9 @@ class ReplayedPage:
     is_here: bool = True
 
 
-def answer_of(desk: Desk, receipt: Receipt, page: Path) -> FirstScreen:
-    """The answer on `page`, the run's artifact as the door names it; else from the journal.
-
-    Raises RunNotFound where neither is left.
-    """
+def answer_of(desk: Desk, receipt: Receipt, page: Path) -> tuple[str, str]:
+    """The answer on `page`, the run's artifact as the door names it; else from the journal, and then also what stands in
+    the page's place. Raises RunNotFound where neither is left."""
     text, became = "", ""
     try:
         text = page.read_text(encoding="utf-8", errors="replace")  # as edited since
@@ -68,7 +58,7 @@ def answer_of(desk: Desk, receipt: Receipt, page: Path) -> FirstScreen:
         except RunNotFound as error:
             raise RunNotFound(f"{became}, and {error.message}", fix=error.fix) from None
     body = _FRONT_MATTER.sub("", text)
-    return FirstScreen(_FOOTNOTE_MARK.sub("", body.split("\n## Task\n")[0].strip()), became)
+    return _FOOTNOTE_MARK.sub("", body.split("\n## Task\n")[0].strip()), became
 
 
 def page_again(desk: Desk, run_id: str) -> bytes:
@@ -105,13 +95,13 @@ def requests_again(desk: Desk, journal: Journal) -> list[AskedCall]:
 
 def questions_of(desk: Desk, first: Journal, second: Journal) -> Questions:
     """The questions of both runs; a run that cannot be rendered again says why."""
-    from council.reports.diff import Questions, by_step
+    from council.reports.diff import Questions
 
     asked: list[dict[str, AskedCall]] = []
     reasons: list[str] = []
     for journal in (first, second):
         try:
-            asked.append(by_step(requests_again(desk, journal)))
+            asked.append({call.step: call for call in requests_again(desk, journal)})
         except CouncilError as error:
             asked.append({})
             reasons.append(error.message)
@@ -132,12 +122,12 @@ def tape_of(desk: Desk, run_ids: Sequence[str]) -> Tape:
 
 def explained(desk: Desk, given: str) -> ExplainedRun:
     """Raises RunNotFound for a run that is unknown or whose journal is gone, with what became of it; JournalDamaged."""
-    from council.reports.explain import Live, explain
+    from council.reports.explain import explain
 
     run_id = find_any(desk, given)
     require_journal(desk, run_id)
     view = overview(desk)
     known = {run["run_id"]: run["status"] for run in view.runs}
-    live = Live(None if view.daemon is None else known.get(run_id, "queued"))
+    live = None if view.daemon is None else known.get(run_id, "queued")
     receipt = desk.receipts.read(run_id)  # NOTE: after `live`, so an end is not missed
     return desk.read_offline(lambda app: explain(app.store, run_id, receipt, live, app.handlers))

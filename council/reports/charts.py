@@ -6,8 +6,9 @@ too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from council.artifacts.account import StanceEntry
 from council.reports.explain import AgentShare, CallEntry, Explanation
@@ -24,6 +25,7 @@ _COLOURS = 8  # positions beyond share colours; their numbers tell them apart
 class Position:
     """A position and its place in the legend; `colour` from 1."""
 
+    key: str
     number: int
     text: str
     colour: int
@@ -39,6 +41,7 @@ def positions(told: Explanation) -> list[Position]:
             texts.setdefault(stance.key, stance.position)
     return [
         Position(
+            key,
             number,
             plain(text, 400),
             (number - 1) % _COLOURS + 1,
@@ -58,8 +61,7 @@ def stances_chart(told: Explanation) -> str | None:
     """A row per agent, a column per round; size is confidence, colour and number the position, a line how it moved."""
     if not any(stance.key for stance in told.stances):
         return None
-    keys = dict.fromkeys(stance.key for stance in told.stances if stance.key)
-    number_of = {key: number for number, key in enumerate(keys, start=1)}
+    number_of = {position.key: position.number for position in positions(told)}
     roles = [agent.role for agent in told.agents if any(stance.role == agent.role for stance in told.stances)]
     rounds = sorted({stance.round for stance in told.stances})
     width = max(_WIDTH, _LABELS + _COLUMN * len(rounds))
@@ -174,6 +176,7 @@ def _lane_of(name: str, call: CallEntry | None, roles: Sequence[str]) -> str:
 
 _HALF = 450.0
 _HALF_LABELS = 116.0
+_ROOM = _HALF - _HALF_LABELS - 24
 
 
 def tokens_chart(agents: Sequence[AgentShare]) -> str | None:
@@ -183,11 +186,7 @@ def tokens_chart(agents: Sequence[AgentShare]) -> str | None:
     most = nice_ceiling(max(agent.tokens.input + agent.tokens.output for agent in agents))
     desc = "; ".join(f"{_name(a)}: {a.tokens.input} in, {a.tokens.output} out" for a in agents)
     svg = Svg("tokens", _HALF, 40 + _LANE * len(agents), "Tokens per agent", desc)
-    room = _HALF - _HALF_LABELS - 24
-    _axis(svg, most, room, len(agents), lambda value: f"{value:,.0f}")
-    for row, agent in enumerate(agents):
-        y = 8 + _LANE * (row + 0.5)
-        svg.text(_HALF_LABELS - 10, y + 4, _name(agent), "label end", max_chars=15)
+    for y, agent in _lanes(svg, agents, lambda share: f"{most * share:,.0f}"):
         x = _HALF_LABELS
         tokens = agent.tokens
         for kind, count in (
@@ -196,7 +195,7 @@ def tokens_chart(agents: Sequence[AgentShare]) -> str | None:
             ("out", tokens.output - tokens.thought),
             ("thought", tokens.thought),
         ):
-            width = room * max(0, count) / most
+            width = _ROOM * max(0, count) / most
             svg.rect(x, y - _BAR / 2, width, _BAR, kind, f"{_name(agent)}: {count:,} {_TOKEN_WORDS[kind]}")
             x += width
     return svg.markup()
@@ -215,20 +214,16 @@ def latency_chart(told: Explanation) -> str | None:
         f"{_name(a)}: {len(a.latencies_s)} calls, median {duration(_median(a.latencies_s))}" for a in told.agents
     )
     svg = Svg("latency", _HALF, 40 + _LANE * len(told.agents), "Latency per agent", desc)
-    room = _HALF - _HALF_LABELS - 24
-    _axis(svg, most, room, len(told.agents), lambda value: f"{value:g} s")
-    for row, agent in enumerate(told.agents):
-        y = 8 + _LANE * (row + 0.5)
-        svg.text(_HALF_LABELS - 10, y + 4, _name(agent), "label end", max_chars=15)
+    for y, agent in _lanes(svg, told.agents, lambda share: f"{most * share:g} s"):
         middle = _median(agent.latencies_s)
         if middle is not None:
-            x = _HALF_LABELS + room * middle / most
+            x = _HALF_LABELS + _ROOM * middle / most
             svg.line(x, y - 11, x, y + 11, "median", f"median {duration(middle)}")
         for number, call in enumerate(call for call in timed if call.role == agent.role):
             at, seconds = y + (number % 3 - 1) * 6, call.seconds or 0.0  # equal times do not hide one another
-            x, hint = _HALF_LABELS + room / most * seconds, f"{call.step}: {duration(seconds)}"
+            x, hint = _HALF_LABELS + _ROOM / most * seconds, f"{call.step}: {duration(seconds)}"
             if call.retries:
-                alone = _HALF_LABELS + room / most * max(0.0, seconds - call.retries_s)
+                alone = _HALF_LABELS + _ROOM / most * max(0.0, seconds - call.retries_s)
                 svg.line(alone, at, x, at, "waited", f"{call.retries} tries failed")
             if call.failure:
                 svg.cross(x, at, 9, "failed-mark", f"{hint}, failed ({call.failure})")
@@ -237,12 +232,17 @@ def latency_chart(told: Explanation) -> str | None:
     return svg.markup()
 
 
-def _axis(svg: Svg, most: float, room: float, rows: int, words: Callable[[float], str]) -> None:
-    bottom = 8 + _LANE * rows
+def _lanes(svg: Svg, agents: Sequence[AgentShare], tick: Callable[[float], str]) -> Iterator[tuple[float, AgentShare]]:
+    """Draws the axis, then each agent's name; yields the middle of its lane."""
+    bottom = 8 + _LANE * len(agents)
     for part in range(5):
-        x = _HALF_LABELS + room * part / 4
+        x = _HALF_LABELS + _ROOM * part / 4
         svg.line(x, 8, x, bottom, "grid")
-        svg.text(x, bottom + 18, words(most * part / 4), "tick mid")
+        svg.text(x, bottom + 18, tick(part / 4), "tick mid")
+    for row, agent in enumerate(agents):
+        y = 8 + _LANE * (row + 0.5)
+        svg.text(_HALF_LABELS - 10, y + 4, _name(agent), "label end", max_chars=15)
+        yield y, agent
 
 
 def _name(agent: AgentShare) -> str:
@@ -250,8 +250,4 @@ def _name(agent: AgentShare) -> str:
 
 
 def _median(values: Sequence[float]) -> float | None:
-    if not values:
-        return None
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    return median(values) if values else None

@@ -6,11 +6,11 @@ Reads the records alone, also of a journal that is damaged or still grows. Pure.
 
 from __future__ import annotations
 
-import re
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -18,9 +18,10 @@ from council.engine.journal import ATTEMPT, FINISH, HANDBACK
 from council.engine.queue import MAX_WAIT
 from council.engine.records import Committed, Record, Reopened, Retried, StepBegun, StepDone, Waiting
 from council.engine.runs import Finish
+from council.turns.result import ModelCall
 
 Outcome = Literal["done", "parked", "refused", "cut off", "under way", "not recorded"]
-_REFUSED = re.compile(r"(.+)/refused/[0-9]+")  # what is recorded of a call that ended the run
+Value = TypeVar("Value")
 
 
 class StepEntry(msgspec.Struct, frozen=True):
@@ -93,12 +94,10 @@ class Chronicle:
     attempts: list[AttemptEntry] = field(default_factory=list)
 
     def step(self, name: str) -> StepEntry | None:
-        """The one that counts: the last that was recorded."""
-        return next((step for step in reversed(self.steps) if step.name == name and step.counts), None)
-
-    def refused(self, name: str) -> StepEntry | None:
-        """The last time that this step ended the run."""
-        return next((step for step in reversed(self.steps) if step.name == name and step.outcome == "refused"), None)
+        """The one that counts: the last that was recorded, else the last that ended the run."""
+        named = [step for step in reversed(self.steps) if step.name == name]
+        refused = (step for step in named if step.outcome == "refused")
+        return next((step for step in named if step.counts), None) or next(refused, None)
 
 
 def chronicle_of(records: Sequence[Record], unfinished: Outcome) -> Chronicle:
@@ -108,6 +107,13 @@ def chronicle_of(records: Sequence[Record], unfinished: Outcome) -> Chronicle:
         writer.read(record)
     writer.close(unfinished)
     return writer.chronicle
+
+
+def value_in(recorded: bytes | msgspec.Raw, type: type[Value]) -> Value | None:
+    """A recorded value of this type, None for one of another: rows tell their kind by what they hold."""
+    with contextlib.suppress(msgspec.ValidationError):
+        return msgspec.json.decode(recorded, type=type)
+    return None
 
 
 def milliseconds(timestamp: str) -> int:
@@ -137,15 +143,14 @@ class _Writer:
                 waits = self.chronicle.waits
                 if waits and waits[-1].until_ms is None and record.at:
                     waits[-1] = msgspec.structs.replace(waits[-1], until_ms=record.at)
-                made = AttemptEntry(
-                    len(self.chronicle.attempts) + 1, record.at or None, self._because, "under way", self._retry_from
-                )
+                number = len(self.chronicle.attempts) + 1
+                made = AttemptEntry(number, record.at or None, self._because, "under way", self._retry_from)
                 self.chronicle.attempts.append(made)
                 self._attempt_open, self._retry_from = True, ""
             else:
                 self._begun[record.name] = record.at
-        elif isinstance(record, StepDone) and (refused := _REFUSED.fullmatch(record.name)):
-            self._step(refused[1], self._begun.pop(refused[1], 0), record.at, "refused")
+        elif isinstance(record, StepDone) and (refused := value_in(record.out, ModelCall)) is not None:
+            self._step(refused.step, self._begun.pop(refused.step, 0), record.at, "refused")
         elif isinstance(record, StepDone):
             began = self._begun.pop(record.name, 0)
             self._step(record.name, began or record.at, record.at, "done")
@@ -162,9 +167,7 @@ class _Writer:
             retry = RetryEntry(record.step, record.at, record.attempt, record.wait_s, record.kind, record.error)
             self.chronicle.retries.append(retry)
         elif isinstance(record, Waiting):
-            since = milliseconds(record.since)
-            begun = max(self._begun.values(), default=0)
-            since = max(since, begun)  # `since` is cut to the second
+            since = max([milliseconds(record.since), *self._begun.values()])  # `since` is cut to the second
             self._leave("parked", since)
             self._end_attempt("waiting")
             self._because = "wait over"
@@ -186,10 +189,8 @@ class _Writer:
 
     def close(self, outcome: Outcome) -> None:
         self._leave(outcome, None)
-        if self._attempt_open and outcome == "under way":
-            self._end_attempt("under way")
-        elif self._attempt_open:
-            self._end_attempt("cut off")
+        if self._attempt_open:
+            self._end_attempt("under way" if outcome == "under way" else "cut off")
 
     def _end_attempt(self, how: str) -> None:
         if self.chronicle.attempts:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -28,6 +28,7 @@ _FROM_CASSETTE = b'"model":"cassette:', b'"model":"'  # a replayed answer is the
 _ASKED = re.compile(rb'(?<="asked":")[0-9a-f]{64}(?=")')
 _NONCE = re.compile(rf"(?<=nonce=)[0-9a-f]{{{NONCE_CHARS}}}(?= path=)|(?<=<<END )[0-9a-f]{{{NONCE_CHARS}}}(?=>>)")
 _CONTEXT_CHARS = 80
+_NO_STEP = RecordedStep("", "", b"")  # where one run has ended
 Alike = Callable[[str], bool]  # whether both runs asked the same at this step, but for the marks
 
 
@@ -71,53 +72,40 @@ class Questions:
     def alike(self, step: str) -> bool:
         if step not in self.first or step not in self.second:
             return False
-        return without_marks(text_of(self.first[step])) == without_marks(text_of(self.second[step]))
+        return text_of(self.first[step]) == text_of(self.second[step])
 
 
 def text_of(call: AskedCall) -> str:
-    """A request as one text."""
-    return prompt_text(call.system, call.messages)
-
-
-def without_marks(prompt: str) -> str:
-    """A prompt with the same mark around all material, whatever the run's secret."""
-    return _NONCE.sub("-" * NONCE_CHARS, prompt)
-
-
-def by_step(asked: Sequence[AskedCall]) -> dict[str, AskedCall]:
-    return {call.step: call for call in asked}
+    """A request as one text, with the same mark around all material, whatever the run's secret."""
+    return _NONCE.sub("-" * NONCE_CHARS, prompt_text(call.system, call.messages))
 
 
 def diff(first: Journal, second: Journal, alike: Alike = lambda step: False) -> Divergence:
     """The first divergence of two runs' steps. Steps that were under way at once may stand in either order. `alike` is
     asked of a step whose recorded hashes differ."""
-    left = {step.name: step for step in _steps(first)}
-    right = {step.name: step for step in _steps(second)}
+    left, right = (
+        {step.name: step for step in journal.steps() if step.name not in _NOT_COMPARED} for journal in (first, second)
+    )
     same = 0
     while left or right:
-        one, other = next(iter(left.values()), None), next(iter(right.values()), None)
-        if one is not None and other is not None and other.name in left:
+        one, other = next(iter(left.values()), _NO_STEP), next(iter(right.values()), _NO_STEP)
+        if other.name in left:
             other = right.get(one.name, other)
-        kind: Kind = "longer"
-        if one is not None and other is not None:
-            if one.name != other.name:
-                kind = "order"
-            elif one.request != other.request and not alike(one.name):
-                kind = "question"
-            else:
-                kind = "same" if _said(one) == _said(other) else "answer"
-        if kind == "answer" and one is not None and other is not None:
-            field, first_part, second_part = _parted(json.loads(_said(one)), json.loads(_said(other)))
-            return Divergence(kind, same, _name(one), _name(other), first_part, second_part, field)
-        if kind != "same" or one is None:
-            return Divergence(kind, same, _name(one), _name(other), _answer(one), _answer(other))
+        kind: Kind = "same" if _said(one) == _said(other) else "answer"
+        if not one.name or not other.name:
+            kind = "longer"
+        elif one.name != other.name:
+            kind = "order"
+        elif one.request != other.request and not alike(one.name):
+            kind = "question"
+        field, answers = "", [step.answer.decode("utf-8", "replace") for step in (one, other)]
+        if kind == "answer":
+            field, *answers = _parted(json.loads(_said(one)), json.loads(_said(other)))
+        if kind != "same":
+            return Divergence(kind, same, one.name, other.name, answers[0], answers[1], field)
         del left[one.name], right[one.name]
         same += 1
     return Divergence("same", same)
-
-
-def _steps(journal: Journal) -> list[RecordedStep]:
-    return [step for step in journal.steps() if step.name not in _NOT_COMPARED]
 
 
 def _said(step: RecordedStep) -> bytes:
@@ -140,14 +128,6 @@ def _parted(one: Any, other: Any, field: str = "") -> tuple[str, str, str]:
     skipped = max(0, next((at for at, (left, right) in pairs if left != right), 0) - _CONTEXT_CHARS)
     mark = "…" if skipped else ""
     return field, mark + left_text[skipped:], mark + right_text[skipped:]
-
-
-def _name(step: RecordedStep | None) -> str:
-    return step.name if step else ""
-
-
-def _answer(step: RecordedStep | None) -> str:
-    return step.answer.decode("utf-8", "replace") if step else ""
 
 
 def words_of(answer: str) -> str:

@@ -24,14 +24,7 @@ from council.engine.records import RunHeader, RunStatus
 from council.engine.runs import Finish, Handler
 from council.errors import CouncilError
 from council.ids import timestamp
-from council.reports.chronicle import (
-    AttemptEntry,
-    Chronicle,
-    RetryEntry,
-    StepEntry,
-    WaitEntry,
-    chronicle_of,
-)
+from council.reports.chronicle import AttemptEntry, Chronicle, RetryEntry, StepEntry, WaitEntry, chronicle_of
 from council.reports.past_run import PastRun, work_again
 from council.storage.reader import Looking
 
@@ -170,13 +163,6 @@ class Explanation(msgspec.Struct, frozen=True):
     waits: tuple[WaitEntry, ...]
 
 
-@dataclass(frozen=True)
-class Live:
-    """The state of a run without a receipt: `status` by the daemon that has it, None when none has."""
-
-    status: RunStatus | None
-
-
 class ExplainedRun(msgspec.Struct, frozen=True):
     """The explanation, and the page that the same work makes; None for a command without one."""
 
@@ -185,15 +171,17 @@ class ExplainedRun(msgspec.Struct, frozen=True):
 
 
 async def explain(
-    store: Looking, run_id: str, receipt: Receipt | None, live: Live, handlers: Mapping[str, Handler]
+    store: Looking, run_id: str, receipt: Receipt | None, live: RunStatus | None, handlers: Mapping[str, Handler]
 ) -> ExplainedRun:
-    """Explains the run. `receipt` None: it has not ended, and `live` says how it stands. Raises RunNotFound, JournalDamaged,
-    StorageFailed."""
+    """Explains the run. `receipt` None: it has not ended, and `live` is its status by the daemon that has it, None when none
+    has. Raises RunNotFound, JournalDamaged, StorageFailed."""
     header, *records = Ledger(store).records(run_id)
     assert isinstance(header, RunHeader)
     journal = Journal(header, enumerate(records))
-    chronicle = chronicle_of(records, "not recorded" if receipt else "under way" if live.status else "cut off")
-    finish = _finish(journal, receipt)
+    chronicle = chronicle_of(records, "not recorded" if receipt else "under way" if live else "cut off")
+    finish = journal.result(FINISH, Finish) if journal.recorded(FINISH) else None
+    if finish is None and receipt is not None:
+        finish = Finish(receipt.finished, receipt.error, receipt.status == "cancelled")
     account = await _account(journal, finish, handlers)
     missing: list[str] = []
     if any(step.ended_ms is None and step.outcome == "done" for step in chronicle.steps):
@@ -203,17 +191,9 @@ async def explain(
         missing.append(f"{counted}: journal and receipt differ.")
     totals = spent_by(store, run_id)
     charged = Charge(totals.calls, totals.tokens, totals.usd)
-    told = _Teller(journal, chronicle, account, receipt, finish)
-    return ExplainedRun(told.explanation(live, tuple(missing), charged), account.page if account else None)
-
-
-def _finish(journal: Journal, receipt: Receipt | None) -> Finish | None:
-    """The end of the work, by the journal or by the receipt."""
-    if journal.recorded(FINISH):
-        return journal.result(FINISH, Finish)
-    if receipt is None:
-        return None
-    return Finish(receipt.finished, receipt.error, receipt.status == "cancelled")
+    every = tuple(_call(call, chronicle) for call in account.calls) if account else ()
+    told = _Teller(journal, chronicle, account, every, receipt, finish, live)
+    return ExplainedRun(told.explanation(tuple(missing), charged), account.page if account else None)
 
 
 async def _account(journal: Journal, finish: Finish | None, handlers: Mapping[str, Handler]) -> Account | None:
@@ -229,29 +209,23 @@ async def _account(journal: Journal, finish: Finish | None, handlers: Mapping[st
     return execution.account(finish)
 
 
+@dataclass(frozen=True)
 class _Teller:
     """Brings the account, the times and the receipt together."""
 
-    def __init__(
-        self,
-        journal: Journal,
-        chronicle: Chronicle,
-        account: Account | None,
-        receipt: Receipt | None,
-        finish: Finish | None,
-    ) -> None:
-        self._journal = journal
-        self._chronicle = chronicle
-        self._account = account
-        self._receipt = receipt
-        self._finish = finish
-        self._calls = tuple(self._call(call) for call in account.calls) if account else ()
+    journal: Journal
+    chronicle: Chronicle
+    account: Account | None
+    calls: tuple[CallEntry, ...]
+    receipt: Receipt | None
+    finish: Finish | None
+    live: RunStatus | None
 
-    def explanation(self, live: Live, missing: tuple[str, ...], charged: Charge) -> Explanation:
-        header, account, receipt = self._journal.header, self._account, self._receipt
-        began = next((attempt.began_ms for attempt in self._chronicle.attempts if attempt.began_ms), None)
-        last = max((step.ended_ms for step in self._chronicle.steps if step.ended_ms), default=None)
-        spans = [(step.began_ms, step.ended_ms) for step in self._chronicle.steps if step.began_ms and step.ended_ms]
+    def explanation(self, missing: tuple[str, ...], charged: Charge) -> Explanation:
+        header, account, receipt, chronicle = self.journal.header, self.account, self.receipt, self.chronicle
+        began = next((attempt.began_ms for attempt in chronicle.attempts if attempt.began_ms), None)
+        last = max((step.ended_ms for step in chronicle.steps if step.ended_ms), default=None)
+        spans = [(step.began_ms, step.ended_ms) for step in chronicle.steps if step.began_ms and step.ended_ms]
         covered_ms, until = 0, 0  # while at least one step was under way
         for span_began, span_ended in sorted(spans):
             covered_ms += max(0, span_ended - max(span_began, until))
@@ -268,14 +242,14 @@ class _Teller:
             lane=header.lane,
             command_file=header.file.name,
             artifact=receipt.artifact.path if receipt and receipt.artifact else header.output_path,
-            status=receipt.status if receipt else live.status or self._at_rest(),
+            status=self.status,
             live=receipt is None,
-            why=self._why(live),
+            why=self.why(),
             notes=receipt.notes if receipt else account.page.notes if account else (),
             missing=missing,
             protocol=account.protocol if account else "",
             max_rounds=account.max_rounds if account else 0,
-            rounds=receipt.rounds if receipt else len({call.round for call in self._calls if call.purpose == "turn"}),
+            rounds=receipt.rounds if receipt else self.rounds,
             model=account.model if account else "",
             times=Times(
                 created=header.created,
@@ -283,111 +257,112 @@ class _Teller:
                 total_s=max(0, last - header.admitted_ms) / 1000 if last else None,
                 queued_s=max(0, began - header.admitted_ms) / 1000 if began else None,
                 working_s=covered_ms / 1000 if spans else None,
-                waiting_s=round(sum(wait.seconds or 0.0 for wait in self._chronicle.waits), 3),
+                waiting_s=round(sum(wait.seconds or 0.0 for wait in chronicle.waits), 3),
                 admitted_ms=header.admitted_ms,
             ),
-            tokens=_tokens(self._calls),
-            calls_counted=len(self._calls),
-            cost_usd=_cost(self._calls),
+            tokens=_tokens(self.calls),
+            calls_counted=len(self.calls),
+            cost_usd=_cost(self.calls),
             charged=charged,
-            agents=tuple(self._agents()),
+            agents=tuple(_agents(account, self.calls)) if account else (),
             decision=decision,
-            calls=self._calls,
+            calls=self.calls,
             reads=account.reads if account else (),
             stances=account.stances if account else (),
             changes=account.changes if account else (),
             mended=account.mended if account else (),
-            attempts=tuple(self._chronicle.attempts),
-            steps=tuple(self._chronicle.steps),
-            retries=tuple(self._chronicle.retries),
-            waits=tuple(self._chronicle.waits),
+            attempts=tuple(chronicle.attempts),
+            steps=tuple(chronicle.steps),
+            retries=tuple(chronicle.retries),
+            waits=tuple(chronicle.waits),
         )
 
-    # ── calls and agents ─────────────────────────────────────────────────────────────────────────────────────────────
+    @property
+    def rounds(self) -> int:
+        return len({call.round for call in self.calls if call.purpose == "turn"})
 
-    def _call(self, call: Call) -> CallEntry:
-        step = self._chronicle.step(call.step) or self._chronicle.refused(call.step)
-        retries: list[RetryEntry] = []
-        if step is not None and step.began_ms is not None and step.ended_ms is not None:
-            made = [retry for retry in self._chronicle.retries if retry.step == step.name]
-            retries = [retry for retry in made if step.began_ms <= retry.at_ms <= step.ended_ms]
-        usage = call.usage
-        return CallEntry(
-            step=call.step,
-            role=call.role,
-            purpose=call.purpose,
-            round=call.round,
-            model=call.model,
-            finish=call.finish,
-            failure=call.failure,
-            message=call.message,
-            tokens=None
-            if usage is None
-            else Tokens(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.thought_tokens),
-            cost_usd=call.usd,
-            began=_moment(step.began_ms) if step and step.began_ms else None,
-            began_ms=step.began_ms if step else None,
-            seconds=step.seconds if step else None,
-            retries=len(retries),
-            retries_s=round(sum(retry.wait_s for retry in retries), 3),
-        )
+    @property
+    def open_wait(self) -> WaitEntry | None:
+        waits = self.chronicle.waits
+        return waits[-1] if waits and waits[-1].until_ms is None else None
 
-    def _agents(self) -> Iterable[AgentShare]:
-        if self._account is None:
-            return
-        others = [call.role for call in self._calls if call.role not in self._account.roles]
-        for role in dict.fromkeys((*self._account.roles, *others)):
-            calls = [call for call in self._calls if call.role == role]
-            latencies = tuple(call.seconds for call in calls if call.seconds is not None)
-            yield AgentShare(
-                role=role,
-                letter=self._account.letters.get(role, ""),
-                calls=len(calls),
-                failed=sum(bool(call.failure) for call in calls),
-                retries=sum(call.retries for call in calls),
-                tokens=_tokens(calls),
-                cost_usd=_cost(calls),
-                seconds=round(sum(latencies), 3),
-                retries_s=round(sum(call.retries_s for call in calls), 3),
-                latencies_s=latencies,
-            )
+    @property
+    def status(self) -> RunStatus:
+        if self.receipt is not None:
+            return self.receipt.status
+        return self.live or ("waiting" if self.open_wait is not None else "queued")
 
-    # ── why ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _why(self, live: Live) -> Why:
-        error = self._finish.error if self._finish else None
-        if self._finish is not None and self._finish.cancelled:
-            by = f" by {self._finish.cancelled_by}" if self._finish.cancelled_by else ""
+    def why(self) -> Why:
+        error = self.finish.error if self.finish else None
+        if self.finish is not None and self.finish.cancelled:
+            by = f" by {self.finish.cancelled_by}" if self.finish.cancelled_by else ""
             return Why("cancelled", f"It was cancelled{by}.")
         if error is not None:
             return Why(error.code, f"It failed: {error.message}", error.fix)
-        if self._receipt is None:
-            wait = self._open_wait()
-            status = live.status or self._at_rest()
-            fix = "" if live.status else "no daemon runs: `council run` goes on with it"
+        if self.receipt is None:
+            wait, status = self.open_wait, self.status
+            fix = "" if self.live else "no daemon runs: `council run` goes on with it"
             if status == "waiting" and wait is not None:
                 until = _moment(wait.since_ms + int(wait.asked_s * 1000))
                 return Why(status, f"It has not stopped: it waits for {wait.reason} until {until}. {wait.error}", fix)
             words = {"running": "it is being worked on", "queued": "it is queued and goes on when its turn comes"}
             return Why(status, f"It has not stopped: {words.get(status, f'it is {status}')}.", fix)
-        account = self._account
+        account = self.account
         if account is None:
             return Why("done", "Its work was done.")
         if account.stopped:
             sentence = account.stopped_because[:1].upper() + account.stopped_because[1:]
             return Why(account.stopped, f"{sentence.rstrip('.')}.", calls_saved=account.calls_saved)
-        if not self._journal.recorded(FINISH):
+        if not self.journal.recorded(FINISH):
             return Why("unknown", "The journal no longer says why; the receipt names no error.")
-        rounds = len({call.round for call in self._calls if call.purpose == "turn"})
-        return Why("cap", f"Its {rounds} round{'s' if rounds != 1 else ''} took place, and the decision was written.")
+        rounds = f"{self.rounds} round{'s' if self.rounds != 1 else ''}"
+        return Why("cap", f"Its {rounds} took place, and the decision was written.")
 
-    def _at_rest(self) -> RunStatus:
-        """The status of a run that no process has."""
-        return "waiting" if self._open_wait() is not None else "queued"
 
-    def _open_wait(self) -> WaitEntry | None:
-        waits = self._chronicle.waits
-        return waits[-1] if waits and waits[-1].until_ms is None else None
+def _call(call: Call, chronicle: Chronicle) -> CallEntry:
+    step = chronicle.step(call.step)
+    retries: list[RetryEntry] = []
+    if step is not None and step.began_ms is not None and step.ended_ms is not None:
+        made = [retry for retry in chronicle.retries if retry.step == step.name]
+        retries = [retry for retry in made if step.began_ms <= retry.at_ms <= step.ended_ms]
+    usage = call.usage
+    return CallEntry(
+        step=call.step,
+        role=call.role,
+        purpose=call.purpose,
+        round=call.round,
+        model=call.model,
+        finish=call.finish,
+        failure=call.failure,
+        message=call.message,
+        tokens=None
+        if usage is None
+        else Tokens(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.thought_tokens),
+        cost_usd=call.usd,
+        began=_moment(step.began_ms) if step and step.began_ms else None,
+        began_ms=step.began_ms if step else None,
+        seconds=step.seconds if step else None,
+        retries=len(retries),
+        retries_s=round(sum(retry.wait_s for retry in retries), 3),
+    )
+
+
+def _agents(account: Account, every: Sequence[CallEntry]) -> Iterable[AgentShare]:
+    for role in dict.fromkeys((*account.roles, *(call.role for call in every))):
+        calls = [call for call in every if call.role == role]
+        latencies = tuple(call.seconds for call in calls if call.seconds is not None)
+        yield AgentShare(
+            role=role,
+            letter=account.letters.get(role, ""),
+            calls=len(calls),
+            failed=sum(bool(call.failure) for call in calls),
+            retries=sum(call.retries for call in calls),
+            tokens=_tokens(calls),
+            cost_usd=_cost(calls),
+            seconds=round(sum(latencies), 3),
+            retries_s=round(sum(call.retries_s for call in calls), 3),
+            latencies_s=latencies,
+        )
 
 
 def _tokens(calls: Sequence[CallEntry]) -> Tokens:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from council.artifacts.account import Mending, MindChange, Read
+from council.artifacts.render import without_brackets
 from council.reports.chronicle import StepEntry
 from council.reports.explain import CallEntry, Explanation
 from council.safety.untrusted import plain_line
@@ -142,22 +143,19 @@ def mended_words(mended: Mending) -> str:
 
 def timeline(explanation: Explanation) -> list[Moment]:
     """Everything that happened, in the order in which it began; what has no time stays behind what it followed."""
-    facts = _Facts(explanation)
+    calls = {call.step: call for call in explanation.calls}
+    reads = {read.step: read for read in explanation.reads}
     moments = [Moment(explanation.times.admitted_ms, explanation.times.queued_s, "attempt", "the command is admitted")]
     for attempt in explanation.attempts:
         where = f" from {attempt.retry_from}" if attempt.retry_from else ""
         what = f"attempt {attempt.number} {_BECAUSE.get(attempt.because, attempt.because)}{where}"
         moments.append(Moment(attempt.began_ms, None, "attempt", what, _ENDED.get(attempt.ended, attempt.ended)))
-    moments += [facts.step(step) for step in explanation.steps]
-    return _in_order([*moments, *_delays(explanation)])
+    moments += [_step(step, calls.get(step.name), reads.get(step.name)) for step in explanation.steps]
+    return _in_order([*moments, *delays(explanation)])
 
 
 def delays(explanation: Explanation) -> list[Moment]:
     """Retries and waits alone."""
-    return _in_order(_delays(explanation))
-
-
-def _delays(explanation: Explanation) -> list[Moment]:
     moments = []
     for wait in explanation.waits:
         over = "" if wait.until_ms is not None else f" for {duration(wait.asked_s)}, and still does"
@@ -166,7 +164,7 @@ def _delays(explanation: Explanation) -> list[Moment]:
     for retry in explanation.retries:
         what = f"{step_words(retry.step)}: try {retry.attempt} failed ({retry.kind})"
         moments.append(Moment(retry.at_ms, retry.wait_s, "retry", what, plain(retry.error)))
-    return moments
+    return _in_order(moments)
 
 
 def _in_order(moments: list[Moment]) -> list[Moment]:
@@ -191,49 +189,34 @@ def step_words(name: str) -> str:
     return _OWN_STEPS.get(name, plain(name, 100))
 
 
-class _Facts:
-    """The things known of a step beside its times."""
-
-    def __init__(self, explanation: Explanation) -> None:
-        self._calls = {call.step: call for call in explanation.calls}
-        self._reads = {read.step: read for read in explanation.reads}
-
-    def step(self, step: StepEntry) -> Moment:
-        call, read = self._calls.get(step.name), self._reads.get(step.name)
-        if step.outcome == "refused" and call is not None and call.failure and not step.again:
-            return Moment(step.began_ms, step.seconds, "failed", self._words(step.name), call_words(call))
-        if step.outcome != "done":
-            return Moment(step.began_ms, step.seconds, "cut", self._words(step.name), _NOT_DONE[step.outcome])
-        if step.again:
-            return Moment(step.began_ms, step.seconds, "done", self._words(step.name), "taken again later", faint=True)
-        if call is not None:
-            mark: Mark = "failed" if call.failure else "done"
-            return Moment(step.began_ms, step.seconds, mark, self._words(step.name), call_words(call))
-        if read is not None:
-            mark = "failed" if read.error_code else "done"
-            brought = f"{read.id}: {outcome_of(read)}" if read.id else outcome_of(read)
-            return Moment(step.began_ms, step.seconds, mark, self._words(step.name), brought)
-        return Moment(step.began_ms, step.seconds, "done", self._words(step.name), faint=step.name in _OWN_STEPS)
-
-    def _words(self, name: str) -> str:
-        read = self._reads.get(name)
-        if read is not None:
-            asks = "gives" if read.asked_by == STEWARD else "asks for"
-            return f"{plain(read.asked_by, 60)} {asks} {asked_for(read)}"
-        call = self._calls.get(name)
-        if call is not None and call.purpose == "closing":
-            return f"{plain(call.role, 60)} writes the decision"
-        return step_words(name)
+def _step(step: StepEntry, call: CallEntry | None, read: Read | None) -> Moment:
+    """A step, with the call or the read that it was."""
+    what = step_words(step.name)
+    if read is not None:
+        what = f"{plain(read.asked_by, 60)} {'gives' if read.asked_by == STEWARD else 'asks for'} {asked_for(read)}"
+    elif call is not None and call.purpose == "closing":
+        what = f"{plain(call.role, 60)} writes the decision"
+    mark: Mark = "done"
+    detail, faint = "", False
+    if step.outcome == "refused" and call is not None and call.failure and not step.again:
+        mark, detail = "failed", call_words(call)
+    elif step.outcome != "done":
+        mark, detail = "cut", _NOT_DONE[step.outcome]
+    elif step.again:
+        detail, faint = "taken again later", True
+    elif call is not None:
+        mark, detail = "failed" if call.failure else "done", call_words(call)
+    elif read is not None:
+        mark = "failed" if read.error_code else "done"
+        detail = f"{read.id}: {outcome_of(read)}" if read.id else outcome_of(read)
+    else:
+        faint = step.name in _OWN_STEPS
+    return Moment(step.began_ms, step.seconds, mark, what, detail, faint)
 
 
 def asked_for(read: Read) -> str:
     """A request without its brackets."""
     return without_brackets(plain(read.request, 200))
-
-
-def without_brackets(asked: str) -> str:
-    inner = re.fullmatch(r"\[ORCHESTRATOR_REQUEST:\s*(.*)\]", asked, re.IGNORECASE)
-    return inner[1] if inner else asked
 
 
 def call_words(call: CallEntry) -> str:

@@ -10,13 +10,13 @@ import base64
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from council import __version__
 from council.artifacts.page import PageSpeech
+from council.artifacts.render import without_brackets
 from council.reports import charts
 from council.reports import explain_words as words
 from council.reports.agent_markdown import AgentMarkdown
@@ -24,6 +24,10 @@ from council.reports.explain import ExplainedRun, Explanation
 from council.safety.untrusted import plain_line
 
 _TEMPLATES = Path(__file__).parent / "templates"
+_FILTERS = (
+    words.duration, words.cost, words.number, words.clock, words.lines_read, words.outcome_of, words.change_words,
+    words.mended_words, words.asked_for, words.step_words,
+)  # fmt: skip
 
 
 def render_html(explained: ExplainedRun) -> str:
@@ -38,29 +42,20 @@ def render_html(explained: ExplainedRun) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters.update({function.__name__: function for function in _FILTERS})
     environment.filters.update(
         markdown=markdown,
         inline=markdown.inline,
         plain=lambda text, max_chars=1_000: plain_line(str(text), max_chars),
-        duration=words.duration,
-        cost=words.cost,
-        number=words.number,
-        clock=words.clock,
-        lines_read=words.lines_read,
-        outcome=words.outcome_of,
-        change=words.change_words,
-        mended=words.mended_words,
-        asked_for=words.asked_for,
-        step=words.step_words,
     )
-    environment.globals.update(spent_line=words.spent_line, charged_line=words.charged_line, time_line=words.time_line)
     template = environment.get_template("report.html")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return template.render(
         told=told,
+        words=words,
         page=page,
         speech=lambda entry: isinstance(entry, PageSpeech),
-        asked=lambda entry: words.without_brackets(plain_line(entry.spelling, 300)),
+        asked=lambda entry: without_brackets(plain_line(entry.spelling, 300)),
         style=Markup(style),  # noqa: S704  our own file
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
         tiles=list(_tiles(told)),
@@ -69,9 +64,6 @@ def render_html(explained: ExplainedRun) -> str:
         timeline_chart=_chart(charts.timeline_chart(told)),
         tokens_chart=_chart(charts.tokens_chart(told.agents)),
         latency_chart=_chart(charts.latency_chart(told)),
-        moments=words.timeline(told),
-        delays=words.delays(told),
-        about=list(words.status_line(told)),
         version=__version__,
     )
 
@@ -80,37 +72,26 @@ def _chart(svg: str | None) -> Markup | None:
     return None if svg is None else Markup(svg)  # noqa: S704  ElementTree escaped it
 
 
-def _tiles(told: Explanation) -> Iterator[dict[str, Any]]:
+def _tiles(told: Explanation) -> Iterator[tuple[str, str, str]]:
+    """The label, the value and the note of each."""
     tokens, times = told.tokens, told.times
-    yield {
-        "label": "time",
-        "value": words.duration(times.total_s),
-        "note": f"at work {words.duration(times.working_s)}",
-    }
+    yield "time", words.duration(times.total_s), f"at work {words.duration(times.working_s)}"
     if not told.agents:
         return
     unknown = f"{tokens.unknown_calls} without a count" if tokens.unknown_calls else "all counted"
-    yield {"label": "calls", "value": words.number(told.calls_counted), "note": unknown}
-    total = tokens.input + tokens.output
-    yield {
-        "label": "tokens",
-        "value": words.number(total),
-        "note": f"{tokens.input:,} in, {tokens.output:,} out",
-    }
+    yield "calls", words.number(told.calls_counted), unknown
+    yield "tokens", words.number(tokens.input + tokens.output), f"{tokens.input:,} in, {tokens.output:,} out"
     note = "USD, by the prices of the run" if told.cost_usd else "nothing to pay"
     if told.cost_usd is None:
         note = (
             f"{words.cost(told.charged.cost_usd)} charged to the budget" if told.charged.cost_usd else "no price known"
         )
-    yield {"label": "cost", "value": words.cost(told.cost_usd).removesuffix(" USD"), "note": note}
+    yield "cost", words.cost(told.cost_usd).removesuffix(" USD"), note
     unexplained = sum(not change.evidence for change in told.changes)
     note = f"{unexplained} unexplained" if unexplained else "all on new evidence" if told.changes else "nobody moved"
-    yield {"label": "minds changed", "value": str(len(told.changes)), "note": note}
+    yield "minds changed", str(len(told.changes)), note
     refused = sum(bool(read.error_code) for read in told.reads)
-    yield {"label": "reads", "value": str(len(told.reads) - refused), "note": f"{refused} refused"}
+    yield "reads", str(len(told.reads) - refused), f"{refused} refused"
     waited = sum(retry.wait_s for retry in told.retries) + times.waiting_s
-    yield {
-        "label": "retries, waits",
-        "value": f"{len(told.retries)}, {len(told.waits)}",
-        "note": f"{words.duration(waited)} waited" if waited else "none",
-    }
+    note = f"{words.duration(waited)} waited" if waited else "none"
+    yield "retries, waits", f"{len(told.retries)}, {len(told.waits)}", note

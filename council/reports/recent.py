@@ -7,10 +7,8 @@ shows. A journal that cannot be read is left out and counted.
 from __future__ import annotations
 
 import contextlib
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -18,14 +16,11 @@ from council.engine.journal import Journal
 from council.engine.ledger import Ledger, RunEntry
 from council.engine.records import RunHeader
 from council.errors import JournalDamaged, RunNotFound
-from council.llm.base import Usage
-from council.reports.chronicle import chronicle_of
+from council.reports.chronicle import chronicle_of, value_in
+from council.turns.result import TurnResult
 
 MAX_RUNS = 40  # as many as fit beside one another in a terminal
 MAX_JOURNAL_BYTES = 16 << 20  # a longer one is left out: this is a glance
-_CALL = re.compile(
-    r"(?:round/\d+/(?P<role>[A-Z][A-Z0-9_]*)|synthesis(?:/(?P<closing>[A-Z][A-Z0-9_]*))?)(?:/repair/\d+)?"
-)
 
 
 class RecentCall(msgspec.Struct, frozen=True):
@@ -61,18 +56,6 @@ class Recent(msgspec.Struct, frozen=True):
     left_out: int = 0
 
 
-class _Answer(msgspec.Struct):
-    """As much of a recorded answer as is of use here."""
-
-    model: str
-    usage: Usage | None = None
-    failure: dict[str, Any] | None = None
-
-
-class _Nested(msgspec.Struct):
-    result: _Answer
-
-
 class _Member(msgspec.Struct):
     role: str
 
@@ -103,32 +86,19 @@ def calls_of(ledger: Ledger, run_id: str) -> Iterator[RecentCall]:
     assert isinstance(header, RunHeader)
     chronicle = chronicle_of([header, *records], "not recorded")
     steps = {step.name: step for step in Journal(header, enumerate(records)).steps()}
-    chair = ""
-    if "start" in steps:
-        members = msgspec.json.decode(steps["start"].answer, type=_Start).members
-        chair = members[0].role if members else ""
+    start = value_in(steps["start"].answer, _Start) if "start" in steps else None
+    roles = [member.role for member in start.members] if start is not None else []
     for name, step in steps.items():
-        place = _CALL.fullmatch(name)
-        answer = _answer(step.answer) if place is not None else None
-        if place is None or answer is None or answer.failure is not None:
+        answer = value_in(step.answer, TurnResult)
+        if answer is None or answer.failure is not None:
             continue
-        taken = chronicle.step(name)
-        usage = answer.usage
+        taken, usage = chronicle.step(name), answer.usage
         yield RecentCall(
-            place["role"] or place["closing"] or chair,
+            next((part for part in name.split("/") if part in roles), roles[0] if roles else ""),  # the chair closes
             answer.model,
             None if usage is None else usage.input_tokens + usage.output_tokens,
             taken.seconds if taken is not None else None,
         )
-
-
-def _answer(data: bytes) -> _Answer | None:
-    """None for a step that holds no call's answer."""
-    with contextlib.suppress(msgspec.ValidationError):
-        return msgspec.json.decode(data, type=_Answer)
-    with contextlib.suppress(msgspec.ValidationError):
-        return msgspec.json.decode(data, type=_Nested).result
-    return None
 
 
 def _shares(found: Mapping[str, Sequence[RecentCall]], by: str) -> Iterator[Share]:

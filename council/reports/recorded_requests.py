@@ -10,14 +10,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar, Unpack
 
-import msgspec
-
 from council.engine.journal import Journal
 from council.engine.records import EPOCH, FORGOTTEN
 from council.engine.runs import Finish, Handler
 from council.errors import CouncilError
 from council.llm.base import Message, Model, RequestOptions, TurnInfo, request_hash
+from council.reports.chronicle import value_in
 from council.reports.past_run import PastRun, work_again
+from council.safety.second_opinion import Opinion
 
 T = TypeVar("T")
 
@@ -76,13 +76,6 @@ class _Noted(Exception):
         self.info = info
 
 
-class _Outcome(msgspec.Struct):
-    """The part of an ephemeral step that is kept: the model, and the hash of what it was asked."""
-
-    model: str
-    asked: str
-
-
 class _NotingModel:
     """A model that only hands on what it is asked."""
 
@@ -130,13 +123,13 @@ class _NotingRun(PastRun):
         return await super().step(name, fn, type=type, request=request, durable=durable)
 
     async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T]) -> T:
-        if name in self._recorded:
-            outcome = msgspec.json.decode(self._recorded[name].answer, type=_Outcome)
+        opinion = value_in(self._recorded[name].answer, Opinion) if name in self._recorded else None
+        if opinion is not None:
             try:
                 await fn()
             except _Noted as noted:
-                request = request_hash(outcome.model, noted.system, noted.messages)
-                if outcome.asked in (request, FORGOTTEN):
-                    checked = outcome.asked == request
+                request = request_hash(opinion.model, noted.system, noted.messages)
+                if opinion.asked in (request, FORGOTTEN):
+                    checked = opinion.asked == request
                     self.asked.append(AskedCall(name, request, noted.system, noted.messages, noted.info, True, checked))
         return await super().ephemeral(name, fn, type=type)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TextIO
 
+import msgspec
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -32,8 +33,6 @@ def _parts(stats: Stats, plots: bool, columns: int) -> Iterator[RenderableType]:
     runs = f"{stats.spent.runs:,} run{'s' if stats.spent.runs != 1 else ''}"
     yield Text(f"{runs}{since}, from {stats.first} to {stats.last}", "bold")
     yield faint(", ".join(f"{count:,} {status}" for status, count in stats.by_status.items()))
-    for note in stats.notes:
-        yield Text(note, "yellow")
     sums, took = stats.spent, stats.durations
     unknown = f"; {sums.unknown_calls:,} of the calls without a count" if sums.unknown_calls else ""
     tokens = f"{sums.input:,} tokens in ({sums.cached:,} cached), {sums.output:,} out{unknown}"
@@ -63,7 +62,13 @@ def _parts(stats: Stats, plots: bool, columns: int) -> Iterator[RenderableType]:
         notes = [faint(left_out)] if last.left_out else []
         yield section(f"By agent, {newest}", [_shares("agent", last.agents, plots), *notes])
         yield section(f"By answering model, {newest}", [_shares("model", last.models, plots)])
-    yield section("Most used", [_most(stats)])
+    table = table_of("", "")
+    table.show_header = False
+    for name, counts in msgspec.structs.asdict(stats.most_used).items():
+        if counts:
+            shown = ", ".join(f"{plain(key, 60)} {count:,}" for key, count in counts.items())
+            table.add_row(Text(name.replace("_", " "), "dim"), Text(shown))
+    yield section("Most used", [table])
 
 
 def cost_words(spent: RunSums) -> str:
@@ -120,26 +125,6 @@ def _shares(name: str, shares: Sequence[Share], plots: bool) -> Table:
 
 def sparkline(values: Sequence[float | None]) -> str:
     """A block for each value, from an eighth to the largest one's full height; a blank for one that is not there."""
-    most = max((value for value in values if value is not None), default=0)
-    if not most:
-        return "".join(" " if value is None else _BLOCKS[0] for value in values)
+    most = max((value for value in values if value is not None), default=0) or 1
     top = len(_BLOCKS) - 1
     return "".join(" " if value is None else _BLOCKS[round(top * value / most)] for value in values)
-
-
-def _most(stats: Stats) -> Table:
-    table = table_of("", "")
-    most = stats.most_used
-    rows: tuple[tuple[str, Mapping[str, int]], ...] = (
-        ("lanes", most.lanes),
-        ("types", most.types),
-        ("command files", most.command_files),
-        ("errors", most.errors),
-    )
-    for name, counts in rows:
-        if counts:
-            table.add_row(
-                Text(name, "dim"), Text(", ".join(f"{plain(key, 60)} {count:,}" for key, count in counts.items()))
-            )
-    table.show_header = False
-    return table

@@ -19,23 +19,17 @@ class Svg:
 
     def __init__(self, name: str, width: Number, height: Number, title: str, desc: str) -> None:
         self.width = width
-        self._root = ElementTree.Element("svg")
-        for key, value in {
+        attributes = {
             "class": "chart",
             "viewBox": f"0 0 {_short(width)} {_short(height)}",
             "width": _short(width),
             "height": _short(height),
             "role": "img",
             "aria-labelledby": f"{name}-title {name}-desc",
-        }.items():
-            self._root.set(key, value)
-        self._named("title", f"{name}-title", title)
-        self._named("desc", f"{name}-desc", desc)
-
-    def _named(self, tag: str, id_: str, text: str) -> None:
-        element = ElementTree.SubElement(self._root, tag)
-        element.set("id", id_)
-        element.text = plain_line(text, 2_000)
+        }
+        self._root = ElementTree.Element("svg", attributes)
+        for tag, text in (("title", title), ("desc", desc)):
+            ElementTree.SubElement(self._root, tag, id=f"{name}-{tag}").text = plain_line(text, 2_000)
 
     def rect(
         self, x: Number, y: Number, width: Number, height: Number, kind: str, hint: str = "", *, radius: Number = 0
@@ -66,10 +60,8 @@ class Svg:
         return ElementTree.tostring(self._root, encoding="unicode")
 
     def _add(self, tag: str, kind: str, hint: str, values: dict[str, Number]) -> ElementTree.Element:
-        element = ElementTree.SubElement(self._root, tag)
-        element.set("class", kind)
-        for key, value in values.items():
-            element.set(key, _short(value))
+        places = {key: _short(value) for key, value in values.items()}
+        element = ElementTree.SubElement(self._root, tag, {"class": kind, **places})
         if hint:
             ElementTree.SubElement(element, "title").text = plain_line(hint, 300)
         return element

@@ -13,8 +13,7 @@ from council.engine.journal import FINISH, Journal, RecordedStep
 from council.engine.runs import Finish
 from council.errors import FATAL, ModelErrorKind, RunNotFound
 from council.ids import canonical_json
-from council.llm.base import GUARDIAN, AbsentModel, Usage
-from council.llm.base import Finish as ReplyFinish
+from council.llm.base import GUARDIAN
 from council.llm.cassette import (
     CassetteCall,
     CassetteFailure,
@@ -25,12 +24,15 @@ from council.llm.cassette import (
     format_of,
     joined,
 )
-from council.llm.embeddings import EmbeddingCall, Nearness, RecordedSearch
+from council.llm.embeddings import RecordedSearch
 from council.redaction import Redactor
+from council.reports.chronicle import value_in
 from council.reports.recorded_requests import AskedCall
+from council.safety.second_opinion import Opinion
+from council.turns.evidence import Evidence
+from council.turns.result import TurnResult
 
 _KINDS = frozenset(get_args(ModelErrorKind))
-_OPINION_STEPS = ("guard/task", "guard/decision/opinion")
 _NOT_KEPT = "(what was said is not kept)"  # of an opinion that was none
 
 
@@ -41,49 +43,10 @@ class _Start(msgspec.Struct):
     meanings: str | None = None
 
 
-class _Search(msgspec.Struct):
-    """The part of a tool's step that tells of a search."""
-
-    asked_by: str
-    round: int
-    nearness: Nearness | None = None
-    embeddings: tuple[EmbeddingCall, ...] = ()
-
-
-class _Failure(msgspec.Struct):
-    kind: str
-    message: str
-    fix: str = ""
-
-
-class _Result(msgspec.Struct):
-    """A recorded answer, as a step holds it."""
-
-    text: str
-    model: str
-    finish: ReplyFinish = "stop"
-    usage: Usage | None = None
-    failure: _Failure | None = None
-    replaced: tuple[AbsentModel, ...] = ()
-    thoughts: bool = False
-
-
 class _Nested(msgspec.Struct):
     """A step that holds an answer beside other things."""
 
-    result: _Result
-
-
-class _Opinion(msgspec.Struct):
-    """A recorded second opinion: what was answered is not kept but for the words of a fixed list."""
-
-    model: str
-    asked: str
-    outcome: str = "allow"
-    law: int = 0
-    posture: str = ""
-    failure: str = ""
-    usage: Usage | None = None
+    result: TurnResult
 
 
 @dataclass(frozen=True)
@@ -104,7 +67,7 @@ def record(journal: Journal, asked: Iterable[AskedCall], status: str, redactor: 
     steps = {step.name: step for step in journal.steps()}
     known = {call.step: call for call in asked}
     opinions = {
-        name: msgspec.json.decode(step.answer, type=_Opinion) for name, step in steps.items() if name in _OPINION_STEPS
+        name: opinion for name, step in steps.items() if (opinion := value_in(step.answer, Opinion)) is not None
     }
     calls = [
         call
@@ -163,10 +126,8 @@ def spliced(tapes: Sequence[tuple[Tape, str]]) -> Tape:
 
 def _search(step: RecordedStep, redactor: Redactor) -> RecordedSearch | None:
     """None for a step in which no embedding model had a say."""
-    if "/request/" not in step.name:
-        return None
-    found = msgspec.json.decode(step.answer, type=_Search)
-    if found.nearness is None:
+    found = value_in(step.answer, Evidence)
+    if found is None or found.nearness is None:
         return None
     said = found.nearness
     return RecordedSearch(
@@ -180,7 +141,7 @@ def _search(step: RecordedStep, redactor: Redactor) -> RecordedSearch | None:
     )
 
 
-def _opined(step: str, opinion: _Opinion, asked: AskedCall | None) -> CassetteCall | None:
+def _opined(step: str, opinion: Opinion, asked: AskedCall | None) -> CassetteCall | None:
     """The call that an opinion came of; None for one that the budget refused."""
     if opinion.failure not in (*_KINDS, ""):
         return None
@@ -201,17 +162,13 @@ def _call(step: RecordedStep, asked: AskedCall | None) -> CassetteCall | None:
     """None for a step that asked no model: a tool's, or a call that the budget refused."""
     if asked is None and not step.request:
         return None
-    try:
-        result = msgspec.json.decode(step.answer, type=_Result)
-    except msgspec.ValidationError:
-        result = msgspec.json.decode(step.answer, type=_Nested).result
+    result = value_in(step.answer, TurnResult) or msgspec.json.decode(step.answer, type=_Nested).result
     if result.failure is not None and result.failure.kind not in _KINDS:
         return None
     call = CassetteCall(step.name, step.request) if asked is None else _question(asked)
     if result.failure is not None:
-        return msgspec.structs.replace(
-            call, failed=msgspec.convert(msgspec.to_builtins(result.failure), CassetteFailure)
-        )
+        failed = msgspec.convert(result.failure, CassetteFailure, from_attributes=True)
+        return msgspec.structs.replace(call, failed=failed)
     return msgspec.structs.replace(
         call,
         text=result.text,

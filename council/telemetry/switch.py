@@ -29,21 +29,16 @@ def wanted(settings: Settings, environ: Mapping[str, str]) -> SpanDestination | 
         return None
     if environ.get("OTEL_TRACES_EXPORTER", "").strip().lower() == "none":
         return None
-    if settings.otel_endpoint:
-        return SpanDestination(_with_path(settings.otel_endpoint), settings.otel_content, by_setting=True)
-    if traces := environ.get(_TRACES_ENDPOINT, "").strip():
-        return SpanDestination(traces, settings.otel_content, by_setting=False)
-    if base := environ.get(_ENDPOINT, "").strip():
-        return SpanDestination(_with_path(base), settings.otel_content, by_setting=False)
-    return None
+    traces, base = (environ.get(name, "").strip() for name in (_TRACES_ENDPOINT, _ENDPOINT))
+    base = (settings.otel_endpoint or base).rstrip("/")
+    if not base and not traces:
+        return None
+    if settings.otel_endpoint or not traces:
+        traces = base if base.endswith(_PATH) else base + _PATH
+    return SpanDestination(traces, settings.otel_content, by_setting=bool(settings.otel_endpoint))
 
 
 def foreign_protocol(environ: Mapping[str, str]) -> str:
     """The OTLP protocol that the environment asks for where it is none of ours; empty otherwise."""
     asked = next((value for name in _PROTOCOLS if (value := environ.get(name, "").strip())), _HTTP)
     return "" if asked == _HTTP else asked
-
-
-def _with_path(base: str) -> str:
-    base = base.rstrip("/")
-    return base if base.endswith(_PATH) else base + _PATH

@@ -15,9 +15,11 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Unpack
 
 from opentelemetry import trace
@@ -28,7 +30,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from council import __version__
 from council.budgets.budget import BudgetSpent
-from council.errors import ModelError, ToolRefused
+from council.errors import ModelError
 from council.events import Event, ModelRetry, RunEnd, RunReturn, RunStart, RunWait, SynthesisStart, TurnEnd, TurnStart
 from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions, TurnInfo
 from council.llm.embeddings import Embedder, EmbedderAround, Embeddings, Purpose
@@ -183,51 +185,38 @@ class Tracing:
 
     def tool(self, tool: Tool) -> Tool:
         """`tool`, with a span around each execution."""
-
         if tool.run is None:
             return tool
 
         async def run(arguments: Arguments, /, *, context: ToolContext, inner: RunTool = tool.run) -> ToolResult:
-            return await self._run_tool(tool.name, inner, arguments, context)
+            of_run = self._runs.get(context.run_id)
+            agent = of_run.agents.get((context.role, context.round)) if of_run is not None else None
+            span = self._tracer.start_span(
+                f"{names.EXECUTE_TOOL} {tool.name}",
+                context=_under(agent.span if agent else of_run.span if of_run else None),
+                kind=SpanKind.INTERNAL,
+                attributes={
+                    names.OPERATION: names.EXECUTE_TOOL,
+                    names.TOOL_NAME: tool.name,
+                    names.TOOL_TYPE: names.DATASTORE,
+                    names.CONVERSATION_ID: context.run_id,
+                },
+            )
+            try:
+                with _watched(span):
+                    result = await inner(arguments, context=context)
+                    if result.error_code:
+                        _fail(span, result.error_code)
+                    if self._content:
+                        asked = self._redactor.in_texts(arguments.model_dump(mode="json"))
+                        span.set_attribute(names.TOOL_ARGUMENTS, json.dumps(asked))
+                        span.set_attribute(names.TOOL_RESULT, self._text(result.text))
+                    return result
+            finally:
+                if agent is not None:
+                    agent.ended_ns = time.time_ns()
 
         return replace(tool, run=run)
-
-    async def _run_tool(self, name: str, inner: RunTool, arguments: Arguments, context: ToolContext) -> ToolResult:
-        run = self._runs.get(context.run_id)
-        agent = run.agents.get((context.role, context.round)) if run is not None else None
-        span = self._tracer.start_span(
-            f"{names.EXECUTE_TOOL} {name}",
-            context=self._under(agent.span if agent else run.span if run else None),
-            kind=SpanKind.INTERNAL,
-            attributes={
-                names.OPERATION: names.EXECUTE_TOOL,
-                names.TOOL_NAME: name,
-                names.TOOL_TYPE: names.DATASTORE,
-                names.CONVERSATION_ID: context.run_id,
-            },
-        )
-        error = "cancelled"
-        try:
-            with trace.use_span(span, record_exception=False, set_status_on_exception=False):
-                result = await inner(arguments, context=context)
-            error = result.error_code
-            if self._content:
-                asked = self._redactor.in_texts(arguments.model_dump(mode="json"))
-                span.set_attribute(names.TOOL_ARGUMENTS, json.dumps(asked))
-                span.set_attribute(names.TOOL_RESULT, self._text(result.text))
-            return result
-        except ToolRefused as refused:
-            error = refused.code
-            raise
-        except Exception as failure:
-            error = getattr(failure, "code", type(failure).__name__)
-            raise
-        finally:
-            if error:
-                _fail(span, error)
-            span.end()
-            if agent is not None:
-                agent.ended_ns = time.time_ns()
 
     def start_embeddings(self, run_id: str, embedder: Embedder) -> Span:
         """Below the tool that is being executed."""
@@ -247,7 +236,7 @@ class Tracing:
         }
         return self._tracer.start_span(
             f"{names.CHAT} {attributes[names.REQUEST_MODEL]}",
-            context=self._under(self._speaker(run_id, info)),
+            context=_under(self._speaker(run_id, info)),
             kind=SpanKind.CLIENT,
             attributes={key: value for key, value in attributes.items() if value is not None},
         )
@@ -264,28 +253,17 @@ class Tracing:
             run.closing = _Agent(self._agent_span(run, run_id, info.role, info.round))
         return run.closing.span
 
-    def end_chat(self, run_id: str, info: TurnInfo, span: Span, reply: Reply | None, error: str) -> None:
-        if reply is not None:
-            span.set_attribute(names.RESPONSE_MODEL, reply.model.partition(":")[2] or reply.model)
-            span.set_attribute(names.FINISH_REASONS, (reply.finish,))
-            if reply.usage is not None:
-                span.set_attribute(names.INPUT_TOKENS, reply.usage.input_tokens)
-                span.set_attribute(names.OUTPUT_TOKENS, reply.usage.output_tokens)
-                if reply.usage.cached_tokens:
-                    span.set_attribute(names.CACHED_TOKENS, reply.usage.cached_tokens)
-                if reply.usage.thought_tokens:
-                    span.set_attribute(names.REASONING_TOKENS, reply.usage.thought_tokens)
-        if error:
-            _fail(span, error)
-        span.end()
-        run = self._runs.get(run_id)
-        if run is not None and run.closing is not None and info.purpose == _CLOSING:
-            run.closing.ended_ns = time.time_ns()
-            if error:
-                _fail(run.closing.span, "no_answer")
-
-    def tell_words(self, span: Span, system: str, messages: Sequence[Message], reply: Reply) -> None:
-        """Adds what was said, where the steward switched that on."""
+    def tell_reply(self, span: Span, system: str, messages: Sequence[Message], reply: Reply) -> None:
+        """Adds what came back, and what was said, where the steward switched that on."""
+        span.set_attribute(names.RESPONSE_MODEL, reply.model.partition(":")[2] or reply.model)
+        span.set_attribute(names.FINISH_REASONS, (reply.finish,))
+        if reply.usage is not None:
+            span.set_attribute(names.INPUT_TOKENS, reply.usage.input_tokens)
+            span.set_attribute(names.OUTPUT_TOKENS, reply.usage.output_tokens)
+            if reply.usage.cached_tokens:
+                span.set_attribute(names.CACHED_TOKENS, reply.usage.cached_tokens)
+            if reply.usage.thought_tokens:
+                span.set_attribute(names.REASONING_TOKENS, reply.usage.thought_tokens)
         if not self._content:
             return
         roles = {"model": "assistant"}
@@ -295,15 +273,20 @@ class Tracing:
         span.set_attribute(names.INPUT_MESSAGES, json.dumps(asked, ensure_ascii=False))
         span.set_attribute(names.OUTPUT_MESSAGES, json.dumps([answer], ensure_ascii=False))
 
+    def end_closing(self, run_id: str, error: str) -> None:
+        """A closing call is over: the turn that it opened ends now, unless it is repaired."""
+        run = self._runs.get(run_id)
+        if run is not None and run.closing is not None:
+            run.closing.ended_ns = time.time_ns()
+            if error:
+                _fail(run.closing.span, "no_answer")
+
     def _part(self, text: str) -> dict[str, str]:
         return {"type": "text", "content": self._text(text)}
 
     def _text(self, text: str) -> str:
         clean = self._redactor.redact(text)
         return clean if len(clean) <= _MAX_TEXT_CHARS else f"{clean[:_MAX_TEXT_CHARS]}…"
-
-    def _under(self, span: Span | None) -> Context:
-        return Context() if span is None else trace.set_span_in_context(span, Context())
 
     def close(self) -> None:
         """Ends what is still open: a run that this process leaves goes on in another."""
@@ -320,23 +303,13 @@ class _TracedModel(ModelAround):
         self._tracing = tracing
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
-        tracing = self._tracing
-        info = asked.get("info") or TurnInfo()
+        tracing, info = self._tracing, asked.get("info") or TurnInfo()
         span = tracing.start_chat(self._run_id, self.name, info, asked)
-        reply: Reply | None = None
-        error = "cancelled"
-        try:
-            with trace.use_span(span, record_exception=False, set_status_on_exception=False):
-                reply = await self._inner.generate(messages, **asked)
-            error = ""
-            tracing.tell_words(span, asked["system"], messages, reply)
+        then = partial(tracing.end_closing, self._run_id) if info.purpose == _CLOSING else None
+        with _watched(span, then):
+            reply = await self._inner.generate(messages, **asked)
+            tracing.tell_reply(span, asked["system"], messages, reply)
             return reply
-        except Exception as failure:
-            error = _kind_of(failure)
-            raise
-        finally:
-            if error != BudgetSpent.code:  # a span that is never ended is never told of
-                tracing.end_chat(self._run_id, info, span, reply, error)
 
 
 class _TracedEmbedder(EmbedderAround):
@@ -349,21 +322,37 @@ class _TracedEmbedder(EmbedderAround):
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
         span = self._tracing.start_embeddings(self._run_id, self)
-        error = "cancelled"
-        try:
+        with _watched(span):
             embedded = await self._inner.embed(texts, purpose=purpose)
-            error = ""
             if embedded.usage is not None:
                 span.set_attribute(names.INPUT_TOKENS, embedded.usage.input_tokens)
             return embedded
-        except Exception as failure:
-            error = _kind_of(failure)
-            raise
-        finally:
-            if error:
-                _fail(span, error)
-            if error != BudgetSpent.code:  # a span that is never ended is never told of
-                span.end()
+
+
+@contextmanager
+def _watched(span: Span, then: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Ends the span with the kind of what went wrong inside, which `then` is told of, too; empty when nothing did."""
+    error = "cancelled"
+    try:
+        with trace.use_span(span, record_exception=False, set_status_on_exception=False):
+            yield
+        error = ""
+    except Exception as failure:
+        error = str(getattr(failure, "code", type(failure).__name__))
+        if isinstance(failure, ModelError) and error == f"model_{failure.kind}":
+            error = failure.kind
+        raise
+    finally:
+        if error:
+            _fail(span, error)
+        if error != BudgetSpent.code:  # a span that is never ended is never told of
+            span.end()
+            if then is not None:
+                then(error)
+
+
+def _under(span: Span | None) -> Context:
+    return Context() if span is None else trace.set_span_in_context(span, Context())
 
 
 def _asked_of(operation: str, model: str, run_id: str) -> dict[str, Any]:
@@ -374,12 +363,6 @@ def _asked_of(operation: str, model: str, run_id: str) -> dict[str, Any]:
         names.REQUEST_MODEL: model_id or provider,
         names.CONVERSATION_ID: run_id,
     }
-
-
-def _kind_of(failure: Exception) -> str:
-    if isinstance(failure, ModelError) and failure.code == f"model_{failure.kind}":
-        return failure.kind
-    return str(getattr(failure, "code", type(failure).__name__))
 
 
 def _fail(span: Span, error: str) -> None:

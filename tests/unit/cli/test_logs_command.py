@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from council.cli.context import CliState
-from council.cli.log_lines import GrowingFile, logs, readable
+from council.cli.logs_command import GrowingFile, logs, readable
 from tests.harness import make_home
 
 app = typer.Typer()

@@ -25,11 +25,11 @@ def page(desk: Desk, text: str) -> Path:
 
 def test_the_answer_is_the_page_above_the_task_without_front_matter_and_footnote_marks(desk: Desk) -> None:
     answer = answer_of(desk, RECEIPT, page(desk, PAGE))
-    assert (answer.markdown, answer.became) == ("# A title\n\nUse SQLite.", "")
+    assert answer == ("# A title\n\nUse SQLite.", "")
 
 
 def test_a_page_that_a_person_edited_is_told_as_it_stands(desk: Desk) -> None:
-    assert answer_of(desk, RECEIPT, page(desk, PAGE.replace("SQLite", "Postgres"))).markdown.endswith("Use Postgres.")
+    assert answer_of(desk, RECEIPT, page(desk, PAGE.replace("SQLite", "Postgres")))[0].endswith("Use Postgres.")
 
 
 def test_the_answer_is_never_that_of_another_run_whose_page_took_the_place(desk: Desk, store: Store) -> None:

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from council.desk.agent_memory import change_memory, forget, remembered, sha256_of_memory
 from council.desk.desk import Desk
-from council.desk.recollection import change_memory, forget, remembered, sha256_of_memory
 from council.errors import CommandInvalid, UsageError
 
 

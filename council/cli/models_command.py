@@ -11,7 +11,7 @@ import typer
 from msgspec import to_builtins
 
 from council.budgets.prices import Price
-from council.cli.context import AsJson, CliState, state
+from council.cli.context import AsJson, CliState, aligned, state
 from council.errors import EXIT_FAILED, EXIT_OK, CouncilError
 from council.ids import SystemClock, readable_json
 from council.upkeep.model_trial import (
@@ -97,7 +97,9 @@ def try_model(
             spelt = {"answers": True, "usage": to_builtins(tried.usage), "price": _price_json(tried.price)}
             told.append(asdict(tried) | spelt)
         else:
-            _print(cli, _embedding_text(cli, tried) if isinstance(tried, EmbeddingTrial) else _trial_text(cli, tried))
+            rows = _embedding_rows(cli, tried) if isinstance(tried, EmbeddingTrial) else _trial_rows(cli, tried)
+            rows.append(("price", _price_words(tried.price)))
+            _print(cli, "\n".join(f"{name:12}  {value}" if name else "" for name, value in rows))
     if as_json:  # the embedding model's trial stands within that of the model in use
         content = told[0] if len(told) == 1 else {**told[0], "embedding": told[1]}
         _print(cli, readable_json(content, indent=2))
@@ -124,9 +126,8 @@ def _overview_text(found: Overview) -> str:
             (used.name, used.by, used.source, "-" if used.error else _price_words(used.price, brief=True))
             for used in found.also
         ]
-        wide = [max(len(row[column]) for row in rows) for column in range(3)]
-        for row, used in zip(rows, [None, *found.also], strict=True):
-            lines.append(f"{row[0]:{wide[0]}}  {row[1]:{wide[1]}}  {row[2]:{wide[2]}}  {row[3]}".rstrip())
+        for line, used in zip(aligned(rows), [None, *found.also], strict=True):
+            lines.append(line)
             if used is not None and used.error:
                 lines += [f"  {used.error}", f"  fix: {used.fix}"]
         lines.append("")
@@ -134,9 +135,7 @@ def _overview_text(found: Overview) -> str:
     keys += [
         (known.name, known.key.words if known.key else "-", known.error or known.summary) for known in found.providers
     ]
-    first, second = (max(len(row[column]) for row in keys) for column in (0, 1))
-    lines += [f"{name:{first}}  {key:{second}}  {about}".rstrip() for name, key, about in keys]
-    lines.append("")
+    lines += [*aligned(keys), ""]
     if found.ollama.error:
         lines.append(f"Ollama: not found here ({found.ollama.error.rstrip('.')})")
     else:
@@ -159,7 +158,7 @@ def _listing_text(listed: ServedModels, *, limit: int | None) -> str:
     return "\n".join(lines) or f"  {listed.provider} has no models yet"
 
 
-def _trial_text(cli: CliState, tried: Trial) -> str:
+def _trial_rows(cli: CliState, tried: Trial) -> list[tuple[str, str]]:
     usage = tried.usage
     counted = f"{usage.input_tokens} + {usage.output_tokens} tokens" if usage else "tokens not counted"
     rows = [
@@ -176,24 +175,16 @@ def _trial_text(cli: CliState, tried: Trial) -> str:
         )
     elif served is not None and served > tried.context_tokens:
         context += f"; the server holds {served}: set context_tokens in [providers.{table}]"
-    rows += [("context", context), ("price", _price_words(tried.price))]
-    return "\n".join(f"{name:12}  {value}" for name, value in rows)
+    return [*rows, ("context", context)]
 
 
-def _embedding_text(cli: CliState, tried: EmbeddingTrial) -> str:
+def _embedding_rows(cli: CliState, tried: EmbeddingTrial) -> list[tuple[str, str]]:
     counted = f"{tried.usage.input_tokens} tokens" if tried.usage else "tokens not counted"
     works = "yes" if tried.tells_apart else "no"
     nearness = f"{tried.related:.2f} between two that mean the same, {tried.unrelated:.2f} between two that do not"
-    rows = [
-        ("embeddings", tried.model),
-        (
-            "answers",
-            f"{cli.styled('yes', fg='green')}, in {tried.latency_s:.1f} s: {tried.dimensions} dimensions ({counted})",
-        ),
-        ("tells apart", f"{cli.styled(works, fg=_COLOURS[works])}: {nearness}"),
-        ("price", _price_words(tried.price)),
-    ]
-    return "\n".join(["", *(f"{name:12}  {value}" for name, value in rows)])
+    answers = f"{cli.styled('yes', fg='green')}, in {tried.latency_s:.1f} s: {tried.dimensions} dimensions ({counted})"
+    tells_apart = f"{cli.styled(works, fg=_COLOURS[works])}: {nearness}"
+    return [("", ""), ("embeddings", tried.model), ("answers", answers), ("tells apart", tells_apart)]
 
 
 def _price_words(price: Price | None, *, brief: bool = False) -> str:

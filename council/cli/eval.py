@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 from collections.abc import Callable
-from enum import StrEnum
+from itertools import count
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from council.cli.context import AsJson, state
 from council.cli.daemon import logging_to_file
-from council.cli.outfile import checked, require_new
+from council.cli.given_files import checked, from_home, require_new
 from council.daemon.service import Service
 from council.daemon.terminal import event_line
 from council.desk.desk import Desk
@@ -31,15 +30,8 @@ from council.storage.files import write_atomic
 
 _EXAMPLE = Path(__file__).parents[1] / "resources" / "evaluation"
 _DEMO_DOCUMENTS = Path(__file__).parents[1] / "resources" / "demo" / "docs"
+_Protocol = Literal["independent", "triad", "review"]  # docs/protocols.md
 _EXITS = {"": EXIT_OK, "budget": EXIT_DEGRADED, "failed": EXIT_FAILED, "interrupted": EXIT_INTERRUPTED}
-
-
-class Protocol(StrEnum):
-    """The protocols of a deliberation (docs/protocols.md)."""
-
-    independent = "independent"
-    triad = "triad"
-    review = "review"
 
 
 def evaluate(
@@ -47,7 +39,7 @@ def evaluate(
     folder: Annotated[Path, typer.Argument(help="The folder with questions.yaml or .jsonl and their documents.")],
     init: Annotated[bool, typer.Option("--init", help="Make the folder, with an example; ask nothing.")] = False,
     model: Annotated[str | None, typer.Option(help="As for `council run`.")] = None,
-    protocol: Annotated[Protocol, typer.Option(help="How the council deliberates.")] = Protocol.independent,
+    protocol: Annotated[_Protocol, typer.Option(help="How the council deliberates.")] = "independent",
     rounds: Annotated[int, typer.Option(min=1, max=100, help="How many rounds at most.")] = 3,
     split: Annotated[str | None, typer.Option(help="Only the questions of this split; else all.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many questions, drawn by lot.")] = None,
@@ -69,9 +61,7 @@ def evaluate(
     desk = state(ctx).desk(model=model)
     out = checked(out) if out is not None else None
 
-    wanted = EvaluationRequest(
-        folder, protocol.value, rounds, split, limit, seed, resamples, max_tokens, max_usd, resume
-    )
+    wanted = EvaluationRequest(folder, protocol, rounds, split, limit, seed, resamples, max_tokens, max_usd, resume)
     if record is not None:
         require_new(record)
     report, redact, not_recorded = asyncio.run(_evaluated(desk, wanted, record))
@@ -106,7 +96,10 @@ async def _evaluated(
         try:
             if record is not None:
                 write_atomic(record, await session.cassette(desk.keys, desk.environ))
-                typer.echo(f"{record} answers in the model's place: {_spelled(record, session.home.root)}", err=True)
+                typer.echo(
+                    f"{record} answers in the model's place: --model cassette:{from_home(record, session.home.root)}",
+                    err=True,
+                )
         except CouncilError as error:  # told behind the report, which was paid for
             not_recorded = error
         return session.report(stopped), app.redactor.redact, not_recorded
@@ -114,17 +107,23 @@ async def _evaluated(
         session.close()
 
 
-def _spelled(record: Path, home: Path) -> str:
-    return f"--model cassette:{os.path.relpath(record.resolve(), home)}"
-
-
 async def _answered(session: OpenEvaluation, service: Service) -> EvaluationEnd:
     """Answers all questions while the daemon serves the evaluation's home; how it ended."""
+    numbers = count(1)
     locked = asyncio.Event()  # nothing is asked before: another process may be at work in that home
 
     async def ask() -> EvaluationEnd:
         await locked.wait()
-        return await session.answer(_Progress(session))
+        return await session.answer(tell_progress)
+
+    def tell_progress(answered: AnsweredQuestion) -> None:
+        row = row_of(answered)
+        marks = {
+            arm: "right" if marked.right else "wrong" if marked.readable else "unreadable"
+            for arm, marked in row.arms.items()
+        }
+        told = f"single {marks['single']}, vote of {len(answered.ballots)} {marks['vote']}, council {marks['council']}"
+        typer.echo(f"[{next(numbers)}/{len(session.questions)}] {row.id}: {told}", err=True)
 
     def on_event(event: Event) -> None:
         if isinstance(event, DaemonStart):
@@ -146,24 +145,6 @@ async def _answered(session: OpenEvaluation, service: Service) -> EvaluationEnd:
     if asking.cancelled():
         return EvaluationEnd("interrupted", "What was under way is asked again with --resume.", "go on with --resume")
     return asking.result()
-
-
-class _Progress:
-    """A line for each question that all arms answered, on stderr."""
-
-    def __init__(self, session: OpenEvaluation) -> None:
-        self._total = len(session.questions)
-        self._count = 0
-
-    def __call__(self, answered: AnsweredQuestion) -> None:
-        self._count += 1
-        row = row_of(answered)
-        marks = {
-            arm: "right" if marked.right else "wrong" if marked.readable else "unreadable"
-            for arm, marked in row.arms.items()
-        }
-        told = f"single {marks['single']}, vote of {len(answered.ballots)} {marks['vote']}, council {marks['council']}"
-        typer.echo(f"[{self._count}/{self._total}] {row.id}: {told}", err=True)
 
 
 def _init(folder: Path) -> None:

@@ -16,15 +16,16 @@ import yaml
 
 from council.agents.memory import Session, digest
 from council.cli.context import AsJson, CliState, Yes, print_json, state
-from council.cli.steering import Receipted, print_answer
+from council.cli.given_files import beginning_of
+from council.cli.run_control import Receipted, print_answer
 from council.cli.submit import STATUS_EXIT
 from council.cli.waiting import wait_for
 from council.commands.documents import read_document
+from council.desk.agent_memory import change_memory, remembered, sha256_of_memory
+from council.desk.agent_memory import forget as forget_all
 from council.desk.errands import Errand
 from council.desk.finding import find_ended
 from council.desk.judging import problems_of
-from council.desk.recollection import change_memory, remembered, sha256_of_memory
-from council.desk.recollection import forget as forget_all
 from council.errors import EXIT_USAGE, CommandInvalid, UsageError
 
 app = typer.Typer(no_args_is_help=True)
@@ -42,16 +43,9 @@ def show(ctx: typer.Context, role: _Role, lane: _Lane = "main", as_json: AsJson 
     loaded = remembered(state(ctx).desk(), role.upper(), lane)
     session, carried = loaded.session, digest(loaded.session)
     if as_json:
+        keys = ("run_id", "title", "status", "finished", "answer")
         tasks = [
-            {
-                "run_id": task.run_id,
-                "title": task.title,
-                "status": task.status,
-                "finished": task.finished,
-                "answer": task.answer,
-                "messages": len(task.messages),
-            }
-            for task in session.tasks
+            {**{key: getattr(task, key) for key in keys}, "messages": len(task.messages)} for task in session.tasks
         ]
         told = {"role": session.role, "lane": session.lane, "damage": loaded.damage, "digest": carried, "tasks": tasks}
         print_json(told)
@@ -82,9 +76,8 @@ def edit(
     cli = state(ctx)
     desk = cli.desk()
     role = role.upper()
-    base_sha256 = sha256_of_memory(
-        desk, role, lane
-    )  # as it is now, so that a task that ends meanwhile is not edited away
+    # The memory as it is now, so that a task that ends meanwhile is not edited away.
+    base_sha256 = sha256_of_memory(desk, role, lane)
     before = _as_yaml(remembered(desk, role, lane).session)
     after = _read(file) if file is not None else _edited(cli, before, role)
     if after == before:
@@ -164,15 +157,14 @@ def _edited(cli: CliState, text: str, role: str) -> str:
 
 
 def _read(file: Path) -> str:
+    fix = "name a YAML file of answers, in UTF-8"
+    data = beginning_of(file, _MAX_FILE_BYTES, fix)
+    if len(data) > _MAX_FILE_BYTES:
+        raise UsageError(f"{file} is larger than {_MAX_FILE_BYTES} bytes.", fix="name a YAML file of answers")
     try:
-        with file.open("rb") as stream:
-            data = stream.read(_MAX_FILE_BYTES + 1)
-        if len(data) > _MAX_FILE_BYTES:
-            raise UsageError(f"{file} is larger than {_MAX_FILE_BYTES} bytes.", fix="name a YAML file of answers")
         return data.decode()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise UsageError(f"cannot read {file}: {reason}.", fix="name a YAML file of answers, in UTF-8") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"cannot read {file}: it is not UTF-8.", fix=fix) from None
 
 
 def _answers(text: str, file: Path | None) -> list[dict[str, Any]]:

@@ -1,10 +1,20 @@
-"""A file that a command writes where it is told to: checked before the work begins, so that none is done in vain."""
+"""Files that a person names. One to be written is checked before the work begins, so that none is done in vain."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from council.errors import UsageError
+
+
+def beginning_of(file: Path, max_bytes: int, fix: str) -> bytes:
+    """At most one byte more than the file may have: enough to know. Raises UsageError where it cannot be read."""
+    try:
+        with file.open("rb") as stream:
+            return stream.read(max_bytes + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}.", fix=fix) from None
 
 
 def checked(target: Path) -> Path:
@@ -21,6 +31,11 @@ def checked(target: Path) -> Path:
     if not target.parent.is_dir():
         raise UsageError(f"there is no folder {target.parent}.", fix="make it, or name another file")
     return target
+
+
+def from_home(file: Path, home: Path) -> str:
+    """The file as settings and commands of that home name it."""
+    return os.path.relpath(file.resolve(), home)
 
 
 def require_new(target: Path) -> None:

@@ -74,14 +74,11 @@ def print_answer(cli: CliState, receipt: Receipt) -> None:
     else:
         desk = cli.desk()
         page = Path(os.path.relpath(desk.home.root / receipt.artifact.path))
-        answer = answer_of(desk, receipt, page)
-        text = answer.markdown
+        text, became = answer_of(desk, receipt, page)
         typer.echo(linked(text, page.absolute(), desk.home.root) if cli.hyperlinked else unlinked(text))
         record = f"The whole record: {page}"
-        if answer.became:
-            record = (
-                f"{answer.became}; this is from the journal, and `council replay {receipt.run_id}` prints all of it"
-            )
+        if became:
+            record = f"{became}; this is from the journal, and `council replay {receipt.run_id}` prints all of it"
         typer.echo(f"\nStatus: {receipt.status}. {record}")
     if receipt.pruned is not None:
         kept = "this receipt stays" if receipt.artifact is None else "the page and its receipt stay"

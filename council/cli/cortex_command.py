@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
-from enum import StrEnum
 from textwrap import indent
 from typing import Annotated, Any
 
@@ -26,13 +25,6 @@ from council.storage.paths import ConfinedRoot
 app = typer.Typer(no_args_is_help=True)
 
 _PATIENCE_S = 5.0  # for another process that is writing the index; a small change takes it a fraction of that
-
-
-class ScopeName(StrEnum):
-    """The scopes as choices of an option."""
-
-    files = "files"
-    memory = "memory"
 
 
 @app.command()
@@ -76,9 +68,7 @@ def query(
     question: Annotated[
         str, typer.Argument(help="What to look for, in words; with `embedding_model` set, meanings count too.")
     ],
-    scope: Annotated[
-        ScopeName, typer.Option(help="The home's files, or the agents' archived memory.")
-    ] = ScopeName.files,
+    scope: Annotated[Scope, typer.Option(help="The home's files, or the agents' archived memory.")] = "files",
     limit: Annotated[int, typer.Option(min=1, max=50, help="How many passages at most.")] = 5,
     as_json: AsJson = False,
 ) -> None:
@@ -88,7 +78,7 @@ def query(
         async with _embedder(desk) as embedder:
             search = build_search(built, embedding_name(desk.settings))
             answer, _ = await search.query(
-                question, scope=scope.value, limit=limit, patience_s=_PATIENCE_S, embedder=embedder
+                question, scope=scope, limit=limit, patience_s=_PATIENCE_S, embedder=embedder
             )
         return answer
 
@@ -97,7 +87,7 @@ def query(
         answer = asyncio.run(ask())
     if as_json:
         hits = [asdict(hit) for hit in answer.hits]
-        print_json({"question": question, "scope": scope.value, "hits": hits, "notes": list(answer.notes)})
+        print_json({"question": question, "scope": scope, "hits": hits, "notes": list(answer.notes)})
         return
     blocks = []
     for hit in answer.hits:

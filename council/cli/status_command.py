@@ -40,5 +40,5 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
         lines.append("recent")
     elif not view.runs and not view.waiting_files:
         lines.append(f"no run yet: {FIRST_QUESTION} asks the council")
-    lines += [f"  {run.run_id}  {run.status:<9}  {run.artifact or run.title}" for run in view.recent]
+    lines += [f"  {run['run_id']}  {run['status']:<9}  {run['artifact'] or run['title']}" for run in view.recent]
     typer.echo("\n".join(lines))
