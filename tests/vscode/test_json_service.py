@@ -88,7 +88,7 @@ def test_the_key_type_completes_to_every_type(ask: Ask) -> None:
 
 
 def test_after_a_type_only_its_own_keys_are_offered(ask: Ask) -> None:
-    assert labels(ask('{"type": "cancel", |}')) == {"$schema", "id", "run"}
+    assert labels(ask('{"type": "cancel", |}')) == {"$schema", "id", "run", "user"}
     assert labels(ask('{"type": "memory", "action": "|"}')) == {"reset", "replace"}
 
 
