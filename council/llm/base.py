@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, Required, TypedDict
+from typing import Any, Literal, Protocol, Required, TypedDict, Unpack
 
 import msgspec
 
@@ -136,7 +136,7 @@ def _hash_of(model: str, system: str) -> str:
 
 
 class RequestOptions(TypedDict, total=False):
-    """The parts of a request beside its messages; see `Model.generate`. For models that pass a request on."""
+    """The parts of a request beside its messages. `max_output_tokens` and `temperature` None: the model's own."""
 
     system: Required[str]
     schema: Mapping[str, Any] | None
@@ -145,6 +145,13 @@ class RequestOptions(TypedDict, total=False):
     max_output_tokens: int | None
     temperature: float | None
     info: TurnInfo | None
+
+
+def tell(asked: RequestOptions, text: str) -> None:
+    """Gives the listener of a request, if there is one, a reply in one piece."""
+    on_text = asked.get("on_text")
+    if on_text is not None:
+        on_text(text)
 
 
 class Model(Protocol):
@@ -161,18 +168,7 @@ class Model(Protocol):
     @property
     def context_tokens(self) -> int: ...
 
-    async def generate(
-        self,
-        messages: Sequence[Message],
-        *,
-        system: str,
-        schema: Mapping[str, Any] | None = None,
-        tools: Sequence[ToolSpec] = (),
-        on_text: OnText | None = None,
-        max_output_tokens: int | None = None,
-        temperature: float | None = None,
-        info: TurnInfo | None = None,
-    ) -> Reply: ...
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply: ...
 
     async def aclose(self) -> None: ...
 

@@ -15,16 +15,16 @@ import asyncio
 import difflib
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 
 from council.errors import ConfigError, ModelError, ReplayMiss
 from council.ids import sha256_hex
-from council.llm.base import Message, OnText, Reply, ToolSpec, TurnInfo, request_hash
+from council.llm.base import Message, Reply, RequestOptions, TurnInfo, request_hash, tell
 from council.llm.cassette import Cassette, CassetteCall, load, runs_of, searches_of
 from council.llm.embeddings import RecordedSearch
 from council.llm.providers import Provider, Setup
@@ -120,30 +120,19 @@ class ReplayModel:
         self._begun[digest] += 1
         return bytes.fromhex(known[(self._begun[digest] - 1) % len(known)].run_secret)
 
-    async def generate(
-        self,
-        messages: Sequence[Message],
-        *,
-        system: str,
-        schema: Mapping[str, Any] | None = None,
-        tools: Sequence[ToolSpec] = (),
-        on_text: OnText | None = None,
-        max_output_tokens: int | None = None,
-        temperature: float | None = None,
-        info: TurnInfo | None = None,
-    ) -> Reply:
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         """The recorded reply. Raises the recorded failure, or ReplayMiss."""
         await asyncio.sleep(0)  # a call like any other: those of one round take turns
-        info = info or TurnInfo()
+        system, info = asked["system"], asked.get("info") or TurnInfo()
         call = self._take(system, messages, info)
         if call is None:
-            asked = prompt_text(system, messages)
+            now = prompt_text(system, messages)
             # By what it is for; among equals the one that begins most alike.
             nearest = max(
                 (call for call in self._calls if call.messages is not None),
                 key=lambda call: (
                     *(call.role == info.role, call.purpose == info.purpose, call.round == info.round),
-                    _equal_lines(prompt_text(call.system, call.messages or ()), asked),
+                    _equal_lines(prompt_text(call.system, call.messages or ()), now),
                 ),
                 default=None,
             )
@@ -153,14 +142,14 @@ class ReplayModel:
             if nearest is None:
                 raise ReplayMiss(f"{message}; no prompt like it is recorded.", fix=fix, model=self.name)
             recorded = prompt_text(nearest.system, nearest.messages or ())
-            old, new = recorded.split("\n"), asked.split("\n")
-            at = _equal_lines(recorded, asked)
+            old, new = recorded.split("\n"), now.split("\n")
+            at = _equal_lines(recorded, now)
             if all(at + 1 < len(lines) and lines[at].startswith(_MARK) for lines in (old, new)):
                 at += 1  # the marks only say that the material below them differs
             titles = (line.strip("= ") for line in reversed(old[: at + 1]) if line.startswith("== "))
             section = next(titles, "the beginning")
             parting = f"in {section}: recorded {_excerpt(old, new, at)}, asked now {_excerpt(new, old, at)}."
-            diff = "\n".join(first_difference(recorded, asked))
+            diff = "\n".join(first_difference(recorded, now))
             near = _where(nearest.role, nearest.round, nearest.purpose)
             log.error("%s; the nearest recorded prompt is that of %s:\n%s", message, near, diff)
             raise ReplayMiss(
@@ -172,8 +161,7 @@ class ReplayModel:
         if call.failed is not None:
             raise ModelError(call.failed.kind, call.failed.message, fix=call.failed.fix, model=self.name)
         text = f"{_THOUGHTS}{call.text}" if call.thoughts else call.text
-        if on_text is not None:
-            on_text(text)
+        tell(asked, text)
         replaced = tuple(msgspec.structs.replace(model, model=_named(model.model)) for model in call.replaced)
         return Reply(text, call.finish, _named(call.model or self._header.model), call.usage, replaced=replaced)
 

@@ -32,15 +32,15 @@ No streaming of its own: `on_text` gets the whole text in one piece. Schema, too
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal, Unpack
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from council.errors import ConfigError, ModelError, ModelErrorKind
-from council.llm.base import Message, OnText, Reply, ToolSpec, TurnInfo, Usage
+from council.llm.base import Message, Reply, RequestOptions, TurnInfo, Usage, tell
 from council.llm.providers import Provider
 
 _MAX_SCRIPT_BYTES = 16 * 1024 * 1024
@@ -133,20 +133,9 @@ class ScriptedModel:
     def context_tokens(self) -> int:
         return self._script.context_tokens
 
-    async def generate(
-        self,
-        messages: Sequence[Message],
-        *,
-        system: str,
-        schema: Mapping[str, Any] | None = None,
-        tools: Sequence[ToolSpec] = (),
-        on_text: OnText | None = None,
-        max_output_tokens: int | None = None,
-        temperature: float | None = None,
-        info: TurnInfo | None = None,
-    ) -> Reply:
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         """The answer to `info`. Raises the scripted ModelError, or kind `request` when no entry is left for it."""
-        info = info or TurnInfo()
+        info = asked.get("info") or TurnInfo()
         answer = self._script.default
         for at, entry in enumerate(self._script.replies):
             if entry.fits(info) and (entry.times == 0 or self._served[at] < entry.times):
@@ -174,8 +163,7 @@ class ScriptedModel:
                 model=self.name,
             )
         text = answer.text or ""
-        if on_text is not None:
-            on_text(text)
+        tell(asked, text)
         usage = Usage(**answer.usage.model_dump()) if answer.usage is not None else None
         return Reply(text, answer.finish, self.name, usage)
 
