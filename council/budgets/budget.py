@@ -76,7 +76,7 @@ class Limits(msgspec.Struct, frozen=True):
 
     @property
     def bounded(self) -> bool:
-        return any(value is not None for value in (self.max_calls, self.max_tokens, self.max_usd, self.max_seconds))
+        return self != Limits()
 
 
 class Stopwatch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 
 import msgspec
@@ -36,13 +37,7 @@ class Totals(msgspec.Struct, frozen=True):
         return None if self.unpriced else self.priced_usd
 
     def __add__(self, other: Totals) -> Totals:
-        return Totals(
-            self.calls + other.calls,
-            self.tokens + other.tokens,
-            self.priced_usd + other.priced_usd,
-            self.seconds + other.seconds,
-            self.unpriced + other.unpriced,
-        )
+        return Totals(*map(operator.add, msgspec.structs.astuple(self), msgspec.structs.astuple(other)))
 
 
 class Spend:

@@ -7,6 +7,7 @@ beyond these types. Failures are `ModelError` with one of the kinds in `council.
 from __future__ import annotations
 
 import functools
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, Required, TypedDict, Unpack
@@ -61,12 +62,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     thought_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.thought_tokens + other.thought_tokens,
-        )
+        return Usage(*map(operator.add, msgspec.structs.astuple(self), msgspec.structs.astuple(other)))
 
 
 class AbsentModel(msgspec.Struct, frozen=True):
@@ -178,14 +174,8 @@ class ModelAround:
 
     def __init__(self, inner: Model) -> None:
         self._inner = inner
-
-    @property
-    def name(self) -> str:
-        return self._inner.name
-
-    @property
-    def context_tokens(self) -> int:
-        return self._inner.context_tokens
+        self.name = inner.name
+        self.context_tokens = inner.context_tokens
 
     async def aclose(self) -> None:
         await self._inner.aclose()

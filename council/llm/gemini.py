@@ -55,6 +55,8 @@ class GeminiModel:
         key_name: str = "GEMINI_API_KEY",
     ) -> None:
         """`key_name`: where the key stands, for who has to look there."""
+        self.name = f"gemini:{model_id}"
+        self.context_tokens = context_tokens
         self._model_id = model_id
         self._api_key = api_key
         self._base_url = base_url
@@ -62,7 +64,6 @@ class GeminiModel:
         self._timeout_s = request_timeout_s
         self._max_output_tokens = max_output_tokens
         self._temperature = temperature
-        self._context_tokens = context_tokens
         self._failures = Failures(
             self.name,
             Secret(api_key.reveal().strip()),
@@ -73,19 +74,10 @@ class GeminiModel:
         self._client: Client | None = None
         self._client_loop: asyncio.AbstractEventLoop | None = None
 
-    @property
-    def name(self) -> str:
-        return f"gemini:{self._model_id}"
-
-    @property
-    def context_tokens(self) -> int:
-        return self._context_tokens
-
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         """One call, one attempt. Raises ModelError; see `Model`. `on_text` may get pieces of a reply that fails."""
         with self._provider_failures():
-            await self._import_sdk()
-            client = self._open_client()
+            client = await self._open_client()
             # Plain dicts: half the time of SDK objects on a long history.
             config: dict[str, Any] = {
                 "max_output_tokens": asked.get("max_output_tokens") or self._max_output_tokens,
@@ -130,8 +122,7 @@ class GeminiModel:
         contents = [{"role": "user", "parts": [{"text": text}]} for text in texts]
         async with self._failures.whole_call(self._timeout_s, "gave no vectors"):
             with self._provider_failures():
-                await self._import_sdk()
-                models: Any = self._open_client().aio.models
+                models: Any = (await self._open_client()).aio.models
                 answer = await models.embed_content(model=self._model_id, contents=contents, config=dict(config))
         rows = [each.values for each in answer.embeddings or []]
         try:
@@ -147,8 +138,8 @@ class GeminiModel:
         found: list[ListedModel] = []
         async with self._failures.whole_call(self._timeout_s, "told no models"):
             with self._provider_failures():
-                await self._import_sdk()
-                async for model in await self._open_client().aio.models.list(config={"page_size": MAX_LISTED_MODELS}):
+                client = await self._open_client()
+                async for model in await client.aio.models.list(config={"page_size": MAX_LISTED_MODELS}):
                     if _USES & set(model.supported_actions or _USES) and model.name:
                         found.append(ListedModel(model.name.removeprefix("models/"), model.input_token_limit))
                     if len(found) >= MAX_LISTED_MODELS:
@@ -162,10 +153,6 @@ class GeminiModel:
             return  # connections of a loop that is gone cannot be awaited shut
         await client.aio.aclose()
         client.close()
-
-    async def _import_sdk(self) -> None:
-        if self._client is None:  # other calls begin meanwhile
-            await asyncio.to_thread(import_module, "google.genai")
 
     async def _chunks(
         self, client: Client, request: dict[str, Any]
@@ -182,8 +169,10 @@ class GeminiModel:
 
     # --- the request -------------------------------------------------------------------------------------------------
 
-    def _open_client(self) -> Client:
+    async def _open_client(self) -> Client:
         """The SDK's client for the running loop. Its pooled connections belong to the loop that opened them."""
+        if self._client is None:  # other calls begin meanwhile
+            await asyncio.to_thread(import_module, "google.genai")
         loop = asyncio.get_running_loop()
         if self._client is not None and self._client_loop is loop:
             return self._client
@@ -281,11 +270,8 @@ class GeminiModel:
 
 
 async def _list_models(setup: Setup) -> Sequence[ListedModel]:
-    client = _client(setup, DEFAULT_MODEL_ID)
-    try:
+    async with aclosing(_client(setup, DEFAULT_MODEL_ID)) as client:
         return await client.list_models()
-    finally:
-        await client.aclose()
 
 
 def _build_embedder(setup: Setup) -> Embedder:

@@ -100,6 +100,8 @@ class OpenAICompatibleModel:
         endpoint: str = CHAT,
     ) -> None:
         """`endpoint`: what is asked for, below the base URL."""
+        self.name = f"{server.name}:{model_id}" if model_id else server.name
+        self.context_tokens = server.context_tokens
         self._model_id = model_id
         self._endpoint = endpoint
         self._server = server
@@ -110,7 +112,7 @@ class OpenAICompatibleModel:
         self._base_url = server.base_url.rstrip("/").removesuffix(CHAT)
         self._dialect = Dialect(server.token_limit_field, server.json_mode)
         self._failures = Failures(
-            f"{server.name}:{model_id}" if model_id else server.name,
+            self.name,
             self._api_key,
             partial(fix_of_kind, server, model_id, self._base_url),
             address_fix=f"check base_url and headers in [providers.{server.name}].",
@@ -119,14 +121,6 @@ class OpenAICompatibleModel:
         self.malformed = self._failures.malformed
         self._client: httpx2.AsyncClient | None = None
         self._client_loop: asyncio.AbstractEventLoop | None = None
-
-    @property
-    def name(self) -> str:
-        return self._failures.model
-
-    @property
-    def context_tokens(self) -> int:
-        return self._server.context_tokens
 
     @property
     def json_mode(self) -> JsonMode:

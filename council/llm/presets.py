@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -68,22 +69,17 @@ class Preset:
 
     async def list_models(self, setup: Setup) -> Sequence[ListedModel]:
         """Raises ConfigError without a key that is needed, ModelError when the server does not answer."""
-        model = self._model(setup, "")
-        try:
+        async with aclosing(self._model(setup, "")) as model:
             return await model.list_models()
-        finally:
-            await model.aclose()
 
     async def served_by_ollama(self, setup: Setup) -> int | None:
         """Asks how many tokens Ollama gives a model that it has loaded; it cuts longer prompts off in silence."""
         root = self.server_of(setup).base_url.rstrip("/").removesuffix("/v1")
-        model = self._model(replace(setup, options={**setup.options, "base_url": root}), "")
-        try:
-            content = await model.read("/api/ps")
-        except ModelError:
-            return None  # an older Ollama, or another server at its place: it does not say
-        finally:
-            await model.aclose()
+        async with aclosing(self._model(replace(setup, options={**setup.options, "base_url": root}), "")) as model:
+            try:
+                content = await model.read("/api/ps")
+            except ModelError:
+                return None  # an older Ollama, or another server at its place: it does not say
         loaded = content.get("models") if isinstance(content, dict) else None
         entries = [entry for entry in loaded or [] if isinstance(entry, dict)]
         wanted = self._model_id(setup)

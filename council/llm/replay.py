@@ -47,6 +47,8 @@ class ReplayModel:
 
     def __init__(self, cassette: Cassette) -> None:
         self._header = cassette.header
+        self.name = _named(cassette.header.model)
+        self.context_tokens = cassette.header.window_chars // _CHARS_PER_TOKEN or _NO_WINDOW_TOKENS
         self._calls = cassette.calls
         models = (cassette.header.model, *(call.model for call in cassette.calls if call.model))
         self._models = tuple(dict.fromkeys(models))
@@ -63,14 +65,6 @@ class ReplayModel:
     def from_file(cls, path: Path) -> ReplayModel:
         """Raises ConfigError naming the file and the line for one that is no whole cassette."""
         return cls(load(path))
-
-    @property
-    def name(self) -> str:
-        return _named(self._header.model)
-
-    @property
-    def context_tokens(self) -> int:
-        return self.window_chars // _CHARS_PER_TOKEN or _NO_WINDOW_TOKENS
 
     @property
     def window_chars(self) -> int:

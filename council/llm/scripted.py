@@ -118,20 +118,14 @@ class ScriptedModel:
 
     def __init__(self, script: Script) -> None:
         self._script = script
+        self.name = f"scripted:{script.model}"
+        self.context_tokens = script.context_tokens
         self._served = [0] * len(script.replies)
 
     @classmethod
     def from_file(cls, path: Path | str) -> ScriptedModel:
         """Raises ConfigError naming the file and the field for a script that cannot be read or does not fit."""
         return cls(load_script(Path(path)))
-
-    @property
-    def name(self) -> str:
-        return f"scripted:{self._script.model}"
-
-    @property
-    def context_tokens(self) -> int:
-        return self._script.context_tokens
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         """The answer to `info`. Raises the scripted ModelError, or kind `request` when no entry is left for it."""
