@@ -24,9 +24,6 @@ class FallbackModel:
     """
 
     def __init__(self, models: Sequence[Model]) -> None:
-        """Raises ValueError without any model."""
-        if not models:
-            raise ValueError("a chain needs a model")
         self._models = tuple(models)
         self.name = models[0].name
         self.context_tokens = min(model.context_tokens for model in models)

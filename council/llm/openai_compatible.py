@@ -34,7 +34,7 @@ from council.llm.http_failures import (
 )
 from council.llm.json_mode import WITHOUT_SCHEMA
 from council.llm.openai_answer import OpenAIAnswer, count_of
-from council.llm.openai_dialect import Dialect, JsonMode, Server, body_of, left_out
+from council.llm.openai_dialect import Dialect, Server, body_of, left_out
 from council.llm.openai_errors import fix_of_kind, fix_of_refusal, refusal_in, refusal_of
 from council.llm.providers import ListedModel
 from council.llm.sse import events
@@ -121,11 +121,6 @@ class OpenAICompatibleModel:
         self.malformed = self._failures.malformed
         self._client: httpx2.AsyncClient | None = None
         self._client_loop: asyncio.AbstractEventLoop | None = None
-
-    @property
-    def json_mode(self) -> JsonMode:
-        """The way in which replies are held to a schema here; `none` once the server has refused it."""
-        return self._dialect.json_mode
 
     @property
     def native_tools(self) -> bool:

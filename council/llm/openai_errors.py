@@ -93,9 +93,9 @@ _RULES: tuple[Rule, ...] = (
     ((0, 400, 403, 422), _FILTERED, "blocked"),
     ((0, 400, 403, 422), _BAD_KEY, "auth"),
     ((0, 403, 429), _PAYMENT, "billing"),
+    ((400, 403), _BILLING, "billing"),  # unless a code says more
+    ((0, 400, 422), _NO_MODEL, "not_found"),
 )
-_RULES_WITHOUT_CODE: tuple[Rule, ...] = (((400, 403), _BILLING, "billing"),)
-_RULES_OF_MODELS: tuple[Rule, ...] = (((0, 400, 422), _NO_MODEL, "not_found"),)
 
 
 def _refusal(
@@ -110,7 +110,7 @@ def _refusal(
     estimated_wait_s: float | None = None,
     reset_ms: float | None = None,
 ) -> Refusal:
-    """`code`, `type` and `detail`: what else an error object says; `headers` are spelt in small letters."""
+    """`code`, `type` and `detail`: what else an error object says; `headers` know no case."""
     words = " ".join(part for part in (message, code, type, detail) if part)
     about_context = status in (0, 400, 413, 422, 500) and bool(_CONTEXT.search(words))
     kind = "request" if about_context else _kind_of(status, words, code, type, headers)
@@ -134,8 +134,8 @@ def _refusal(
 def _kind_of(status: int, words: str, code: str, type: str, headers: Mapping[str, str]) -> ModelErrorKind:
     if status == 402 and seconds(headers.get("retry-after", "")) is not None and not _PAYMENT.search(words):
         return "rate"  # a router's budget for calls in flight: it says when to come back
-    uncoded = () if code in _KIND_OF_CODE else _RULES_WITHOUT_CODE
-    by_words = kind_of_words((*_RULES, *uncoded, *_RULES_OF_MODELS), status, words)
+    rules = [rule for rule in _RULES if code not in _KIND_OF_CODE or rule[1] is not _BILLING]
+    by_words = kind_of_words(rules, status, words)
     if by_words is not None:
         return by_words
     by_code, by_type = _KIND_OF_CODE.get(code.lower()), _KIND_OF_CODE.get(type.lower())
@@ -149,12 +149,11 @@ def _kind_of(status: int, words: str, code: str, type: str, headers: Mapping[str
 
 def refusal_of(status: int, body: bytes, headers: Mapping[str, str]) -> Refusal:
     """Reads an answer with an error status; any body will do."""
-    lowered = {name.lower(): value for name, value in headers.items()}
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
-        return _refusal(status, body.decode("utf-8", "replace"), lowered, bare=True)
-    found = _error_object(content, status, lowered)
+        return _refusal(status, body.decode("utf-8", "replace"), headers, bare=True)
+    found = _error_object(content, status, headers)
     if found is not None:
         return found
     if isinstance(content, dict):  # FastAPI's own errors, and those of gateways
@@ -165,15 +164,15 @@ def refusal_of(status: int, body: bytes, headers: Mapping[str, str]) -> Refusal:
                 f"{'.'.join(map(str, fault.get('loc') or ()))}: {_text(fault.get('msg'))}" for fault in faults
             )
         words = _text(told)
-        return _refusal(status, words, lowered, bare=not words or words == "Not Found")
-    return _refusal(status, content if isinstance(content, str) else "", lowered, bare=True)
+        return _refusal(status, words, headers, bare=not words or words == "Not Found")
+    return _refusal(status, content if isinstance(content, str) else "", headers, bare=True)
 
 
 def refusal_in(content: object, headers: Mapping[str, str] | None = None) -> Refusal | None:
     """The error object in an answer of 200, or in an event of a stream; None where there is none."""
     if not isinstance(content, dict):
         return None
-    found = _error_object(content, 0, {name.lower(): value for name, value in (headers or {}).items()})
+    found = _error_object(content, 0, headers or {})
     if found is not None:
         return found
     choices = content.get("choices")

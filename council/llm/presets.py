@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -158,16 +159,25 @@ def ollama_base_url(host: str) -> str:
     return f"{scheme or 'http'}://{shown}:{port}{parts.path}/v1"
 
 
-def _provider(preset: Preset, summary: str, *, local: bool = False, **defaults: float) -> Provider:
-    keys = (preset.server.key_env,) if preset.server.key_env else ()
+def _provider(
+    server: Server,
+    summary: str,
+    *,
+    local: bool = False,
+    defaults: Mapping[str, float] = MappingProxyType({}),
+    **known: Any,
+) -> Provider:
+    """`known`: what else a Preset says of the server."""
+    preset = Preset(server, **known)
     return Provider(
         preset.build,
         preset.list_models,
         defaults=defaults,
-        key_names=keys,
+        key_names=(server.key_env,) if server.key_env else (),
         key_needed=preset.key_needed,
         local=local,
         summary=summary,
+        served_tokens=preset.served_by_ollama if server.name == "ollama" else None,
         build_embedder=preset.build_embedder,
     )
 
@@ -175,46 +185,37 @@ def _provider(preset: Preset, summary: str, *, local: bool = False, **defaults: 
 _HUGGING_FACE = Server(
     "huggingface", "https://router.huggingface.co/v1", key_env="HF_TOKEN", context_tokens=32_768, json_mode="object"
 )
-
 openai = _provider(
-    Preset(
-        Server(
-            "openai",
-            "https://api.openai.com/v1",
-            key_env="OPENAI_API_KEY",
-            context_tokens=128_000,
-            token_limit_field="max_completion_tokens",  # noqa: S106 a field of the request
-        ),
-        key_needed=True,
-        address="OPENAI_BASE_URL",
+    Server(
+        "openai",
+        "https://api.openai.com/v1",
+        key_env="OPENAI_API_KEY",
+        context_tokens=128_000,
+        token_limit_field="max_completion_tokens",  # noqa: S106 a field of the request
     ),
     "OpenAI, or what OPENAI_BASE_URL names",
+    key_needed=True,
+    address="OPENAI_BASE_URL",
 )
 openrouter = _provider(
-    Preset(
-        Server("openrouter", "https://openrouter.ai/api/v1", key_env="OPENROUTER_API_KEY", context_tokens=65_536),
-        key_needed=True,
-    ),
+    Server("openrouter", "https://openrouter.ai/api/v1", key_env="OPENROUTER_API_KEY", context_tokens=65_536),
     "OpenRouter: many providers behind one key",
+    key_needed=True,
 )
-huggingface = _provider(Preset(_HUGGING_FACE, key_needed=True), "Hugging Face Inference Providers")
+huggingface = _provider(_HUGGING_FACE, "Hugging Face Inference Providers", key_needed=True)
 kairos = _provider(
-    Preset(
-        replace(_HUGGING_FACE, name="kairos", context_tokens=131_072),
-        key_needed=True,
-        models={
-            "primary": "Qwen/Qwen2.5-7B-Instruct",
-            "fallback": "microsoft/Phi-3.5-mini-instruct",
-            "reasoning": "deepseek-ai/DeepSeek-R1",
-        },
-        first="primary",
-    ),
+    replace(_HUGGING_FACE, name="kairos", context_tokens=131_072),
     "the KAIROS set: primary, fallback, reasoning",
-    temperature=0.2,
-    max_output_tokens=4096,
-    request_timeout_s=60,
+    defaults={"temperature": 0.2, "max_output_tokens": 4096, "request_timeout_s": 60},
+    key_needed=True,
+    models={
+        "primary": "Qwen/Qwen2.5-7B-Instruct",
+        "fallback": "microsoft/Phi-3.5-mini-instruct",
+        "reasoning": "deepseek-ai/DeepSeek-R1",
+    },
+    first="primary",
 )
-_OLLAMA = Preset(
+ollama = _provider(
     # Ollama cuts a longer prompt off in silence, and holds 4,096 tokens unless told otherwise.
     Server(
         "ollama",
@@ -224,18 +225,13 @@ _OLLAMA = Preset(
         start="`ollama serve`",
         fetch="ollama pull {model}",
     ),
+    "Ollama on this machine, or at OLLAMA_HOST",
+    local=True,
     address="OLLAMA_HOST",
     window="OLLAMA_CONTEXT_LENGTH",
 )
-ollama = replace(
-    _provider(_OLLAMA, "Ollama on this machine, or at OLLAMA_HOST", local=True), served_tokens=_OLLAMA.served_by_ollama
-)
-vllm = _provider(
-    Preset(Server("vllm", "http://127.0.0.1:8000/v1", start="`vllm serve <model>`")), "a vLLM server", local=True
-)
+vllm = _provider(Server("vllm", "http://127.0.0.1:8000/v1", start="`vllm serve <model>`"), "a vLLM server", local=True)
 llamacpp = _provider(
-    Preset(Server("llamacpp", "http://127.0.0.1:8080/v1", start="`llama-server -m <file>`")),
-    "a llama.cpp server",
-    local=True,
+    Server("llamacpp", "http://127.0.0.1:8080/v1", start="`llama-server -m <file>`"), "a llama.cpp server", local=True
 )
-own_server = _provider(Preset(Server("own", "")), "a server of your own")
+own_server = _provider(Server("own", ""), "a server of your own")

@@ -18,18 +18,19 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice, takewhile
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 import msgspec
 
 from council.errors import ConfigError, ModelError, ReplayMiss
 from council.ids import sha256_hex
 from council.llm.base import Message, Reply, RequestOptions, TurnInfo, request_hash, tell
-from council.llm.cassette import Cassette, CassetteCall, load, runs_of, searches_of
+from council.llm.cassette import Cassette, CassetteCall, Header, RecordedRun, load, runs_of, searches_of
 from council.llm.embeddings import RecordedSearch
 from council.llm.providers import Provider, Setup
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 PROVIDER = "cassette"
 _CHARS_PER_TOKEN = 3  # only to give the window a size; `window_chars` is what counts
@@ -55,32 +56,23 @@ class ReplayModel:
         self._by_request: dict[str, list[CassetteCall]] = defaultdict(list)
         for call in cassette.calls:
             self._by_request[call.request].append(call)
-        self._given: Counter[tuple[str, str, str, int]] = Counter()
+        self._given: Counter[tuple[object, ...]] = Counter()  # secrets, searches and replies, by what was asked
         self._runs = runs_of(cassette.header)
-        self._begun: Counter[str] = Counter()
         self._searches = searches_of(cassette.header)
-        self._searched: Counter[tuple[str, int, str, str]] = Counter()
 
     @classmethod
     def from_file(cls, path: Path) -> ReplayModel:
         """Raises ConfigError naming the file and the line for one that is no whole cassette."""
         return cls(load(path))
 
-    @property
-    def window_chars(self) -> int:
-        """The size of the window as the recorded run knew it, the first of several; 0: without end."""
-        return self._header.window_chars
-
     def window_chars_of(self, run_secret: str) -> int:
-        """That of the recorded run with this secret (hex)."""
-        windows = (run.window_chars for run in self._runs if run.run_secret == run_secret)
-        return next(windows, self._header.window_chars)
+        """The size of the window as the recorded run with this secret (hex) knew it; 0: without end."""
+        return self._run_of(run_secret).window_chars
 
     def opinions_of(self, run_secret: str) -> str:
         """The name that signs the second opinions of the recorded run with this secret (hex); empty where it had
         none."""
-        of_run = [run.opinions for run in self._runs if run.run_secret == run_secret] or [self._header.opinions]
-        signed = of_run[0]
+        signed = self._run_of(run_secret).opinions
         return "" if isinstance(signed, msgspec.UnsetType) else _named(signed)
 
     @property
@@ -97,9 +89,7 @@ class ReplayModel:
         own = [search for search in equal if (search.role, search.round) == (role, round_no)] or equal
         if not own:
             return None
-        key = (role, round_no, scope, question)
-        self._searched[key] += 1
-        found = own[(self._searched[key] - 1) % len(own)]
+        found = self._next_of(own, role, round_no, scope, question)
         calls = tuple(msgspec.structs.replace(call, model=_named(call.model)) for call in found.calls)
         return msgspec.structs.replace(found, calls=calls)
 
@@ -111,8 +101,16 @@ class ReplayModel:
         known = [run for run in self._runs if run.task_sha256 == digest]
         if not known:
             return bytes.fromhex(self._header.run_secret)
-        self._begun[digest] += 1
-        return bytes.fromhex(known[(self._begun[digest] - 1) % len(known)].run_secret)
+        return bytes.fromhex(self._next_of(known, digest).run_secret)
+
+    def _run_of(self, run_secret: str) -> RecordedRun | Header:
+        """The header speaks for a single run."""
+        return next((run for run in self._runs if run.run_secret == run_secret), self._header)
+
+    def _next_of(self, equal: Sequence[T], *key: object) -> T:
+        """One of these in their order, then from the first again."""
+        self._given[key] += 1
+        return equal[(self._given[key] - 1) % len(equal)]
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         """The recorded reply. Raises the recorded failure, or ReplayMiss."""
@@ -169,9 +167,7 @@ class ReplayModel:
         calls = [call for call in equal if (call.role, call.purpose, call.round) == _place(info)] or equal
         if not calls:
             return None
-        key = (request, *_place(info))
-        self._given[key] += 1
-        return calls[(self._given[key] - 1) % len(calls)]
+        return self._next_of(calls, request, *_place(info))
 
 
 def _named(recorded: str) -> str:

@@ -77,8 +77,6 @@ class Retries:
         on_retry: OnRetry | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        if attempts < 1:
-            raise ValueError(f"attempts must be at least 1, not {attempts}")
         self._attempts = attempts
         self._max_wait_s = max_wait_s
         self._initial_wait_s = initial_wait_s

@@ -123,9 +123,34 @@ class ScriptedModel:
         self._served = [0] * len(script.replies)
 
     @classmethod
-    def from_file(cls, path: Path | str) -> ScriptedModel:
+    def from_file(cls, path: Path) -> ScriptedModel:
         """Raises ConfigError naming the file and the field for a script that cannot be read or does not fit."""
-        return cls(load_script(Path(path)))
+        try:
+            with path.open("rb") as stream:
+                data = stream.read(_MAX_SCRIPT_BYTES + 1)
+        except OSError as exc:
+            raise ConfigError(
+                f"{path}: the script cannot be read ({exc.strerror or type(exc).__name__}).", fix="check the path."
+            ) from exc
+        if len(data) > _MAX_SCRIPT_BYTES:
+            raise ConfigError(f"{path}: the script is larger than {_MAX_SCRIPT_BYTES} bytes.", fix="split it.")
+        try:
+            content = yaml.safe_load(data.decode("utf-8-sig"))
+        except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as exc:
+            said = " ".join(str(exc).split()).rstrip(".") or type(exc).__name__
+            raise ConfigError(f"{path}: the script is not YAML: {said}.", fix=_FORMAT) from exc
+        if not isinstance(content, dict):
+            raise ConfigError(f"{path}: the script must be a mapping with `replies`.", fix=_FORMAT)
+        try:
+            return cls(Script.model_validate(content))
+        except ValidationError as exc:
+            faults = []
+            for fault in exc.errors():
+                field = ""  # as `replies[2].error.kind`
+                for part in fault["loc"]:
+                    field += f"[{part}]" if isinstance(part, int) else f".{part}" if field else part
+                faults.append(f"{field or 'script'}: {fault['msg'].removeprefix('Value error, ')}")
+            raise ConfigError(f"{path}: {'; '.join(faults)}.", fix=_FORMAT, fields=faults) from exc
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         """The answer to `info`. Raises the scripted ModelError, or kind `request` when no entry is left for it."""
@@ -163,35 +188,6 @@ class ScriptedModel:
 
     async def aclose(self) -> None:
         """Nothing to close."""
-
-
-def load_script(path: Path) -> Script:
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(_MAX_SCRIPT_BYTES + 1)
-    except OSError as exc:
-        raise ConfigError(
-            f"{path}: the script cannot be read ({exc.strerror or type(exc).__name__}).", fix="check the path."
-        ) from exc
-    if len(data) > _MAX_SCRIPT_BYTES:
-        raise ConfigError(f"{path}: the script is larger than {_MAX_SCRIPT_BYTES} bytes.", fix="split it.")
-    try:
-        content = yaml.safe_load(data.decode("utf-8-sig"))
-    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as exc:
-        said = " ".join(str(exc).split()).rstrip(".") or type(exc).__name__
-        raise ConfigError(f"{path}: the script is not YAML: {said}.", fix=_FORMAT) from exc
-    if not isinstance(content, dict):
-        raise ConfigError(f"{path}: the script must be a mapping with `replies`.", fix=_FORMAT)
-    try:
-        return Script.model_validate(content)
-    except ValidationError as exc:
-        faults = []
-        for fault in exc.errors():
-            field = ""  # as `replies[2].error.kind`
-            for part in fault["loc"]:
-                field += f"[{part}]" if isinstance(part, int) else f".{part}" if field else part
-            faults.append(f"{field or 'script'}: {fault['msg'].removeprefix('Value error, ')}")
-        raise ConfigError(f"{path}: {'; '.join(faults)}.", fix=_FORMAT, fields=faults) from exc
 
 
 provider = Provider(
