@@ -41,7 +41,7 @@ class CassetteSpending(Spending):
         return super().meanings if recorded is None else recorded
 
     def run_secret(self, task: str) -> bytes | None:
-        """What the cassette holds was asked in the words of the run that it was recorded from."""
+        """The calls of a cassette were asked in the words of the run that it was recorded from."""
         return self.cassette.run_secret_for(task) if task else None
 
     def _recall(self, budget: Budget) -> Recall:

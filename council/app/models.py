@@ -16,7 +16,7 @@ A run asks its model through these, outermost first. `build_pool` builds the inn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -33,7 +33,7 @@ from council.llm.embeddings import REQUEST_TIMEOUT_S, Embedder
 from council.llm.json_mode import JsonModeModel
 from council.llm.limits import Bucket, KeptPauses
 from council.llm.pool import ModelPool
-from council.llm.providers import Provider, Setup, build, build_embedder, find_provider
+from council.llm.providers import LIMITS, Provider, Setup, build, build_embedder, find_provider
 from council.llm.retry import RetryOptions
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.store import Store
@@ -95,7 +95,16 @@ def embedding_name(settings: Settings) -> str:
 def provider_of(home: Home, settings: Settings, keys: ProviderKeys, name: str) -> tuple[Provider, Setup]:
     """The provider of a model `provider:id`, and what it gets to build it from. Raises ConfigError."""
     provider_name, _, model_id = name.partition(":")
-    provider, options = _provider_and_options(settings, provider_name)
+    tables = {table: setting.options() for table, setting in settings.providers.items()}
+    if provider_name == "gemini":  # whose settings are older than the tables
+        own = {"base_url": settings.gemini_base_url, "api_version": settings.gemini_api_version}
+        known = {key: value for key, value in own.items() if value is not None}
+        tables[provider_name] = {**tables.get(provider_name, {}), **known}
+    provider, options = find_provider(provider_name, tables), tables.get(provider_name, {})
+    limits: dict[str, Any] = {}
+    for key in LIMITS:  # the nearest word counts: the table, then what was set for all, then the provider's own default
+        said = getattr(settings, key)
+        limits[key] = options.get(key, said if key in settings.model_fields_set else provider.defaults.get(key, said))
     return provider, Setup(
         provider=provider_name,
         model_id=model_id,
@@ -103,34 +112,9 @@ def provider_of(home: Home, settings: Settings, keys: ProviderKeys, name: str) -
         options=options,
         key=keys.get,
         variable=keys.variable,
-        request_timeout_s=_settled(settings, provider, options, "request_timeout_s"),
-        max_output_tokens=_settled(settings, provider, options, "max_output_tokens"),
-        temperature=_settled(settings, provider, options, "temperature"),
         embedding_dimensions=settings.embedding_dimensions,
+        **limits,
     )
-
-
-def output_limit(settings: Settings, name: str) -> int:
-    """The ceiling of one reply of that model, by its provider's table, the settings, or the provider's own default."""
-    provider, options = _provider_and_options(settings, name.partition(":")[0])
-    return int(_settled(settings, provider, options, "max_output_tokens"))
-
-
-def _provider_and_options(settings: Settings, name: str) -> tuple[Provider, dict[str, Any]]:
-    tables = {table: setting.options() for table, setting in settings.providers.items()}
-    if name == "gemini":  # whose settings are older than the tables
-        own = {"base_url": settings.gemini_base_url, "api_version": settings.gemini_api_version}
-        tables[name] = {**tables.get(name, {}), **{key: value for key, value in own.items() if value is not None}}
-    return find_provider(name, tables), tables.get(name, {})
-
-
-def _settled(settings: Settings, provider: Provider, options: Mapping[str, Any], key: str) -> Any:
-    """The nearest word counts: the provider's table, then what was set for all, then the provider's own default."""
-    if key in options:
-        return options[key]
-    if key in settings.model_fields_set:
-        return getattr(settings, key)
-    return provider.defaults.get(key, getattr(settings, key))
 
 
 def model_price(settings: Settings, model: str) -> Price | None:

@@ -11,7 +11,7 @@ from council.app.models import (
     build_embedding_model,
     embedding_name,
     model_price,
-    output_limit,
+    provider_of,
     retries_of,
 )
 from council.budgets.budget import Budget
@@ -75,7 +75,7 @@ class Spending:
         self._price = cache(partial(model_price, settings))  # the bundled table is large
 
     def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
-        """Which models speak for an agent: the command's, else what settings say for its role, else its manifest's, else
+        """The models that speak for an agent: the command's, else what settings say for its role, else its manifest's, else
         the council's; behind a single one those that settings let stand in for any. The offline engine speaks for
         all: who starts a daemon with it wants no other model asked."""
         settings = self.settings
@@ -148,7 +148,7 @@ class Spending:
 
         @cache
         def one(spelling: str) -> Model:
-            output_tokens = output_limit(self.settings, spelling)
+            output_tokens = provider_of(self.home, self.settings, self.keys, spelling)[1].max_output_tokens
 
             def asking(model: Model) -> Model:
                 budget.require_price(model.name)

@@ -97,7 +97,7 @@ class Stopwatch:
         self._waiting -= 1
 
     def untold_s(self) -> float:
-        """What has passed since `tell`, in seconds."""
+        """The seconds that have passed since `tell`."""
         self._count()
         return self._untold_s
 
@@ -208,7 +208,7 @@ class Budget:
         return self.spend.totals().seconds + self.watch.untold_s()
 
     def _room(self, model: str, input_tokens: int, output_tokens: int) -> int:
-        """How many output tokens there is room for, up to `output_tokens` and not below _LEAST_OUTPUT_TOKENS."""
+        """The output tokens that there is room for, up to `output_tokens` and not below _LEAST_OUTPUT_TOKENS."""
         room: float = output_tokens
         price = self.price_of(model)
         of_day = self.spend.of_day() if self.day.bounded else Totals()
@@ -223,7 +223,7 @@ class Budget:
         return max(int(room), min(output_tokens, _LEAST_OUTPUT_TOKENS))
 
     def _require(self, scope: Literal["command", "day"], limits: Limits, spent: Totals, entry: Reserved) -> None:
-        """What is set aside for the closing call is kept from all others until that is begun; and it is made however long
+        """Raises BudgetSpent. The closing call's share is kept from all others until that is begun; it is made however long
         the others took."""
         if not limits.bounded:
             return

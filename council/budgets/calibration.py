@@ -1,4 +1,4 @@
-"""How many tokens a text has: learnt from what providers count."""
+"""Tokens of a text: learnt from what providers count."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Calibration:
         self._chars_per_token = {model: _plausible(value) for model, value in learnt.items()}
 
     def tokens(self, model: str, chars: int) -> int:
-        """How many tokens `chars` characters are at most, as far as is known."""
+        """The most tokens that `chars` characters are, as far as is known."""
         per_token = self._chars_per_token.get(model, _FIRST_CHARS_PER_TOKEN)
         return int(chars / per_token * _MARGIN) + 1
 
     def chars(self, model: str, tokens: int) -> int:
-        """How many characters are at most `tokens` tokens, by the same estimate."""
+        """The most characters that fit into `tokens` tokens, by the same estimate."""
         per_token = self._chars_per_token.get(model, _FIRST_CHARS_PER_TOKEN)
         return int(max(0, tokens - 1) * per_token / _MARGIN)
 
@@ -48,7 +48,7 @@ class Calibration:
         self._chars_per_token[model] = _plausible(value)
 
     def save(self) -> None:
-        """Where that fails, the next start estimates on the safe side again."""
+        """A failure is only logged: the next start estimates on the safe side again."""
         try:
             set_mark(self._store, _MARK, msgspec.json.encode(self._chars_per_token).decode())
         except StorageFailed as error:

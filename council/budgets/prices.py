@@ -1,5 +1,5 @@
-"""What a model's tokens cost: an override table, then the bundled prices of `genai-prices`. An unknown price is unknown, never
-zero."""
+"""Prices of a model's tokens: an override table, then the bundled ones of `genai-prices`. An unknown price is unknown,
+never zero."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What calls cost: reserved before they are made, settled after. One row each, of its run and of its day."""
+"""Costs of calls: reserved before they are made, settled after. One row each, of its run and of its day."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Totals(msgspec.Struct, frozen=True):
 
 
 class Spend:
-    """What one attempt of a run spent and reserved. A reservation survives a kill and is charged in full if nothing
+    """The spendings and reservations of one attempt of a run. A reservation survives a kill and is charged in full if nothing
     settles it."""
 
     def __init__(self, store: Store, run_id: str, attempt: int, clock: Clock) -> None:
@@ -62,7 +62,7 @@ class Spend:
 
     @property
     def under_way(self) -> int:
-        """How many calls have no settlement yet."""
+        """The number of calls without a settlement."""
         return len(self._open)
 
     def take_over_closing(self) -> Reserved | None:
@@ -74,7 +74,7 @@ class Spend:
         return sum((_one(entry.tokens, entry.usd, 0.0) for entry in self._open.values()), self._settled)
 
     def of_day(self) -> Totals:
-        """What all runs of this day (UTC) spent and reserved. Raises StorageFailed."""
+        """All runs of this day (UTC) together. Raises StorageFailed."""
         day = f"{self._clock.now():%Y-%m-%d}"
         return self._store.read(lambda tx: Totals(*tx.execute(sql.OF_DAY, (day,)).fetchone()))
 
@@ -103,7 +103,7 @@ class Spend:
         self._store.defer(lambda tx: tx.execute(sql.WITHDRAW, (self._run_id, entry.call)))
 
     def settle(self, call: str, tokens: int, usd: float | None, seconds: float) -> None:
-        """What the call came to. Written with what comes next; a kill before that charges it as it was reserved."""
+        """Records what the call came to. Written with what comes next; a kill before that charges it as it was reserved."""
         self._open.pop(call, None)
         self._settled += _one(tokens, usd, seconds)
         values = (tokens, usd, seconds, self._run_id, call)

@@ -95,12 +95,10 @@ class Restartable(ABC):
     def restart(self) -> None: ...
 
 
-def restart(on_text: OnText | None) -> bool:
-    """Tells the listener, if there is one, of another attempt; False if it cannot take back what it heard."""
+def restart(on_text: OnText | None) -> None:
+    """Tells a listener that can take back what it heard of another attempt."""
     if isinstance(on_text, Restartable):
         on_text.restart()
-        return True
-    return on_text is None
 
 
 GUARDIAN = "GUARDIAN"  # the role of whoever gives a second opinion

@@ -24,7 +24,7 @@ from council.llm.embeddings import Embedder, Embeddings, unit_vectors
 from council.llm.gemini_answer import CUT_SHORT, MALFORMED, WHOLE, GeminiAnswer
 from council.llm.gemini_errors import fix_of_kind, refusal_of
 from council.llm.http_failures import AnswerTooLarge, Failures, tls_context
-from council.llm.providers import ListedModel, Provider, Setup
+from council.llm.providers import LIMITS, ListedModel, Provider, Setup
 from council.redaction import Secret
 
 if TYPE_CHECKING:
@@ -304,9 +304,7 @@ def _client(setup: Setup, default_id: str) -> GeminiModel:
     )
 
 
-_OPTIONS = frozenset(
-    {"base_url", "api_version", "key_env", "context_tokens", "temperature", "max_output_tokens", "request_timeout_s"}
-)
+_OPTIONS = LIMITS | {"base_url", "api_version", "key_env", "context_tokens"}
 provider = Provider(
     lambda setup: _client(setup, DEFAULT_MODEL_ID),
     _list_models,

@@ -21,24 +21,11 @@ from council.llm.openai_answer import count_of
 from council.llm.openai_compatible import OpenAICompatibleModel
 from council.llm.openai_dialect import Server
 from council.llm.openai_embeddings import OpenAIEmbedder
-from council.llm.providers import ListedModel, Provider, Setup
+from council.llm.providers import LIMITS, ListedModel, Provider, Setup
 from council.redaction import Secret
 
 OLLAMA_PORT = 11434
-_OPTIONS = frozenset(
-    {
-        "base_url",
-        "key_env",
-        "context_tokens",
-        "token_limit_field",
-        "json_mode",
-        "headers",
-        "models",
-        "temperature",
-        "max_output_tokens",
-        "request_timeout_s",
-    }
-)
+_OPTIONS = LIMITS | {"base_url", "key_env", "context_tokens", "token_limit_field", "json_mode", "headers", "models"}
 
 
 @dataclass(frozen=True)

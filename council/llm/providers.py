@@ -42,6 +42,7 @@ BUILT_IN: Mapping[str, str] = {
     "vllm": "council.llm.presets:vllm",
     "llamacpp": "council.llm.presets:llamacpp",
 }
+LIMITS = frozenset({"request_timeout_s", "max_output_tokens", "temperature"})  # that the settings have for all, too
 _DEFECT = "this is a defect of the provider: update it, or choose another model"
 OWN_SERVER = "council.llm.presets:own_server"  # any other name whose settings table has a base_url
 
