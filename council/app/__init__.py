@@ -7,6 +7,7 @@ may spend, what agents may read, what is kept. Another system is one more entry 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -16,8 +17,9 @@ from typing import TYPE_CHECKING
 
 from council.agents.memory import Memory
 from council.app.admission import admission, principal_of
-from council.app.models import choose_model
-from council.app.reading import build_cortex, build_search, build_tools
+from council.app.cassettes import CassetteSpending
+from council.app.models import build_model, build_pool
+from council.app.reading import build_cortex, build_tools
 from council.app.safekeeping import build_trail, open_store
 from council.app.spending import OneModel, Spending
 from council.commands.models import CommandBase, RunBase
@@ -31,6 +33,7 @@ from council.engine.records import RunStatus
 from council.engine.runs import Handler, Premises, Run
 from council.events import Events
 from council.ids import SystemClock
+from council.knowledge.cortex.meaning import Search
 from council.llm.base import Model
 from council.llm.pool import ModelPool
 from council.llm.replay import ReplayModel
@@ -42,6 +45,8 @@ from council.tools.registry import ToolRegistry
 if TYPE_CHECKING:
     from council.telemetry.export import Telemetry
 
+
+log = logging.getLogger(__name__)
 
 TEST_RUN_SECRET = "COUNCIL_TEST_RUN_SECRET"  # noqa: S105  hex; lets a test give two runs of one comparison one secret
 
@@ -58,7 +63,6 @@ class App(Core):
     systems: tuple[System, ...]
     commands: CommandTypes
     handlers: Mapping[str, Handler]
-    lift_pauses: Callable[[], None]
     run_secret: Callable[[RunBase], bytes | None]
     telemetry: Telemetry | None = None
 
@@ -73,7 +77,7 @@ class App(Core):
             self.clock,
             on_ended=on_ended,
             controls={name: one for system in self.systems for name, one in system.controls(self).items()},
-            before_asking_again=self.lift_pauses,
+            before_asking_again=self.models.lift_pauses,
             audit=self.audit,
             principal_of=partial(principal_of, self.commands, self.store),
             run_secret=self.run_secret,
@@ -120,14 +124,17 @@ def build_app(
     with ExitStack() as undo:
         undo.callback(store.close)
         events, clock = Events(), SystemClock()
-        chosen = choose_model(home, settings, keys, store, clock, around)
-        if chosen.cassette is not None:  # what failed after its retries fails at once
-            settings = settings.model_copy(update={"model_attempts": 1})
+        own = build_model(home, settings, keys)
+        pool = build_pool(home, settings, keys, store, clock, around, own)
         tracing = telemetry.tracing if telemetry is not None else None
         if tracing is not None:
             events.subscribe(tracing.on_event)
-        spending = Spending(home, store, settings, keys, chosen.pool, events, clock, chosen.cassette, tracing)
-        spending.require_embedder()
+        if isinstance(own, ReplayModel):  # what failed after its retries fails at once
+            settings = settings.model_copy(update={"model_attempts": 1})
+            spending: Spending = CassetteSpending(home, store, settings, keys, pool, events, clock, tracing, own)
+        else:
+            spending = Spending(home, store, settings, keys, pool, events, clock, tracing)
+        log.debug("questions are embedded by %s", spending.embedding or "nobody")  # better refused now than when asked
         root = ConfinedRoot(home.root)
         cortex = build_cortex(root, settings, keys.redactor)
         core = Core(
@@ -144,19 +151,18 @@ def build_app(
             memory=Memory(home.session_states, store),
             cortex=cortex,
             audit=build_trail(home, store, settings, keys, environ, keys.redactor),
-            tools=build_tools(root, settings, build_search(cortex, spending.meanings)),
+            tools=build_tools(root, settings, Search(cortex, spending.meanings)),
         )
         every = [*core.tools, *(tool for system in systems for tool in system.tools(core))]
         core = replace(core, tools=ToolRegistry(map(tracing.tool, every) if tracing else every))
         app = App(
             **vars(core),
-            model=chosen.model,
-            models=chosen.pool,
+            model=pool.get(settings.model),
+            models=pool,
             systems=tuple(systems),
             commands=commands_of(systems),
             handlers=_handlers(core, systems),
-            lift_pauses=chosen.lift_pauses,
-            run_secret=partial(_run_secret, chosen.cassette, environ),
+            run_secret=partial(_run_secret, spending, environ),
             telemetry=telemetry,
         )
         undo.pop_all()
@@ -173,8 +179,9 @@ def _handlers(core: Core, systems: Iterable[System]) -> Mapping[str, Handler]:
     return {name: handler for system in systems for name, handler in system.handlers(core).items()}
 
 
-def _run_secret(cassette: ReplayModel | None, environ: Mapping[str, str], command: RunBase) -> bytes | None:
-    """None: each run draws its own. What a cassette holds was asked in the words of the run that it was recorded from."""
-    if cassette is not None and command.task:
-        return cassette.run_secret_for(command.task)
-    return bytes.fromhex(environ[TEST_RUN_SECRET]) if TEST_RUN_SECRET in environ else None
+def _run_secret(spending: Spending, environ: Mapping[str, str], command: RunBase) -> bytes | None:
+    """None: each run draws its own."""
+    recorded = spending.run_secret(command.task)
+    if recorded is None and TEST_RUN_SECRET in environ:
+        return bytes.fromhex(environ[TEST_RUN_SECRET])
+    return recorded

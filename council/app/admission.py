@@ -28,26 +28,22 @@ def principal_of(types: CommandTypes, store: Looking, command: CommandBase) -> P
     """The one on whose behalf a command acts: it can do what that person may. Raises CommandInvalid."""
     if command.user is None:
         return STEWARD
+
+    def refused(why: str, fix: str) -> CommandInvalid:
+        return CommandInvalid(f"`user` is {command.user!r}, {why}", fix=fix, field="user", refused=True)
+
     user = user_of(store, command.user)
     if user is None:
-        raise CommandInvalid(
-            f"`user` is {command.user!r}, and there is no such user here.",
-            fix=f"`council users add {command.user}` makes one; without `user` the command acts as the steward",
-            field="user",
-            refused=True,
+        raise refused(
+            "and there is no such user here.",
+            f"`council users add {command.user}` makes one; without `user` the command acts as the steward",
         )
+    roles = f"`council users roles {command.user} --grant"
     if not user.roles:
-        raise CommandInvalid(
-            f"`user` is {command.user!r}, who has no role here any more.",
-            fix=f"`council users roles {command.user} --grant user`, or leave `user` out",
-            field="user",
-            refused=True,
-        )
+        raise refused("who has no role here any more.", f"{roles} user`, or leave `user` out")
     if types[command.type].given_by == "administrator" and user.principal.kind != "administrator":
-        raise CommandInvalid(
-            f"`user` is {command.user!r}, who is no administrator: a {command.type} command is not theirs to give.",
-            fix=f"`council users roles {command.user} --grant administrator`, or leave `user` out",
-            field="user",
-            refused=True,
+        raise refused(
+            f"who is no administrator: a {command.type} command is not theirs to give.",
+            f"{roles} administrator`, or leave `user` out",
         )
     return user.principal

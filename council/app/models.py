@@ -1,6 +1,6 @@
 """Language and embedding models by their names in settings: providers, limits, retries.
 
-A run asks its model through these, outermost first. `choose_model` builds the inner four; `app.spending` adds the rest.
+A run asks its model through these, outermost first. `build_pool` builds the inner four; `app.spending` adds the rest.
 
     Tracing.model     a span around the whole call, its retries and its stand-ins
     TimedModel        the run's seconds: a call ends when they are spent
@@ -8,7 +8,7 @@ A run asks its model through these, outermost first. `choose_model` builds the i
     RetryingModel     another attempt after a wait; each is an event and a line in the journal
     LimitedModel      the provider's bucket: a call waits for its turn
     BudgetedModel     the worst case is asked for before the call, its use is charged after it
-    `around`          what the caller of `choose_model` puts around each provider's model
+    `around`          what the caller of `build_pool` puts around each provider's model
     JsonModeModel     the same request without a schema, where the server refuses one
     BoundedModel      whole characters, bounded replies, plausible counts
     the provider's model
@@ -16,62 +16,57 @@ A run asks its model through these, outermost first. `choose_model` builds the i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from council.budgets.prices import Price, Prices
+from council.budgets.prices import Price, price_of
 from council.engine.runs import Run
 from council.errors import ModelError
 from council.events import Events, ModelRetry
 from council.ids import Clock
 from council.llm.base import Model
 from council.llm.bounds import BoundedModel
-from council.llm.embeddings import REQUEST_TIMEOUT_S, Embedder, RetryingEmbedder
+from council.llm.embeddings import REQUEST_TIMEOUT_S, Embedder
 from council.llm.json_mode import JsonModeModel
 from council.llm.limits import Bucket, KeptPauses
 from council.llm.pool import ModelPool
-from council.llm.providers import Provider, Setup, build, build_embedder, find_provider
-from council.llm.replay import ReplayModel
-from council.llm.retry import OnRetry, RetryingModel
+from council.llm.providers import LIMITS, Provider, Setup, build, build_embedder, find_provider
+from council.llm.retry import RetryOptions
 from council.settings import Home, ProviderKeys, Settings
-from council.settings.table import PriceSetting
 from council.storage.store import Store
 
 
-@dataclass(frozen=True)
-class ChosenModel:
-    """The model that settings name, and the pool that it and all others of this process come from. `cassette` is the same
-    model, where it is one."""
-
-    model: Model
-    pool: ModelPool
-    pauses: KeptPauses
-    cassette: ReplayModel | None
-
-    def lift_pauses(self) -> None:
-        """The next call asks its provider, whatever that said before. Raises StorageFailed."""
-        self.pauses.lift()
-        self.pool.lift_pauses()
-
-
-def choose_model(
-    home: Home, settings: Settings, keys: ProviderKeys, store: Store, clock: Clock, around: Callable[[Model], Model]
-) -> ChosenModel:
-    """`around` is put around each provider's model, inside everything that is the house's own. Raises ConfigError."""
-    cassettes: dict[str, ReplayModel] = {}
+def build_pool(
+    home: Home,
+    settings: Settings,
+    keys: ProviderKeys,
+    store: Store,
+    clock: Clock,
+    around: Callable[[Model], Model],
+    own: Model,
+) -> ModelPool:
+    """Language models by their names; `own` is the one that settings name. `around` is put around each provider's model,
+    inside everything that is the house's own."""
+    pauses = KeptPauses(store, clock)
 
     def make(spelling: str) -> Model:
-        model = build_model(home, settings, keys, spelling)
-        if isinstance(model, ReplayModel):
-            cassettes[spelling] = model
+        model = own if spelling == settings.model else build_model(home, settings, keys, spelling)
         return around(JsonModeModel(BoundedModel(model)))
 
-    pauses = KeptPauses(store, clock)
-    pool = ModelPool(make, partial(build_bucket, settings, clock, pauses))
-    return ChosenModel(pool.get(settings.model), pool, pauses, cassettes.get(settings.model))
+    def bucket(provider: str) -> Bucket:
+        return Bucket(
+            clock,
+            max_concurrent=settings.max_provider_calls,
+            max_per_minute=settings.max_calls_per_minute,
+            max_pause_s=settings.max_inline_wait_s,
+            pause_s=pauses.left_s(provider),
+            on_pause=partial(pauses.note, provider),
+        )
+
+    return ModelPool(make, bucket, pauses)
 
 
 def build_model(home: Home, settings: Settings, keys: ProviderKeys, name: str = "") -> Model:
@@ -100,7 +95,16 @@ def embedding_name(settings: Settings) -> str:
 def provider_of(home: Home, settings: Settings, keys: ProviderKeys, name: str) -> tuple[Provider, Setup]:
     """The provider of a model `provider:id`, and what it gets to build it from. Raises ConfigError."""
     provider_name, _, model_id = name.partition(":")
-    provider, options = _provider_and_options(settings, provider_name)
+    tables = {table: setting.options() for table, setting in settings.providers.items()}
+    if provider_name == "gemini":  # whose settings are older than the tables
+        own = {"base_url": settings.gemini_base_url, "api_version": settings.gemini_api_version}
+        known = {key: value for key, value in own.items() if value is not None}
+        tables[provider_name] = {**tables.get(provider_name, {}), **known}
+    provider, options = find_provider(provider_name, tables), tables.get(provider_name, {})
+    limits: dict[str, Any] = {}
+    for key in LIMITS:  # the nearest word counts: the table, then what was set for all, then the provider's own default
+        said = getattr(settings, key)
+        limits[key] = options.get(key, said if key in settings.model_fields_set else provider.defaults.get(key, said))
     return provider, Setup(
         provider=provider_name,
         model_id=model_id,
@@ -108,77 +112,27 @@ def provider_of(home: Home, settings: Settings, keys: ProviderKeys, name: str) -
         options=options,
         key=keys.get,
         variable=keys.variable,
-        request_timeout_s=_settled(settings, provider, options, "request_timeout_s"),
-        max_output_tokens=_settled(settings, provider, options, "max_output_tokens"),
-        temperature=_settled(settings, provider, options, "temperature"),
         embedding_dimensions=settings.embedding_dimensions,
-    )
-
-
-def output_limit(settings: Settings, name: str) -> int:
-    """The ceiling of one reply of that model, by its provider's table, the settings, or the provider's own default."""
-    provider, options = _provider_and_options(settings, name.partition(":")[0])
-    return int(_settled(settings, provider, options, "max_output_tokens"))
-
-
-def _provider_and_options(settings: Settings, name: str) -> tuple[Provider, dict[str, Any]]:
-    tables = {table: setting.options() for table, setting in settings.providers.items()}
-    if name == "gemini":  # whose settings are older than the tables
-        own = {"base_url": settings.gemini_base_url, "api_version": settings.gemini_api_version}
-        tables[name] = {**tables.get(name, {}), **{key: value for key, value in own.items() if value is not None}}
-    return find_provider(name, tables), tables.get(name, {})
-
-
-def _settled(settings: Settings, provider: Provider, options: Mapping[str, Any], key: str) -> Any:
-    """The nearest word counts: the provider's table, then what was set for all, then the provider's own default."""
-    if key in options:
-        return options[key]
-    if key in settings.model_fields_set:
-        return getattr(settings, key)
-    return provider.defaults.get(key, getattr(settings, key))
-
-
-def build_bucket(settings: Settings, clock: Clock, pauses: KeptPauses, provider: str) -> Bucket:
-    """One for all runs: they share the provider."""
-    return Bucket(
-        clock,
-        max_concurrent=settings.max_provider_calls,
-        max_per_minute=settings.max_calls_per_minute,
-        max_pause_s=settings.max_inline_wait_s,
-        pause_s=pauses.left_s(provider),
-        on_pause=partial(pauses.note, provider),
+        **limits,
     )
 
 
 def model_price(settings: Settings, model: str) -> Price | None:
     """The price of a model, None when neither settings nor the bundled table know it."""
-    overrides = {name: Price(*_decimals(price)) for name, price in settings.prices.items()}
-    return Prices(overrides).of(model)
+    overrides = {}
+    for name, set_ in settings.prices.items():
+        cached = Decimal(str(set_.cached)) if set_.cached is not None else None
+        overrides[name] = Price(Decimal(str(set_.input)), Decimal(str(set_.output)), cached)
+    return price_of(model, overrides)
 
 
-def _decimals(price: PriceSetting) -> tuple[Decimal, Decimal, Decimal | None]:
-    cached = Decimal(str(price.cached)) if price.cached is not None else None
-    return Decimal(str(price.input)), Decimal(str(price.output)), cached
-
-
-def with_retry(model: Model, settings: Settings, events: Events, run: Run) -> Model:
+def retries_of(settings: Settings, events: Events, run: Run) -> RetryOptions:
     """Short failures are tried again; each try is an event and a line in the run's journal."""
 
-    attempts, max_wait_s = settings.model_attempts, settings.max_inline_wait_s
-    return RetryingModel(model, attempts=attempts, max_wait_s=max_wait_s, on_retry=_telling(events, run))
-
-
-def embedder_with_retry(embedder: Embedder, settings: Settings, events: Events, run: Run) -> Embedder:
-    """As `with_retry`."""
-    attempts, max_wait_s = settings.model_attempts, settings.max_inline_wait_s
-    return RetryingEmbedder(embedder, attempts=attempts, max_wait_s=max_wait_s, on_retry=_telling(events, run))
-
-
-def _telling(events: Events, run: Run) -> OnRetry:
     def tell(error: ModelError, attempt: int, wait_s: float) -> None:
         events.publish(
             ModelRetry(run_id=run.id, error=error.message, error_kind=error.kind, attempt=attempt, wait_s=wait_s)
         )
         run.journal.retried(error.kind, error.message, attempt, wait_s)
 
-    return tell
+    return RetryOptions(attempts=settings.model_attempts, max_wait_s=settings.max_inline_wait_s, on_retry=tell)

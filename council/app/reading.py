@@ -35,11 +35,6 @@ def build_cortex(root: ConfinedRoot, settings: Settings, redactor: Redactor) -> 
     return Cortex(root, rules, folder, max_file_bytes=settings.max_file_bytes, redact=redactor.redact)
 
 
-def build_search(cortex: Cortex, meanings: str) -> Search:
-    """The indexes with the vectors that lie under that name (`Spending.meanings`); empty: by words alone."""
-    return Search(cortex, meanings)
-
-
 def read_rules(settings: Settings) -> PathRules:
     """The rules of what agents may read."""
     return PathRules(deny=(*ALWAYS_DENIED, *settings.deny), allow=settings.read_roots)

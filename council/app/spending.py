@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from council.app.models import (
     build_embedding_model,
-    embedder_with_retry,
     embedding_name,
     model_price,
-    output_limit,
-    with_retry,
+    provider_of,
+    retries_of,
 )
 from council.budgets.budget import Budget, BudgetLimits
 from council.budgets.calibration import Calibration
@@ -25,19 +24,16 @@ from council.engine.runs import Run
 from council.events import Events
 from council.ids import Clock
 from council.llm.base import Model
-from council.llm.embeddings import Embedder, RecordedSearch
+from council.llm.embeddings import Embedder, Recall, RetryingEmbedder
 from council.llm.fallback import FallbackModel
 from council.llm.pool import ModelPool
-from council.llm.replay import ReplayModel
+from council.llm.retry import RetryingModel
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.store import Store
 from council.turns.equipment import Models, RunModels
 
 if TYPE_CHECKING:
     from council.telemetry.tracing import Tracing
-
-
-log = logging.getLogger(__name__)
 
 
 class OneModel:
@@ -56,43 +52,33 @@ class OneModel:
         return RunModels(lambda chain: self._model, self._known.models_for(run, config, chair).embedder)
 
 
+@dataclass(eq=False)
 class Spending:
     """The models of all runs, and what those may spend: one calibration and one day for all of them."""
 
-    def __init__(
-        self,
-        home: Home,
-        store: Store,
-        settings: Settings,
-        keys: ProviderKeys,
-        pool: ModelPool,
-        events: Events,
-        clock: Clock,
-        cassette: ReplayModel | None = None,
-        tracing: Tracing | None = None,
-    ) -> None:
-        """`cassette`: the model of the council, where it is one."""
-        self._cassette = cassette
-        self._tracing = tracing
-        self._home = home
-        self._store = store
-        self._settings = settings
-        self._keys = keys
-        self._pool = pool
-        self._events = events
-        self._clock = clock
-        self._calibration = Calibration(store)
+    home: Home
+    store: Store
+    settings: Settings
+    keys: ProviderKeys
+    pool: ModelPool
+    events: Events
+    clock: Clock
+    tracing: Tracing | None
+
+    def __post_init__(self) -> None:
+        settings = self.settings
+        self._calibration = Calibration(self.store)
         self._day = BudgetLimits(
             settings.day_max_calls, settings.day_max_tokens, settings.day_max_usd, settings.day_max_seconds
         )
-        self._prices: dict[str, Price | None] = {}
+        self._price = cache(partial(model_price, settings))  # the bundled table is large
 
     def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
-        """Which models speak for an agent: the command's, else what settings say for its role, else its manifest's, else
-        the council's; behind a single one those that settings let stand in for any. A cassette and the offline engine
-        speak for all: who starts a daemon with one wants no other model asked."""
-        settings = self._settings
-        if self._cassette is not None or settings.model == "offline":
+        """The models that speak for an agent: the command's, else what settings say for its role, else its manifest's, else
+        the council's; behind a single one those that settings let stand in for any. The offline engine speaks for
+        all: who starts a daemon with it wants no other model asked."""
+        settings = self.settings
+        if settings.model == "offline":
             return (settings.model,)
         wanted = (command,) if command else settings.agent_models.get(role) or manifest or (settings.model,)
         if len(wanted) > 1 or wanted == ("offline",):
@@ -101,57 +87,49 @@ class Spending:
 
     def names(self, chain: tuple[str, ...]) -> tuple[str, ...]:
         """The names of these models on receipts and pages. Raises ConfigError for one that cannot be had."""
-        return tuple(self._pool.get(spelling).name for spelling in chain)
+        return tuple(self.pool.get(spelling).name for spelling in chain)
 
     def price(self, name: str) -> Price | None:
-        """None when nobody knows it. Looked up when first asked for: the bundled table is large."""
-        if name not in self._prices:
-            self._prices[name] = model_price(self._settings, name)
-        return self._prices[name]
+        """None when nobody knows it."""
+        return self._price(name)
 
     def window_chars(self, chains: Iterable[tuple[str, ...]], run_secret: str) -> int:
         """The characters that the smallest context among these models holds, as far as is known now."""
-        if self._cassette is not None:
-            return self._cassette.window_chars_of(run_secret)
-        models = {spelling: self._pool.get(spelling) for chain in chains for spelling in chain}
+        models = {spelling: self.pool.get(spelling) for chain in chains for spelling in chain}
         return min(self._calibration.chars(model.name, model.context_tokens) for model in models.values())
 
     def second_opinion(self, run_secret: str) -> str:
-        """The spelling of the model that a run's guardrails ask as well, empty for none: a cassette repeats what was said in
-        the recorded run with this secret."""
-        if self._cassette is not None:
-            return self._settings.model if self._cassette.opinions_of(run_secret) else ""
-        return self._settings.guardrail_model or ""
+        """The spelling of the model that a run's guardrails ask as well, empty for none."""
+        return self.settings.guardrail_model or ""
 
     def opinion_name(self, spelling: str, run_secret: str) -> str:
         """Its name on pages. Raises ConfigError for one that cannot be had."""
-        recorded = self._cassette.opinions_of(run_secret) if self._cassette is not None else ""
-        return recorded or self.names((spelling,))[0]
+        return self.names((spelling,))[0]
 
     @property
     def embedding(self) -> str:
-        """The name of the model that embeds; empty without one, and for a cassette and the offline engine: who starts a
-        daemon with one wants no other model asked."""
-        return self._embedder(lambda inner: inner).name if self._embeds else ""
+        """The name of the model that embeds; empty without one, and beside the offline engine. Raises ConfigError for
+        one that cannot be had."""
+        if self.settings.embedding_model is None or self.settings.model == "offline":
+            return ""
+        return self._embedder(lambda inner: inner).name
 
     @property
     def meanings(self) -> str:
-        """Under which name the vectors lie that questions are answered by; of a cassette, those of its recorded run."""
-        recorded = self._cassette.meanings if self._cassette is not None else None
-        return embedding_name(self._settings) if recorded is None else recorded
+        """The name under which the vectors lie that questions are answered by."""
+        return embedding_name(self.settings)
 
-    def require_embedder(self) -> None:
-        """Raises ConfigError where it cannot be had: better now than at the first question."""
-        log.debug("questions are embedded by %s", self.embedding or "nobody")
+    def run_secret(self, task: str) -> bytes | None:
+        """The secret that a run of this task must have; None: it draws its own."""
+        return None
 
-    @property
-    def _embeds(self) -> bool:
-        quiet = self._cassette is not None or self._settings.model == "offline"
-        return self._settings.embedding_model is not None and not quiet
+    def _recall(self, budget: Budget) -> Recall | None:
+        """Answers questions as they were answered before; None: they are asked."""
+        return None
 
     def _embedder(self, around: Callable[[Embedder], Embedder]) -> Embedder:
-        make = partial(build_embedding_model, self._home, self._settings, self._keys)
-        return self._pool.embedder(self._settings.embedding_model or "", make, around)
+        make = partial(build_embedding_model, self.home, self.settings, self.keys)
+        return self.pool.embedder(self.settings.embedding_model or "", make, around)
 
     def models_for(self, run: Run, config: BudgetConfig, chair: str) -> RunModels:
         """A run's models by chain: retried, and asked for their worst case before each call. Using one raises ConfigError
@@ -159,44 +137,34 @@ class Spending:
         budget = Budget(
             command=BudgetLimits(config.max_calls, config.max_tokens, config.max_usd, config.max_seconds),
             day=self._day,
-            spend=Spend(self._store, run.id, run.journal.retries, self._clock),
+            spend=Spend(self.store, run.id, run.journal.retries, self.clock),
             price_of=self.price,
             chair=chair,
-            clock=self._clock,
+            clock=self.clock,
         )
+
+        retries, tracing = retries_of(self.settings, self.events, run), self.tracing
 
         @cache
         def one(spelling: str) -> Model:
-            output_tokens = output_limit(self._settings, spelling)
+            output_tokens = provider_of(self.home, self.settings, self.keys, spelling)[1].max_output_tokens
 
             def asking(model: Model) -> Model:
                 budget.require_price(model.name)
                 return BudgetedModel(model, budget, self._calibration, max_output_tokens=output_tokens)
 
-            return with_retry(self._pool.get(spelling, asking), self._settings, self._events, run)
+            return RetryingModel(self.pool.get(spelling, asking), **retries)
 
         def models(chain: tuple[str, ...]) -> Model:
             model = TimedModel(FallbackModel([one(spelling) for spelling in chain]), budget)
-            return model if self._tracing is None else self._tracing.model(run.id, model)
+            return model if tracing is None else tracing.model(run.id, model)
 
-        recall = None if self._cassette is None else partial(_recall, self._cassette, budget)
-        return RunModels(models, self._embedder_for(run, budget) if self._embeds else None, recall)
-
-    def _embedder_for(self, run: Run, budget: Budget) -> Embedder:
+        if not self.embedding:
+            return RunModels(models, None, self._recall(budget))
         budget.require_price(self.embedding)
-        asking = self._embedder(lambda inner: BudgetedEmbedder(inner, budget, self._calibration))
-        embedder = TimedEmbedder(embedder_with_retry(asking, self._settings, self._events, run), budget)
-        return embedder if self._tracing is None else self._tracing.embedder(run.id, embedder)
+        asking_first = self._embedder(lambda inner: BudgetedEmbedder(inner, budget, self._calibration))
+        embedder: Embedder = TimedEmbedder(RetryingEmbedder(asking_first, **retries), budget)
+        return RunModels(models, embedder if tracing is None else tracing.embedder(run.id, embedder))
 
     def close(self) -> None:
         self._calibration.save()
-
-
-async def _recall(
-    cassette: ReplayModel, budget: Budget, role: str, round_no: int, scope: str, question: str
-) -> RecordedSearch | None:
-    """As `ReplayModel.recall`; what the search took counts as it did."""
-    found = cassette.recall(role, round_no, scope, question)
-    for call in found.calls if found is not None else ():
-        await budget.charge(call.model, call.usage)
-    return found

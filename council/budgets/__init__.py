@@ -1,4 +1,4 @@
-"""Limits, spending, and a model that asks before it spends.
+"""Limits of spending, records of it, and a model that asks first.
 
 A call's worst case is reserved before it is made and settled after it, in a log that survives a kill: a reservation
 without a settlement was a call in flight, and is charged in full. The cost of the closing call is set aside at the

@@ -76,7 +76,7 @@ class BudgetLimits(msgspec.Struct, frozen=True):
 
     @property
     def bounded(self) -> bool:
-        return any(value is not None for value in (self.max_calls, self.max_tokens, self.max_usd, self.max_seconds))
+        return self != BudgetLimits()
 
 
 class Stopwatch:
@@ -223,7 +223,7 @@ class Budget:
         return max(int(room), min(output_tokens, _LEAST_OUTPUT_TOKENS))
 
     def _require(self, scope: Literal["command", "day"], limits: BudgetLimits, spent: Totals, entry: Reserved) -> None:
-        """Keeps what is set aside for the closing call from all others until that is begun; and it is made however long
+        """Raises BudgetSpent. The closing call's share is kept from all others until that is begun; it is made however long
         the others took."""
         if not limits.bounded:
             return

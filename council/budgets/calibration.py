@@ -1,4 +1,4 @@
-"""Tokens of a text, estimated: learnt from what providers count."""
+"""Tokens of a text: learnt from what providers count."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Calibration:
         return int(chars / per_token * _MARGIN) + 1
 
     def chars(self, model: str, tokens: int) -> int:
-        """The most characters that `tokens` tokens hold, by the same estimate."""
+        """The most characters that fit into `tokens` tokens, by the same estimate."""
         per_token = self._chars_per_token.get(model, _FIRST_CHARS_PER_TOKEN)
         return int(max(0, tokens - 1) * per_token / _MARGIN)
 
@@ -48,7 +48,7 @@ class Calibration:
         self._chars_per_token[model] = _plausible(value)
 
     def save(self) -> None:
-        """Keeps the estimate. Where that fails, the next start estimates on the safe side again."""
+        """A failure is only logged: the next start estimates on the safe side again."""
         try:
             set_mark(self._store, _MARK, msgspec.json.encode(self._chars_per_token).decode())
         except StorageFailed as error:

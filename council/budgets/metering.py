@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Unpack
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeVar, Unpack
 
 from council.budgets.budget import CLOSING, Budget
 from council.budgets.calibration import Calibration
+from council.budgets.spend import Reserved
 from council.errors import ModelError
 from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions, Usage
 from council.llm.embeddings import Embedder, EmbedderAround, Embeddings, Purpose
@@ -17,6 +19,44 @@ _DEFAULT_OUTPUT_TOKENS = 8192
 CALL_CUT_OFF = "a call to a model was under way"
 # The provider refused before it worked: the call counts, its tokens do not. Any other failure may have been billed.
 _UNBILLED = frozenset({"auth", "billing", "not_found", "request", "rate", "overload", "server"})
+
+
+Answer = TypeVar("Answer", Reply, Embeddings)
+
+
+async def _settled(
+    call: Awaitable[Answer], budget: Budget, calibration: Calibration, name: str, chars: int, entry: Reserved
+) -> Answer:
+    """Makes a call of that many characters, and settles what was reserved for it, whatever becomes of it."""
+    usage: Usage | None = None
+    with budget.watch:
+        try:
+            answer = await call
+            usage = answer.usage
+            if usage is not None:
+                calibration.learn(name, chars, usage.input_tokens)
+            return answer
+        except ModelError as error:
+            usage = Usage() if error.kind in _UNBILLED else None
+            raise
+        except asyncio.CancelledError as cancelled:
+            cancelled.add_note(CALL_CUT_OFF)
+            raise
+        finally:
+            budget.settle(name, entry, usage)
+
+
+@asynccontextmanager
+async def _timed(budget: Budget, left_s: float | None) -> AsyncIterator[None]:
+    """Counts the block as the run's seconds, and ends it after `left_s`. Raises BudgetSpent then."""
+    with budget.watch:
+        try:
+            async with asyncio.timeout(left_s) as limit:
+                yield
+        except TimeoutError:
+            if limit.expired():
+                raise budget.out_of_time() from None
+            raise
 
 
 class BudgetedModel(ModelAround):
@@ -36,32 +76,17 @@ class BudgetedModel(ModelAround):
         self._max_output_tokens = max_output_tokens or _DEFAULT_OUTPUT_TOKENS
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
-        info, name = asked.get("info"), self.name
         chars = len(asked["system"]) + sum(len(message.text) for message in messages)
         output_tokens = asked.get("max_output_tokens") or self._max_output_tokens
-        closing = info is not None and info.purpose == CLOSING
-        budget, input_tokens = self._budget, self._calibration.tokens(name, chars)
+        budget, input_tokens = self._budget, self._calibration.tokens(self.name, chars)
+        closing = _is_closing(asked)
         if not closing:
             budget.set_aside(input_tokens, output_tokens)
-        entry = await budget.reserve(name, input_tokens, output_tokens, closing=closing)
+        entry = await budget.reserve(self.name, input_tokens, output_tokens, closing=closing)
         if entry.tokens - input_tokens < output_tokens:
             asked["max_output_tokens"] = max(1, entry.tokens - input_tokens)
-        usage: Usage | None = None
-        with budget.watch:
-            try:
-                reply = await self._inner.generate(messages, **asked)
-                usage = reply.usage
-                if usage is not None:
-                    self._calibration.learn(name, chars, usage.input_tokens)
-                return reply
-            except ModelError as error:
-                usage = Usage() if error.kind in _UNBILLED else None
-                raise
-            except asyncio.CancelledError as cancelled:
-                cancelled.add_note(CALL_CUT_OFF)
-                raise
-            finally:
-                budget.settle(name, entry, usage)
+        call = self._inner.generate(messages, **asked)
+        return await _settled(call, budget, self._calibration, self.name, chars, entry)
 
 
 class BudgetedEmbedder(EmbedderAround):
@@ -74,21 +99,10 @@ class BudgetedEmbedder(EmbedderAround):
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
         """As `Embedder.embed`. Raises BudgetSpent."""
-        budget, chars = self._budget, sum(map(len, texts))
-        entry = await budget.reserve(self.name, self._calibration.tokens(self.name, chars), 0, closing=False)
-        usage: Usage | None = None
-        with budget.watch:
-            try:
-                embedded = await self._inner.embed(texts, purpose=purpose)
-                usage = embedded.usage
-                if usage is not None:
-                    self._calibration.learn(self.name, chars, usage.input_tokens)
-                return embedded
-            except ModelError as error:
-                usage = Usage() if error.kind in _UNBILLED else None
-                raise
-            finally:
-                budget.settle(self.name, entry, usage)
+        chars = sum(map(len, texts))
+        entry = await self._budget.reserve(self.name, self._calibration.tokens(self.name, chars), 0, closing=False)
+        call = self._inner.embed(texts, purpose=purpose)
+        return await _settled(call, self._budget, self._calibration, self.name, chars, entry)
 
 
 class TimedEmbedder(EmbedderAround):
@@ -100,15 +114,8 @@ class TimedEmbedder(EmbedderAround):
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
         """As `Embedder.embed`. Raises BudgetSpent, for a call under way too."""
-        budget = self._budget
-        with budget.watch:
-            try:
-                async with asyncio.timeout(budget.seconds_left()) as limit:
-                    return await self._inner.embed(texts, purpose=purpose)
-            except TimeoutError:
-                if limit.expired():
-                    raise budget.out_of_time() from None
-                raise
+        async with _timed(self._budget, self._budget.seconds_left()):
+            return await self._inner.embed(texts, purpose=purpose)
 
 
 class TimedModel(ModelAround):
@@ -121,13 +128,10 @@ class TimedModel(ModelAround):
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         """As `Model.generate`. Raises BudgetSpent, for a call under way too."""
-        info, budget = asked.get("info"), self._budget
-        closing = info is not None and info.purpose == CLOSING
-        with budget.watch:
-            try:
-                async with asyncio.timeout(None if closing else budget.seconds_left()) as limit:
-                    return await self._inner.generate(messages, **asked)
-            except TimeoutError:
-                if limit.expired():
-                    raise budget.out_of_time() from None
-                raise
+        async with _timed(self._budget, None if _is_closing(asked) else self._budget.seconds_left()):
+            return await self._inner.generate(messages, **asked)
+
+
+def _is_closing(asked: RequestOptions) -> bool:
+    info = asked.get("info")
+    return info is not None and info.purpose == CLOSING

@@ -1,5 +1,5 @@
-"""Prices of a model's tokens: an override table, then the bundled prices of `genai-prices`. An unknown price is unknown, never
-zero."""
+"""Prices of a model's tokens: an override table, then the bundled ones of `genai-prices`. An unknown price is unknown,
+never zero."""
 
 from __future__ import annotations
 
@@ -41,24 +41,19 @@ class Price(msgspec.Struct, frozen=True):
         return (fresh_tokens * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output) / _MILLION
 
 
-class Prices:
-    """Prices by model name: the override table first, then the bundled ones (genai-prices, offline)."""
-
-    def __init__(self, overrides: Mapping[str, Price]) -> None:
-        self._overrides = overrides
-
-    def of(self, model: str) -> Price | None:
-        """The price of `provider:id`, None when nobody knows it. Our own stand-ins for a model cost nothing. An override
-        may name the model, its id, or a provider for all of its models."""
-        provider, _, model_id = model.partition(":")
-        for name in (model, model_id, provider):
-            if name in self._overrides:
-                return self._overrides[name]
-        if provider in ("offline", "scripted", "cassette"):
-            return Price(Decimal(0), Decimal(0), Decimal(0))
-        # A model of that name elsewhere has another price: a server that is not in the table is not looked up.
-        seller = _SELLERS.get(provider)
-        return _bundled_price(model_id, seller) if seller is not None else None
+def price_of(model: str, overrides: Mapping[str, Price]) -> Price | None:
+    """The price of `provider:id`, None when nobody knows it. Our own stand-ins for a model cost nothing. An override
+    may name the model, its id, or a provider for all of its models; then count the bundled prices (genai-prices,
+    offline)."""
+    provider, _, model_id = model.partition(":")
+    for name in (model, model_id, provider):
+        if name in overrides:
+            return overrides[name]
+    if provider in ("offline", "scripted", "cassette"):
+        return Price(_NOTHING, _NOTHING, _NOTHING)
+    # A model of that name elsewhere has another price: a server that is not in the table is not looked up.
+    seller = _SELLERS.get(provider)
+    return _bundled_price(model_id, seller) if seller is not None else None
 
 
 def _bundled_price(model_id: str, provider_id: str) -> Price | None:

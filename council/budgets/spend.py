@@ -1,7 +1,8 @@
-"""Spending on calls: reserved before they are made, settled after. One row each, of its run and of its day."""
+"""Costs of calls: reserved before they are made, settled after. One row each, of its run and of its day."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 
 import msgspec
@@ -36,17 +37,11 @@ class Totals(msgspec.Struct, frozen=True):
         return None if self.unpriced else self.priced_usd
 
     def __add__(self, other: Totals) -> Totals:
-        return Totals(
-            self.calls + other.calls,
-            self.tokens + other.tokens,
-            self.priced_usd + other.priced_usd,
-            self.seconds + other.seconds,
-            self.unpriced + other.unpriced,
-        )
+        return Totals(*map(operator.add, msgspec.structs.astuple(self), msgspec.structs.astuple(other)))
 
 
 class Spend:
-    """The spending and reservations of one attempt of a run. A reservation survives a kill and is charged in full if nothing
+    """The spendings and reservations of one attempt of a run. A reservation survives a kill and is charged in full if nothing
     settles it."""
 
     def __init__(self, store: Store, run_id: str, attempt: int, clock: Clock) -> None:
@@ -67,7 +62,7 @@ class Spend:
 
     @property
     def under_way(self) -> int:
-        """The number of calls without a settlement yet."""
+        """The number of calls without a settlement."""
         return len(self._open)
 
     def take_over_closing(self) -> Reserved | None:
@@ -79,7 +74,7 @@ class Spend:
         return sum((_one(entry.tokens, entry.usd, 0.0) for entry in self._open.values()), self._settled)
 
     def of_day(self) -> Totals:
-        """The spending and reservations of all runs of this day (UTC). Raises StorageFailed."""
+        """All runs of this day (UTC) together. Raises StorageFailed."""
         day = f"{self._clock.now():%Y-%m-%d}"
         return self._store.read(lambda tx: Totals(*tx.execute(sql.OF_DAY, (day,)).fetchone()))
 
@@ -108,7 +103,7 @@ class Spend:
         self._store.defer(lambda tx: tx.execute(sql.WITHDRAW, (self._run_id, entry.call)))
 
     def settle(self, call: str, tokens: int, usd: float | None, seconds: float) -> None:
-        """Notes what the call came to. Written with what comes next; a kill before that charges it as it was reserved."""
+        """Records what the call came to. Written with what comes next; a kill before that charges it as it was reserved."""
         self._open.pop(call, None)
         self._settled += _one(tokens, usd, seconds)
         values = (tokens, usd, seconds, self._run_id, call)

@@ -12,10 +12,11 @@ from typing import Annotated, Any
 import typer
 
 from council.app.models import build_embedding_model, embedding_name
-from council.app.reading import build_cortex, build_search
+from council.app.reading import build_cortex
 from council.cli.context import AsJson, print_json, print_notes, state
 from council.desk.desk import Desk
 from council.knowledge.cortex.cortex import SCOPES, Answer, Cortex, Scope
+from council.knowledge.cortex.meaning import Search
 from council.knowledge.cortex.shelf import Status
 from council.llm.embeddings import Embedder, RetryingEmbedder
 from council.safety.untrusted import clean
@@ -39,7 +40,7 @@ def index(
         async with _embedder(desk) as embedder:
             if embedder is None:
                 return {}
-            search = build_search(built, embedding_name(desk.settings))
+            search = Search(built, embedding_name(desk.settings))
             return {scope: await search.embed(embedder, scope, patience_s=_PATIENCE_S) for scope in SCOPES}
 
     desk = state(ctx).desk()
@@ -76,7 +77,7 @@ def query(
 
     async def ask() -> Answer:
         async with _embedder(desk) as embedder:
-            search = build_search(built, embedding_name(desk.settings))
+            search = Search(built, embedding_name(desk.settings))
             answer, _ = await search.query(
                 question, scope=scope, limit=limit, patience_s=_PATIENCE_S, embedder=embedder
             )

@@ -7,9 +7,10 @@ beyond these types. Failures are `ModelError` with one of the kinds in `council.
 from __future__ import annotations
 
 import functools
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, Required, TypedDict
+from typing import Any, Literal, Protocol, Required, TypedDict, Unpack
 
 import msgspec
 
@@ -61,12 +62,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     thought_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.thought_tokens + other.thought_tokens,
-        )
+        return Usage(*map(operator.add, msgspec.structs.astuple(self), msgspec.structs.astuple(other)))
 
 
 class AbsentModel(msgspec.Struct, frozen=True):
@@ -99,12 +95,10 @@ class Restartable(ABC):
     def restart(self) -> None: ...
 
 
-def restart(on_text: OnText | None) -> bool:
-    """Tells the listener, if there is one, of another attempt; False if it cannot take back what it heard."""
+def restart(on_text: OnText | None) -> None:
+    """Tells a listener that can take back what it heard of another attempt."""
     if isinstance(on_text, Restartable):
         on_text.restart()
-        return True
-    return on_text is None
 
 
 GUARDIAN = "GUARDIAN"  # the role of whoever gives a second opinion
@@ -136,7 +130,7 @@ def _hash_of(model: str, system: str) -> str:
 
 
 class RequestOptions(TypedDict, total=False):
-    """The parts of a request beside its messages; see `Model.generate`. For models that pass a request on."""
+    """The parts of a request beside its messages. `max_output_tokens` and `temperature` None: the model's own."""
 
     system: Required[str]
     schema: Mapping[str, Any] | None
@@ -145,6 +139,13 @@ class RequestOptions(TypedDict, total=False):
     max_output_tokens: int | None
     temperature: float | None
     info: TurnInfo | None
+
+
+def tell(asked: RequestOptions, text: str) -> None:
+    """Gives the listener of a request, if there is one, a reply in one piece."""
+    on_text = asked.get("on_text")
+    if on_text is not None:
+        on_text(text)
 
 
 class Model(Protocol):
@@ -161,18 +162,7 @@ class Model(Protocol):
     @property
     def context_tokens(self) -> int: ...
 
-    async def generate(
-        self,
-        messages: Sequence[Message],
-        *,
-        system: str,
-        schema: Mapping[str, Any] | None = None,
-        tools: Sequence[ToolSpec] = (),
-        on_text: OnText | None = None,
-        max_output_tokens: int | None = None,
-        temperature: float | None = None,
-        info: TurnInfo | None = None,
-    ) -> Reply: ...
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply: ...
 
     async def aclose(self) -> None: ...
 
@@ -182,14 +172,8 @@ class ModelAround:
 
     def __init__(self, inner: Model) -> None:
         self._inner = inner
-
-    @property
-    def name(self) -> str:
-        return self._inner.name
-
-    @property
-    def context_tokens(self) -> int:
-        return self._inner.context_tokens
+        self.name = inner.name
+        self.context_tokens = inner.context_tokens
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -92,22 +92,8 @@ class EmbedderAround:
 
     def __init__(self, inner: Embedder) -> None:
         self._inner = inner
-
-    @property
-    def name(self) -> str:
-        return self._inner.name
-
-    @property
-    def dimensions(self) -> int | None:
-        return self._inner.dimensions
-
-    @property
-    def max_texts(self) -> int:
-        return self._inner.max_texts
-
-    @property
-    def max_text_bytes(self) -> int:
-        return self._inner.max_text_bytes
+        self.name, self.dimensions = inner.name, inner.dimensions
+        self.max_texts, self.max_text_bytes = inner.max_texts, inner.max_text_bytes
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -9,17 +9,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from council.llm.thoughts import without_thoughts
 from council.markup import BLANK, Fence, fences, without_fences
 
-Wrapping = Literal["none", "fences", "prose", "think"]
-_WRAPPINGS: tuple[Wrapping, ...] = ("none", "fences", "prose", "think")  # of several, the last is named
+Wrapping = Literal["none", "fences", "prose", "think"]  # of several, the last is named
 
 BLOCK_TAG = "council"
 _JSON_TAGS = frozenset({"", "json", "json5", "jsonc"})
+_OPENING_BRACE = re.compile(r"^[ \t]*\{", re.MULTILINE)
+_ON_ONE_LINE = re.compile(
+    r"(?m)^([ \t]*(?:`{3,}|~{3,})[ \t]*\w*)[ \t]*(?=\{[^`\n]*$)"  # an object behind an opening fence
+    r"|^((?![ \t]*(?:```|~~~)).*\})[ \t]*(?=(?:`{3,}|~{3,})[ \t]*$)"  # or before a closing one
+)
 
 
 @dataclass(frozen=True)
@@ -45,18 +49,18 @@ def extract(reply: str, keys: Collection[str]) -> Extract:
     if len(blocks) > 1:
         blocks = [block for block in blocks if _names(block.text, keys)] or blocks
     if blocks:
-        found = _fenced(text, blocks[-1], "fences")
+        found = _fenced(text, blocks[-1])
         beside = "{" in found.before + found.after and _names(found.before + found.after, keys)
-        found = Extract(found.text, found.before, found.after, "fences", several=len(blocks) > 1 or beside)
+        found = replace(found, wrapping="fences", several=len(blocks) > 1 or beside)
     else:
         found = _bare(body)
-    return found if body == reply.strip(BLANK) else _wrapped(found, "think")
+    return found if body == reply.strip(BLANK) else replace(found, wrapping="think")
 
 
-def extract_block(reply: str, keys: Collection[str], tag: str = BLOCK_TAG) -> Extract:
+def extract_block(reply: str, keys: Collection[str]) -> Extract:
     """The last block of the right shape in a reply of prose, with the prose around it.
 
-    A fence of that `tag` is one whatever it holds; a fence of JSON if it names at least half of the `keys`; without
+    A fence tagged BLOCK_TAG is one whatever it holds; a fence of JSON if it names at least half of the `keys`; without
     either, an object with such keys that starts on a line of its own and ends the reply.
     """
     body = without_thoughts(reply)
@@ -64,15 +68,15 @@ def extract_block(reply: str, keys: Collection[str], tag: str = BLOCK_TAG) -> Ex
     blocks = [
         block
         for block in _blocks(text)
-        if block.tag == tag
+        if block.tag == BLOCK_TAG
         or (
             block.tag in _JSON_TAGS
             and block.text.lstrip(BLANK)[:1] in ("{", "/", "#")  # with a comment, at worst
             and _names(block.text, keys)
         )
     ]
-    found = _fenced(text, blocks[-1], "none") if blocks else _trailing(body, keys)
-    return found if body == reply.strip(BLANK) else _wrapped(found, "think")
+    found = _fenced(text, blocks[-1]) if blocks else _trailing(body, keys)
+    return found if body == reply.strip(BLANK) else replace(found, wrapping="think")
 
 
 # ── one object ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -88,25 +92,20 @@ def _bare(body: str) -> Extract:
     end = last + 1 if last > first else len(body)
     if "{" in body[end:] or '":' in body[end:] or body[end:].lstrip(BLANK).startswith((",", ":", "]", '"')):
         end = len(body)  # what follows is no prose
-    found = Extract(body[first:end], body[:first].strip(BLANK), body[end:].strip(BLANK))
-    found = _wrapped(found, "prose") if found.before or found.after else found
-    return Extract(found.text, found.before, found.after, found.wrapping, several=_more_than_one(found.text))
-
-
-_OPENING_BRACE = re.compile(r"^[ \t]*\{", re.MULTILINE)
+    text, before, after = body[first:end], body[:first].strip(BLANK), body[end:].strip(BLANK)
+    return Extract(text, before, after, "prose" if before or after else "none", _more_than_one(text))
 
 
 def _trailing(body: str, keys: Collection[str]) -> Extract:
-    if "{" not in body:
-        return Extract("", before=body)
-    fenced = [range(fence.start, fence.end) for fence in fences(body)]
-    braces = (found for found in _OPENING_BRACE.finditer(body) if not any(found.start() in each for each in fenced))
-    opening = next(braces, None)
-    if opening is None or not _names(without_fences(body[opening.start() :]), keys):
-        return Extract("", before=body)
-    found = _bare(body[opening.start() :])
-    before = body[: opening.start()].rstrip(BLANK)
-    return Extract(found.text, before, found.after, "prose", found.several)
+    fenced = [range(fence.start, fence.end) for fence in fences(body)] if "{" in body else []
+    for brace in _OPENING_BRACE.finditer(body):
+        at = brace.start()
+        if any(at in each for each in fenced):
+            continue
+        if _names(without_fences(body[at:]), keys):
+            return replace(_bare(body[at:]), before=body[:at].rstrip(BLANK), wrapping="prose")
+        break
+    return Extract("", before=body)
 
 
 def _more_than_one(text: str) -> bool:
@@ -118,11 +117,6 @@ def _more_than_one(text: str) -> bool:
     return "{" in text[end:]
 
 
-def _wrapped(found: Extract, wrapping: Wrapping) -> Extract:
-    stronger = max(found.wrapping, wrapping, key=_WRAPPINGS.index)
-    return Extract(found.text, found.before, found.after, stronger, found.several)
-
-
 def _names(text: str, keys: Collection[str]) -> bool:
     """Tells whether a text names at least half of the keys, as keys."""
     found = sum(1 for key in keys if re.search(rf"(?<!\w){re.escape(key)}[\"']?\s*:", text))
@@ -130,11 +124,6 @@ def _names(text: str, keys: Collection[str]) -> bool:
 
 
 # ── fences ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-_ON_ONE_LINE = re.compile(
-    r"(?m)^([ \t]*(?:`{3,}|~{3,})[ \t]*\w*)[ \t]*(?=\{[^`\n]*$)"  # an object behind an opening fence
-    r"|^((?![ \t]*(?:```|~~~)).*\})[ \t]*(?=(?:`{3,}|~{3,})[ \t]*$)"  # or before a closing one
-)
 
 
 def _with_own_lines(body: str) -> str:
@@ -147,7 +136,7 @@ def _blocks(body: str) -> list[Fence]:
     return [fence for fence in fences(body) if not fence.prefix.strip()]
 
 
-def _fenced(body: str, fence: Fence, wrapping: Wrapping) -> Extract:
+def _fenced(body: str, fence: Fence) -> Extract:
     text = fence.text.strip(BLANK)
     before, after = body[: fence.start].rstrip(BLANK), body[fence.end :].strip(BLANK)
-    return Extract(text, before, after, wrapping, several=_more_than_one(text))
+    return Extract(text, before, after, several=_more_than_one(text))

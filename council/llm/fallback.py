@@ -24,18 +24,9 @@ class FallbackModel:
     """
 
     def __init__(self, models: Sequence[Model]) -> None:
-        """Raises ValueError without any model."""
-        if not models:
-            raise ValueError("a chain needs a model")
         self._models = tuple(models)
-
-    @property
-    def name(self) -> str:
-        return self._models[0].name
-
-    @property
-    def context_tokens(self) -> int:
-        return min(model.context_tokens for model in self._models)
+        self.name = models[0].name
+        self.context_tokens = min(model.context_tokens for model in models)
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         """The first answer. Raises the first model's ModelError, with what the others said, when none gives one."""

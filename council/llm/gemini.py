@@ -13,17 +13,18 @@ import json
 import math
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from council.errors import ConfigError, ModelError
-from council.llm.base import Finish, Message, OnText, Reply, ToolSpec, TurnInfo, Usage
+from council.llm.base import Finish, Message, Reply, RequestOptions, Usage
 from council.llm.bounds import plausible
 from council.llm.embeddings import Embedder, Embeddings, unit_vectors
 from council.llm.gemini_answer import CUT_SHORT, MALFORMED, WHOLE, GeminiAnswer
-from council.llm.gemini_errors import FIX, refusal_of
-from council.llm.http_failures import AnswerTooLarge, Failures, failure_of, tls_context
-from council.llm.providers import ListedModel, Provider, Setup
+from council.llm.gemini_errors import fix_of_kind, refusal_of
+from council.llm.http_failures import AnswerTooLarge, Failures, tls_context
+from council.llm.providers import LIMITS, ListedModel, Provider, Setup
 from council.redaction import Secret
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class GeminiModel:
         key_name: str = "GEMINI_API_KEY",
     ) -> None:
         """`key_name`: where the key stands, for who has to look there."""
+        self.name = f"gemini:{model_id}"
+        self.context_tokens = context_tokens
         self._model_id = model_id
         self._api_key = api_key
         self._base_url = base_url
@@ -61,49 +64,33 @@ class GeminiModel:
         self._timeout_s = request_timeout_s
         self._max_output_tokens = max_output_tokens
         self._temperature = temperature
-        self._context_tokens = context_tokens
         self._failures = Failures(
-            self.name, Secret(api_key.reveal().strip()), lambda kind: FIX[kind].format(key=key_name)
+            self.name,
+            Secret(api_key.reveal().strip()),
+            partial(fix_of_kind, key_name),
+            address_fix="check the base URL and the API version of the model.",
         )
-        self._error, self._quote = self._failures.error, self._failures.quote
+        self._error = self._failures.error
         self._client: Client | None = None
         self._client_loop: asyncio.AbstractEventLoop | None = None
 
-    @property
-    def name(self) -> str:
-        return f"gemini:{self._model_id}"
-
-    @property
-    def context_tokens(self) -> int:
-        return self._context_tokens
-
-    async def generate(
-        self,
-        messages: Sequence[Message],
-        *,
-        system: str,
-        schema: Mapping[str, Any] | None = None,
-        tools: Sequence[ToolSpec] = (),
-        on_text: OnText | None = None,
-        max_output_tokens: int | None = None,
-        temperature: float | None = None,
-        info: TurnInfo | None = None,
-    ) -> Reply:
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         """One call, one attempt. Raises ModelError; see `Model`. `on_text` may get pieces of a reply that fails."""
         with self._provider_failures():
-            await self._import_sdk()
-            client = self._open_client()
+            client = await self._open_client()
             # Plain dicts: half the time of SDK objects on a long history.
             config: dict[str, Any] = {
-                "max_output_tokens": max_output_tokens or self._max_output_tokens,
+                "max_output_tokens": asked.get("max_output_tokens") or self._max_output_tokens,
                 "automatic_continuation": False,  # on by default and without a bound: one call became 201
                 "automatic_function_calling": {"disable": True},
             }
-            if system:
-                config["system_instruction"] = system
-            warmth = self._temperature if temperature is None else temperature
+            if asked["system"]:
+                config["system_instruction"] = asked["system"]
+            warmth = asked.get("temperature")
+            warmth = self._temperature if warmth is None else warmth
             if warmth is not None:
                 config["temperature"] = warmth
+            schema, tools, on_text = asked.get("schema"), asked.get("tools"), asked.get("on_text")
             if schema is not None:
                 config["response_mime_type"] = "application/json"
                 config["response_json_schema"] = dict(schema)
@@ -135,14 +122,13 @@ class GeminiModel:
         contents = [{"role": "user", "parts": [{"text": text}]} for text in texts]
         async with self._failures.whole_call(self._timeout_s, "gave no vectors"):
             with self._provider_failures():
-                await self._import_sdk()
-                models: Any = self._open_client().aio.models
+                models: Any = (await self._open_client()).aio.models
                 answer = await models.embed_content(model=self._model_id, contents=contents, config=dict(config))
         rows = [each.values for each in answer.embeddings or []]
         try:
             vectors = unit_vectors(rows, count=len(texts), dimensions=dimensions)
         except (ValueError, OverflowError) as error:
-            raise self._error("protocol", f"the answer of {self.name} is not what the API promises: {error}.") from None
+            raise self._failures.malformed(str(error)) from None
         counted = getattr(answer.usage_metadata, "prompt_token_count", None)
         usage = Usage(input_tokens=counted) if counted else None
         return Embeddings(vectors, plausible(usage, sum(map(len, texts))))
@@ -152,8 +138,8 @@ class GeminiModel:
         found: list[ListedModel] = []
         async with self._failures.whole_call(self._timeout_s, "told no models"):
             with self._provider_failures():
-                await self._import_sdk()
-                async for model in await self._open_client().aio.models.list(config={"page_size": MAX_LISTED_MODELS}):
+                client = await self._open_client()
+                async for model in await client.aio.models.list(config={"page_size": MAX_LISTED_MODELS}):
                     if _USES & set(model.supported_actions or _USES) and model.name:
                         found.append(ListedModel(model.name.removeprefix("models/"), model.input_token_limit))
                     if len(found) >= MAX_LISTED_MODELS:
@@ -167,10 +153,6 @@ class GeminiModel:
             return  # connections of a loop that is gone cannot be awaited shut
         await client.aio.aclose()
         client.close()
-
-    async def _import_sdk(self) -> None:
-        if self._client is None:  # other calls begin meanwhile
-            await asyncio.to_thread(import_module, "google.genai")
 
     async def _chunks(
         self, client: Client, request: dict[str, Any]
@@ -187,8 +169,10 @@ class GeminiModel:
 
     # --- the request -------------------------------------------------------------------------------------------------
 
-    def _open_client(self) -> Client:
+    async def _open_client(self) -> Client:
         """The SDK's client for the running loop. Its pooled connections belong to the loop that opened them."""
+        if self._client is None:  # other calls begin meanwhile
+            await asyncio.to_thread(import_module, "google.genai")
         loop = asyncio.get_running_loop()
         if self._client is not None and self._client_loop is loop:
             return self._client
@@ -272,35 +256,22 @@ class GeminiModel:
             case errors.APIError():
                 status = exc.code if isinstance(exc.code, int) else 0
                 headers = getattr(exc.response, "headers", None) or {}
-                refusal = refusal_of(status, str(exc.message or exc.status or ""), exc.details, headers)
-                said = self._quote(refusal.words).rstrip(".")
-                return self._error(
-                    refusal.kind,
-                    f"{self.name} answered {status or 'an error'}{said and f': {said}'}.",
-                    fix=refusal.fix,
-                    retry_after_s=refusal.retry_after_s,
-                    status=status,
-                )
+                words = str(exc.message or exc.status or "")
+                return self._failures.of_refusal(*refusal_of(status, words, exc.details, headers))
             case errors.UnknownApiResponseError() | ValidationError():
-                words = f"the answer of {self.name} is not what the API promises: it has another form."
-                return self._error("protocol", words)
+                return self._failures.malformed("it has another form")
             case json.JSONDecodeError() | UnicodeDecodeError() | AnswerTooLarge():
-                failure = failure_of(exc, self.name)
+                return self._failures.of_exchange(exc)
             case ValueError() | ImportError():
-                words = self._quote(str(exc)) or type(exc).__name__
+                words = self._failures.quote(str(exc)) or type(exc).__name__
                 return self._error("request", f"the request to {self.name} could not be built: {words}.")
             case _:
-                failure = failure_of(exc, self.name)
-        fix = "check the base URL and the API version of the model." if failure.kind == "request" else failure.fix
-        return self._error(failure.kind, failure.message, fix=fix)
+                return self._failures.of_exchange(exc)
 
 
 async def _list_models(setup: Setup) -> Sequence[ListedModel]:
-    client = _client(setup, DEFAULT_MODEL_ID)
-    try:
+    async with aclosing(_client(setup, DEFAULT_MODEL_ID)) as client:
         return await client.list_models()
-    finally:
-        await client.aclose()
 
 
 def _build_embedder(setup: Setup) -> Embedder:
@@ -333,9 +304,7 @@ def _client(setup: Setup, default_id: str) -> GeminiModel:
     )
 
 
-_OPTIONS = frozenset(
-    {"base_url", "api_version", "key_env", "context_tokens", "temperature", "max_output_tokens", "request_timeout_s"}
-)
+_OPTIONS = LIMITS | {"base_url", "api_version", "key_env", "context_tokens"}
 provider = Provider(
     lambda setup: _client(setup, DEFAULT_MODEL_ID),
     _list_models,

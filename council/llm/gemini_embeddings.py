@@ -21,23 +21,16 @@ class GeminiEmbedder:
 
     def __init__(self, client: GeminiModel, model_id: str, *, dimensions: int | None = None) -> None:
         self._client = client
-        self._dimensions = dimensions or DEFAULT_DIMENSIONS
+        self.name = client.name
+        self.dimensions = dimensions or DEFAULT_DIMENSIONS
         self._has_task_types = not model_id.startswith("gemini-embedding-2")  # which wants no such word
-
-    @property
-    def name(self) -> str:
-        return self._client.name
-
-    @property
-    def dimensions(self) -> int | None:
-        return self._dimensions
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
         """One call, one attempt. Raises ModelError."""
-        config: dict[str, Any] = {"output_dimensionality": self._dimensions}
+        config: dict[str, Any] = {"output_dimensionality": self.dimensions}
         if self._has_task_types:
             config["task_type"] = "RETRIEVAL_QUERY" if purpose == "question" else "RETRIEVAL_DOCUMENT"
-        return await self._client.embed(texts, config, self._dimensions)
+        return await self._client.embed(texts, config, self.dimensions)
 
     async def aclose(self) -> None:
         """Closes the connections; a later call opens new ones."""

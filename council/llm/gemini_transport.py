@@ -1,7 +1,7 @@
 """The HTTP transport that the Gemini SDK is given, which by itself reads whatever comes, of whatever size.
 
-Answers are decompressed here, and bounded; an error object in an answer of 200, as gateways send it, gets its own status,
-so that the SDK raises it. A transport made outside the client has to find the proxy itself, too. Imported when a call is
+Answers are asked for uncompressed, and bounded; an error object in an answer of 200, as gateways send it, gets its own
+status, so that the SDK raises it. A transport made outside the client has to find the proxy itself, too. Imported when a call is
 made: the HTTP client comes with it.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 API_URL = "https://generativelanguage.googleapis.com/"
 MAX_ANSWER_BYTES = 16 * 1024 * 1024  # far above any answer, with all the frames of a stream around each word
 MAX_LINE_BYTES = 4 * 1024 * 1024  # of a stream: an event is a line, and the SDK puts it together piece by piece
-_PIECE_BYTES = 64 * 1024
 _ERROR_BEGINS_WITHIN = 200  # bytes, of an answer that is an error
 _BODY_HEADERS = frozenset({b"content-encoding", b"content-length", b"transfer-encoding"})
 
@@ -46,19 +44,21 @@ def open_transport(base_url: str | None, tls: ssl.SSLContext) -> httpx2.AsyncBas
 
 
 class BoundedTransport(httpx2.AsyncBaseTransport):
-    """Hands on what `inner` brings, decompressed and up to MAX_ANSWER_BYTES; beyond that reading raises AnswerTooLarge."""
+    """Hands on what `inner` brings, up to MAX_ANSWER_BYTES; beyond that reading raises AnswerTooLarge."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
         self._inner = inner
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        request.headers["Accept-Encoding"] = "gzip"
+        request.headers["Accept-Encoding"] = "identity"
         response = await self._inner.handle_async_request(request)
+        if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+            await response.aclose()
+            raise httpx2.DecodingError("it is compressed, which was not asked for")
         headers = [pair for pair in response.headers.raw if pair[0].lower() not in _BODY_HEADERS]
         is_json = "json" in response.headers.get("content-type", "")
         body = _Body(
             cast(httpx2.AsyncByteStream, response.stream),
-            response.headers.get("content-encoding", ""),
             max_line_bytes=MAX_ANSWER_BYTES if is_json else MAX_LINE_BYTES,
         )
         if response.status_code != 200 or not is_json:
@@ -85,14 +85,13 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
 
 
 class _Body(httpx2.AsyncByteStream):
-    def __init__(self, inner: httpx2.AsyncByteStream, encoding: str, *, max_line_bytes: int) -> None:
+    def __init__(self, inner: httpx2.AsyncByteStream, *, max_line_bytes: int) -> None:
         self._inner = inner
         self._max_line_bytes = max_line_bytes
-        self._encoding = encoding.strip().lower()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         total = line = 0
-        async for piece in self._decompressed():
+        async for piece in self._inner:
             total += len(piece)
             ends = piece.rfind(b"\n")
             line = line + len(piece) if ends < 0 else len(piece) - ends - 1
@@ -101,25 +100,6 @@ class _Body(httpx2.AsyncByteStream):
             if line > self._max_line_bytes:
                 raise AnswerTooLarge(f"a line of more than {self._max_line_bytes} bytes")
             yield piece
-
-    async def _decompressed(self) -> AsyncIterator[bytes]:
-        if self._encoding in ("", "identity"):
-            async for piece in self._inner:
-                yield piece
-            return
-        if self._encoding != "gzip":
-            raise httpx2.DecodingError(f"it is compressed as {self._encoding[:40]}, which was not asked for")
-        gzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        try:
-            async for piece in self._inner:
-                left = piece
-                while left:
-                    yield gzip.decompress(left, _PIECE_BYTES)
-                    left = gzip.unconsumed_tail
-        except zlib.error as error:
-            raise httpx2.DecodingError(str(error)) from None
-        if not gzip.eof:
-            raise httpx2.DecodingError("it was cut off")
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -1,7 +1,8 @@
-"""Failed exchanges over HTTP, read for every provider: their kind, what to say, and what to do.
+"""Failed calls over HTTP, for every provider: their kind, what to say, and what to do.
 
 An exchange reads foreign bytes, so any exception can come out of it; each gets a kind here. Causes are told in the
-words of the operating system where it has some. Also here: quoting a server's words, reading Retry-After, and telling
+words of the operating system where it has some. A refusal is an answer that says no: its kind follows from words,
+then from the status, by the tables here. Also here: quoting a server's words, reading Retry-After, and telling
 loopback addresses, which a proxy cannot reach.
 """
 
@@ -14,7 +15,7 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,7 +28,6 @@ from council.redaction import Redactor, Secret
 
 MESSAGE_CHARS = 300  # of a server's own words; an HTML error page is not a message
 PROXY_VARIABLES = "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY"
-_ALTERED = "try again; if it keeps happening something between here and the provider alters the answers."
 _MAX_CAUSES = 10
 
 
@@ -43,13 +43,65 @@ class AnswerTooLarge(ValueError):
     """More bytes than any answer has."""
 
 
-@dataclass(frozen=True)
-class HttpFailure:
-    """An empty `fix` leaves it to the provider, by the kind."""
+KIND_OF_STATUS: dict[int, ModelErrorKind] = {
+    401: "auth",
+    402: "billing",
+    403: "auth",
+    404: "not_found",
+    405: "not_found",  # the address answers, and not to this: as good as absent
+    407: "network",  # not the provider: a proxy before it
+    408: "timeout",
+    409: "server",
+    424: "server",  # a router's own provider failed
+    425: "overload",
+    429: "rate",
+    498: "overload",
+    499: "server",  # cancelled, and not by us
+    503: "overload",
+    504: "timeout",
+    524: "timeout",
+    529: "overload",
+}
+FIX: dict[ModelErrorKind, str] = {
+    "request": "this is refused whenever it is sent: shorten the inputs, or check the model's settings.",
+    "server": "nothing is wrong here; the provider failed. Try later.",
+    "timeout": "try again; if it keeps happening raise the request timeout or shorten the inputs.",
+    "blocked": "reword the task or leave out the input that the provider's filter objects to.",
+    "length": "raise max_output_tokens: thinking counts towards it.",
+    "empty": "try again; if it keeps happening reword the task or name another model.",
+}  # what providers have in common
 
+Rule = tuple[tuple[int, ...], re.Pattern[str], ModelErrorKind]  # these words in an answer of such a status: that kind
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An answer with an error status, or an error object in an answer of 200 (`status` 0, unless it has its own).
+
+    `message` is the provider's own words, not yet fit to be shown; `words` all that it says, for looking into. `bare`:
+    there was no error object, so that whoever answered may be no such server at all. `about_context`: prompt and
+    answer do not fit into the model's window.
+    """
+
+    status: int
     kind: ModelErrorKind
     message: str
-    fix: str = ""
+    words: str = ""
+    retry_after_s: float | None = None
+    bare: bool = False
+    about_context: bool = False
+
+
+def kind_of_words(rules: Iterable[Rule], status: int, words: str) -> ModelErrorKind | None:
+    """The kind of the first rule that fits; words decide where one status means several things."""
+    return next((kind for statuses, said, kind in rules if status in statuses and said.search(words)), None)
+
+
+def kind_of_status(status: int) -> ModelErrorKind:
+    if status in KIND_OF_STATUS:
+        return KIND_OF_STATUS[status]
+    of_hundred: dict[int, ModelErrorKind] = {3: "network", 4: "request", 5: "server"}
+    return of_hundred.get(status // 100, "protocol")
 
 
 def tls_context() -> ssl.SSLContext:
@@ -61,55 +113,6 @@ def tls_context() -> ssl.SSLContext:
         return httpx2.create_ssl_context()
     except OSError as error:
         raise CertificatesUnusable(error.strerror or str(error)) from None
-
-
-def failure_of(exc: Exception, name: str) -> HttpFailure:
-    """Reads an exception of the HTTP client, or of parsing what it brought; `name` is the model that was asked."""
-    import httpx2
-
-    match exc:
-        case httpx2.TimeoutException() | TimeoutError():
-            return HttpFailure("timeout", f"{name} did not answer in time.")
-        case ProxyUnusable() | httpx2.ProxyError():
-            words = f"the connection to {name} failed: the proxy cannot be used ({_words(exc)})."
-            return HttpFailure("network", words, f"check the proxy variables ({PROXY_VARIABLES}).")
-        case CertificatesUnusable():
-            words = f"{name} was not called: the certificates that are trusted here cannot be read ({_words(exc)})."
-            return HttpFailure("network", words, "mend SSL_CERT_FILE or SSL_CERT_DIR, or unset it.")
-        case httpx2.LocalProtocolError() | httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
-            # Its words quote what it did not like: a header's value, an address with its password.
-            return HttpFailure("request", f"the request to {name} could not be built ({type(exc).__name__}).")
-        case AnswerTooLarge():
-            return HttpFailure("protocol", f"the answer of {name} is larger than any answer: {exc}.")
-        case httpx2.DecodingError():
-            return HttpFailure("protocol", f"the answer of {name} could not be decompressed.")
-        case httpx2.TransportError() | OSError():
-            causes: list[BaseException] = [exc]  # and what it came of, the members of groups included
-            for cause in causes:
-                causes += cause.exceptions if isinstance(cause, BaseExceptionGroup) else ()
-                causes += [each for each in (cause.__cause__, cause.__context__) if each is not None]
-                if len(causes) > _MAX_CAUSES:
-                    break
-            causes, why, fix = causes[:_MAX_CAUSES], "", ""
-            for cause in causes:
-                if isinstance(cause, socket.gaierror):
-                    why, fix = "no such host is known", "check the host's name in the address, and the network."
-                elif isinstance(cause, ssl.SSLCertVerificationError):
-                    why = f"the server's certificate is not accepted ({brief(cause.verify_message or str(cause)).rstrip('.')})"
-                    fix = "name the authority that signed it in SSL_CERT_FILE, or use the address that it was made for."
-                elif isinstance(cause, ssl.SSLError) and "WRONG_VERSION_NUMBER" in str(cause):
-                    why, fix = "what answers there speaks no TLS", "write http:// in the address, or another port."
-            if not why:
-                number = next((cause.errno for cause in causes if isinstance(cause, OSError) and cause.errno), 0)
-                why = os.strerror(number).lower() if number > 0 else _words(exc)
-            return HttpFailure("network", f"the connection to {name} failed: {why}.", fix)
-        case ValueError() | TypeError() | KeyError() | AttributeError() | IndexError() | RecursionError():
-            flaw = "it is nested too deeply" if isinstance(exc, RecursionError) else "it has another form"
-            if isinstance(exc, json.JSONDecodeError | UnicodeDecodeError):
-                flaw = "it is no JSON"
-            return HttpFailure("protocol", f"the answer of {name} is not what the API promises: {flaw}.")
-        case _:
-            return HttpFailure("protocol", f"the exchange with {name} failed ({type(exc).__name__}).")
 
 
 def _words(exc: Exception) -> str:
@@ -153,14 +156,24 @@ def is_loopback(host: str) -> bool:
 class Failures:
     """Makes the errors of one model, by its name. Its key stands in none of them."""
 
-    def __init__(self, model: str, key: Secret | None, fix_of: Callable[[ModelErrorKind], str]) -> None:
-        """`fix_of` says what to do about a kind of failure, where the error itself does not suggest anything."""
+    def __init__(
+        self, model: str, key: Secret | None, fix_of: Callable[[ModelErrorKind], str], *, address_fix: str
+    ) -> None:
+        """`fix_of` says what to do about a kind of failure, where the error itself does not suggest anything;
+        `address_fix` about an address that no request can be sent to."""
         self.model = model
         self._redactor = Redactor([key] if key is not None else [])
         self._fix_of = fix_of
+        self._address_fix = address_fix
 
     def error(
-        self, kind: ModelErrorKind, message: str, *, fix: str = "", retry_after_s: float | None = None, **data: object
+        self,
+        kind: ModelErrorKind,
+        message: str,
+        fix: str = "",
+        *,
+        retry_after_s: float | None = None,
+        **data: object,
     ) -> ModelError:
         return ModelError(
             kind,
@@ -171,9 +184,79 @@ class Failures:
             **data,
         )
 
+    def malformed(self, reason: str) -> ModelError:
+        """The error for an answer that is not what the API promises, and why."""
+        return self.error("protocol", f"the answer of {self.model} is not what the API promises: {self.quote(reason)}.")
+
     def quote(self, words: str) -> str:
         """A server's words, safe to show. The key goes first: cut through its middle, it would not be found."""
         return brief(self._redactor.redact(words))
+
+    def of_exchange(self, exc: Exception) -> ModelError:
+        """The error for an exception of the HTTP client, or of parsing what it brought."""
+        import httpx2
+
+        match exc:
+            case httpx2.TimeoutException() | TimeoutError():
+                return self.error("timeout", f"{self.model} did not answer in time.")
+            case ProxyUnusable() | httpx2.ProxyError():
+                words = f"the connection to {self.model} failed: the proxy cannot be used ({_words(exc)})."
+                return self.error("network", words, f"check the proxy variables ({PROXY_VARIABLES}).")
+            case CertificatesUnusable():
+                words = f"{self.model} was not called: the certificates that are trusted here cannot be read ({_words(exc)})."
+                return self.error("network", words, "mend SSL_CERT_FILE or SSL_CERT_DIR, or unset it.")
+            case httpx2.LocalProtocolError() | httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
+                # Its words quote what it did not like: a header's value, an address with its password.
+                return self.error(
+                    "request",
+                    f"the request to {self.model} could not be built ({type(exc).__name__}).",
+                    self._address_fix,
+                )
+            case AnswerTooLarge():
+                return self.error("protocol", f"the answer of {self.model} is larger than any answer: {exc}.")
+            case httpx2.DecodingError():
+                return self.error("protocol", f"the answer of {self.model} could not be decompressed.")
+            case httpx2.TransportError() | OSError():
+                causes: list[BaseException] = [exc]  # and what it came of, the members of groups included
+                for cause in causes:
+                    causes += cause.exceptions if isinstance(cause, BaseExceptionGroup) else ()
+                    causes += [each for each in (cause.__cause__, cause.__context__) if each is not None]
+                    if len(causes) > _MAX_CAUSES:
+                        break
+                causes, why, fix = causes[:_MAX_CAUSES], "", ""
+                for cause in causes:
+                    if isinstance(cause, socket.gaierror):
+                        why, fix = "no such host is known", "check the host's name in the address, and the network."
+                    elif isinstance(cause, ssl.SSLCertVerificationError):
+                        told = brief(cause.verify_message or str(cause)).rstrip(".")
+                        why = f"the server's certificate is not accepted ({told})"
+                        fix = "name the authority that signed it in SSL_CERT_FILE, or use the address that it was made for."
+                    elif isinstance(cause, ssl.SSLError) and "WRONG_VERSION_NUMBER" in str(cause):
+                        why, fix = "what answers there speaks no TLS", "write http:// in the address, or another port."
+                if not why:
+                    number = next((cause.errno for cause in causes if isinstance(cause, OSError) and cause.errno), 0)
+                    why = os.strerror(number).lower() if number > 0 else _words(exc)
+                return self.error("network", f"the connection to {self.model} failed: {why}.", fix)
+            case ValueError() | TypeError() | KeyError() | AttributeError() | IndexError() | RecursionError():
+                flaw = "it is nested too deeply" if isinstance(exc, RecursionError) else "it has another form"
+                if isinstance(exc, json.JSONDecodeError | UnicodeDecodeError):
+                    flaw = "it is no JSON"
+                return self.malformed(flaw)
+            case _:
+                return self.error("protocol", f"the exchange with {self.model} failed ({type(exc).__name__}).")
+
+    def of_refusal(self, refusal: Refusal, fix: str = "") -> ModelError:
+        """`fix` is what to do about it, where more is known than its kind."""
+        words = self.quote(refusal.message).rstrip(".")
+        if refusal.status == 407:
+            fix = f"check the proxy variables ({PROXY_VARIABLES})."
+        return self.error(
+            refusal.kind,
+            f"{self.model} answered {refusal.status or 'an error'}{words and f': {words}'}.",
+            fix,
+            retry_after_s=refusal.retry_after_s,
+            status=refusal.status,
+        )
 
     def require_sendable(self, key: str) -> None:
         """Raises ModelError for a key that does not fit into a header."""

@@ -15,19 +15,27 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import urlsplit
 
 from council import __version__
 from council.errors import ModelError, ModelErrorKind
-from council.llm.base import Finish, Message, OnText, Reply, ToolSpec, TurnInfo
+from council.llm.base import Finish, Message, OnText, Reply, RequestOptions, tell
 from council.llm.bounds import whole_characters
-from council.llm.http_failures import AnswerTooLarge, ProxyUnusable, brief, is_loopback, tls_context
+from council.llm.http_failures import (
+    AnswerTooLarge,
+    Failures,
+    ProxyUnusable,
+    Refusal,
+    brief,
+    is_loopback,
+    tls_context,
+)
 from council.llm.json_mode import WITHOUT_SCHEMA
 from council.llm.openai_answer import OpenAIAnswer, count_of
-from council.llm.openai_dialect import ChatRequest, Dialect, JsonMode, Server, body_of, left_out
-from council.llm.openai_errors import Refusal, refusal_in, refusal_of
-from council.llm.openai_failures import ServerFailures
+from council.llm.openai_dialect import Dialect, Server, body_of, left_out
+from council.llm.openai_errors import fix_of_kind, fix_of_refusal, refusal_in, refusal_of
 from council.llm.providers import ListedModel
 from council.llm.sse import events
 from council.redaction import Secret
@@ -92,6 +100,8 @@ class OpenAICompatibleModel:
         endpoint: str = CHAT,
     ) -> None:
         """`endpoint`: what is asked for, below the base URL."""
+        self.name = f"{server.name}:{model_id}" if model_id else server.name
+        self.context_tokens = server.context_tokens
         self._model_id = model_id
         self._endpoint = endpoint
         self._server = server
@@ -101,51 +111,33 @@ class OpenAICompatibleModel:
         self._temperature = temperature
         self._base_url = server.base_url.rstrip("/").removesuffix(CHAT)
         self._dialect = Dialect(server.token_limit_field, server.json_mode)
-        self._failures = ServerFailures(server, model_id, self._api_key, base_url=self._base_url, endpoint=endpoint)
+        self._failures = Failures(
+            self.name,
+            self._api_key,
+            partial(fix_of_kind, server, model_id, self._base_url),
+            address_fix=f"check base_url and headers in [providers.{server.name}].",
+        )
         self._error, self._quote = self._failures.error, self._failures.quote
+        self.malformed = self._failures.malformed
         self._client: httpx2.AsyncClient | None = None
         self._client_loop: asyncio.AbstractEventLoop | None = None
-
-    @property
-    def name(self) -> str:
-        return self._failures.model
-
-    @property
-    def context_tokens(self) -> int:
-        return self._server.context_tokens
-
-    @property
-    def json_mode(self) -> JsonMode:
-        """The way in which replies are held to a schema here; `none` once the server has refused it."""
-        return self._dialect.json_mode
 
     @property
     def native_tools(self) -> bool:
         """False once the server has refused native tools."""
         return self._dialect.tools
 
-    async def generate(
-        self,
-        messages: Sequence[Message],
-        *,
-        system: str,
-        schema: Mapping[str, Any] | None = None,
-        tools: Sequence[ToolSpec] = (),
-        on_text: OnText | None = None,
-        max_output_tokens: int | None = None,
-        temperature: float | None = None,
-        info: TurnInfo | None = None,
-    ) -> Reply:
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         """One call, one attempt. Raises ModelError; see `Model`. `on_text` may get pieces of a reply that fails."""
-        limit = max_output_tokens or self._max_output_tokens
-        warmth = self._temperature if temperature is None else temperature
-        asked = ChatRequest(messages, system, schema, tools, limit, warmth, on_text)
+        asked["max_output_tokens"] = asked.get("max_output_tokens") or self._max_output_tokens
+        if asked.get("temperature") is None:
+            asked["temperature"] = self._temperature
         async with self._failures.whole_call(self._timeout_s):
             learnt: dict[str, Any] = {}
             while True:  # each turn leaves out one more of the few things that `Dialect` knows
                 dialect = replace(self._dialect, **learnt)  # another call may learn the same meanwhile
                 try:
-                    reply = await self._call(asked, dialect)
+                    reply = await self._call(messages, asked, dialect)
                 except _Refused as refused:
                     change = left_out(refused.refusal, asked, dialect)
                     if change.keys() <= learnt.keys():
@@ -183,12 +175,6 @@ class OpenAICompatibleModel:
         data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         return await self._exchange("POST", self._endpoint, data)
 
-    def malformed(self, reason: str) -> ModelError:
-        """An answer that is not what the API promises, and why."""
-        return self._error(
-            "protocol", f"the answer of {self.name} is not what the API promises: {self._quote(reason)}."
-        )
-
     async def aclose(self) -> None:
         """Closes the connections; a later call opens new ones."""
         client, self._client = self._client, None
@@ -205,15 +191,16 @@ class OpenAICompatibleModel:
             except _Refused as refused:
                 raise refused.error from None
 
-    async def _call(self, asked: ChatRequest, dialect: Dialect) -> Reply:
-        data = json.dumps(body_of(self._model_id, asked, dialect), ensure_ascii=False).encode("utf-8", "replace")
+    async def _call(self, messages: Sequence[Message], asked: RequestOptions, dialect: Dialect) -> Reply:
+        body = body_of(self._model_id, messages, asked, dialect)
+        data, on_text = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"), asked.get("on_text")
         async with self._response("POST", self._endpoint, data) as response:
             await self._require_success(response)
             answer = OpenAIAnswer()
             # A stream that was asked for may have been taken for plain bytes on its way.
             type_ = str(response.headers.get("content-type", "")).lower().partition(";")[0].strip()
-            if type_ == "text/event-stream" or (asked.on_text is not None and type_ in _UNTYPED):
-                await self._read_stream(response, answer, asked.on_text)
+            if type_ == "text/event-stream" or (on_text is not None and type_ in _UNTYPED):
+                await self._read_stream(response, answer, on_text)
             else:
                 content = await self._read_json(response)
                 if isinstance(content, dict) and "choices" not in content:
@@ -249,8 +236,8 @@ class OpenAICompatibleModel:
                 words = f"{self.name} reached the output token limit before its first word{spent}."
                 raise self._error("length", words, reason="length")
             raise self._error("empty", f"{self.name} answered with no text{spent}.", reason=finish or "no text")
-        if asked.on_text is not None and text and not answer.told:
-            asked.on_text(text)
+        if text and not answer.told:
+            tell(asked, text)
         how: Finish = "length" if finish in _CUT_SHORT else "tool_calls" if calls else "stop"
         return Reply(text, how, self.name, answer.usage, calls)
 
@@ -378,7 +365,8 @@ class OpenAICompatibleModel:
 
     def _refuse(self, refusal: Refusal, *, told: bool = False) -> None:
         """Raises what a refusal means; as `_Refused` while the request can still be sent another way."""
-        error = self._failures.of_refusal(refusal)
+        fix = fix_of_refusal(refusal, self._server, base_url=self._base_url, endpoint=self._endpoint)
+        error = self._failures.of_refusal(refusal, fix)
         if told:
             raise error
         raise _Refused(error, refusal)

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from council.llm.base import Message, OnText, ToolSpec
-from council.llm.openai_errors import Refusal
+from council.llm.base import Message, RequestOptions
+from council.llm.http_failures import Refusal
 
 JsonMode = Literal["schema", "object", "none"]
 TokenLimitField = Literal["max_tokens", "max_completion_tokens"]
@@ -60,30 +60,17 @@ class Dialect:
     system_role: bool = True
 
 
-@dataclass(frozen=True)
-class ChatRequest:
-    """One request, before it is written down in the server's dialect."""
-
-    messages: Sequence[Message]
-    system: str
-    schema: Mapping[str, Any] | None
-    tools: Sequence[ToolSpec]
-    max_output_tokens: int
-    temperature: float | None
-    on_text: OnText | None
-
-
-def body_of(model_id: str, asked: ChatRequest, dialect: Dialect) -> dict[str, Any]:
+def body_of(model_id: str, messages: Sequence[Message], asked: RequestOptions, dialect: Dialect) -> dict[str, Any]:
     """The request as JSON."""
-    system = asked.system
-    if asked.schema is not None and dialect.json_mode == "object":
-        texts = (system, *(message.text for message in asked.messages))
+    system, schema, tools = asked["system"], asked.get("schema"), asked.get("tools")
+    if schema is not None and dialect.json_mode == "object":
+        texts = (system, *(message.text for message in messages))
         if not any("json" in text.lower() for text in texts):  # without the word, some servers refuse this mode
             system = f"{system}\n\nAnswer with one JSON object.".lstrip()
     written: list[dict[str, str]] = []
     if system and dialect.system_role:
         written.append({"role": "system", "content": system})
-    spoken = [("assistant" if message.role == "model" else "user", message.text) for message in asked.messages]
+    spoken = [("assistant" if message.role == "model" else "user", message.text) for message in messages]
     if system and not dialect.system_role:
         spoken.insert(0, ("user", system))
     for role, text in spoken:
@@ -94,31 +81,31 @@ def body_of(model_id: str, asked: ChatRequest, dialect: Dialect) -> dict[str, An
     body: dict[str, Any] = {
         "model": model_id,
         "messages": written,
-        dialect.token_limit_field: asked.max_output_tokens,
+        dialect.token_limit_field: asked.get("max_output_tokens"),
     }
-    if asked.temperature is not None:
-        body["temperature"] = asked.temperature
-    if asked.on_text is not None:
+    if (temperature := asked.get("temperature")) is not None:
+        body["temperature"] = temperature
+    if asked.get("on_text") is not None:
         body["stream"] = True
         if dialect.stream_usage:
             body["stream_options"] = {"include_usage": True}
-    if asked.schema is not None and dialect.json_mode == "schema":
-        wanted = {"name": "reply", "schema": dict(asked.schema)}
+    if schema is not None and dialect.json_mode == "schema":
+        wanted = {"name": "reply", "schema": dict(schema)}
         body["response_format"] = {"type": "json_schema", "json_schema": wanted}
-    elif asked.schema is not None and dialect.json_mode == "object":
+    elif schema is not None and dialect.json_mode == "object":
         body["response_format"] = {"type": "json_object"}
-    if asked.tools and dialect.tools:
+    if tools and dialect.tools:
         body["tools"] = [
             {
                 "type": "function",
                 "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
             }
-            for tool in asked.tools
+            for tool in tools
         ]
     return body
 
 
-def left_out(refusal: Refusal, asked: ChatRequest, dialect: Dialect) -> dict[str, Any]:
+def left_out(refusal: Refusal, asked: RequestOptions, dialect: Dialect) -> dict[str, Any]:
     """The change of dialect that a refusal asks for; empty where there is none."""
     if refusal.about_context or refusal.status not in (0, 400, 404, 405, 422, 500, 501):
         return {}
@@ -126,13 +113,13 @@ def left_out(refusal: Refusal, asked: ChatRequest, dialect: Dialect) -> dict[str
     other = next(name for name in get_args(TokenLimitField) if name != dialect.token_limit_field)
     if dialect.token_limit_field in words and _UNKNOWN_FIELD.search(words):
         return {"token_limit_field": other}
-    if asked.on_text is not None and dialect.stream_usage and _STREAM_USAGE.search(words):
+    if asked.get("on_text") is not None and dialect.stream_usage and _STREAM_USAGE.search(words):
         return {"stream_usage": False}
-    if asked.tools and dialect.tools and _TOOLS.search(words):
+    if asked.get("tools") and dialect.tools and _TOOLS.search(words):
         return {"tools": False}
-    if asked.system and dialect.system_role and _SYSTEM_ROLE.search(words):
+    if asked["system"] and dialect.system_role and _SYSTEM_ROLE.search(words):
         return {"system_role": False}
     by_name = _JSON_MODE.search(words) is not None
-    if asked.schema is not None and dialect.json_mode != "none" and (by_name or refusal.kind == "request"):
+    if asked.get("schema") is not None and dialect.json_mode != "none" and (by_name or refusal.kind == "request"):
         return {"json_mode": "none"}
     return {}

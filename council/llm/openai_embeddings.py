@@ -37,24 +37,17 @@ class OpenAIEmbedder:
         request_timeout_s: float = 30,
     ) -> None:
         self._model_id = model_id
-        self._dimensions = dimensions
+        self.dimensions = dimensions
         self._server = OpenAICompatibleModel(
             model_id, server=server, api_key=api_key, request_timeout_s=request_timeout_s, endpoint=ENDPOINT
         )
-
-    @property
-    def name(self) -> str:
-        return self._server.name
-
-    @property
-    def dimensions(self) -> int | None:
-        return self._dimensions
+        self.name = self._server.name
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
         """One call, one attempt. Raises ModelError. `purpose` makes no difference to these models."""
         body: dict[str, Any] = {"model": self._model_id, "input": list(texts)}
-        if self._dimensions is not None:
-            body["dimensions"] = self._dimensions
+        if self.dimensions is not None:
+            body["dimensions"] = self.dimensions
         content = await self._server.ask(body)
         try:
             data = content.get("data") if isinstance(content, dict) else None
@@ -65,7 +58,7 @@ class OpenAIEmbedder:
                 raise ValueError("its vectors are not numbered from 0")
             placed = sorted(zip(places, data, strict=True), key=lambda pair: pair[0])
             rows = [item.get("embedding") for _, item in placed]
-            vectors = unit_vectors(rows, count=len(texts), dimensions=self._dimensions)
+            vectors = unit_vectors(rows, count=len(texts), dimensions=self.dimensions)
         except (ValueError, OverflowError) as error:
             raise self._server.malformed(str(error)) from None
         counts = content.get("usage")

@@ -1,5 +1,4 @@
-"""Reads a refusal of an OpenAI-compatible server: its error object, whatever shape it has, as a `ModelErrorKind`.
-Pure.
+"""Reads a refusal of an OpenAI-compatible server: its error object, whatever shape it has, and what to do about it. Pure.
 
 The same status says different things at different servers, and some wrap an error in a 200. Words decide only where the
 status does not.
@@ -11,11 +10,20 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from council.errors import ModelErrorKind
-from council.llm.http_failures import seconds
+from council.llm.http_failures import (
+    FIX,
+    KIND_OF_STATUS,
+    Refusal,
+    Rule,
+    kind_of_status,
+    kind_of_words,
+    redirect_words,
+    seconds,
+)
+from council.llm.openai_dialect import Server
 
 _RAW_CHARS = 2_000  # of an upstream provider's own words, passed through by a router
 
@@ -51,25 +59,6 @@ _KIND_OF_CODE: dict[str, ModelErrorKind] = {
     "internal_server_error": "server",
     "timeout": "timeout",
 }
-_KIND_OF_STATUS: dict[int, ModelErrorKind] = {
-    401: "auth",
-    402: "billing",
-    403: "auth",
-    404: "not_found",
-    407: "network",  # not the server: a proxy before it
-    405: "not_found",  # the address answers, and not to this: as good as absent
-    408: "timeout",
-    409: "server",
-    424: "server",  # the router's own provider failed
-    425: "overload",
-    429: "rate",
-    498: "overload",
-    499: "server",
-    503: "overload",
-    504: "timeout",
-    524: "timeout",
-    529: "overload",
-}
 # Words decide before a code that says little: a context that is too small is an `invalid_request_error` as well.
 _CONTEXT = re.compile(
     r"context[_ ](?:length|size|window)|maximum context|max_model_len|exceed_context|available context"
@@ -100,93 +89,71 @@ _FILTERED = re.compile(
 _TRY_AGAIN_IN = re.compile(r"try again in (?:(\d+)m)?(\d+(?:\.\d+)?)(ms|s)\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Refusal:
-    """An error object. `status` is its own where it has one, else that of the answer; 0 means an answer of 200.
+_RULES: tuple[Rule, ...] = (
+    ((0, 400, 403, 422), _FILTERED, "blocked"),
+    ((0, 400, 403, 422), _BAD_KEY, "auth"),
+    ((0, 403, 429), _PAYMENT, "billing"),
+    ((400, 403), _BILLING, "billing"),  # unless a code says more
+    ((0, 400, 422), _NO_MODEL, "not_found"),
+)
 
-    `bare`: there was no error object, so that whoever answered may be no such server at all.
-    """
 
-    status: int
-    message: str
-    code: str = ""
-    type: str = ""
-    detail: str = ""
-    bare: bool = False
-    estimated_wait_s: float | None = None
-    reset_ms: float | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+def _refusal(
+    status: int,
+    message: str,
+    headers: Mapping[str, str],
+    *,
+    code: str = "",
+    type: str = "",
+    detail: str = "",
+    bare: bool = False,
+    estimated_wait_s: float | None = None,
+    reset_ms: float | None = None,
+) -> Refusal:
+    """`code`, `type` and `detail`: what else an error object says; `headers` know no case."""
+    words = " ".join(part for part in (message, code, type, detail) if part)
+    about_context = status in (0, 400, 413, 422, 500) and bool(_CONTEXT.search(words))
+    kind = "request" if about_context else _kind_of(status, words, code, type, headers)
+    # The longest wait that the answer asks for.
+    asked_ms = seconds(headers.get("retry-after-ms", ""))
+    wishes = [None if asked_ms is None else asked_ms / 1000, seconds(headers.get("retry-after", "")), estimated_wait_s]
+    if kind in ("rate", "overload"):
+        if reset_ms is not None:
+            wishes.append(max(0.0, reset_ms / 1000 - datetime.now(UTC).timestamp()))
+        spelled_out = _TRY_AGAIN_IN.search(message)
+        if spelled_out is not None and headers.get("retry-after") is None:
+            minutes, amount, unit = spelled_out.groups()
+            wishes.append(60 * int(minutes or 0) + float(amount) / (1000 if unit.lower() == "ms" else 1))
+    wait_s = max((wish for wish in wishes if wish is not None), default=None)
+    said = f"{message} ({detail})" if detail else message
+    if 300 <= status < 400:
+        said = redirect_words(headers.get("location", ""))
+    return Refusal(status, kind, said, words, wait_s, bare, about_context)
 
-    @property
-    def words(self) -> str:
-        """All it says, for looking into."""
-        return " ".join(part for part in (self.message, self.code, self.type, self.detail) if part)
 
-    @property
-    def about_context(self) -> bool:
-        """Tells whether prompt and answer do not fit into the model's window."""
-        return self.status in (0, 400, 413, 422, 500) and bool(_CONTEXT.search(self.words))
-
-    @property
-    def kind(self) -> ModelErrorKind:
-        if self.about_context:
-            return "request"
-        status, words = self.status, self.words
-        if status == 402 and seconds(self.headers.get("retry-after", "")) is not None and not _PAYMENT.search(words):
-            return "rate"  # a router's budget for calls in flight: it says when to come back
-        if status in (0, 400, 403, 422) and _FILTERED.search(words):
-            return "blocked"
-        if status in (0, 400, 403, 422) and _BAD_KEY.search(words):
-            return "auth"
-        if status in (0, 403, 429) and _PAYMENT.search(words):
-            return "billing"
-        if status in (400, 403) and _BILLING.search(words) and self.code not in _KIND_OF_CODE:
-            return "billing"
-        if status in (0, 400, 422) and _NO_MODEL.search(words):
-            return "not_found"
-        by_code = _KIND_OF_CODE.get(self.code.lower())
-        by_type = _KIND_OF_CODE.get(self.type.lower())
-        if by_code is not None and by_code != "request":
-            return by_code
-        if status in _KIND_OF_STATUS:
-            return _KIND_OF_STATUS[status]
-        said = by_code or by_type
-        if said is not None and (status < 500 or said != "request"):
-            return said
-        if status == 0:
-            return "server"
-        if 400 <= status < 500:
-            return "request"
-        if 500 <= status < 600:
-            return "server"
-        return "network" if 300 <= status < 400 else "protocol"
-
-    @property
-    def retry_after_s(self) -> float | None:
-        """The longest wait that the answer asks for."""
-        text = self.headers.get("retry-after-ms", "")
-        value = seconds(text) if text else None
-        wishes = [None if value is None else value / 1000, seconds(self.headers.get("retry-after", ""))]
-        wishes.append(self.estimated_wait_s)
-        if self.kind in ("rate", "overload"):
-            wishes.append(
-                None if self.reset_ms is None else max(0.0, self.reset_ms / 1000 - datetime.now(UTC).timestamp())
-            )
-            spelled_out = _TRY_AGAIN_IN.search(self.message)
-            if spelled_out is not None and self.headers.get("retry-after") is None:
-                minutes, amount, unit = spelled_out.groups()
-                wishes.append(60 * int(minutes or 0) + float(amount) / (1000 if unit.lower() == "ms" else 1))
-        return max((wish for wish in wishes if wish is not None), default=None)
+def _kind_of(status: int, words: str, code: str, type: str, headers: Mapping[str, str]) -> ModelErrorKind:
+    if status == 402 and seconds(headers.get("retry-after", "")) is not None and not _PAYMENT.search(words):
+        return "rate"  # a router's budget for calls in flight: it says when to come back
+    rules = [rule for rule in _RULES if code not in _KIND_OF_CODE or rule[1] is not _BILLING]
+    by_words = kind_of_words(rules, status, words)
+    if by_words is not None:
+        return by_words
+    by_code, by_type = _KIND_OF_CODE.get(code.lower()), _KIND_OF_CODE.get(type.lower())
+    if by_code is not None and by_code != "request":
+        return by_code
+    said = by_code or by_type
+    if status not in KIND_OF_STATUS and said is not None and (status < 500 or said != "request"):
+        return said
+    return kind_of_status(status) if status else "server"
 
 
 def refusal_of(status: int, body: bytes, headers: Mapping[str, str]) -> Refusal:
     """Reads an answer with an error status; any body will do."""
-    lowered = {name.lower(): value for name, value in headers.items()}
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
-        return Refusal(status, body.decode("utf-8", "replace"), bare=True, headers=lowered)
-    found = _error_object(content, status, lowered)
+        return _refusal(status, body.decode("utf-8", "replace"), headers, bare=True)
+    found = _error_object(content, status, headers)
     if found is not None:
         return found
     if isinstance(content, dict):  # FastAPI's own errors, and those of gateways
@@ -197,15 +164,15 @@ def refusal_of(status: int, body: bytes, headers: Mapping[str, str]) -> Refusal:
                 f"{'.'.join(map(str, fault.get('loc') or ()))}: {_text(fault.get('msg'))}" for fault in faults
             )
         words = _text(told)
-        return Refusal(status, words, bare=not words or words == "Not Found", headers=lowered)
-    return Refusal(status, content if isinstance(content, str) else "", bare=True, headers=lowered)
+        return _refusal(status, words, headers, bare=not words or words == "Not Found")
+    return _refusal(status, content if isinstance(content, str) else "", headers, bare=True)
 
 
 def refusal_in(content: object, headers: Mapping[str, str] | None = None) -> Refusal | None:
     """The error object in an answer of 200, or in an event of a stream; None where there is none."""
     if not isinstance(content, dict):
         return None
-    found = _error_object(content, 0, {name.lower(): value for name, value in (headers or {}).items()})
+    found = _error_object(content, 0, headers or {})
     if found is not None:
         return found
     choices = content.get("choices")
@@ -221,7 +188,7 @@ def _error_object(content: object, status: int, headers: Mapping[str, str]) -> R
     if isinstance(error, list):
         error = "; ".join(_text(item.get("message") if isinstance(item, dict) else item) for item in error[:5])
     if isinstance(error, str) and error:
-        return Refusal(status, error, estimated_wait_s=wait_s, headers=headers)
+        return _refusal(status, error, headers, estimated_wait_s=wait_s)
     if not isinstance(error, dict) or not error:
         return None
     code, routed = error.get("code"), error.get("metadata")
@@ -232,15 +199,15 @@ def _error_object(content: object, status: int, headers: Mapping[str, str]) -> R
     details = [_text(routed.get("provider_name")), said[:_RAW_CHARS]]
     details += [str(reason)[:100] for reason in reasons[:5]] if isinstance(reasons, list) else []
     own_status = _status(code) or _status(error.get("status")) or _status(error.get("http_status"))
-    return Refusal(
+    return _refusal(
         status or own_status or 0,
         _text(error.get("message")),
+        headers,
         code=code if isinstance(code, str) and not _status(code) else "",
         type=_text(error.get("type")),
         detail=" ".join(part for part in details if part),
         estimated_wait_s=wait_s if wait_s is not None else _number(error.get("estimated_time")),
         reset_ms=_number(upstream.get("X-RateLimit-Reset") if isinstance(upstream, dict) else None),
-        headers=headers,
     )
 
 
@@ -262,3 +229,47 @@ def _number(value: object) -> float | None:
         return seconds(value)
     ok = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
     return float(value) if ok else None  # type: ignore[arg-type]
+
+
+# ── what to do ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_FIX: dict[ModelErrorKind, str] = {
+    **FIX,
+    "billing": "open the billing page of the account that the key belongs to: add credit, or change the plan.",
+    "rate": "wait, lower the number of concurrent runs, or raise the quota of the account.",
+    "overload": "nothing is wrong here; the model is busy or still loading. Try later or name another model.",
+    "protocol": "try again; if it keeps happening something between here and the server alters the answers.",
+}
+
+
+def fix_of_refusal(refusal: Refusal, server: Server, *, base_url: str, endpoint: str) -> str:
+    """Empty where the kind of the refusal says it."""
+    table = f"[providers.{server.name}]"
+    if refusal.about_context:
+        return (
+            "prompt and answer do not fit into the model's context: shorten the inputs, lower max_output_tokens, or "
+            f"serve the model with a larger context; then set context_tokens in {table} to what it holds."
+        )
+    if 300 <= refusal.status < 400:
+        return f"write the address that it leads to, up to {endpoint}, as base_url into {table}."
+    if refusal.kind == "not_found" and refusal.bare:
+        return f"nothing answers at {base_url}{endpoint}: base_url in {table} usually ends in /v1."
+    if refusal.kind == "request" and "temperature" in refusal.words:
+        return f"this model takes no temperature of one's own: leave `temperature` unset, also in {table}."
+    return ""
+
+
+def fix_of_kind(server: Server, model_id: str, base_url: str, kind: ModelErrorKind) -> str:
+    if kind == "auth" and server.key_env is None:
+        return (
+            f"the server wants a key: name its variable, [providers.{server.name}] key_env = …, and put it into .env."
+        )
+    if kind == "auth":
+        return f"check {server.key_env} in .env: the key must exist, be whole and be allowed to use this model."
+    if kind == "not_found":
+        fetch = f"`{server.fetch.format(model=model_id)}`, or " if server.fetch else ""
+        return f"{fetch}choose a model that is there: `council models list` names them."
+    if kind == "network":
+        start = f"is the server running ({server.start})? " if server.start else ""
+        return f"{start}check the connection, the proxy variables (HTTPS_PROXY, NO_PROXY) and base_url ({base_url})."
+    return _FIX[kind]

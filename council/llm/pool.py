@@ -7,7 +7,7 @@ from collections.abc import Callable
 from council.errors import ConfigError
 from council.llm.base import Model
 from council.llm.embeddings import Embedder, LimitedEmbedder
-from council.llm.limits import Bucket, LimitedModel
+from council.llm.limits import Bucket, KeptPauses, LimitedModel
 
 MAX_MODELS = 64  # in one process: a council has a handful
 
@@ -15,9 +15,10 @@ MAX_MODELS = 64  # in one process: a council has a handful
 class ModelPool:
     """`make` builds a model from its spelling and raises ConfigError; `bucket` makes that of a provider."""
 
-    def __init__(self, make: Callable[[str], Model], bucket: Callable[[str], Bucket]) -> None:
+    def __init__(self, make: Callable[[str], Model], bucket: Callable[[str], Bucket], pauses: KeptPauses) -> None:
         self._make = make
         self._bucket = bucket
+        self._pauses = pauses
         self._models: dict[str, Model] = {}
         self._embedders: dict[str, Embedder] = {}
         self._buckets: dict[str, Bucket] = {}
@@ -49,7 +50,8 @@ class ModelPool:
         return self._buckets[provider]
 
     def lift_pauses(self) -> None:
-        """The next call asks its provider, whatever that said before."""
+        """The next call asks its provider, whatever that said before. Raises StorageFailed."""
+        self._pauses.lift()
         for bucket in self._buckets.values():
             bucket.lift()
 

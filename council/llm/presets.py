@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,24 +21,11 @@ from council.llm.openai_answer import count_of
 from council.llm.openai_compatible import OpenAICompatibleModel
 from council.llm.openai_dialect import Server
 from council.llm.openai_embeddings import OpenAIEmbedder
-from council.llm.providers import ListedModel, Provider, Setup
+from council.llm.providers import LIMITS, ListedModel, Provider, Setup
 from council.redaction import Secret
 
 OLLAMA_PORT = 11434
-_OPTIONS = frozenset(
-    {
-        "base_url",
-        "key_env",
-        "context_tokens",
-        "token_limit_field",
-        "json_mode",
-        "headers",
-        "models",
-        "temperature",
-        "max_output_tokens",
-        "request_timeout_s",
-    }
-)
+_OPTIONS = LIMITS | {"base_url", "key_env", "context_tokens", "token_limit_field", "json_mode", "headers", "models"}
 
 
 @dataclass(frozen=True)
@@ -68,22 +57,17 @@ class Preset:
 
     async def list_models(self, setup: Setup) -> Sequence[ListedModel]:
         """Raises ConfigError without a key that is needed, ModelError when the server does not answer."""
-        model = self._model(setup, "")
-        try:
+        async with aclosing(self._model(setup, "")) as model:
             return await model.list_models()
-        finally:
-            await model.aclose()
 
     async def served_by_ollama(self, setup: Setup) -> int | None:
         """Asks how many tokens Ollama gives a model that it has loaded; it cuts longer prompts off in silence."""
         root = self.server_of(setup).base_url.rstrip("/").removesuffix("/v1")
-        model = self._model(replace(setup, options={**setup.options, "base_url": root}), "")
-        try:
-            content = await model.read("/api/ps")
-        except ModelError:
-            return None  # an older Ollama, or another server at its place: it does not say
-        finally:
-            await model.aclose()
+        async with aclosing(self._model(replace(setup, options={**setup.options, "base_url": root}), "")) as model:
+            try:
+                content = await model.read("/api/ps")
+            except ModelError:
+                return None  # an older Ollama, or another server at its place: it does not say
         loaded = content.get("models") if isinstance(content, dict) else None
         entries = [entry for entry in loaded or [] if isinstance(entry, dict)]
         wanted = self._model_id(setup)
@@ -162,16 +146,25 @@ def ollama_base_url(host: str) -> str:
     return f"{scheme or 'http'}://{shown}:{port}{parts.path}/v1"
 
 
-def _provider(preset: Preset, summary: str, *, local: bool = False, **defaults: float) -> Provider:
-    keys = (preset.server.key_env,) if preset.server.key_env else ()
+def _provider(
+    server: Server,
+    summary: str,
+    *,
+    local: bool = False,
+    defaults: Mapping[str, float] = MappingProxyType({}),
+    **known: Any,
+) -> Provider:
+    """`known`: what else a Preset says of the server."""
+    preset = Preset(server, **known)
     return Provider(
         preset.build,
         preset.list_models,
         defaults=defaults,
-        key_names=keys,
+        key_names=(server.key_env,) if server.key_env else (),
         key_needed=preset.key_needed,
         local=local,
         summary=summary,
+        served_tokens=preset.served_by_ollama if server.name == "ollama" else None,
         build_embedder=preset.build_embedder,
     )
 
@@ -179,46 +172,37 @@ def _provider(preset: Preset, summary: str, *, local: bool = False, **defaults: 
 _HUGGING_FACE = Server(
     "huggingface", "https://router.huggingface.co/v1", key_env="HF_TOKEN", context_tokens=32_768, json_mode="object"
 )
-
 openai = _provider(
-    Preset(
-        Server(
-            "openai",
-            "https://api.openai.com/v1",
-            key_env="OPENAI_API_KEY",
-            context_tokens=128_000,
-            token_limit_field="max_completion_tokens",  # noqa: S106 a field of the request
-        ),
-        key_needed=True,
-        address="OPENAI_BASE_URL",
+    Server(
+        "openai",
+        "https://api.openai.com/v1",
+        key_env="OPENAI_API_KEY",
+        context_tokens=128_000,
+        token_limit_field="max_completion_tokens",  # noqa: S106 a field of the request
     ),
     "OpenAI, or what OPENAI_BASE_URL names",
+    key_needed=True,
+    address="OPENAI_BASE_URL",
 )
 openrouter = _provider(
-    Preset(
-        Server("openrouter", "https://openrouter.ai/api/v1", key_env="OPENROUTER_API_KEY", context_tokens=65_536),
-        key_needed=True,
-    ),
+    Server("openrouter", "https://openrouter.ai/api/v1", key_env="OPENROUTER_API_KEY", context_tokens=65_536),
     "OpenRouter: many providers behind one key",
+    key_needed=True,
 )
-huggingface = _provider(Preset(_HUGGING_FACE, key_needed=True), "Hugging Face Inference Providers")
+huggingface = _provider(_HUGGING_FACE, "Hugging Face Inference Providers", key_needed=True)
 kairos = _provider(
-    Preset(
-        replace(_HUGGING_FACE, name="kairos", context_tokens=131_072),
-        key_needed=True,
-        models={
-            "primary": "Qwen/Qwen2.5-7B-Instruct",
-            "fallback": "microsoft/Phi-3.5-mini-instruct",
-            "reasoning": "deepseek-ai/DeepSeek-R1",
-        },
-        first="primary",
-    ),
+    replace(_HUGGING_FACE, name="kairos", context_tokens=131_072),
     "the KAIROS set: primary, fallback, reasoning",
-    temperature=0.2,
-    max_output_tokens=4096,
-    request_timeout_s=60,
+    defaults={"temperature": 0.2, "max_output_tokens": 4096, "request_timeout_s": 60},
+    key_needed=True,
+    models={
+        "primary": "Qwen/Qwen2.5-7B-Instruct",
+        "fallback": "microsoft/Phi-3.5-mini-instruct",
+        "reasoning": "deepseek-ai/DeepSeek-R1",
+    },
+    first="primary",
 )
-_OLLAMA = Preset(
+ollama = _provider(
     # Ollama cuts a longer prompt off in silence, and holds 4,096 tokens unless told otherwise.
     Server(
         "ollama",
@@ -228,18 +212,13 @@ _OLLAMA = Preset(
         start="`ollama serve`",
         fetch="ollama pull {model}",
     ),
+    "Ollama on this machine, or at OLLAMA_HOST",
+    local=True,
     address="OLLAMA_HOST",
     window="OLLAMA_CONTEXT_LENGTH",
 )
-ollama = replace(
-    _provider(_OLLAMA, "Ollama on this machine, or at OLLAMA_HOST", local=True), served_tokens=_OLLAMA.served_by_ollama
-)
-vllm = _provider(
-    Preset(Server("vllm", "http://127.0.0.1:8000/v1", start="`vllm serve <model>`")), "a vLLM server", local=True
-)
+vllm = _provider(Server("vllm", "http://127.0.0.1:8000/v1", start="`vllm serve <model>`"), "a vLLM server", local=True)
 llamacpp = _provider(
-    Preset(Server("llamacpp", "http://127.0.0.1:8080/v1", start="`llama-server -m <file>`")),
-    "a llama.cpp server",
-    local=True,
+    Server("llamacpp", "http://127.0.0.1:8080/v1", start="`llama-server -m <file>`"), "a llama.cpp server", local=True
 )
-own_server = _provider(Preset(Server("own", "")), "a server of your own")
+own_server = _provider(Server("own", ""), "a server of your own")

@@ -42,6 +42,8 @@ BUILT_IN: Mapping[str, str] = {
     "vllm": "council.llm.presets:vllm",
     "llamacpp": "council.llm.presets:llamacpp",
 }
+LIMITS = frozenset({"request_timeout_s", "max_output_tokens", "temperature"})  # that the settings have for all, too
+_DEFECT = "this is a defect of the provider: update it, or choose another model"
 OWN_SERVER = "council.llm.presets:own_server"  # any other name whose settings table has a base_url
 
 
@@ -182,12 +184,12 @@ def _built(make: Callable[[Setup], Built], setup: Setup, method: str, kind: str)
     except Exception as error:  # a provider is foreign code: what it raises must still be told as a setting to mend
         raise ConfigError(
             f"the provider {setup.provider!r} failed to build {setup.name} ({type(error).__name__}).",
-            fix="this is a defect of the provider: update it, or choose another model",
+            fix=_DEFECT,
         ) from error
     if not callable(getattr(built, method, None)):
         raise ConfigError(
             f"the provider {setup.provider!r} gave no {kind} ({type(built).__name__}).",
-            fix="this is a defect of the provider: update it, or choose another model",
+            fix=_DEFECT,
         )
     return built
 
@@ -206,5 +208,5 @@ def _load(point: EntryPoint) -> Provider:
         return Provider(found)
     raise ConfigError(
         f"the provider {point.name!r} ({point.value}) is neither a Provider nor a function.",
-        fix="this is a defect of the provider: update it, or choose another model",
+        fix=_DEFECT,
     )

@@ -15,21 +15,22 @@ import asyncio
 import difflib
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, Unpack
 
 import msgspec
 
 from council.errors import ConfigError, ModelError, ReplayMiss
 from council.ids import sha256_hex
-from council.llm.base import Message, OnText, Reply, ToolSpec, TurnInfo, request_hash
-from council.llm.cassette import Cassette, CassetteCall, load, runs_of, searches_of
+from council.llm.base import Message, Reply, RequestOptions, TurnInfo, request_hash, tell
+from council.llm.cassette import Cassette, CassetteCall, Header, RecordedRun, load, runs_of, searches_of
 from council.llm.embeddings import RecordedSearch
 from council.llm.providers import Provider, Setup
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 PROVIDER = "cassette"
 _CHARS_PER_TOKEN = 3  # only to give the window a size; `window_chars` is what counts
@@ -47,46 +48,31 @@ class ReplayModel:
 
     def __init__(self, cassette: Cassette) -> None:
         self._header = cassette.header
+        self.name = _named(cassette.header.model)
+        self.context_tokens = cassette.header.window_chars // _CHARS_PER_TOKEN or _NO_WINDOW_TOKENS
         self._calls = cassette.calls
         models = (cassette.header.model, *(call.model for call in cassette.calls if call.model))
         self._models = tuple(dict.fromkeys(models))
         self._by_request: dict[str, list[CassetteCall]] = defaultdict(list)
         for call in cassette.calls:
             self._by_request[call.request].append(call)
-        self._given: Counter[tuple[str, str, str, int]] = Counter()
+        self._given: Counter[tuple[object, ...]] = Counter()  # secrets, searches and replies, by what was asked
         self._runs = runs_of(cassette.header)
-        self._begun: Counter[str] = Counter()
         self._searches = searches_of(cassette.header)
-        self._searched: Counter[tuple[str, int, str, str]] = Counter()
 
     @classmethod
     def from_file(cls, path: Path) -> ReplayModel:
         """Raises ConfigError naming the file and the line for one that is no whole cassette."""
         return cls(load(path))
 
-    @property
-    def name(self) -> str:
-        return _named(self._header.model)
-
-    @property
-    def context_tokens(self) -> int:
-        return self.window_chars // _CHARS_PER_TOKEN or _NO_WINDOW_TOKENS
-
-    @property
-    def window_chars(self) -> int:
-        """The size of the window as the recorded run knew it, the first of several; 0: without end."""
-        return self._header.window_chars
-
     def window_chars_of(self, run_secret: str) -> int:
-        """That of the recorded run with this secret (hex)."""
-        windows = (run.window_chars for run in self._runs if run.run_secret == run_secret)
-        return next(windows, self._header.window_chars)
+        """The size of the window as the recorded run with this secret (hex) knew it; 0: without end."""
+        return self._run_of(run_secret).window_chars
 
     def opinions_of(self, run_secret: str) -> str:
         """The name that signs the second opinions of the recorded run with this secret (hex); empty where it had
         none."""
-        of_run = [run.opinions for run in self._runs if run.run_secret == run_secret] or [self._header.opinions]
-        signed = of_run[0]
+        signed = self._run_of(run_secret).opinions
         return "" if isinstance(signed, msgspec.UnsetType) else _named(signed)
 
     @property
@@ -103,9 +89,7 @@ class ReplayModel:
         own = [search for search in equal if (search.role, search.round) == (role, round_no)] or equal
         if not own:
             return None
-        key = (role, round_no, scope, question)
-        self._searched[key] += 1
-        found = own[(self._searched[key] - 1) % len(own)]
+        found = self._next_of(own, role, round_no, scope, question)
         calls = tuple(msgspec.structs.replace(call, model=_named(call.model)) for call in found.calls)
         return msgspec.structs.replace(found, calls=calls)
 
@@ -117,33 +101,30 @@ class ReplayModel:
         known = [run for run in self._runs if run.task_sha256 == digest]
         if not known:
             return bytes.fromhex(self._header.run_secret)
-        self._begun[digest] += 1
-        return bytes.fromhex(known[(self._begun[digest] - 1) % len(known)].run_secret)
+        return bytes.fromhex(self._next_of(known, digest).run_secret)
 
-    async def generate(
-        self,
-        messages: Sequence[Message],
-        *,
-        system: str,
-        schema: Mapping[str, Any] | None = None,
-        tools: Sequence[ToolSpec] = (),
-        on_text: OnText | None = None,
-        max_output_tokens: int | None = None,
-        temperature: float | None = None,
-        info: TurnInfo | None = None,
-    ) -> Reply:
+    def _run_of(self, run_secret: str) -> RecordedRun | Header:
+        """The header speaks for a single run."""
+        return next((run for run in self._runs if run.run_secret == run_secret), self._header)
+
+    def _next_of(self, equal: Sequence[T], *key: object) -> T:
+        """One of these in their order, then from the first again."""
+        self._given[key] += 1
+        return equal[(self._given[key] - 1) % len(equal)]
+
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         """The recorded reply. Raises the recorded failure, or ReplayMiss."""
         await asyncio.sleep(0)  # a call like any other: those of one round take turns
-        info = info or TurnInfo()
+        system, info = asked["system"], asked.get("info") or TurnInfo()
         call = self._take(system, messages, info)
         if call is None:
-            asked = prompt_text(system, messages)
+            now = prompt_text(system, messages)
             # By what it is for; among equals the one that begins most alike.
             nearest = max(
                 (call for call in self._calls if call.messages is not None),
                 key=lambda call: (
                     *(call.role == info.role, call.purpose == info.purpose, call.round == info.round),
-                    _equal_lines(prompt_text(call.system, call.messages or ()), asked),
+                    _equal_lines(prompt_text(call.system, call.messages or ()), now),
                 ),
                 default=None,
             )
@@ -153,14 +134,14 @@ class ReplayModel:
             if nearest is None:
                 raise ReplayMiss(f"{message}; no prompt like it is recorded.", fix=fix, model=self.name)
             recorded = prompt_text(nearest.system, nearest.messages or ())
-            old, new = recorded.split("\n"), asked.split("\n")
-            at = _equal_lines(recorded, asked)
+            old, new = recorded.split("\n"), now.split("\n")
+            at = _equal_lines(recorded, now)
             if all(at + 1 < len(lines) and lines[at].startswith(_MARK) for lines in (old, new)):
                 at += 1  # the marks only say that the material below them differs
             titles = (line.strip("= ") for line in reversed(old[: at + 1]) if line.startswith("== "))
             section = next(titles, "the beginning")
             parting = f"in {section}: recorded {_excerpt(old, new, at)}, asked now {_excerpt(new, old, at)}."
-            diff = "\n".join(first_difference(recorded, asked))
+            diff = "\n".join(first_difference(recorded, now))
             near = _where(nearest.role, nearest.round, nearest.purpose)
             log.error("%s; the nearest recorded prompt is that of %s:\n%s", message, near, diff)
             raise ReplayMiss(
@@ -172,8 +153,7 @@ class ReplayModel:
         if call.failed is not None:
             raise ModelError(call.failed.kind, call.failed.message, fix=call.failed.fix, model=self.name)
         text = f"{_THOUGHTS}{call.text}" if call.thoughts else call.text
-        if on_text is not None:
-            on_text(text)
+        tell(asked, text)
         replaced = tuple(msgspec.structs.replace(model, model=_named(model.model)) for model in call.replaced)
         return Reply(text, call.finish, _named(call.model or self._header.model), call.usage, replaced=replaced)
 
@@ -187,9 +167,7 @@ class ReplayModel:
         calls = [call for call in equal if (call.role, call.purpose, call.round) == _place(info)] or equal
         if not calls:
             return None
-        key = (request, *_place(info))
-        self._given[key] += 1
-        return calls[(self._given[key] - 1) % len(calls)]
+        return self._next_of(calls, request, *_place(info))
 
 
 def _named(recorded: str) -> str:

@@ -10,10 +10,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypedDict, TypeVar, Unpack
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
-
 from council.errors import ModelError
-from council.llm.base import Message, Model, ModelAround, OnText, Reply, RequestOptions, Restartable, restart
+from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions, Restartable, restart
 
 OnRetry = Callable[[ModelError, int, float], None]
 T = TypeVar("T")
@@ -43,15 +41,21 @@ class RetryingModel(ModelAround):
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         """As `Model.generate`; raises the last attempt's ModelError."""
         on_text = asked.get("on_text")
-        shown = _Shown(on_text) if on_text is not None and not isinstance(on_text, Restartable) else None
-        if shown is not None:
-            asked["on_text"] = shown
+        shown = False  # to a listener that cannot take words back
+
+        def show(piece: str) -> None:
+            nonlocal shown
+            shown = True
+            on_text(piece)  # type: ignore[misc]  # only where there is one
+
+        if on_text is not None and not isinstance(on_text, Restartable):
+            asked["on_text"] = show
 
         async def attempt() -> Reply:
             restart(on_text)
             return await self._inner.generate(messages, **asked)
 
-        return await self._retries(attempt, lambda: not (shown is not None and shown.begun))
+        return await self._retries(attempt, lambda: not shown)
 
 
 class Retries:
@@ -73,8 +77,6 @@ class Retries:
         on_retry: OnRetry | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        if attempts < 1:
-            raise ValueError(f"attempts must be at least 1, not {attempts}")
         self._attempts = attempts
         self._max_wait_s = max_wait_s
         self._initial_wait_s = initial_wait_s
@@ -82,55 +84,19 @@ class Retries:
         self._sleep = sleep
 
     async def __call__(self, attempt: Callable[[], Awaitable[T]], may_repeat: Callable[[], bool] = lambda: True) -> T:
-        """What `attempt` gives in the end. Raises its last ModelError."""
-        try:
-            return await attempt()  # nearly always enough, and the machinery below costs as much as a turn's record
-        except ModelError as error:
-            if not (self._can_help(error) and may_repeat()):
-                raise
-            first = [error]
-
-        async def again() -> T:
-            if first:
-                raise first.pop()
-            return await attempt()
-
-        retrying = AsyncRetrying(
-            retry=retry_if_exception(lambda exc: self._can_help(exc) and may_repeat()),
-            stop=stop_after_attempt(self._attempts),
-            wait=self._wait_s,
-            before_sleep=self._tell,
-            sleep=self._sleep,
-            reraise=True,
-        )
-        return await retrying(again)
-
-    def _can_help(self, exc: BaseException) -> bool:
-        return isinstance(exc, ModelError) and exc.retryable and (exc.retry_after_s or 0.0) <= self._max_wait_s
-
-    def _wait_s(self, state: RetryCallState) -> float:
-        # The exponent is bounded so that many attempts cannot overflow a float.
-        backoff_s = self._initial_wait_s * 2.0 ** min(state.attempt_number - 1, 32)
-        asked_s = getattr(_error_of(state), "retry_after_s", None) or 0.0
-        return max(min(backoff_s, self._max_wait_s), asked_s)
-
-    def _tell(self, state: RetryCallState) -> None:
-        error = _error_of(state)
-        if self._on_retry is not None and isinstance(error, ModelError):
-            self._on_retry(error, state.attempt_number, state.upcoming_sleep)
-
-
-class _Shown:
-    """Passes text on and remembers that some was shown."""
-
-    def __init__(self, on_text: OnText) -> None:
-        self._on_text = on_text
-        self.begun = False
-
-    def __call__(self, piece: str) -> None:
-        self.begun = True
-        self._on_text(piece)
-
-
-def _error_of(state: RetryCallState) -> BaseException | None:
-    return state.outcome.exception() if state.outcome is not None else None
+        """Raises the last attempt's ModelError."""
+        number = 0
+        while True:
+            number += 1
+            try:
+                return await attempt()
+            except ModelError as error:
+                asked_s = error.retry_after_s or 0.0
+                helps = error.retryable and asked_s <= self._max_wait_s and number < self._attempts
+                if not (helps and may_repeat()):
+                    raise
+                backoff_s = self._initial_wait_s * 2.0 ** min(number - 1, 32)  # bounded: a float overflows
+                wait_s = max(min(backoff_s, self._max_wait_s), asked_s)
+                if self._on_retry is not None:
+                    self._on_retry(error, number, wait_s)
+            await self._sleep(wait_s)

@@ -32,15 +32,15 @@ No streaming of its own: `on_text` gets the whole text in one piece. Schema, too
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal, Unpack
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from council.errors import ConfigError, ModelError, ModelErrorKind
-from council.llm.base import Message, OnText, Reply, ToolSpec, TurnInfo, Usage
+from council.llm.base import Message, Reply, RequestOptions, TurnInfo, Usage, tell
 from council.llm.providers import Provider
 
 _MAX_SCRIPT_BYTES = 16 * 1024 * 1024
@@ -118,35 +118,43 @@ class ScriptedModel:
 
     def __init__(self, script: Script) -> None:
         self._script = script
+        self.name = f"scripted:{script.model}"
+        self.context_tokens = script.context_tokens
         self._served = [0] * len(script.replies)
 
     @classmethod
-    def from_file(cls, path: Path | str) -> ScriptedModel:
+    def from_file(cls, path: Path) -> ScriptedModel:
         """Raises ConfigError naming the file and the field for a script that cannot be read or does not fit."""
-        return cls(load_script(Path(path)))
+        try:
+            with path.open("rb") as stream:
+                data = stream.read(_MAX_SCRIPT_BYTES + 1)
+        except OSError as exc:
+            raise ConfigError(
+                f"{path}: the script cannot be read ({exc.strerror or type(exc).__name__}).", fix="check the path."
+            ) from exc
+        if len(data) > _MAX_SCRIPT_BYTES:
+            raise ConfigError(f"{path}: the script is larger than {_MAX_SCRIPT_BYTES} bytes.", fix="split it.")
+        try:
+            content = yaml.safe_load(data.decode("utf-8-sig"))
+        except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as exc:
+            said = " ".join(str(exc).split()).rstrip(".") or type(exc).__name__
+            raise ConfigError(f"{path}: the script is not YAML: {said}.", fix=_FORMAT) from exc
+        if not isinstance(content, dict):
+            raise ConfigError(f"{path}: the script must be a mapping with `replies`.", fix=_FORMAT)
+        try:
+            return cls(Script.model_validate(content))
+        except ValidationError as exc:
+            faults = []
+            for fault in exc.errors():
+                field = ""  # as `replies[2].error.kind`
+                for part in fault["loc"]:
+                    field += f"[{part}]" if isinstance(part, int) else f".{part}" if field else part
+                faults.append(f"{field or 'script'}: {fault['msg'].removeprefix('Value error, ')}")
+            raise ConfigError(f"{path}: {'; '.join(faults)}.", fix=_FORMAT, fields=faults) from exc
 
-    @property
-    def name(self) -> str:
-        return f"scripted:{self._script.model}"
-
-    @property
-    def context_tokens(self) -> int:
-        return self._script.context_tokens
-
-    async def generate(
-        self,
-        messages: Sequence[Message],
-        *,
-        system: str,
-        schema: Mapping[str, Any] | None = None,
-        tools: Sequence[ToolSpec] = (),
-        on_text: OnText | None = None,
-        max_output_tokens: int | None = None,
-        temperature: float | None = None,
-        info: TurnInfo | None = None,
-    ) -> Reply:
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         """The answer to `info`. Raises the scripted ModelError, or kind `request` when no entry is left for it."""
-        info = info or TurnInfo()
+        info = asked.get("info") or TurnInfo()
         answer = self._script.default
         for at, entry in enumerate(self._script.replies):
             if entry.fits(info) and (entry.times == 0 or self._served[at] < entry.times):
@@ -174,42 +182,12 @@ class ScriptedModel:
                 model=self.name,
             )
         text = answer.text or ""
-        if on_text is not None:
-            on_text(text)
+        tell(asked, text)
         usage = Usage(**answer.usage.model_dump()) if answer.usage is not None else None
         return Reply(text, answer.finish, self.name, usage)
 
     async def aclose(self) -> None:
         """Nothing to close."""
-
-
-def load_script(path: Path) -> Script:
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(_MAX_SCRIPT_BYTES + 1)
-    except OSError as exc:
-        raise ConfigError(
-            f"{path}: the script cannot be read ({exc.strerror or type(exc).__name__}).", fix="check the path."
-        ) from exc
-    if len(data) > _MAX_SCRIPT_BYTES:
-        raise ConfigError(f"{path}: the script is larger than {_MAX_SCRIPT_BYTES} bytes.", fix="split it.")
-    try:
-        content = yaml.safe_load(data.decode("utf-8-sig"))
-    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as exc:
-        said = " ".join(str(exc).split()).rstrip(".") or type(exc).__name__
-        raise ConfigError(f"{path}: the script is not YAML: {said}.", fix=_FORMAT) from exc
-    if not isinstance(content, dict):
-        raise ConfigError(f"{path}: the script must be a mapping with `replies`.", fix=_FORMAT)
-    try:
-        return Script.model_validate(content)
-    except ValidationError as exc:
-        faults = []
-        for fault in exc.errors():
-            field = ""  # as `replies[2].error.kind`
-            for part in fault["loc"]:
-                field += f"[{part}]" if isinstance(part, int) else f".{part}" if field else part
-            faults.append(f"{field or 'script'}: {fault['msg'].removeprefix('Value error, ')}")
-        raise ConfigError(f"{path}: {'; '.join(faults)}.", fix=_FORMAT, fields=faults) from exc
 
 
 provider = Provider(

@@ -164,18 +164,34 @@ _CUT = ReplyProblem("cut", "the reply broke off before its end; write it again f
 
 
 class _Refused(Exception):
-    def __init__(self, problem: ReplyProblem) -> None:
-        self.problem = problem
+    def __init__(self, code: ProblemCode, message: str) -> None:
+        self.problem = ReplyProblem(code, message)
 
 
 def _load(text: str) -> tuple[Any, ReplyProblem | None]:
     """The value of strict JSON; or what is wrong: `syntax` if it is not JSON at all, else JSON that says too much."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in result:
+                raise _Refused("duplicate_key", f"the key {_quoted(key)} stands twice; keep one of them")
+            result[key] = value
+        return result
+
+    def no_constant(name: str) -> Any:
+        raise _Refused("number", f"{name} is no value of JSON; write a number, or null where the schema allows it")
+
+    def whole_number(digits: str) -> int:
+        if len(digits) > 20:  # before the conversion, whose cost grows faster than the number
+            raise _Refused("number", _too_big(digits))
+        return int(digits)
+
     if len(text) > MAX_REPLY_CHARS:
-        return None, ReplyProblem(
-            "too_large", f"the object is longer than {MAX_REPLY_CHARS} characters; write it shorter"
-        )
+        told = f"the object is longer than {MAX_REPLY_CHARS} characters; write it shorter"
+        return None, ReplyProblem("too_large", told)
     try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_whole_number)
+        value = json.loads(text, object_pairs_hook=unique, parse_constant=no_constant, parse_int=whole_number)
     except _Refused as refused:
         return None, refused.problem
     except json.JSONDecodeError as error:
@@ -191,29 +207,8 @@ def _load(text: str) -> tuple[Any, ReplyProblem | None]:
     return value, _unsound(value)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in result:
-            raise _Refused(ReplyProblem("duplicate_key", f"the key {_quoted(key)} stands twice; keep one of them"))
-        result[key] = value
-    return result
-
-
-def _no_constant(name: str) -> Any:
-    raise _Refused(
-        ReplyProblem("number", f"{name} is no value of JSON; write a number, or null where the schema allows it")
-    )
-
-
-def _whole_number(digits: str) -> int:
-    if len(digits) > 20:  # before the conversion, whose cost grows faster than the number
-        raise _Refused(_too_big(digits))
-    return int(digits)
-
-
-def _too_big(number: object) -> ReplyProblem:
-    return ReplyProblem("number", f"the number {str(number)[:_QUOTED_CHARS]} is out of range")
+def _too_big(number: object) -> str:
+    return f"the number {str(number)[:_QUOTED_CHARS]} is out of range"
 
 
 _TOO_DEEP = ReplyProblem("nesting", f"the object is nested deeper than {MAX_DEPTH} levels")
@@ -226,7 +221,7 @@ def _unsound(value: Any) -> ReplyProblem | None:
         inner: list[Any] = []
         for entry in level:
             if isinstance(entry, int) and abs(entry) > _MAX_INT:
-                return _too_big(entry)
+                return ReplyProblem("number", _too_big(entry))
             if isinstance(entry, float) and not math.isfinite(entry):
                 return ReplyProblem("number", "a number is out of range")
             if isinstance(entry, str) and entry.encode("utf-8", "replace").decode() != entry:
@@ -293,7 +288,7 @@ def required_keys(type: type[BaseModel]) -> tuple[str, ...]:
     return tuple(key for key, required in keys.items() if required) or tuple(keys)
 
 
-_EXPECTED = {
+_EXPECTED = {  # with the values of the type's own limits
     "int_type": "a whole number without quotes",
     "int_from_float": "a whole number",
     "float_type": "a number without quotes",
@@ -302,11 +297,9 @@ _EXPECTED = {
     "list_type": "a list [...]",
     "tuple_type": "a list [...]",
     "set_type": "a list [...]",
-    "dict_type": "an object {...}",
-    "model_type": "an object {...}",
+    "dict_type": "an object {{...}}",
+    "model_type": "an object {{...}}",
     "none_required": "null",
-}
-_EXPECTED_BY = {  # with the values of the type's own limits
     "literal_error": "one of {expected}",
     "enum": "one of {expected}",
     "greater_than_equal": "a number of at least {ge}",
@@ -322,7 +315,7 @@ _EXPECTED_BY = {  # with the values of the type's own limits
 
 
 def _schema_problem(detail: ErrorDetails, type: type[BaseModel]) -> ReplyProblem:
-    kind = detail["type"]
+    kind, value, message = detail["type"], detail["input"], detail["msg"]
     path = ""  # `claims[0].evidence`
     for part in detail["loc"]:
         name = " ".join(str(part).split())[:_QUOTED_CHARS]
@@ -330,29 +323,24 @@ def _schema_problem(detail: ErrorDetails, type: type[BaseModel]) -> ReplyProblem
     if kind == "missing":
         return ReplyProblem("schema", "is missing; add it", path)
     if kind == "extra_forbidden":
-        known = (
-            f"; the keys are {', '.join([field.alias or name for name, field in type.model_fields.items()])}"
-            if len(detail["loc"]) == 1
-            else ""
-        )
+        keys = ", ".join(field.alias or name for name, field in type.model_fields.items())
+        known = f"; the keys are {keys}" if len(detail["loc"]) == 1 else ""
         return ReplyProblem("schema", f"is not a key of this object; remove it{known}", path)
     if kind == "value_error":
-        return ReplyProblem("schema", detail["msg"].removeprefix("Value error, "), path)
-    context = detail.get("ctx", {})
-    expected = _EXPECTED_BY[kind].format(**context) if kind in _EXPECTED_BY else _EXPECTED.get(kind)
-    if expected is None:
-        expected = " ".join(detail["msg"].removeprefix("Input should be ").split())
-    return ReplyProblem("schema", f"expected {expected}; it is {_kind(detail['input'])}", path)
-
-
-def _kind(value: object) -> str:
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
+        return ReplyProblem("schema", message.removeprefix("Value error, "), path)
+    if kind in _EXPECTED:
+        expected = _EXPECTED[kind].format(**detail.get("ctx", {}))
+    else:
+        expected = " ".join(message.removeprefix("Input should be ").split())
     if isinstance(value, str):
-        return f"the text {_quoted(value)}"
-    if isinstance(value, (int, float)):
-        return f"the number {value}"
-    return f"a list of {len(value)} entries" if isinstance(value, list) else "an object"
+        given = f"the text {_quoted(value)}"
+    elif value is None or isinstance(value, bool):
+        given = json.dumps(value)
+    elif isinstance(value, (int, float)):
+        given = f"the number {value}"
+    else:
+        given = f"a list of {len(value)} entries" if isinstance(value, list) else "an object"
+    return ReplyProblem("schema", f"expected {expected}; it is {given}", path)
 
 
 def _quoted(text: str) -> str:
@@ -399,19 +387,16 @@ async def repair_turns(
     type: type[T],
     ask: Ask,
     *,
-    repairs: int = MAX_REPAIRS,
     check: Check[T] | None = None,
 ) -> Settlement[T]:
-    """Settles a first reply or, with the model's help, at most `repairs` (0 to 2) turns later.
+    """Settles a first reply or, with the model's help, at most MAX_REPAIRS turns later.
 
     `ask(turn, messages)`, `turn` from 1, makes the call, as a step of a journal or not. None ends the turns with what
     there is; an exception passes through. Each turn carries the request in `messages`, the last reply and its
     problems, so a request never grows by more than one reply.
     """
-    if not 0 <= repairs <= MAX_REPAIRS:
-        raise ValueError(f"repairs is {repairs}, must be from 0 to {MAX_REPAIRS}")
     readings = [first]
-    for turn in range(1, repairs + 1):
+    for turn in range(1, MAX_REPAIRS + 1):
         if readings[-1].value is not None:
             break
         answer = await ask(turn, repair_messages(messages, reply.text, readings[-1].problems, type))
@@ -427,11 +412,10 @@ async def ask_structured(
     messages: Sequence[Message],
     type: type[T],
     *,
-    repairs: int = MAX_REPAIRS,
     check: Check[T] | None = None,
     **asked: Unpack[RequestOptions],
 ) -> Settlement[T]:
-    """Asks for one object of the type, and again at most `repairs` times while the reply is none.
+    """Asks for one object of the type, and again at most MAX_REPAIRS times while the reply is none.
 
     `asked` is passed on to `Model.generate`; the `schema` is the type's own unless it is given. Raises ModelError, also
     from a repair turn.
@@ -443,4 +427,4 @@ async def ask_structured(
 
     reply = await ask(0, messages)
     first = parse(reply.text, type, complete=reply.finish == "stop", check=check)
-    return await repair_turns(first, reply, messages, type, ask, repairs=repairs, check=check)
+    return await repair_turns(first, reply, messages, type, ask, check=check)

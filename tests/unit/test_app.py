@@ -6,7 +6,8 @@ from pathlib import Path
 
 from council.agents.manifest import DEFAULT_TOOLS
 from council.app import build_app
-from council.app.reading import build_cortex, build_search, build_tools
+from council.app.reading import build_cortex, build_tools
+from council.knowledge.cortex.meaning import Search
 from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.paths import ConfinedRoot
@@ -26,5 +27,5 @@ def test_every_command_type_that_becomes_a_run_has_a_handler(tmp_path: Path) -> 
 def test_a_persona_that_names_no_tools_may_use_all_there_are(tmp_path: Path) -> None:
     settings = Settings(model="offline")
     with ConfinedRoot(make_home(tmp_path / "home")) as root:
-        tools = build_tools(root, settings, build_search(build_cortex(root, settings, Redactor()), ""))
+        tools = build_tools(root, settings, Search(build_cortex(root, settings, Redactor()), ""))
     assert tools.names == DEFAULT_TOOLS

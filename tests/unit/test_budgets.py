@@ -15,7 +15,7 @@ import pytest
 from council.budgets.budget import Budget, BudgetLimits, BudgetSpent, Stopwatch
 from council.budgets.calibration import Calibration
 from council.budgets.metering import BudgetedModel
-from council.budgets.prices import Price, Prices
+from council.budgets.prices import Price, price_of
 from council.budgets.spend import Reserved, Spend, Totals, drop_before, spent_by
 from council.errors import ConfigError, ModelError, StorageFailed
 from council.ids import Clock, SystemClock
@@ -299,12 +299,12 @@ def test_estimates_that_cannot_be_kept_are_a_warning(store: Store, caplog: pytes
 
 
 def test_bundled_prices_are_known_offline_and_overrides_win() -> None:
-    price = Prices({}).of("gemini:gemini-2.5-flash")
+    price = price_of("gemini:gemini-2.5-flash", {})
     assert price is not None
     assert price.cost(Usage(1_000_000, 0)) == Decimal("0.30")
-    assert Prices({}).of("gemini:no-such-model-anywhere") is None
-    assert Prices({}).of("openai:gpt-4o-mini") is not None
-    assert Prices({"gemini:gemini-2.5-flash": Price(Decimal(9), Decimal(9))}).of("gemini:gemini-2.5-flash") == Price(
+    assert price_of("gemini:no-such-model-anywhere", {}) is None
+    assert price_of("openai:gpt-4o-mini", {}) is not None
+    assert price_of("gemini:gemini-2.5-flash", {"gemini:gemini-2.5-flash": Price(Decimal(9), Decimal(9))}) == Price(
         Decimal(9), Decimal(9)
     )
 
@@ -325,7 +325,7 @@ async def test_totals_are_the_same_after_a_restart_and_count_an_unsettled_call_i
 
 
 def test_a_long_call_costs_what_long_calls_cost() -> None:
-    price = Prices({}).of("gemini:gemini-2.5-pro")
+    price = price_of("gemini:gemini-2.5-pro", {})
     assert price is not None
     assert price.cost(Usage(200_000, 1_000)) == Decimal("0.26")
     assert price.cost(Usage(200_001, 1_000)) == Decimal("0.5150025")
@@ -334,9 +334,9 @@ def test_a_long_call_costs_what_long_calls_cost() -> None:
 
 def test_a_server_that_sells_nothing_we_know_has_no_price_until_it_is_given_one() -> None:
     for model in ("ollama:gpt-4o-mini", "my-server:gpt-4o-mini", "huggingface:Qwen/Qwen2.5-7B-Instruct"):
-        assert Prices({}).of(model) is None
+        assert price_of(model, {}) is None
     free = Price(Decimal(0), Decimal(0))
-    assert Prices({"ollama": free}).of("ollama:qwen2.5:7b") == free
+    assert price_of("ollama:qwen2.5:7b", {"ollama": free}) == free
 
 
 FREE = Price(Decimal(0), Decimal(0))

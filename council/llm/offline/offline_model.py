@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Unpack
 
-from council.llm.base import Message, OnText, Reply, ToolSpec, TurnInfo
+from council.llm.base import Message, Reply, RequestOptions, TurnInfo, tell
 from council.llm.offline.case import build_case
 from council.llm.offline.extract import extract_text
 from council.llm.offline.turns import turn_text
@@ -22,22 +22,10 @@ class OfflineModel:
     name = "offline"
     context_tokens = 1_000_000  # no window; large enough that nothing folds a transcript on its account
 
-    async def generate(
-        self,
-        messages: Sequence[Message],
-        *,
-        system: str,
-        schema: Mapping[str, Any] | None = None,
-        tools: Sequence[ToolSpec] = (),
-        on_text: OnText | None = None,
-        max_output_tokens: int | None = None,
-        temperature: float | None = None,
-        info: TurnInfo | None = None,
-    ) -> Reply:
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         # In a thread: a megabyte of documents takes seconds, and the event loop serves other runs meanwhile.
-        text = await asyncio.to_thread(offline_reply, tuple(messages), info or TurnInfo())
-        if on_text is not None:
-            on_text(text)
+        text = await asyncio.to_thread(offline_reply, tuple(messages), asked.get("info") or TurnInfo())
+        tell(asked, text)
         return Reply(text=text, finish="stop", model=self.name)
 
     async def aclose(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from council.app.models import build_model, output_limit, provider_of
+from council.app.models import build_model, provider_of
 from council.errors import ConfigError
 from council.llm import providers
 from council.llm.presets import ollama_base_url
@@ -103,7 +103,6 @@ def test_the_nearest_word_settles_a_limit(tmp_path: Path) -> None:
     assert request_of(tmp_path, "kairos", temperature=0.5)["temperature"] == 0.5
     assert request_of(tmp_path, "kairos", temperature=0.5, **table)["temperature"] == 0.9
     assert request_of(tmp_path, "openai:x") == {"temperature": None, "max_output_tokens": 8192, "timeout": 120}
-    assert output_limit(Settings(model="kairos"), "kairos:Qwen/Qwen2.5-7B-Instruct") == 4096
 
 
 async def test_the_kairos_set_sends_what_its_document_says(tmp_path: Path) -> None:

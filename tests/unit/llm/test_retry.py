@@ -220,8 +220,3 @@ async def test_name_window_and_closing_are_those_of_the_inner_model() -> None:
     model = RetryingModel(inner)
     await model.aclose()
     assert (model.name, model.context_tokens, inner.closed) == ("fragile", 1000, 1)
-
-
-def test_less_than_one_attempt_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least 1"):
-        RetryingModel(FragileModel(), attempts=0)

@@ -449,24 +449,17 @@ async def test_a_cut_off_reply_is_asked_for_again_and_not_completed() -> None:
 
 
 async def test_a_repair_turn_that_is_cut_off_is_not_completed_either() -> None:
-    model = Recorder("none", "{position: 'ship', confidence: 'high',}", finish=(True, False))
-    settled = await ask_structured(model, ASK, Stance, repairs=1, system="")
+    model = Recorder("none", "{position: 'ship', confidence: 'high',}", "none", finish=(True, False, True))
+    settled = await ask_structured(model, ASK, Stance, system="")
     assert settled.value is None
-    assert [problem.code for problem in settled.problems] == ["cut"]
+    assert [problem.code for problem in settled.readings[1].problems] == ["cut"]
 
 
-@pytest.mark.parametrize("repairs", [0, 1, 2])
-async def test_no_more_turns_are_taken_than_allowed(repairs: int) -> None:
+async def test_no_more_than_two_turns_are_taken() -> None:
     model = Recorder("a", "b", "c", "d")
-    settled = await ask_structured(model, ASK, Stance, repairs=repairs, system="")
-    assert len(model.requests) == len(settled.readings) == 1 + repairs
-    assert settled.repair == ("none", "turn_1", "turn_2")[repairs]
-
-
-@pytest.mark.parametrize("repairs", [-1, 3])
-async def test_more_than_two_turns_cannot_be_asked_for(repairs: int) -> None:
-    with pytest.raises(ValueError, match="must be from 0 to 2"):
-        await ask_structured(Recorder("a"), ASK, Stance, repairs=repairs, system="")
+    settled = await ask_structured(model, ASK, Stance, system="")
+    assert len(model.requests) == len(settled.readings) == 3
+    assert settled.repair == "turn_2"
 
 
 async def test_a_failing_model_is_not_hidden() -> None:
