@@ -126,7 +126,7 @@ def test_the_list_of_all_commands_imports_none_of_them() -> None:
     loaded = {name.rpartition(".")[2] for name in done.stderr.split() if name.startswith("council.cli.")}
     assert "vault " in done.stdout
     assert rooms == {"cli", "errors", "ids"}
-    assert loaded == {"collector", "completion", "context", "groups", "main"}
+    assert loaded == {"completion", "context", "groups", "main"}
 
 
 def test_a_command_says_in_the_list_what_its_own_help_begins_with(group: Any) -> None:
