@@ -72,7 +72,7 @@ def read_start(core: Core, command: DeliberateCommand, lane: str, secret: str) -
         members.append(enlist(manifest, tools, context, chain, own[0]))
         names += own
         notes += [f"Memory: {loaded.damage}."] if loaded.damage else []
-        if absent := tools.absent(manifest.tools):
+        if absent := [name for name in manifest.tools if name not in tools.names]:
             shown = ", ".join(plain_line(name, 60).replace("`", "'") for name in absent[:_SHOWN])
             more = ", …" if len(absent) > _SHOWN else ""
             notes.append(f"The persona of {manifest.role} lists tools that are not there: {shown}{more}.")

@@ -193,14 +193,12 @@ def code_spans(text: str) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     position = 0
     for start, _ in runs:
-        if start >= position and start in partner and not _escaped(text, start, position):
+        if start < position or start not in partner:
+            continue
+        backslashes = 0
+        while start - backslashes > position and text[start - backslashes - 1] == "\\":
+            backslashes += 1
+        if backslashes % 2 == 0:
             position = partner[start]
             spans.append((start, position))
     return spans
-
-
-def _escaped(text: str, at: int, since: int) -> bool:
-    backslashes = 0
-    while at - backslashes > since and text[at - backslashes - 1] == "\\":
-        backslashes += 1
-    return backslashes % 2 == 1

@@ -18,9 +18,13 @@ def check_scope(topics: Sequence[str], text: str) -> Verdict:
     """Lets pass what holds all words of one of the `topics`, also as parts of longer ones: `policies` fits `policy`,
     `archiv` a German `Datenarchiv`; scripts without spaces have no words at all. No topics: everything is in scope."""
     words = frozenset(_words(text))
-    if not topics or any(
-        all(any(_same(wanted, word) for word in words) for wanted in _words(topic)) for topic in topics
-    ):
+
+    def occurs(wanted: str) -> bool:
+        stem = _PLURAL.sub("", wanted)
+        is_part = len(stem) >= _MIN_STEM or not wanted.isascii()
+        return wanted in words or (is_part and any(stem in word for word in words))
+
+    if not topics or any(all(map(occurs, _words(topic))) for topic in topics):
         return ALLOWED
     named = ", ".join(plain_line(topic, 40) for topic in topics[:_NAMED])
     return Verdict(
@@ -33,10 +37,3 @@ def check_scope(topics: Sequence[str], text: str) -> Verdict:
 
 def _words(text: str) -> Iterable[str]:
     return _WORD.findall(folded(clean(text)))
-
-
-def _same(wanted: str, word: str) -> bool:
-    if wanted == word:
-        return True
-    stem = _PLURAL.sub("", wanted)
-    return (len(stem) >= _MIN_STEM or not wanted.isascii()) and stem in word

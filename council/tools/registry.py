@@ -73,10 +73,6 @@ class ToolRegistry:
         tool = self.get(request.action)
         return request if tool is None else msgspec.structs.replace(request, action=tool.name)
 
-    def absent(self, names: Sequence[str]) -> list[str]:
-        """Those of `names` that no tool here has."""
-        return [name for name in names if name not in self.names]
-
     def spec_for_prompt(self, allowed: Sequence[str]) -> str:
         """The section of a prompt that tells an agent how to ask; empty when nothing may be asked for."""
         tools = self._callable(allowed)

@@ -148,6 +148,7 @@ _OPEN = re.compile(
     r"\[(?i:\s*ORCHESTRATOR_REQUEST)", re.ASCII
 )  # a first character without case is searched for at once
 _ACTION = re.compile(rf"\s*:\s*([A-Za-z_]{{2,{MAX_ACTION_CHARS}}})\s*\(\s*", re.ASCII)
+_JSON = json.JSONDecoder()
 _CLOSE = re.compile(r"\s*\)\s*\]")
 _QUOTED = re.compile(
     r"(?P<mark>[\"'])(?P<text>(?:(?!(?P=mark))[^\\]|\\.)*+)(?P=mark)"
@@ -222,10 +223,15 @@ def _token(line: str, opening: re.Match[str]) -> _Token:
     action = _ACTION.match(line, opening.end())
     if action is None:
         return _malformed(line, opening, "it is not spelled [ORCHESTRATOR_REQUEST: ACTION(parameter)]")
-    name = action[1]
-    if (length := _object_chars(line, action.end())) and (close := _CLOSE.match(line, action.end() + length)):
-        return _Token(opening.start(), close.end(), name, line[action.end() : action.end() + length])
-    quoted = _QUOTED.match(line, action.end())
+    name, start = action[1], action.end()
+    if line.startswith("{", start):
+        try:
+            length = _JSON.raw_decode(line[start : start + MAX_OBJECT_CHARS])[1]
+        except (ValueError, RecursionError):  # half an object or one that is too long, digits without end, deep nesting
+            length = 0
+        if length and (close := _CLOSE.match(line, start + length)):
+            return _Token(opening.start(), close.end(), name, line[start : start + length])
+    quoted = _QUOTED.match(line, start)
     if quoted and quoted["options"]:  # `"a question [sic]", scope=memory`: for the tool to take apart
         argument = line[quoted.start() : quoted.end("options")]
         end = quoted.end()
@@ -234,7 +240,7 @@ def _token(line: str, opening: re.Match[str]) -> _Token:
         argument = re.sub(rf"\\([{mark}\\])", r"\1", quoted["text"])
         end = quoted.end()
     else:
-        bare = _BARE.match(line, action.end())
+        bare = _BARE.match(line, start)
         body = bare[1].rstrip() if bare else ""
         if bare is None or not body.endswith(")"):
             return _malformed(line, opening, "it is not closed by )] on its line, or holds a bracket outside quotes")
@@ -248,19 +254,6 @@ def _token(line: str, opening: re.Match[str]) -> _Token:
     if len(argument) > MAX_ARGUMENT_CHARS:
         return _malformed(line, opening, f"its parameter is longer than {MAX_ARGUMENT_CHARS} characters")
     return _Token(opening.start(), end, name, argument)
-
-
-_JSON = json.JSONDecoder()
-
-
-def _object_chars(line: str, start: int) -> int:
-    """The length of the JSON object that begins there; 0 for none, and for one that is too long."""
-    if not line.startswith("{", start):
-        return 0
-    try:
-        return _JSON.raw_decode(line[start : start + MAX_OBJECT_CHARS])[1]
-    except (ValueError, RecursionError):  # half an object, digits without end, deep nesting
-        return 0
 
 
 def _malformed(line: str, opening: re.Match[str], error: str) -> _Token:

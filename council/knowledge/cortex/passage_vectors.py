@@ -13,7 +13,7 @@ from council.knowledge.cortex.catalog import Entry
 from council.knowledge.cortex.chunks import Chunk
 from council.knowledge.cortex.reads import Reads
 from council.knowledge.cortex.selection import Selection
-from council.knowledge.cortex.vectors import MAX_PASSAGES, Key, Meaning, Vectors
+from council.knowledge.cortex.vectors import MAX_PASSAGES, MAX_QUESTIONS, Key, Meaning, Vectors
 
 ARTIFACT_FACTOR = 0.5  # a council that reads itself before its sources goes in circles
 
@@ -67,9 +67,10 @@ class PassageVectors:
 
     def forget(self, files: Mapping[str, Entry]) -> None:
         """After the index was built anew: of what is not in it nothing stays, nor what somebody asked."""
-        self._vectors.forget_questions()
-        if not self._vectors.is_empty:
-            self._retain(files)
+        if self._vectors.is_empty:
+            self._vectors.clear()
+        else:
+            self._retain(files, questions=0)
 
     def nearest(
         self, meaning: Meaning | Sequence[Place], files: Mapping[str, Entry], group: str, limit: int
@@ -92,9 +93,9 @@ class PassageVectors:
                     found.append((-factor * sum(map(mul, vector, meaning.vector)), path, first_line))
         return [Place(path, first_line) for _, path, first_line in nsmallest(limit, found)]
 
-    def _retain(self, files: Mapping[str, Entry]) -> None:
+    def _retain(self, files: Mapping[str, Entry], questions: int = MAX_QUESTIONS) -> None:
         keys, _ = self._keys_of(files)
-        self._vectors.retain({key for places in keys.values() for _, key in places})
+        self._vectors.retain({key for places in keys.values() for _, key in places}, questions=questions)
 
     def _keys_of(self, files: Mapping[str, Entry]) -> tuple[dict[str, Keys], int]:
         """Of the passages that are looked at by their meaning, and how many are left out: the council's own pages first."""

@@ -104,20 +104,17 @@ class Vectors:
             self._whole_bytes += len(data)
             self._loaded = identity(self._path)
 
-    def retain(self, passages: Collection[Key]) -> None:
-        """Nothing stays but these passages and the last MAX_QUESTIONS questions; nothing at all where there is neither.
-        Raises StorageFailed."""
+    def retain(self, passages: Collection[Key], *, questions: int = MAX_QUESTIONS) -> None:
+        """Nothing stays but these passages and the last `questions` questions, which are words that somebody used; no
+        file where there is neither. Raises StorageFailed."""
         self._follow()
-        questions = [key for key in self._kept if key.question]
-        gone = [key for key in self._kept if not key.question and key not in passages]
-        gone += questions[: max(0, len(questions) - MAX_QUESTIONS)]
-        if gone:
-            self._rewrite_without(gone)
-
-    def forget_questions(self) -> None:
-        """They are words that somebody used. Raises StorageFailed."""
-        self._follow()
-        self._rewrite_without([key for key in self._kept if key.question])
+        asked = [key for key in self._kept if key.question]
+        kept = {*passages, *asked[max(0, len(asked) - questions) :]}
+        left = {key: vector for key, vector in self._kept.items() if key in kept}
+        if self._head is None or not left:
+            self.clear()
+        elif len(left) < len(self._kept):
+            self._write(self._head, left)
 
     def clear(self) -> None:
         """Raises StorageFailed."""
@@ -154,13 +151,6 @@ class Vectors:
             self._kept[Key(digest, bool(is_question))] = vector
             at += record.size
         self._head, self._whole_bytes = head, at
-
-    def _rewrite_without(self, gone: Collection[Key]) -> None:
-        left = {key: vector for key, vector in self._kept.items() if key not in set(gone)}
-        if self._head is None or not left:
-            self.clear()
-        elif gone:
-            self._write(self._head, left)
 
     def _write(self, head: Head, found: Mapping[Key, Any]) -> None:
         data = msgspec.json.encode(head) + b"\n" + _encoded(found)

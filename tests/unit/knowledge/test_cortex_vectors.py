@@ -78,7 +78,7 @@ def test_passages_that_are_gone_and_the_oldest_questions_go(path: Path) -> None:
     vectors.add("m", {ONE: vector(1, 0), TWO: vector(0, 1), **dict.fromkeys(questions, vector(1, 0))})
     vectors.retain({TWO})
     assert set(Vectors(path).of("m")) == {TWO, *questions[2:]}
-    vectors.forget_questions()
+    vectors.retain({TWO}, questions=0)
     assert set(Vectors(path).of("m")) == {TWO}
     vectors.retain(set())
     assert not path.exists()
