@@ -35,7 +35,7 @@ REPOSITORY = str(Path(__file__).parents[1])
 _PACKAGES = (
     "asyncio", "cronsim", "cryptography.fernet", "dotenv", "genai_prices.data", "google.genai.types", "httpx2",
     "importlib.metadata", "markdown_it.main", "msgspec", "pydantic", "sqlalchemy.dialects.sqlite",
-    "sqlite3", "tantivy", "tomllib", "typer._adapters", "typer.main", "watchdog.observers", "yaml",
+    "sqlite3", "tantivy", "tenacity.asyncio", "tomllib", "typer._adapters", "typer.main", "watchdog.observers", "yaml",
 )  # fmt: skip
 _READ_AT_THE_START = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "MALLOC_", "OPENSSL_", "TYPER_", "PYDANTIC_")
 _MAX_REQUEST_BYTES = 128 * 1024  # one datagram; the kernel takes about 200 KiB

@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypedDict, TypeVar, Unpack
 
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
+
 from council.errors import ModelError
 from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions, Restartable, restart
 
@@ -85,18 +87,39 @@ class Retries:
 
     async def __call__(self, attempt: Callable[[], Awaitable[T]], may_repeat: Callable[[], bool] = lambda: True) -> T:
         """Raises the last attempt's ModelError."""
-        number = 0
-        while True:
-            number += 1
-            try:
-                return await attempt()
-            except ModelError as error:
-                asked_s = error.retry_after_s or 0.0
-                helps = error.retryable and asked_s <= self._max_wait_s and number < self._attempts
-                if not (helps and may_repeat()):
-                    raise
-                backoff_s = self._initial_wait_s * 2.0 ** min(number - 1, 32)  # bounded: a float overflows
-                wait_s = max(min(backoff_s, self._max_wait_s), asked_s)
-                if self._on_retry is not None:
-                    self._on_retry(error, number, wait_s)
-            await self._sleep(wait_s)
+
+        def helps(error: BaseException) -> bool:
+            return (
+                isinstance(error, ModelError)
+                and error.retryable
+                and _asked_s(error) <= self._max_wait_s
+                and may_repeat()
+            )
+
+        def wait_s(state: RetryCallState) -> float:
+            backoff_s = self._initial_wait_s * 2.0 ** min(state.attempt_number - 1, 32)  # bounded: a float overflows
+            return max(min(backoff_s, self._max_wait_s), _asked_s(_error_of(state)))
+
+        def tell(state: RetryCallState) -> None:
+            if self._on_retry is not None:
+                self._on_retry(_error_of(state), state.attempt_number, state.upcoming_sleep)
+
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(helps),
+            stop=stop_after_attempt(self._attempts),
+            wait=wait_s,
+            before_sleep=tell,
+            sleep=self._sleep,
+            reraise=True,
+        )
+        return await retrying(attempt)
+
+
+def _error_of(state: RetryCallState) -> ModelError:
+    error = state.outcome.exception() if state.outcome is not None else None
+    assert isinstance(error, ModelError), "no other is retried"
+    return error
+
+
+def _asked_s(error: ModelError) -> float:
+    return error.retry_after_s or 0.0
