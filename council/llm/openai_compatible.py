@@ -34,7 +34,7 @@ from council.llm.http_failures import (
 )
 from council.llm.json_mode import WITHOUT_SCHEMA
 from council.llm.openai_answer import OpenAIAnswer, count_of
-from council.llm.openai_dialect import Dialect, Server, body_of, left_out
+from council.llm.openai_dialect import Dialect, JsonMode, Server, body_of, left_out
 from council.llm.openai_errors import fix_of_kind, fix_of_refusal, refusal_in, refusal_of
 from council.llm.providers import ListedModel
 from council.llm.sse import events
@@ -126,6 +126,11 @@ class OpenAICompatibleModel:
     def native_tools(self) -> bool:
         """False once the server has refused native tools."""
         return self._dialect.tools
+
+    @property
+    def json_mode(self) -> JsonMode:
+        """The way in which replies are held to a schema here; `none` once the server has refused it."""
+        return self._dialect.json_mode
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
         """One call, one attempt. Raises ModelError; see `Model`. `on_text` may get pieces of a reply that fails."""

@@ -137,6 +137,6 @@ def test_functions_that_nobody_offered_are_refused_by_name_and_what_they_name_is
     )
     server.reply = calls
     page = run_once(home, server, code=0)
-    assert "There is no tool DELETE_EVERYTHING" in page
+    assert "There is no tool delete_everything" in page
     assert page.count("Refused Request") == 3
     assert "abcdefgh12345678" not in page + json.dumps([request.body for request in server.requests])
