@@ -91,6 +91,7 @@ class Service:
         app, loop = self._app, asyncio.get_running_loop()
         self._lock.acquire({"started": timestamp(app.clock.now())})
         try:
+            app.store.claim()
             for number in _STOP_SIGNALS:
                 loop.add_signal_handler(number, self._on_signal, number)
             unsubscribe = app.events.subscribe(self._on_event)
