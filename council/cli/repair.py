@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -130,6 +131,7 @@ def restore(
         aside, unknown = taken_back(home, chosen.absolute())
         with desk.safe() as safe, safe.trail.log().transaction() as transaction:  # the audit of the copy ends before it
             detail = {"copy": chosen.name, "runs": list(unknown.runs[:_AUDITED]), "calls": unknown.calls}
+            detail |= {"ended": list(unknown.ended[:_AUDITED])} if unknown.ended else {}
             transaction.record("effect", "database_restored", STEWARD.id, detail)
     if as_json:
         told = {"copy": str(chosen), "set_aside": str(aside), **asdict(unknown)}
@@ -138,9 +140,19 @@ def restore(
     typer.echo(f"{chosen.name} is the database now; the one before is {aside.relative_to(home.root)}.")
     if not unknown.told:
         typer.echo("The database before does not say any more which runs and calls the copy lacks.")
+    if unknown.unfinished:
+        typer.echo(
+            f"Unfinished in the copy: {_listed(unknown.unfinished)}. They go on at the next start, also where they had "
+            "ended since: remove the command file of each that is not to."
+        )
+    if unknown.ended:
+        typer.echo(f"Unfinished in the copy, ended since, and kept as ended: {_listed(unknown.ended)}.")
     if unknown.runs:
-        count = f"{len(unknown.runs)} run{'s' if len(unknown.runs) != 1 else ''}"
-        typer.echo(f"The copy lacks {count}: {', '.join(unknown.runs[:_SHOWN])}")
+        typer.echo(f"The copy lacks {_listed(unknown.runs)}")
     if unknown.calls:
         typer.echo(f"The copy lacks {unknown.calls:,} calls to models ({unknown.tokens:,} tokens).")
     typer.echo("`council audit verify` tells what came after the copy; `council audit renew` accepts that it is gone.")
+
+
+def _listed(runs: Sequence[str]) -> str:
+    return f"{len(runs)} run{'s' if len(runs) != 1 else ''}: {', '.join(runs[:_SHOWN])}"

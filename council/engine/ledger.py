@@ -123,6 +123,11 @@ class Ledger:
         return [Entry(*row) for row in rows]
 
 
+def entry_of(tx: Tx, run_id: str) -> Entry:
+    """The row of a run that there is."""
+    return Entry(*tx.execute(sql.STARTING_WITH, (run_id, run_id + "~", 1)).fetchone())
+
+
 def end_of(receipt: Receipt, *, text_bytes: int, ended_ns: int) -> tuple[object, ...]:
     """The values of the statement END, in their order."""
     return (
