@@ -482,9 +482,9 @@ class Store:
             self._raw.execute("PRAGMA auto_vacuum = INCREMENTAL")
             self._raw.execute("VACUUM")
 
-    def copy_to(self, target: Path) -> None:
-        """A consistent copy beside whoever writes, whole or not at all, for its owner only. SQLite's alone. Raises
-        StorageFailed, ConfigError for PostgreSQL."""
+    def copy_to(self, target: Path, change: Callable[[sqlite3.Connection], None] = lambda copy: None) -> None:
+        """A consistent copy beside whoever writes, whole or not at all, for its owner only; `change` is made in it. SQLite's
+        alone. Raises StorageFailed, ConfigError for PostgreSQL."""
         if not self.is_sqlite:
             raise ConfigError(f"{self.where} is not Council's to copy.", fix="use pg_dump, or the server's own backups")
         partial = target.with_name(f".{target.name}.partial")
@@ -494,6 +494,7 @@ class Store:
             try:
                 source.backup(copy, pages=-1)  # in one go: in steps it begins anew whenever something is written
                 copy.execute("PRAGMA journal_mode = DELETE")
+                change(copy)
             except sqlite3.Error as error:
                 partial.unlink(missing_ok=True)
                 raise self._driver.failed(error) from error

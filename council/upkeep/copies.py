@@ -54,11 +54,17 @@ def copy_daily(home: Home, store: Store, now: datetime) -> Path | None:
     return target
 
 
-def renew_copies(home: Home, store: Store) -> None:
-    """For `forget`: what was forgotten stands in no copy any more. One copy of now takes the place of all. Raises
-    StorageFailed."""
+def renew_copies(home: Home, store: Store, *, without: str) -> None:
+    """For `forget`: what was forgotten stands in no copy any more. One copy of now takes the place of all, without the run of
+    that id: it has not ended, and would be worked again from there. Raises StorageFailed."""
     newest, *older = copies_of(home)
-    store.copy_to(newest)
+
+    def remove(copy: sqlite3.Connection) -> None:
+        for statement in (sql.DROP_STEPS, "DELETE FROM runs WHERE run_id = ?"):
+            copy.execute(statement, (without,))
+        copy.commit()
+
+    store.copy_to(newest, change=remove)
     for old in older:
         old.unlink(missing_ok=True)
     fsync_dir(newest.parent)

@@ -23,7 +23,7 @@ from council.ids import SystemClock
 from council.settings import Home
 from council.storage.drivers import flaw_in
 from council.storage.marks import SET_MARK, mark, set_mark
-from council.storage.store import Store
+from council.storage.store import Store, look_into
 from council.upkeep.copies import Unknown, copies_of, copy_daily, renew_copies, taken_back
 from tests.rows import begun, ended, receipt
 
@@ -126,9 +126,12 @@ def test_what_was_forgotten_stands_in_no_copy(home: Home, store: Store) -> None:
         copy_daily(home, store, DAY + timedelta(days=number))
     set_mark(store, "a", "gone")
     store.sweep()
-    renew_copies(home, store)
+    begun(store, "forgetting")
+    ended(store, "other", 1)
+    renew_copies(home, store, without="forgetting")
     [copy] = copies_of(home)
     assert marks_in(copy) == {"a": "gone"}
+    assert look_into(copy, lambda tx: tx.execute(sql.ALL_ENDS).fetchall()) == [("other", 1)]
     assert b"canary" not in b"".join(path.read_bytes() for path in home.runtime.rglob("*") if path.is_file())
 
 
