@@ -14,7 +14,7 @@ from council.cli.context import AsJson, Yes, print_json, state
 from council.errors import EXIT_FAILED, UsageError
 from council.ids import STEWARD, SystemClock
 from council.storage.reader import is_older, require_brought_over
-from council.upkeep.copies import copies_of, require_whole, taken_back
+from council.upkeep.copies import copies_of, copy_database, require_whole, taken_back
 from council.upkeep.older_home import bring_over
 from council.upkeep.repair import Finding
 from council.upkeep.repair import repair as mend
@@ -104,8 +104,9 @@ def backup(
         raise UsageError(f"{file} is there already.", fix="name another file, or move that one away")
     desk = state(ctx).desk()
     require_brought_over(desk.home.runtime)
-    with desk.safe() as safe:
-        safe.store.copy_to(file.absolute())
+    if desk.settings.database_url is not None:
+        raise UsageError("this home's database is a PostgreSQL.", fix="use pg_dump, or the server's own backups")
+    copy_database(desk.home, file.absolute())
     told = {"file": str(file), "bytes": file.stat().st_size}
     typer.echo(json.dumps(told) if as_json else f"{file} holds the database ({told['bytes']:,} bytes).")
 

@@ -271,6 +271,7 @@ class Engine:
         if run is None or run.journal.committed is not None:
             return False
         if run.journal.recorded(FINISH):
+            self._wake_cancelled(run)
             return bool(run.cancel_reason)
         if not run.cancel_reason:
             run.cancel_reason = reason
@@ -280,7 +281,13 @@ class Engine:
                 run.task.cancel()
         # Before somebody is told so.
         await run.journal.put(FINISH, self._executor.finish(cancelled_by=run.cancel_reason), type=Finish)
+        self._wake_cancelled(run)
         return True
+
+    def _wake_cancelled(self, run: Run) -> None:
+        """It may wait for a store that has taken this."""
+        if run.cancel_reason:
+            self._queue.wake(run)
 
     async def obey(self, command: CommandBase, file: FileIdentity) -> tuple[Receipt, str]:
         """Does at once what a control command asks. Its receipt, which is all that it leaves, and the run that it acted on,

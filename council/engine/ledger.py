@@ -88,6 +88,11 @@ class Ledger:
         row = self._store.read(lambda tx: tx.execute(sql.NEWEST_FINISH).fetchone())
         return "" if row is None else str(row[0])
 
+    def first_created(self) -> str:
+        """When the first run was admitted (RFC 3339, UTC); empty where there is none."""
+        row = self._store.read(lambda tx: tx.execute(sql.FIRST_CREATED).fetchone())
+        return "" if row is None else str(row[0])
+
     def count(self) -> int:
         return int(self._store.read(lambda tx: tx.execute(sql.COUNT).fetchone()[0]))
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import logging
-import os
 import sqlite3
 import threading
 import time
@@ -24,17 +23,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from council.errors import ConfigError, DaemonRunning, StorageFailed
+from council.errors import DaemonRunning, StorageFailed
 from council.storage.drivers import (
     MAX_LOG_BYTES,
     PostgresDriver,
     SqliteDriver,
     driver_of,
-    flaw_in,
     is_damage,
     is_io_error,
     is_locked,
-    make_private,
     sqlite_failed,
     sqlite_for_reading,
 )
@@ -436,16 +433,13 @@ class Store:
     @contextlib.contextmanager
     def reading(self) -> Iterator[Tx]:
         """As `read`, for as long as the block takes, on a connection of its own. The log grows meanwhile."""
-        with self._failing(), self._looking() as raw, snapshot(raw, is_sqlite=self.is_sqlite) as tx:
-            yield tx
-
-    @contextlib.contextmanager
-    def _looking(self) -> Iterator[Any]:
-        raw = self._driver.reader()
-        try:
-            yield raw
-        finally:
-            raw.shut()
+        with self._failing():
+            raw = self._driver.reader()
+            try:
+                with snapshot(raw, is_sqlite=self.is_sqlite) as tx:
+                    yield tx
+            finally:
+                raw.shut()
 
     # ── upkeep ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -481,32 +475,6 @@ class Store:
             self._commit(self._taken())
             self._raw.execute("PRAGMA auto_vacuum = INCREMENTAL")
             self._raw.execute("VACUUM")
-
-    def copy_to(self, target: Path, change: Callable[[sqlite3.Connection], None] = lambda copy: None) -> None:
-        """A consistent copy beside whoever writes, whole or not at all, for its owner only; `change` is made in it. SQLite's
-        alone. Raises StorageFailed, ConfigError for PostgreSQL."""
-        if not self.is_sqlite:
-            raise ConfigError(f"{self.where} is not Council's to copy.", fix="use pg_dump, or the server's own backups")
-        partial = target.with_name(f".{target.name}.partial")
-        partial.unlink(missing_ok=True)
-        make_private(partial)
-        with self._looking() as source, contextlib.closing(sqlite3.connect(partial)) as copy:
-            try:
-                source.backup(copy, pages=-1)  # in one go: in steps it begins anew whenever something is written
-                copy.execute("PRAGMA journal_mode = DELETE")
-                change(copy)
-            except sqlite3.Error as error:
-                partial.unlink(missing_ok=True)
-                raise self._driver.failed(error) from error
-        if flaw := flaw_in(partial):
-            partial.unlink()
-            raise StorageFailed(
-                f"{self.where} is damaged ({flaw}): no copy of it is made.",
-                fix="`council restore` takes an older one back",
-            )
-        with partial.open("rb+") as written:
-            os.fsync(written.fileno())
-        partial.replace(target)
 
     def close(self) -> None:
         """Writes what was handed over, then closes."""

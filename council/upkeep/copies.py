@@ -9,17 +9,17 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from council.budgets import statements as spent
 from council.engine import statements as sql
 from council.errors import StorageFailed, UsageError
 from council.settings import Home
-from council.storage.drivers import RESTORING, flaw_in, make_private, sqlite_failed, sqlite_for_reading
+from council.storage.drivers import RESTORING, flaw_in, make_private, require_there, sqlite_failed, sqlite_for_reading
 from council.storage.files import as_storage_failed, fsync_dir
 from council.storage.store import Store, Tx, look_into
 from council.storage.versions import DATABASE_FILE, VERSIONS, version_of
@@ -38,6 +38,11 @@ def copies_of(home: Home) -> list[Path]:
     return [folder / name for name in names]
 
 
+def day_of(copy: Path) -> datetime:
+    """When the day of a daily copy began (UTC)."""
+    return datetime.strptime(copy.stem, "council-%Y%m%d").replace(tzinfo=UTC)
+
+
 def copy_daily(home: Home, store: Store, now: datetime) -> Path | None:
     """Makes the copy of this day (UTC), unless it is there, and lets go of the oldest beyond KEPT. None when there was
     nothing to do. Raises StorageFailed."""
@@ -47,14 +52,42 @@ def copy_daily(home: Home, store: Store, now: datetime) -> Path | None:
         return None
     with as_storage_failed(f"Cannot make {folder}"):
         folder.mkdir(mode=0o700, exist_ok=True)
-    store.copy_to(target)
+    copy_database(home, target)
     fsync_dir(folder)
     for old in copies_of(home)[KEPT:]:
         old.unlink(missing_ok=True)
     return target
 
 
-def renew_copies(home: Home, store: Store, *, without: str) -> None:
+def copy_database(home: Home, target: Path, change: Callable[[sqlite3.Connection], object] = lambda copy: None) -> None:
+    """A consistent copy of the home's SQLite file beside whoever writes, whole or not at all, for its owner only; `change`
+    is made in it. Raises UsageError where there is none yet, StorageFailed."""
+    path = home.runtime / DATABASE_FILE
+    require_there(path)
+    if not path.exists():
+        raise UsageError("this home has no database yet.", fix="it begins with the first command")
+    partial = target.with_name(f".{target.name}.partial")
+    partial.unlink(missing_ok=True)
+    make_private(partial)
+    try:
+        with closing(sqlite_for_reading(path)) as source, closing(sqlite3.connect(partial)) as copy:
+            source.backup(copy, pages=-1)  # in one go: in steps it begins anew whenever something is written
+            copy.execute("PRAGMA journal_mode = DELETE")
+            change(copy)
+    except sqlite3.Error as error:
+        partial.unlink(missing_ok=True)
+        raise sqlite_failed(error, path) from error
+    if flaw := flaw_in(partial):
+        partial.unlink()
+        raise StorageFailed(
+            f"the database is damaged ({flaw}): no copy of it is made.", fix="`council restore` takes an older one back"
+        )
+    with partial.open("rb+") as written:
+        os.fsync(written.fileno())
+    partial.replace(target)
+
+
+def renew_copies(home: Home, *, without: str) -> None:
     """For `forget`: what was forgotten stands in no copy any more. One copy of now takes the place of all, without the run of
     that id: it has not ended, and would be worked again from there. Raises StorageFailed."""
     newest, *older = copies_of(home)
@@ -64,7 +97,7 @@ def renew_copies(home: Home, store: Store, *, without: str) -> None:
             copy.execute(statement, (without,))
         copy.commit()
 
-    store.copy_to(newest, change=remove)
+    copy_database(home, newest, change=remove)
     for old in older:
         old.unlink(missing_ok=True)
     fsync_dir(newest.parent)

@@ -158,7 +158,7 @@ class Traces:
         for path in [found for pattern in beside for found in self._home.runtime.glob(pattern)]:
             path.unlink()
         if copies_of(self._home):
-            renew_copies(self._home, self._store, without=self._run_id)
+            renew_copies(self._home, without=self._run_id)
 
     def set_aside(self) -> tuple[str, ...]:
         """Databases that a restore set aside: `sweep` deletes them."""

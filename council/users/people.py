@@ -29,6 +29,16 @@ def user_of(store: Looking, user_id: str) -> User | None:
     return store.read(lambda tx: user_in(tx, user_id))
 
 
+def all_users(store: Looking) -> list[User]:
+    """By their ids. Raises StorageFailed."""
+
+    def look(tx: Tx) -> list[User]:
+        ids = [row[0] for row in tx.execute(sql.USER_IDS).fetchall()]
+        return [user for user_id in ids if (user := user_in(tx, user_id)) is not None]
+
+    return store.read(look)
+
+
 def user_in(tx: Tx, user_id: str) -> User | None:
     """As `user_of`, within a transaction."""
     row = tx.execute(sql.USER, (user_id,)).fetchone()

@@ -23,6 +23,8 @@ from council.ids import STEWARD, Clock, timestamp
 from council.keys.keyring import Keyring
 from council.keys.sources import KeySource, require_keys
 from council.redaction import Secret
+from council.storage.reader import Looking
+from council.vault import statements as sql
 from council.vault.base import (
     CREDENTIAL_REMOVED,
     CREDENTIAL_SET,
@@ -112,10 +114,7 @@ class DatabaseVault:
 
     def list(self) -> Sequence[Entry]:
         """See `Vault.list`."""
-        order = (credentials.c.user_id, credentials.c.specialist_role, credentials.c.credential_key)
-        with self._audit.store.reading() as tx:
-            connection = tx.core
-            return [_entry(row) for row in connection.execute(select(credentials).order_by(*order))]
+        return entries_in(self._audit.store)
 
     def remove(self, place: Place, *, actor: str = STEWARD.id) -> None:
         """See `Vault.remove`."""
@@ -232,6 +231,12 @@ def _at(place: Place) -> Any:
 
 def _row(connection: Connection, place: Place) -> Any:
     return connection.execute(select(credentials).where(_at(place))).first()
+
+
+def entries_in(store: Looking) -> list[Entry]:
+    """Every place that holds a value, in order; no key is needed. Raises StorageFailed."""
+    rows = store.read(lambda tx: tx.execute(sql.ENTRIES).fetchall())
+    return [Entry(Place(*row[:3]), *row[3:]) for row in rows]
 
 
 def _entry(row: Any) -> Entry:

@@ -236,7 +236,8 @@ def test_a_database_that_is_gone_is_not_begun_anew_in_silence(tmp_path: Path) ->
 
 def test_a_database_that_is_replaced_under_its_writer_is_left_alone(tmp_path: Path) -> None:
     path, store = tmp_path / "council.db", Store.open(tmp_path)
-    store.copy_to(tmp_path / "copy.db")
+    with closing(sqlite3.connect(tmp_path / "copy.db")) as copy:
+        store._raw.backup(copy)
     set_mark(store, "a", "x" * 100_000)  # in the log alone
     path.rename(tmp_path / "old.db")
     (tmp_path / "copy.db").rename(path)
