@@ -33,8 +33,7 @@ def all_users(store: Looking) -> list[User]:
     """By their ids. Raises StorageFailed."""
 
     def look(tx: Tx) -> list[User]:
-        ids = [row[0] for row in tx.execute(sql.USER_IDS).fetchall()]
-        return [user for user_id in ids if (user := user_in(tx, user_id)) is not None]
+        return [_user(tx, row) for row in sorted(tx.execute(sql.USERS).fetchall())]
 
     return store.read(look)
 
@@ -42,6 +41,8 @@ def all_users(store: Looking) -> list[User]:
 def user_in(tx: Tx, user_id: str) -> User | None:
     """As `user_of`, within a transaction."""
     row = tx.execute(sql.USER, (user_id,)).fetchone()
-    if row is None:
-        return None
-    return User(row[0], row[1], row[2], tuple(held[0] for held in tx.execute(sql.ROLES, (user_id,)).fetchall()))
+    return None if row is None else _user(tx, row)
+
+
+def _user(tx: Tx, row: tuple[str, str, str]) -> User:
+    return User(*row, tuple(held[0] for held in tx.execute(sql.ROLES, (row[0],)).fetchall()))
