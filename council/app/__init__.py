@@ -7,6 +7,7 @@ may spend, what agents may read, what is kept. Another system is one more entry 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -20,6 +21,7 @@ from council.app.models import choose_model
 from council.app.reading import build_cortex, build_search, build_tools
 from council.app.safekeeping import build_trail, open_store
 from council.app.spending import OneModel, Spending
+from council.audit.head_file import lost_end
 from council.commands.models import CommandBase, RunBase
 from council.commands.types import DEFAULT_TYPE, Admission, CommandTypes
 from council.deliberation.system import DELIBERATION
@@ -42,6 +44,8 @@ from council.tools.registry import ToolRegistry
 if TYPE_CHECKING:
     from council.telemetry.export import Telemetry
 
+
+log = logging.getLogger(__name__)
 
 TEST_RUN_SECRET = "COUNCIL_TEST_RUN_SECRET"  # noqa: S105  hex; lets a test give two runs of one comparison one secret
 
@@ -128,6 +132,8 @@ def build_app(
             events.subscribe(tracing.on_event)
         spending = Spending(home, store, settings, keys, chosen.pool, events, clock, chosen.cassette, tracing)
         spending.require_embedder()
+        if lost := lost_end(store, home.runtime):
+            log.warning("%s; `council doctor` and `council audit verify` say more", lost)
         root = ConfinedRoot(home.root)
         cortex = build_cortex(root, settings, keys.redactor)
         core = Core(
