@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -39,8 +39,10 @@ from council.storage.store import Store, Tx
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 _SECRET_BYTES = 32
-_MOST_REFUSED = 1_000  # admissions that are remembered while the store takes none
+_MOST_REFUSED = 1_000  # admissions, and cancels, that are remembered while the store takes none
 
 
 class Engine:
@@ -111,6 +113,7 @@ class Engine:
         )
         self._last_order = 0
         self._refused: dict[str, RunHeader] = {}  # admissions that the store refused, by their drops
+        self._cancels: dict[str, str] = {}  # runs that are cancelled, by the drops that are not answered yet
         self._holds = False
         self.active = self._runs.active
 
@@ -179,9 +182,7 @@ class Engine:
         try:
             run = await self._store.write(write)
         except StorageFailed:
-            while len(self._refused) >= _MOST_REFUSED:
-                del self._refused[next(iter(self._refused))]
-            self._refused[drop] = header
+            _remember(self._refused, drop, header)
             raise
         self._refused.pop(drop, None)
         return self._adopt(Journal(header, (), run, self._store, recording=self._recording))
@@ -313,10 +314,15 @@ class Engine:
             notes=tuple(map(self._redactor.redact, notes)),
         )
         await self._store.write(lambda tx: answer(tx, receipt, time.time_ns()))
+        self._cancels.pop(file.drop, None)
         return receipt, admission.run_id
 
     async def _cancel(self, command: CancelCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
-        if not await self.cancel(command.run, f"by {file.name}"):
+        """A drop whose cancel or answer the store refused comes again: its run may have ended by it meanwhile."""
+        is_again = file.drop in self._cancels
+        _remember(self._cancels, file.drop, command.run)
+        if not await self.cancel(command.run, f"by {file.name}") and not is_again:
+            del self._cancels[file.drop]
             message, fix = "is not active", "see `council status` for the runs that are"
             if command.run in self.active:
                 message, fix = "has done its work, and is ending", "`council status` says what it waits for, if it does"
@@ -417,6 +423,12 @@ class Engine:
         self._queue.stop()
         while tasks := [run.task for run in self.active.values() if run.task is not None]:
             await asyncio.wait(tasks)  # again: one that is cancelled meanwhile has a task to end in
+
+
+def _remember(known: dict[str, T], drop: str, value: T) -> None:
+    while len(known) >= _MOST_REFUSED:
+        del known[next(iter(known))]
+    known[drop] = value
 
 
 def _told(error: CouncilError) -> ErrorRef:
