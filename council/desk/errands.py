@@ -61,7 +61,7 @@ class Errand:
                 try:
                     drain(name, deadline - time.monotonic())
                 except DaemonRunning as error:
-                    if "pid" not in error.data:  # of another home: it answers nobody here
+                    if "database" in error.data:  # of a copy of this home: it answers nobody here
                         raise
             with progress() as show:
                 served = True  # once the daemon that was to answer has gone, the outer loop drains

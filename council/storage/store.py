@@ -164,6 +164,7 @@ class Store:
             raise DaemonRunning(
                 f"another daemon works the runs in {self.where}.",
                 fix="end it: it serves a copy of this home, with the same database",
+                database=self.where,
             )
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────
