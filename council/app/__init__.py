@@ -22,6 +22,7 @@ from council.app.models import build_model, build_pool
 from council.app.reading import build_cortex, build_tools
 from council.app.safekeeping import build_trail, open_store
 from council.app.spending import OneModel, Spending
+from council.audit.head_file import lost_end
 from council.commands.models import CommandBase, RunBase
 from council.commands.types import DEFAULT_TYPE, Admission, CommandTypes
 from council.deliberation.system import DELIBERATION
@@ -134,7 +135,9 @@ def build_app(
             spending: Spending = CassetteSpending(home, store, settings, keys, pool, events, clock, tracing, own)
         else:
             spending = Spending(home, store, settings, keys, pool, events, clock, tracing)
-        log.debug("questions are embedded by %s", spending.embedding or "nobody")  # better refused now than when asked
+        spending.require_embedder()
+        if lost := lost_end(store, home.runtime):
+            log.warning("%s; `council doctor` and `council audit verify` say more", lost)
         root = ConfinedRoot(home.root)
         cortex = build_cortex(root, settings, keys.redactor)
         core = Core(

@@ -85,7 +85,7 @@ def build_embedding_model(home: Home, settings: Settings, keys: ProviderKeys, na
 
 
 def embedding_name(settings: Settings) -> str:
-    """Under which name vectors are kept: those of another model, or of another size, mean nothing beside them."""
+    """The name under which vectors are kept: those of another model, or of another size, mean nothing beside them."""
     if settings.embedding_model is None:
         return ""
     size = settings.embedding_dimensions

@@ -106,6 +106,11 @@ class Spending:
         """Its name on pages. Raises ConfigError for one that cannot be had."""
         return self.names((spelling,))[0]
 
+    def require_embedder(self) -> None:
+        """Raises ConfigError for an embedding model that cannot be had: better now than when a question is asked."""
+        if self.embedding:
+            self._price(self.embedding)
+
     @property
     def embedding(self) -> str:
         """The name of the model that embeds; empty without one, and beside the offline engine. Raises ConfigError for

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import msgspec
 
+from council.audit import statements as sql
 from council.audit.chain import ChainHead, export_line
 from council.storage.files import locked, read_limited, write_atomic
+from council.storage.reader import Looking
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +33,17 @@ def read_head(path: Path) -> ChainHead | None:
     except msgspec.MsgspecError:
         log.error("%s does not hold the head of a chain", path)
         return ChainHead("", 0, data[:64].hex())
+
+
+def lost_end(store: Looking, runtime: Path) -> str:
+    """Says what the file knows and the database does not: a log was lost, or a database was set back. Empty for nothing.
+    No signature is checked. Raises StorageFailed."""
+    known = read_head(runtime / HEAD_FILE)
+    row = store.read(lambda tx: tx.execute(sql.HEAD).fetchone())
+    there = ChainHead("", 0, "") if row is None else ChainHead(*row)
+    if known is None or not known.seq or (known.chain == there.chain and known.seq <= there.seq):
+        return ""
+    return f"{HEAD_FILE} knows record {known.seq} of the audit, the database ends with {there.seq}: what came after is lost"
 
 
 def write_head(path: Path, head: ChainHead) -> None:

@@ -14,5 +14,6 @@ OF_ATTEMPT = "SELECT call, state, closing, tokens, usd, seconds FROM spending WH
 OF_RUN = f"SELECT {_TOTALS} FROM spending WHERE run_id = ?"
 OF_DAY = f"SELECT {_TOTALS} FROM spending WHERE day = ?"
 BY_RUN = f"SELECT run_id, {_TOTALS} FROM spending WHERE day >= ? GROUP BY run_id ORDER BY run_id"
+SETTLED_BY_RUN = "SELECT run_id, count(*), sum(tokens) FROM spending WHERE state = 'end' GROUP BY run_id"
 DROP_OLD = "DELETE FROM spending WHERE day < ?"
 DROP_RUN = "DELETE FROM spending WHERE run_id = ?"

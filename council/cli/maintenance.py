@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +15,7 @@ from council.cli.context import AsJson, Yes, print_json, state
 from council.errors import EXIT_CONFIG, EXIT_FAILED, UsageError
 from council.ids import STEWARD, SystemClock
 from council.storage.reader import is_older, require_brought_over
-from council.upkeep.copies import copies_of, require_whole, taken_back
+from council.upkeep.copies import copies_of, copy_database, require_whole, taken_back
 from council.upkeep.doctor import examine, ping
 from council.upkeep.older_home import bring_over
 from council.upkeep.repair import Flaw
@@ -106,8 +107,9 @@ def backup(
         raise UsageError(f"{file} is there already.", fix="name another file, or move that one away")
     desk = state(ctx).desk()
     require_brought_over(desk.home.runtime)
-    with desk.safe() as safe:
-        safe.store.copy_to(file.absolute())
+    if desk.settings.database_url is not None:
+        raise UsageError("this home's database is a PostgreSQL.", fix="use pg_dump, or the server's own backups")
+    copy_database(desk.home, file.absolute())
     told = {"file": str(file), "bytes": file.stat().st_size}
     typer.echo(json.dumps(told) if as_json else f"{file} holds the database ({told['bytes']:,} bytes).")
 
@@ -133,6 +135,7 @@ def restore(
         aside, unknown = taken_back(home, chosen.absolute())
         with desk.safe() as safe, safe.trail.log().transaction() as transaction:  # the audit of the copy ends before it
             detail = {"copy": chosen.name, "runs": list(unknown.runs[:_AUDITED]), "calls": unknown.calls}
+            detail |= {"ended": list(unknown.ended[:_AUDITED])} if unknown.ended else {}
             transaction.record("effect", "database_restored", STEWARD.id, detail)
     if as_json:
         told = {"copy": str(chosen), "set_aside": str(aside), **asdict(unknown)}
@@ -141,9 +144,15 @@ def restore(
     typer.echo(f"{chosen.name} is the database now; the one before is {aside.relative_to(home.root)}.")
     if not unknown.told:
         typer.echo("The database before does not say any more which runs and calls the copy lacks.")
+    if unknown.unfinished:
+        typer.echo(
+            f"Unfinished in the copy: {_listed(unknown.unfinished)}. They go on at the next start, also where they had "
+            "ended since: remove the command file of each that is not to."
+        )
+    if unknown.ended:
+        typer.echo(f"Unfinished in the copy, ended since, and kept as ended: {_listed(unknown.ended)}.")
     if unknown.runs:
-        count = f"{len(unknown.runs)} run{'s' if len(unknown.runs) != 1 else ''}"
-        typer.echo(f"The copy lacks {count}: {', '.join(unknown.runs[:_SHOWN])}")
+        typer.echo(f"The copy lacks {_listed(unknown.runs)}")
     if unknown.calls:
         typer.echo(f"The copy lacks {unknown.calls:,} calls to models ({unknown.tokens:,} tokens).")
     typer.echo("`council audit verify` tells what came after the copy; `council audit renew` accepts that it is gone.")
@@ -178,3 +187,7 @@ def doctor(
         typer.echo("\n".join(lines))
     if any(check.status == "fail" for check in checks):
         raise typer.Exit(EXIT_CONFIG)
+
+
+def _listed(runs: Sequence[str]) -> str:
+    return f"{len(runs)} run{'s' if len(runs) != 1 else ''}: {', '.join(runs[:_SHOWN])}"

@@ -12,7 +12,7 @@ import typer
 from council.cli.context import AsJson, print_json, state
 from council.commands.models import USER_PATTERN
 from council.errors import UsageError
-from council.users.people import User
+from council.users.people import User, all_users, user_of
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -47,9 +47,7 @@ def add(
 @app.command("list")
 def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Print all users and their roles."""
-    with state(ctx).desk().safe() as safe:
-        found = safe.users().list()
-    _print(found, as_json=as_json)
+    _print(all_users(state(ctx).desk().store), as_json=as_json)
 
 
 @app.command()
@@ -63,12 +61,12 @@ def roles(
     """Print a user's roles; grant or revoke some."""
     from council.users.directory import unknown_user  # not at the top: sqlalchemy
 
-    with state(ctx).desk().safe() as safe:
-        known = safe.users()
-        if grant or revoke:
-            user: User | None = known.change_roles(user_id, grant or [], revoke or [])
-        else:
-            user = known.get(user_id)
+    desk = state(ctx).desk()
+    if grant or revoke:
+        with desk.safe() as safe:
+            user: User | None = safe.users().change_roles(user_id, grant or [], revoke or [])
+    else:
+        user = user_of(desk.store, user_id)
     if user is None:
         raise unknown_user(user_id)
     _print([user], as_json=as_json)

@@ -63,8 +63,15 @@ def set_(
 @app.command("list")
 def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Print what the vault holds, without the values."""
-    with state(ctx).desk().safe() as safe:
-        _print(safe.vault().list(), as_json=as_json)
+    from council.vault.database import entries_in  # not at the top: sqlalchemy
+
+    desk = state(ctx).desk()
+    if desk.settings.vault == "aws":
+        with desk.safe() as safe:
+            found = safe.vault().list()
+    else:
+        found = entries_in(desk.store)
+    _print(found, as_json=as_json)
 
 
 @app.command()

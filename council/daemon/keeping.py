@@ -8,6 +8,7 @@ nor a dropped command waits for it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Iterator
 from contextvars import Context
@@ -30,35 +31,61 @@ _MOST = 500  # runs per pass; what is left is the next one's, which then follows
 
 
 class Keeping:
-    """One daemon's retention. `start` once, `stop` at the end."""
+    """One daemon's retention. `start` once, `stop` at the end. What it does with the database it does in a thread: a lock
+    there must not hold up the loop."""
 
     def __init__(self, app: App, engine: Engine) -> None:
         self._app = app
         self._engine = engine
         self._gone: list[Due] = []
         self._pass = self._begun()
-        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
         self._copied: date | None = None
 
     def start(self, *, copies: bool) -> None:
         """`copies`: also the daily one of the database, for who stays longer than that takes."""
-        self._copied = None if copies else date.max
-        self._again(_PAUSE_S)
+        self._task = asyncio.get_running_loop().create_task(self._keep(copies), context=Context())
 
-    def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+    async def stop(self) -> None:
+        """Returns when the slice or the copy that is under way is done."""
+        self._stopping.set()
+        if self._task is not None:
+            await asyncio.wait({self._task})
 
-    def complete(self, max_s: float) -> None:
+    async def complete(self, max_s: float) -> None:
         """Goes on without pauses, for at most `max_s`: for a process that is about to leave. First what was begun is brought
         to its end; a second pass sees the runs that have ended since."""
-        self.stop()
+        await self.stop()
         clock = self._app.clock
         until_s = clock.monotonic_s() + max_s
         for _ in range(2):
             left_s = until_s - clock.monotonic_s()
             if left_s > 0:
-                self._work(left_s)
+                await self._slice(left_s)
+
+    async def _keep(self, copies: bool) -> None:
+        more, pause_s = False, _PAUSE_S
+        while not self._stopping.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await self._stopping.wait()
+                    return
+            if copies and not more:
+                await asyncio.to_thread(self._copy)
+            more = await self._slice(_SLICE_S)
+            pause_s = (_PAUSE_AT_WORK_S if self._engine.running else _PAUSE_S) if more else _EVERY_S
+
+    def _copy(self) -> None:
+        now = self._app.clock.now()
+        if self._copied == now.date():
+            return
+        try:
+            copy_daily(self._app.home, self._app.store, now)
+        except (OSError, StorageFailed) as error:
+            log.error("the daily copy of the database is not made: %s", error)
+        else:
+            self._copied = now.date()
 
     def _begun(self) -> Iterator[None]:
         app = self._app
@@ -71,16 +98,10 @@ class Keeping:
         while app.store.give_back():
             yield
 
-    def _work(self, max_s: float) -> bool:
+    async def _slice(self, max_s: float) -> bool:
         """False when nothing is left to do for now."""
-        clock = self._app.clock
-        until_s = clock.monotonic_s() + max_s
-        try:
-            for _ in self._pass:
-                if clock.monotonic_s() >= until_s:
-                    return True
-        except StorageFailed as error:
-            log.error("retention: %s", error)
+        if not await asyncio.to_thread(self._works_to_the_end, max_s):
+            return True
         gone, self._gone, self._pass = self._gone, [], self._begun()
         if gone:
             settings = tuple(sorted({one.by for one in gone}))
@@ -88,23 +109,14 @@ class Keeping:
             self._app.events.publish(Pruning(runs=runs, bytes=freed, settings=settings))
         return len(gone) >= _MOST
 
-    def _again(self, seconds: float) -> None:
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._slice, context=Context())
-
-    def _slice(self) -> None:
-        app = self._app
-        today = app.clock.now()
-
-        def copy() -> None:
-            try:
-                copy_daily(app.home, app.store, today)
-            except StorageFailed as error:
-                log.error("the daily copy of the database is not made: %s", error)
-
-        if self._copied is None or today.date() > self._copied:
-            self._copied = today.date()
-            # In a thread of its own: a large database takes seconds, and nobody waits.
-            asyncio.get_running_loop().run_in_executor(None, copy)
-        more = self._work(_SLICE_S)
-        pause_s = _PAUSE_AT_WORK_S if self._engine.running else _PAUSE_S
-        self._again(pause_s if more else _EVERY_S)
+    def _works_to_the_end(self, max_s: float) -> bool:
+        """Whether the pass came to its end in that time."""
+        clock = self._app.clock
+        until_s = clock.monotonic_s() + max_s
+        try:
+            for _ in self._pass:
+                if clock.monotonic_s() >= until_s:
+                    return False
+        except StorageFailed as error:
+            log.error("retention: %s", error)
+        return True

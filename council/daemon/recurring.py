@@ -27,7 +27,7 @@ from council.ids import sha256_hex
 from council.settings import Home
 from council.storage.drop import is_command_name
 from council.storage.files import as_storage_failed, write_atomic
-from council.storage.marks import mark, set_mark
+from council.storage.marks import mark, note_mark
 from council.storage.paths import ConfinedRoot
 from council.storage.reader import Looking
 from council.storage.store import Store
@@ -211,4 +211,4 @@ def load_sightings(store: Looking) -> dict[str, Sighting]:
 
 def save_sightings(store: Store, sightings: dict[str, Sighting]) -> None:
     """Raises StorageFailed."""
-    set_mark(store, _MARK, msgspec.json.encode(sightings).decode())
+    note_mark(store, _MARK, msgspec.json.encode(sightings).decode())

@@ -100,6 +100,7 @@ class Service:
         app, loop = self._app, asyncio.get_running_loop()
         self._lock.acquire({"started": timestamp(app.clock.now())})
         try:
+            app.store.claim()
             for number in _STOP_SIGNALS:
                 loop.add_signal_handler(number, self._on_signal, number)
             unsubscribe = app.events.subscribe(self._on_event)
@@ -164,13 +165,13 @@ class Service:
             if stop_watching is not None:
                 stop_watching()
             await self._companions.stop()
-            self._keeping.stop()
             stopping = asyncio.ensure_future(self.engine.stop())
             try:  # the calls under way end, or somebody ends their runs: a cancel is still obeyed
                 while not (await asyncio.wait({stopping}, timeout=_OBEY_S))[0]:
                     await self._inbox.obey()
             finally:
                 await stopping
+            await self._keeping.stop()
             state.stop()
 
     async def _loop(self) -> int:
@@ -183,12 +184,14 @@ class Service:
                 self._scheduler.tick()
                 self._scheduler = None  # what is due at the start is drained, and nothing after it
             result = await self._inbox.scan()
+            self._require_whole()
             if self._scheduler is not None:  # after the scan: somebody waits for that
                 result.look_within(self._scheduler.tick())
             took_s = app.clock.monotonic_s() - began_s
             if self._once and result.pending == 0 and (not engine.at_work or engine.only_waiting):
                 if self._only is None:
-                    self._keeping.complete(_KEEPING_S)
+                    await self._keeping.complete(_KEEPING_S)
+                    self._require_whole()
                 if engine.at_work:
                     return EXIT_WAITING
                 exits = self._exits | ({EXIT_USAGE} if self._inbox.refused_count else set())
@@ -206,6 +209,11 @@ class Service:
         if self._timed_out:
             return EXIT_WAITING
         return EXIT_OK if self._signalled == signal.SIGTERM else EXIT_INTERRUPTED
+
+    def _require_whole(self) -> None:
+        """Raises StorageFailed for a damaged database: no wait mends it, and a restore needs the lock of this process."""
+        if self._app.store.damage is not None:
+            raise self._app.store.damage
 
     # ── what wakes and stops it ──────────────────────────────────────────────────────────────────────────────────────
 

@@ -6,6 +6,7 @@ A view, rebuilt at every start; the journals are the truth.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from council.errors import StorageFailed
 from council.events import Event, Events, RoundStart, RunEnd, RunWait, SynthesisStart, TurnStart
 from council.ids import Clock, timestamp
 from council.settings import Home
-from council.storage.files import write_atomic
+from council.storage.files import overwrite, write_atomic
 
 log = logging.getLogger(__name__)
 
@@ -96,10 +97,16 @@ class StateFile:
             "unadmitted": [{"file": file, "error": error} for file, error in self._unadmitted.items()],
             "degraded": dict(self._degraded),
         }
+        path = self._home.state_file
         try:
-            write_atomic(self._home.state_file, msgspec.json.encode(view), sync=False, mode=0o644)
-        except StorageFailed as error:
-            log.warning("state.json is not current: %s", error)
+            write_atomic(path, msgspec.json.encode(view), sync=False, mode=0o644)
+        except StorageFailed as full:
+            log.warning("state.json has no room of its own: %s", full)
+            short = view | {"runs": [], "unadmitted": [], "degraded": {"state.json": f"the work is not told: {full}"}}
+            for shown in (view, short):  # in the place of the one before, as far as it fits there
+                with contextlib.suppress(StorageFailed):
+                    overwrite(path, msgspec.json.encode(shown))
+                    break
 
     def stop(self) -> None:
         self._unsubscribe()

@@ -58,8 +58,11 @@ class Errand:
                 drains += 1
                 if drains > _MAX_DRAINS:
                     raise UsageError(f"{name} was not taken up.", fix="`council validate` says why")
-                with contextlib.suppress(DaemonRunning):  # one started in this instant: it answers
+                try:
                     drain(name, deadline - time.monotonic())
+                except DaemonRunning as error:
+                    if "database" in error.data:  # of a copy of this home: it answers nobody here
+                        raise
             with progress() as show:
                 served = True  # once the daemon that was to answer has gone, the outer loop drains
                 while served and time.monotonic() < deadline:

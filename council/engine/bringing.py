@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
 
 import msgspec
 
+from council.commands.models import LANE_PATTERN
 from council.commands.types import CommandTypes
 from council.engine import statements as sql
 from council.engine.journal import admit, row_of
 from council.engine.ledger import end_of
 from council.engine.receipts import Receipt
 from council.engine.records import Committed, Record, RunHeader, StepDone
-from council.errors import UsageError
+from council.errors import PathRefused, UsageError
+from council.storage.paths import check_relative
 from council.storage.store import Store, Tx
 
 _RUN_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-z]{8}")
+_SECRET = re.compile(r"[0-9a-f]{64}")
 _decoder = msgspec.json.Decoder(Record)
 
 
@@ -35,8 +39,8 @@ def insert_run(tx: Tx, records: Sequence[Record], receipt: Receipt | None, ended
 
 
 def import_journal(store: Store, types: CommandTypes, data: bytes, ended_ns: int) -> RunHeader:
-    """An ended run from the lines of `council journal --jsonl`, to be looked at and replayed. Raises UsageError for what is no
-    such file, for a run that has not ended, and for one that is here already; StorageFailed."""
+    """An ended run from the lines of `council journal --jsonl`, to be looked at and replayed, and never to go on. Raises
+    UsageError for what is no such file, for a run that has not ended, and for one that is here already; StorageFailed."""
     records: list[Record] = []
     for number, line in enumerate(data.splitlines(), start=1):
         try:
@@ -50,8 +54,7 @@ def import_journal(store: Store, types: CommandTypes, data: bytes, ended_ns: int
         not isinstance(header, RunHeader)
         or not isinstance(last, Committed)
         or any(isinstance(record, RunHeader) for record in records[1:])
-        # What this program could have written:
-        or not (_RUN_ID.fullmatch(header.run_id) and 0 <= header.order < 1 << 63 and header.type in types)
+        or not (_RUN_ID.fullmatch(header.run_id) and header.type in types)
     ):
         raise UsageError("this is no journal of an ended run.", fix="give what `council journal RUN --jsonl` printed")
     try:
@@ -60,6 +63,13 @@ def import_journal(store: Store, types: CommandTypes, data: bytes, ended_ns: int
         raise UsageError(f"its receipt says nothing: {error}.", fix="print the journal again") from None
     if receipt.run_id != header.run_id:
         raise UsageError(f"its receipt is of run {receipt.run_id[:64]}.", fix="print the journal again")
+    try:
+        _require_plausible(header, last, receipt, ended_ns)
+    except (ValueError, PathRefused) as error:
+        fix = "print the journal again where the run is; this file was changed"
+        raise UsageError(f"it says what no run says: {error}.", fix=fix) from None
+    # What its receipt knows of the audit is another home's chain.
+    receipt = msgspec.structs.replace(receipt, audit_head="", imported=True)
 
     def write(tx: Tx) -> None:
         if tx.execute(sql.ENDED_NS, (header.run_id,)).fetchone() is not None:
@@ -68,3 +78,20 @@ def import_journal(store: Store, types: CommandTypes, data: bytes, ended_ns: int
 
     store.write_now(write)
     return header
+
+
+def _require_plausible(header: RunHeader, committed: Committed, receipt: Receipt, now_ns: int) -> None:
+    """Raises ValueError, PathRefused: whatever reads a run counts on these."""
+    if not _SECRET.fullmatch(header.secret):
+        raise ValueError("its secret is not 32 bytes in hex")
+    if not 0 <= header.order <= now_ns:
+        raise ValueError(f"its order is {header.order}")
+    if not re.fullmatch(LANE_PATTERN, header.lane) or receipt.lane != header.lane:
+        raise ValueError(f"its lane is {header.lane[:64]!r}")
+    for moment in (header.created, receipt.created, receipt.finished):
+        if datetime.fromisoformat(moment).tzinfo is None:
+            raise ValueError(f"{moment!r} is no time in UTC")
+    files = [path for file in committed.files for path in (file.staged, file.final, file.otherwise)]
+    for path in (header.output_path, receipt.artifact.path if receipt.artifact else "", *files):
+        if path:
+            check_relative(path)

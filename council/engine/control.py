@@ -51,8 +51,9 @@ class RetryCommand(RunControl):
 
 
 def admit_cancel(command: CancelCommand, premises: Premises) -> Admission:
-    """Raises CommandInvalid for a run that is not active."""
-    if not _is_unfinished(command.run, premises):
+    """Raises CommandInvalid for a run that is not active. Of a file that is dropped the engine says so: that file itself may
+    have ended the run."""
+    if not premises.drop and not _is_unfinished(command.run, premises):
         fix = "see `council status` for the runs that are"
         raise CommandInvalid(f"the run {command.run!r} is not active.", fix=fix, field="run")
     return _acting_on(command)

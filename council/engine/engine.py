@@ -7,12 +7,13 @@ handlers do.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -23,20 +24,25 @@ from council.engine import statements as sql
 from council.engine.control import CancelCommand, ResumeCommand, RetryCommand
 from council.engine.execution import Executor
 from council.engine.journal import FINISH, Journal, Recording, admit, load_journal
+from council.engine.ledger import end_of, entry_of
 from council.engine.outputs import OutputFile, keep_artifact
 from council.engine.queue import MAX_WAIT, RunQueue
-from council.engine.receipts import IdBinding, Receipt, Receipts, answer, bind
+from council.engine.receipts import ErrorRef, IdBinding, Receipt, Receipts, answer, bind
 from council.engine.records import EPOCH, FORGOTTEN, FileIdentity, Reopened, RunHeader, RunStatus
 from council.engine.reopening import not_resumable, require_resumable, require_retryable
 from council.engine.runs import PROVIDER, ControlHandler, Finish, Handler, Premises, Run, Runs
-from council.errors import CommandInvalid, StorageFailed
+from council.errors import CommandInvalid, CouncilError, JournalDamaged, StorageFailed
 from council.events import Events, RunAdmission, RunEnd, RunFailure, RunRecovery
 from council.ids import STEWARD, Clock, Principal, new_run_id, timestamp
 from council.redaction import Redactor
 from council.storage.store import Store, Tx
 
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
 _SECRET_BYTES = 32
-_MOST_REFUSED = 1_000  # admissions that are remembered while the store takes none
+_MOST_REFUSED = 1_000  # admissions, and cancels, that are remembered while the store takes none
 
 
 class Engine:
@@ -107,6 +113,7 @@ class Engine:
         )
         self._last_order = 0
         self._refused: dict[str, RunHeader] = {}  # admissions that the store refused, by their drops
+        self._cancels: dict[str, str] = {}  # runs that are cancelled, by the drops that are not answered yet
         self._holds = False
         self.active = self._runs.active
 
@@ -175,9 +182,7 @@ class Engine:
         try:
             run = await self._store.write(write)
         except StorageFailed:
-            while len(self._refused) >= _MOST_REFUSED:
-                del self._refused[next(iter(self._refused))]
-            self._refused[drop] = header
+            _remember(self._refused, drop, header)
             raise
         self._refused.pop(drop, None)
         return self._adopt(Journal(header, (), run, self._store, recording=self._recording))
@@ -196,22 +201,46 @@ class Engine:
         the order of their admission.
 
         `hold`: they are known, but none is executed, and none that is reopened either, unless a run that is admitted
-        must wait for it (`ask_for`): for a door that drains its own drop and leaves. Raises StorageFailed, JournalDamaged.
+        must wait for it (`ask_for`): for a door that drains its own drop and leaves. A run whose journal is damaged fails
+        alone. Raises StorageFailed.
         """
+        lost: dict[str, JournalDamaged] = {}
 
         def look(tx: Tx) -> list[Journal]:
-            rows = tx.execute(sql.OPEN).fetchall()
-            return [
-                load_journal(tx, run_id, self._store, ended=ended_ns is not None, recording=self._recording)
-                for run_id, ended_ns in rows
-            ]
+            journals = []
+            for run_id, ended_ns in tx.execute(sql.OPEN).fetchall():
+                try:
+                    ended = ended_ns is not None
+                    load = partial(load_journal, ended=ended, whole=ended, recording=self._recording)
+                    journals.append(load(tx, run_id, self._store))
+                except JournalDamaged as error:
+                    lost[run_id] = error
+            return journals
 
         self._holds = hold
         recovered = [self._adopt(journal) for journal in self._store.read(look)]
+        for run in recovered:
+            if run.journal.damage is not None:
+                run.journal.note(FINISH, self._executor.finish(_told(run.journal.damage)), type=Finish)
+        for run_id, error in lost.items():
+            log.error("run %s: %s", run_id, error)
+            self._store.write_now(partial(self._fail, run_id=run_id, error=error))
         self._last_order = max((run.header.order for run in recovered), default=0)
         for run in recovered:
             self._take_up(run)
         return recovered
+
+    def _fail(self, tx: Tx, run_id: str, error: JournalDamaged) -> None:
+        """A run that not even record 0 tells of ends; its command file, if it still lies there, is a new command."""
+        entry = entry_of(tx, run_id)
+        if entry.ended_ns is None:
+            file, now = FileIdentity(entry.file, 0, 0, ""), timestamp(self._clock.now())
+            receipt = Receipt(
+                run_id, "failed", entry.type, file, "", "", entry.created, now,
+                lane=entry.lane, title=entry.title, error=_told(error),
+            )  # fmt: skip
+            tx.execute(sql.END, end_of(receipt, text_bytes=entry.text_bytes, ended_ns=time.time_ns()))
+        tx.execute(sql.TAKEN, (run_id,))
 
     def _take_up(self, run: Run) -> None:
         run.publish(RunRecovery(title=run.header.title, steps=run.journal.step_count))
@@ -245,6 +274,7 @@ class Engine:
         if run is None or run.journal.committed is not None:
             return False
         if run.journal.recorded(FINISH):
+            self._wake_cancelled(run)
             return bool(run.cancel_reason)
         if not run.cancel_reason:
             run.cancel_reason = reason
@@ -254,7 +284,13 @@ class Engine:
                 run.task.cancel()
         # Before somebody is told so.
         await run.journal.put(FINISH, self._executor.finish(cancelled_by=run.cancel_reason), type=Finish)
+        self._wake_cancelled(run)
         return True
+
+    def _wake_cancelled(self, run: Run) -> None:
+        """It may wait for a store that has taken this."""
+        if run.cancel_reason:
+            self._queue.wake(run)
 
     async def obey(self, command: CommandBase, file: FileIdentity) -> tuple[Receipt, str]:
         """Does at once what a control command asks. Its receipt, which is all that it leaves, and the run that it acted on,
@@ -278,10 +314,15 @@ class Engine:
             notes=tuple(map(self._redactor.redact, notes)),
         )
         await self._store.write(lambda tx: answer(tx, receipt, time.time_ns()))
+        self._cancels.pop(file.drop, None)
         return receipt, admission.run_id
 
     async def _cancel(self, command: CancelCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
-        if not await self.cancel(command.run, f"by {file.name}"):
+        """A drop whose cancel or answer the store refused comes again: its run may have ended by it meanwhile."""
+        is_again = file.drop in self._cancels
+        _remember(self._cancels, file.drop, command.run)
+        if not await self.cancel(command.run, f"by {file.name}") and not is_again:
+            del self._cancels[file.drop]
             message, fix = "is not active", "see `council status` for the runs that are"
             if command.run in self.active:
                 message, fix = "has done its work, and is ending", "`council status` says what it waits for, if it does"
@@ -382,3 +423,13 @@ class Engine:
         self._queue.stop()
         while tasks := [run.task for run in self.active.values() if run.task is not None]:
             await asyncio.wait(tasks)  # again: one that is cancelled meanwhile has a task to end in
+
+
+def _remember(known: dict[str, T], drop: str, value: T) -> None:
+    while len(known) >= _MOST_REFUSED:
+        del known[next(iter(known))]
+    known[drop] = value
+
+
+def _told(error: CouncilError) -> ErrorRef:
+    return ErrorRef(error.code, error.message, error.fix)

@@ -22,7 +22,6 @@ from council.engine.auditing import AUDIT_HEAD, RunAudit
 from council.engine.commit import roll_forward, stage
 from council.engine.journal import FINISH, Exhausted, Handback
 from council.engine.ledger import end_of
-from council.engine.outputs import note_written
 from council.engine.receipts import ArtifactRef, ErrorRef, Receipt
 from council.engine.records import EPOCH, Committed, RunStatus
 from council.engine.runs import Execution, Finish, Outcome, Parked, Run, Runs
@@ -167,7 +166,7 @@ class Executor:
             head, done = self._audit.end(tx, run.header, committed, run.refusals)
             appended.append(done)
             if claim is not None:
-                note_written(tx, claim.written)
+                claim.note(tx)
             for one in outcome.kept:
                 tx.execute(sql.KEEP, (one.owner, one.name, one.data))
             sealed = msgspec.structs.replace(receipt, audit_head=head)

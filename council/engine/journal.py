@@ -138,12 +138,29 @@ def admit(tx: Tx, header: RunHeader) -> int:
 
 
 def load_journal(
-    tx: Tx, run_id: str, store: Store | None = None, *, ended: bool = False, recording: Recording = AS_IT_IS
+    tx: Tx,
+    run_id: str,
+    store: Store | None = None,
+    *,
+    ended: bool = False,
+    whole: bool = True,
+    recording: Recording = AS_IT_IS,
 ) -> Journal:
-    """The journal of a run that has one; `store` None: only to be read. Raises JournalDamaged."""
-    run, header = tx.execute(sql.HEADER, (run_id,)).fetchone()
-    records = ((seq, record_of(row)) for seq, row in rows_of(tx, run))
-    return Journal(header_of(header, run_id), records, run, store, ended=ended, recording=recording)
+    """The journal of a run that has one; `store` None: only to be read. `whole` False: up to its first damaged row, see
+    `Journal.damage`. Raises JournalDamaged."""
+    run, encoded = tx.execute(sql.HEADER, (run_id,)).fetchone()
+    header = header_of(encoded, run_id)
+    try:
+        bytes.fromhex(header.secret)
+    except ValueError:
+        raise JournalDamaged(f"record 0 of run {run_id} has no secret.", fix=_RESTORE) from None
+    journal = Journal(header, (), run, store, recording=recording)
+    for seq, row in rows_of(tx, run):
+        journal.take(seq, row)
+    journal.ended = ended
+    if whole and journal.damage is not None:
+        raise journal.damage
+    return journal
 
 
 class Journal:
@@ -181,10 +198,21 @@ class Journal:
         self.stopping = recording.stopping
         self.now_ms = recording.now_ms
         self.redactor = recording.redactor
+        self.damage: JournalDamaged | None = None
         for seq, record in records:
             self._seq = max(self._seq, seq)
             self._remember(record)
         self.ended = ended  # its receipt is there: only its command file may not be taken yet
+
+    def take(self, seq: int, row: JournalRow) -> None:
+        """Remembers the next row that the store holds. Nothing counts that was recorded after a damaged one."""
+        self._seq = seq
+        try:
+            record = record_of(row)
+        except JournalDamaged as error:
+            self.damage = self.damage or error
+        if self.damage is None:
+            self._remember(record)
 
     def steps(self) -> list[RecordedStep]:
         """All recorded steps, in their order."""

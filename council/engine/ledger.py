@@ -88,6 +88,11 @@ class Ledger:
         row = self._store.read(lambda tx: tx.execute(sql.NEWEST_FINISH).fetchone())
         return "" if row is None else str(row[0])
 
+    def first_created(self) -> str:
+        """When the first run was admitted (RFC 3339, UTC); empty where there is none."""
+        row = self._store.read(lambda tx: tx.execute(sql.FIRST_CREATED).fetchone())
+        return "" if row is None else str(row[0])
+
     def count(self) -> int:
         return int(self._store.read(lambda tx: tx.execute(sql.COUNT).fetchone()[0]))
 
@@ -125,6 +130,11 @@ class Ledger:
     def _entries(self, statement: str, *values: object) -> list[RunEntry]:
         rows = self._store.read(lambda tx: tx.execute(statement, values).fetchall())
         return [RunEntry(*row) for row in rows]
+
+
+def entry_of(tx: Tx, run_id: str) -> RunEntry:
+    """The row of a run that there is."""
+    return RunEntry(*tx.execute(sql.STARTING_WITH, (run_id, run_id + "~", 1)).fetchone())
 
 
 def end_of(receipt: Receipt, *, text_bytes: int, ended_ns: int) -> tuple[object, ...]:

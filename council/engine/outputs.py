@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import PurePosixPath
 
 import msgspec
@@ -70,10 +70,10 @@ def _written(row: tuple[str, str, str]) -> Written:
 
 @dataclass(frozen=True)
 class OutputClaim:
-    """A file to commit, and what is then known of its path."""
+    """A file to commit. `note` writes what is then known of its path, and keeps the page of another run that it replaces."""
 
     output: Output
-    written: Written
+    note: Callable[[Tx], None]
 
 
 class OutputFile:
@@ -86,6 +86,7 @@ class OutputFile:
         self.wanted = path
         self.path = path
         self.displaced = ""  # why the file does not go to the wanted path, a sentence about it
+        self._replaced: tuple[str, bytes] | None = None  # the run whose page stands there, and that page
         self._coming: list[str] = []  # the SHA-256 of pages that are handed over, and may not stand there yet
 
     @property
@@ -102,7 +103,6 @@ class OutputFile:
     def grow(self, data: bytes) -> None:
         """Puts `data` there as soon as it is known as ours, without a sync: the next version or the commit replaces it.
         Raises StorageFailed."""
-        note = partial(note_written, written=self._next(data))
 
         def show(_: None) -> None:
             """NOTE: before the commit, which stands behind it in the store's queue."""
@@ -116,14 +116,15 @@ class OutputFile:
             if not noted.cancelled() and noted.exception() is not None:
                 log.warning("the growing artifact of run %s is not shown: %s", self._run_id, noted.exception())
 
-        noted = self._store.write(note, durable=False, then=show)
+        note = self._noting(self._next(data))
+        noted = self._store.write(note, durable=self._replaced is not None, then=show)
         self._coming.append(sha256_hex(data))
         noted.add_done_callback(tell)
 
     def claim(self, data: bytes) -> OutputClaim:
-        """Before a commit of `data`, which is to note what is `written`. Raises StorageFailed."""
+        """Before a commit of `data`, which is to `note` it. Raises StorageFailed."""
         written = self._next(data)
-        return OutputClaim(Output(self.path, data, written.sha256s, self.beside), written)
+        return OutputClaim(Output(self.path, data, written.sha256s, self.beside), self._noting(written))
 
     def _next(self, data: bytes) -> Written:
         known = dict.fromkeys(sha256 for sha256 in (sha256_hex(data), self.settle(), *self._coming) if sha256)
@@ -132,6 +133,7 @@ class OutputFile:
     def settle(self) -> str | None:
         """Chooses the path by what stands at the wanted one now; the SHA-256 of ours that is to be replaced, if any. Raises
         StorageFailed."""
+        self._replaced = None
         if not self.displaced:
             current = self._root.fingerprint(self.path)
             entry = written_at(self._store, self.path)
@@ -139,17 +141,21 @@ class OutputFile:
                 self.step_aside("was edited since Council wrote it (or is not ours), and was left as it is")
             else:
                 if current is not None and entry is not None and entry.run_id != self._run_id:
-                    owner, run_id = entry.run_id, self._run_id
-                    data = self._root.read(self.path, max_bytes=_MAX_KEPT_BYTES).data
-
-                    def keep(tx: Tx) -> None:
-                        is_there = tx.execute(sql.HEADER, (owner,)).fetchone() is not None
-                        name = _ARTIFACT if is_there else f"artifact-of-{owner}.md"
-                        keep_page(tx, owner if is_there else run_id, name, data)
-
-                    self._store.write_now(keep)
+                    self._replaced = entry.run_id, self._root.read(self.path, max_bytes=_MAX_KEPT_BYTES).data
                 return current
         return self._root.fingerprint(self.path) or None
+
+    def _noting(self, written: Written) -> Callable[[Tx], None]:
+        replaced = self._replaced
+
+        def note(tx: Tx) -> None:
+            note_written(tx, written)
+            if replaced is not None:
+                owner, data = replaced
+                is_there = tx.execute(sql.HEADER, (owner,)).fetchone() is not None
+                keep_page(tx, *((owner, _ARTIFACT) if is_there else (written.run_id, f"artifact-of-{owner}.md")), data)
+
+        return note
 
 
 def keep_page(tx: Tx, owner: str, name: str, data: bytes) -> None:

@@ -49,7 +49,8 @@ class Pruned(msgspec.Struct, frozen=True):
 class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     """The answer to a command. `cost_usd` is None when unknown, never zero for want of a price. `pruned`: the journal is
     gone, this receipt and the artifact stay. `took_ms`: from admission to the end of the work, None where an older version did
-    not note it. `audit_head`: the end of the audit's chain just before the commit."""
+    not note it. `audit_head`: the end of the audit's chain just before the commit. `imported`: the run was made
+    in another home."""
 
     run_id: str
     status: RunStatus
@@ -74,6 +75,7 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     took_ms: int | None = None
     audit_head: str = ""
     pruned: Pruned | None = None
+    imported: bool = False
 
 
 class IdBinding(msgspec.Struct, frozen=True):

@@ -41,6 +41,8 @@ def _with_a_journal(store: Looking, run_id: str) -> Receipt:
     receipt = Receipts(store).read(run_id)
     if receipt is None:
         raise not_resumable(run_id, "is not known here", "`council status` lists the last runs")
+    if receipt.imported:
+        raise not_resumable(run_id, "was brought in from another home", "drop its command here to run it anew")
     if not Ledger(store).has_journal(run_id):
         fix = "drop its command again to run it anew" if receipt.lane else "`council status` lists the last runs"
         raise not_resumable(run_id, why_no_journal(receipt), fix)

@@ -41,7 +41,8 @@ KEPT = """SELECT count(*), coalesce(sum(text_bytes), 0) FROM runs
 WHERE ended_ns IS NOT NULL AND pruned = '' AND header IS NOT NULL"""
 BARE = """SELECT run_id FROM runs WHERE ended_ns IS NOT NULL AND command_id = '' AND (pruned <> '' OR header IS NULL)
 ORDER BY ended_ns DESC, run DESC LIMIT ? OFFSET ?"""
-ALL_RUN_IDS = "SELECT run_id FROM runs"
+ALL_ENDS = "SELECT run_id, ended_ns FROM runs"
+FIRST_CREATED = "SELECT created FROM runs ORDER BY created LIMIT 1"
 COUNT = "SELECT count(*) FROM runs"
 NEWEST_FINISH = "SELECT finished FROM runs WHERE ended_ns IS NOT NULL ORDER BY ended_ns DESC LIMIT 1"
 

@@ -17,7 +17,7 @@ import msgspec
 from council.errors import ModelError, StorageFailed
 from council.ids import Clock
 from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions
-from council.storage.marks import drop_marks, mark, set_mark
+from council.storage.marks import drop_marks, mark, note_mark
 from council.storage.store import Store
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class KeptPauses:
         """Keeps a pause. A failure to write is only logged: nothing but a restart would then ask too soon."""
         try:
             pause = _Pause(self._clock.now() + timedelta(seconds=seconds), seconds)
-            set_mark(self._store, _PAUSES + provider, msgspec.json.encode(pause).decode())
+            note_mark(self._store, _PAUSES + provider, msgspec.json.encode(pause).decode())
         except (OverflowError, StorageFailed) as error:
             log.warning("the pause that %s asked for is not kept: %s", provider, error)
 

@@ -24,8 +24,18 @@ _LEAST_SQLITE = (3, 35)  # RETURNING
 
 
 def driver_of(runtime: Path, database_url: str | None) -> SqliteDriver | PostgresDriver:
-    """The home's database. Raises ConfigError, StorageFailed."""
-    return PostgresDriver(database_url) if database_url else SqliteDriver(runtime / DATABASE_FILE)
+    """The home's database. Raises ConfigError, also where a server's database would begin, empty, beside a SQLite file that
+    holds rows; StorageFailed."""
+    path = runtime / DATABASE_FILE
+    if not database_url:
+        return SqliteDriver(path)
+    if path.is_file() and _holds_rows(path):
+        raise ConfigError(
+            f"`database_url` is set, and .council/{DATABASE_FILE} holds what this home kept until now.",
+            fix=f"leave `database_url` out to go on with it; to begin anew, move .council/{DATABASE_FILE} and {_HEAD_FILE} "
+            "away (`council journal RUN --jsonl` takes a run along, `--import` brings it in)",
+        )
+    return PostgresDriver(database_url)
 
 
 class SqliteConnection(sqlite3.Connection):
@@ -83,7 +93,14 @@ class SqliteDriver:
             os.write(self.lock_fd, b"made\n")
 
     def writer(self) -> Any:
-        return self._connect("", *_WRITING)
+        raw = self._connect("", *_WRITING)
+        self._file = _file_at(self._path)
+        return raw
+
+    def displaced(self) -> str:
+        """How the file under our name came to be another than the one that is open; empty while it is that one."""
+        there = _file_at(self._path)
+        return "" if there == self._file else "removed" if there is None else "replaced"
 
     def reader(self) -> Any:
         return self._connect("?mode=ro", "query_only = ON")
@@ -132,6 +149,9 @@ class MemoryDriver(SqliteDriver):
 
     def writer(self) -> Any:
         return self._connected(self._uri, "foreign_keys = ON")
+
+    def displaced(self) -> str:
+        return ""
 
     def reader(self) -> Any:
         return self._connected(self._uri, "query_only = ON", "read_uncommitted = ON")  # it has no snapshots, and locks
@@ -194,6 +214,9 @@ class PostgresDriver:
 
     def note_made(self) -> None: ...
 
+    def displaced(self) -> str:
+        return ""
+
     def log_bytes(self) -> int:
         return 0
 
@@ -214,6 +237,11 @@ def require_there(path: Path) -> None:
             f"a restore of {path.parent.name}/{path.name} did not come to its end.",
             fix="`council restore` again, to the end",
         )
+    if path.exists() and not path.is_file():
+        raise StorageFailed(
+            f"{path.parent.name}/{path.name}, the place of the database, is not a file.",
+            fix="move it away; then `council restore` takes a copy back",
+        )
     is_gone = not (path.exists() and path.stat().st_size)
     if is_gone and any(
         there.exists() and there.stat().st_size for there in map(path.with_name, (_LOCK_FILE, _HEAD_FILE))
@@ -229,7 +257,7 @@ def sqlite_failed(error: BaseException, path: Path) -> StorageFailed:
     code = _code_of(error)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         fix = "end what writes to it, then try again"
-    elif code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    elif is_damage(error):
         fix = "`council doctor` names the copies there are, and `council restore` takes one back"
     elif code == sqlite3.SQLITE_FULL:
         fix = "make room on the disk"
@@ -253,6 +281,29 @@ def is_io_error(error: BaseException) -> bool:
     return _code_of(error) == sqlite3.SQLITE_IOERR
 
 
+def is_damage(error: BaseException) -> bool:
+    return _code_of(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def _holds_rows(path: Path) -> bool:
+    """True also for a file that cannot be read."""
+    try:
+        with contextlib.closing(sqlite_for_reading(path)) as raw:
+            tables = [row[0] for row in raw.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            tables = [name for name in tables if name != "alembic_version"]
+            return any(raw.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone() for name in tables)  # noqa: S608  a table's name
+    except sqlite3.Error:
+        return True
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 def _code_of(error: BaseException) -> int:
     """SQLite's primary result code; 0 for an error that has none."""
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
@@ -265,7 +316,7 @@ def flaw_in(path: Path) -> str:
         with contextlib.closing(sqlite_for_reading(path)) as raw:
             said = raw.execute("PRAGMA quick_check(1)").fetchone()[0]
     except sqlite3.Error as error:
-        if _code_of(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        if is_damage(error):
             return str(error)
         raise sqlite_failed(error, path) from error
     return "" if said == "ok" else str(said)

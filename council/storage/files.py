@@ -69,6 +69,20 @@ def write_atomic(path: Path, data: bytes, *, sync: bool = True, mode: int = 0o60
         place(folder_fd, path.name, data, sync=sync, mode=mode, mtime_ns=mtime_ns)
 
 
+def overwrite(path: Path, data: bytes) -> None:
+    """Put `data` into the file that is there, in the room that it has: also on a full disk. A reader may meet the half of it.
+    Raises StorageFailed, also when it does not fit."""
+    with as_storage_failed(f"Cannot overwrite {path}"):
+        fd = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            if len(data) > os.fstat(fd).st_blocks * 512:  # the unit of st_blocks, whatever a block of the disk is
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            write_fd(fd, data)
+            os.ftruncate(fd, len(data))
+        finally:
+            os.close(fd)
+
+
 def rewrite(path: Path, data: bytes) -> None:
     """Put `data` in the place of what the file holds, whole and synced, and leave its mode and its time of change as they
     were. Raises StorageFailed."""

@@ -28,6 +28,11 @@ def set_mark(store: Store, name: str, value: str | None) -> None:
     store.write_now(lambda tx: tx.execute(statement, values), durable=False)
 
 
+def note_mark(store: Store, name: str, value: str) -> None:
+    """As `set_mark`, waiting for nothing: it goes along with what is written next, and waits while the database is locked."""
+    store.defer(lambda tx: tx.execute(SET_MARK, (name, value)))
+
+
 def drop_marks(store: Store, beginning: str) -> None:
-    """All whose names begin so. As `set_mark`."""
-    store.write_now(lambda tx: tx.execute(DROP_MARKS, (len(beginning), beginning)), durable=False)
+    """All whose names begin so. As `note_mark`."""
+    store.defer(lambda tx: tx.execute(DROP_MARKS, (len(beginning), beginning)))

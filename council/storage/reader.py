@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from council.errors import ConfigError
-from council.storage.drivers import require_there, sqlite_failed, sqlite_for_reading
+from council.storage.drivers import driver_of, require_there, sqlite_failed, sqlite_for_reading
 from council.storage.store import Store, Tx, empty_database, snapshot
-from council.storage.versions import DATABASE_FILE, VERSIONS, database_too_new
+from council.storage.versions import DATABASE_FILE, VERSIONS, database_too_new, is_own
 
 T = TypeVar("T")
 
@@ -70,10 +70,23 @@ def is_older(runtime: Path) -> bool:
     return (runtime / "runs").is_dir()
 
 
+class NoRows(Reader):
+    """A database on a server that is not begun yet."""
+
+    def __init__(self) -> None:
+        self._path = Path(DATABASE_FILE)
+
+    def _opened(self) -> Any:
+        return empty_database()
+
+
 def looking(runtime: Path, database_url: str | None) -> Looking:
     """For a door that only looks. Raises ConfigError, also for a home of an older version, and StorageFailed."""
     require_brought_over(runtime)
-    return Store.open(runtime, database_url) if database_url else Reader(runtime)
+    if not database_url:
+        return Reader(runtime)
+    store = Store(driver_of(runtime, database_url))
+    return store if store.read(lambda tx: is_own(tx, runtime)) else NoRows()
 
 
 def require_brought_over(runtime: Path) -> None:

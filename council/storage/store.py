@@ -1,10 +1,13 @@
 """The one store of a home: a database with one writer and group commit. SQLite in WAL mode, or PostgreSQL.
 
 `write` hands a job to the writer's thread, `write_now` waits for one, `read` looks. What waits together is one transaction
-and one sync; a job that fails undoes itself alone. Statements are SQL text in the common part of both dialects, with `?`
-for values. `Tx.core` gives SQLAlchemy a place in the same transaction, and loads it; nothing else here does.
+and one sync. A job that fails by itself undoes itself alone; a transaction that fails undoes all of its jobs. Statements are
+SQL text in the common part of both dialects, with `?` for values. `Tx.core` gives SQLAlchemy a place in the same
+transaction, and loads it; nothing else here does.
 
-Does not retry, but for a lock: who is told StorageFailed knows that nothing of the job is there.
+A lock is tried again, and a connection that was lost before a transaction began. StorageFailed says that nothing of the job
+is there, but for a connection to PostgreSQL that was lost at the commit itself: then the row may be there, and who writes
+again looks for it first. SQLite leaves a transaction whole or not at all.
 """
 
 from __future__ import annotations
@@ -12,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import logging
-import os
 import sqlite3
 import threading
 import time
@@ -21,21 +23,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from council.errors import ConfigError, StorageFailed
+from council.errors import DaemonRunning, StorageFailed
 from council.storage.drivers import (
     MAX_LOG_BYTES,
     MemoryDriver,
     PostgresDriver,
     SqliteDriver,
     driver_of,
-    flaw_in,
+    is_damage,
     is_io_error,
     is_locked,
-    make_private,
     sqlite_failed,
     sqlite_for_reading,
 )
-from council.storage.versions import DATABASE_FILE, bring_forward, require_own, schema_of
+from council.storage.versions import DATABASE_FILE, bring_forward, make_own, schema_of
 
 if TYPE_CHECKING:
     import asyncio
@@ -52,6 +53,7 @@ _MOST_WAITING = 10_000  # records in one batch, for deferred ones to be kept whi
 _LOCK_PATIENCE_S = 5.0  # for a process that moves the log into the file
 _LOCK_PAUSE_S = 0.01
 _DEFERRED_S = 0.25  # what was deferred is written after so long, if nothing else is
+_DAEMON_LOCK = 0x6461656D6F6E  # "daemon": PostgreSQL's advisory lock of the one who works the runs
 _VACUUM_PAGES = 256  # given back to the file system at a time
 
 
@@ -109,17 +111,23 @@ class Store:
         self._thread: threading.Thread | None = None
         self._doubtful = False  # after an I/O error: what the log holds may not be on the disk
         self._durable = True
+        self._claimed = False
+        self.damage: StorageFailed | None = None  # met in the file: nothing but a restore mends it
 
     @classmethod
     def open(cls, runtime: Path, database_url: str | None = None, redact: Callable[[str], str] | None = None) -> Store:
         """Makes a new database, brings an older one forward. `redact` is for columns of `Words`. Raises ConfigError
-        (`database_too_new`, a network drive, or nobody answers at `database_url`), StorageFailed."""
+        (`database_too_new`, a network drive, nobody answers at `database_url`, or another home's database), StorageFailed."""
         store = cls(driver_of(runtime, database_url), redact)
-        try:
-            store.write_now(bring_forward)
-            store._driver.note_made()
+
+        def make(tx: Tx) -> None:
+            bring_forward(tx)
             if database_url:
-                store.write_now(lambda tx: require_own(tx, runtime))
+                make_own(tx, runtime)
+
+        try:
+            store.write_now(make)
+            store._driver.note_made()
         except BaseException:
             store.close()
             raise
@@ -140,6 +148,24 @@ class Store:
     def where(self) -> str:
         """The database as a person knows it, without a password."""
         return self._driver.where
+
+    def claim(self) -> None:
+        """For who works the runs: no other process may, as long as this store is open. Raises DaemonRunning where copied homes
+        share a PostgreSQL, StorageFailed. Of a SQLite file the home's own lock says as much."""
+        with self._lock, self._failing():
+            self._claimed = True
+            self._renew_claim()
+
+    def _renew_claim(self) -> None:
+        if self.is_sqlite or not self._claimed:
+            return
+        if not self._raw.execute("SELECT pg_try_advisory_lock(%s)", (_DAEMON_LOCK,)).fetchone()[0]:
+            self._raw.shut()
+            raise DaemonRunning(
+                f"another daemon works the runs in {self.where}.",
+                fix="end it: it serves a copy of this home, with the same database",
+                database=self.where,
+            )
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -268,12 +294,24 @@ class Store:
 
     def _begin(self, *, durable: bool) -> None:
         if not self.is_sqlite:
-            if self._raw.closed:
-                self._core, self._raw = None, self._driver.writer()
-            self._raw.execute("BEGIN")
+            try:
+                self._reconnect()
+                self._raw.execute("BEGIN")
+            except self._driver.errors:
+                if not self._raw.closed:
+                    raise
+                self._reconnect()  # it was lost since: nothing had begun
+                self._raw.execute("BEGIN")
             if not durable:
                 self._raw.execute("SET LOCAL synchronous_commit = off")
             return
+        if change := self._driver.displaced():
+            # Into the file that is open, wherever it lies now: else SQLite would apply the log to the one in its place.
+            self._checkpoint("TRUNCATE")
+            raise StorageFailed(
+                f"the database {self.where} was {change} while it was in use.",
+                fix="stop the daemon; put the file back, or `council restore` takes a copy back",
+            )
         if durable != self._durable:
             self._raw.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._durable = durable
@@ -284,6 +322,14 @@ class Store:
             except sqlite3.OperationalError as error:
                 if not is_locked(error) or not left:
                     raise
+
+    def _reconnect(self) -> None:
+        if self._raw.closed:
+            self._core, self._raw = None, self._driver.writer()
+            try:
+                self._renew_claim()
+            except DaemonRunning as error:
+                raise StorageFailed(error.message, fix=error.fix) from error
 
     def _roll_back(self) -> None:
         with contextlib.suppress(*self._driver.errors):
@@ -305,7 +351,10 @@ class Store:
         if not isinstance(cause, self._driver.errors):
             return error
         self._doubtful = self._doubtful or is_io_error(cause)
-        return self._driver.failed(cause)
+        told = self._driver.failed(cause)
+        if is_damage(cause):
+            self.damage = told
+        return told
 
     @contextlib.contextmanager
     def _shared(self) -> Iterator[None]:
@@ -359,8 +408,14 @@ class Store:
     def read(self, look: Callable[[Tx], T]) -> T:
         """Returns what `look` sees of one state of the database; short, for others wait. Raises StorageFailed."""
         with self._read_lock, self._failing():
-            if self._reader is None or (not self.is_sqlite and self._reader.closed):
-                self._reader = self._driver.reader()
+            if self._reader is not None and (self.is_sqlite or not self._reader.closed):
+                try:
+                    with snapshot(self._reader, is_sqlite=self.is_sqlite) as tx:
+                        return look(tx)
+                except self._driver.errors:
+                    if self.is_sqlite or not self._reader.closed:
+                        raise  # else the connection was lost since: once more over another
+            self._reader = self._driver.reader()
             with snapshot(self._reader, is_sqlite=self.is_sqlite) as tx:
                 return look(tx)
 
@@ -406,34 +461,6 @@ class Store:
             self._commit(self._taken())
             self._raw.execute("PRAGMA auto_vacuum = INCREMENTAL")
             self._raw.execute("VACUUM")
-
-    def copy_to(self, target: Path) -> None:
-        """A consistent copy beside whoever writes, whole or not at all, for its owner only. SQLite's alone. Raises
-        StorageFailed, ConfigError for PostgreSQL."""
-        if not self.is_sqlite:
-            raise ConfigError(f"{self.where} is not Council's to copy.", fix="use pg_dump, or the server's own backups")
-        partial = target.with_name(f".{target.name}.partial")
-        partial.unlink(missing_ok=True)
-        make_private(partial)
-        with contextlib.ExitStack() as stack:
-            source = self._driver.reader()
-            stack.callback(source.shut)
-            copy = stack.enter_context(contextlib.closing(sqlite3.connect(partial)))
-            try:
-                source.backup(copy, pages=-1)  # in one go: in steps it begins anew whenever something is written
-                copy.execute("PRAGMA journal_mode = DELETE")
-            except sqlite3.Error as error:
-                partial.unlink(missing_ok=True)
-                raise self._driver.failed(error) from error
-        if flaw := flaw_in(partial):
-            partial.unlink()
-            raise StorageFailed(
-                f"{self.where} is damaged ({flaw}): no copy of it is made.",
-                fix="`council restore` takes an older one back",
-            )
-        with partial.open("rb+") as written:
-            os.fsync(written.fileno())
-        partial.replace(target)
 
     def close(self) -> None:
         """Writes what was handed over, then closes."""

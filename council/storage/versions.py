@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from council.errors import ConfigError, DatabaseTooNew
+from council.storage.files import write_atomic
 
 if TYPE_CHECKING:
     from council.storage.store import Tx
@@ -49,21 +50,39 @@ def bring_forward(tx: Tx) -> None:
             tx.execute(statement)
 
 
-def require_own(tx: Tx, runtime: Path) -> None:
-    """A server's database belongs to the home that used it first. Raises ConfigError."""
-    tx.alone(_MIGRATION_LOCK)
+def is_own(tx: Tx, runtime: Path) -> bool:
+    """False for a server's database that nobody has used, where this home has used none either. It belongs to the home that
+    used it first. Raises ConfigError, also for one that was emptied, and DatabaseTooNew."""
     path = runtime / _HOME_FILE
-    row = tx.execute("SELECT value FROM marks WHERE name = 'home'").fetchone()
     known = path.read_text(encoding="utf-8").strip() if path.exists() else ""
-    if row is None:
-        known = known or secrets.token_hex(16)
-        path.write_text(f"{known}\n", encoding="utf-8")
-        tx.execute("INSERT INTO marks (name, value) VALUES ('home', ?)", (known,))
-    elif row[0] != known:
+    version = version_of(tx)
+    if version is not None and version not in VERSIONS:
+        raise database_too_new(version)
+    if version in VERSIONS[:-1]:
+        raise ConfigError(
+            "the database at `database_url` is of an older version.", fix="`council repair` brings it forward"
+        )
+    row = tx.execute("SELECT value FROM marks WHERE name = 'home'").fetchone() if version is not None else None
+    if row is not None and row[0] != known:
         raise ConfigError(
             "the database at `database_url` belongs to another home.",
             fix=f"make a database for this home; of a home that was moved, .council/{_HOME_FILE} must come along",
         )
+    if row is None and known:
+        raise ConfigError(
+            "the database at `database_url` does not hold this home any more: it was dropped or emptied.",
+            fix=f"restore it with the server's own tools; to begin anew, remove .council/{_HOME_FILE}",
+        )
+    return row is not None
+
+
+def make_own(tx: Tx, runtime: Path) -> None:
+    """A server's database of the newest version belongs to this home from now on. Raises as `is_own`, StorageFailed."""
+    tx.alone(_MIGRATION_LOCK)
+    if not is_own(tx, runtime):
+        known = secrets.token_hex(16)
+        tx.execute("INSERT INTO marks (name, value) VALUES ('home', ?)", (known,))
+        write_atomic(runtime / _HOME_FILE, f"{known}\n".encode())
 
 
 def schema_of(dialect: str) -> list[str]:

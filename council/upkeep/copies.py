@@ -9,16 +9,17 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from council.budgets import statements as spent
 from council.engine import statements as sql
 from council.errors import StorageFailed, UsageError
 from council.settings import Home
-from council.storage.drivers import RESTORING, flaw_in, make_private, sqlite_failed, sqlite_for_reading
+from council.storage.drivers import RESTORING, flaw_in, make_private, require_there, sqlite_failed, sqlite_for_reading
 from council.storage.files import as_storage_failed, fsync_dir
 from council.storage.store import Store, Tx, look_into
 from council.storage.versions import DATABASE_FILE, VERSIONS, version_of
@@ -37,6 +38,11 @@ def copies_of(home: Home) -> list[Path]:
     return [folder / name for name in names]
 
 
+def day_of(copy: Path) -> datetime:
+    """When the day of a daily copy began (UTC)."""
+    return datetime.strptime(copy.stem, "council-%Y%m%d").replace(tzinfo=UTC)
+
+
 def copy_daily(home: Home, store: Store, now: datetime) -> Path | None:
     """Makes the copy of this day (UTC), unless it is there, and lets go of the oldest beyond KEPT. None when there was
     nothing to do. Raises StorageFailed."""
@@ -46,18 +52,52 @@ def copy_daily(home: Home, store: Store, now: datetime) -> Path | None:
         return None
     with as_storage_failed(f"Cannot make {folder}"):
         folder.mkdir(mode=0o700, exist_ok=True)
-    store.copy_to(target)
+    copy_database(home, target)
     fsync_dir(folder)
     for old in copies_of(home)[KEPT:]:
         old.unlink(missing_ok=True)
     return target
 
 
-def renew_copies(home: Home, store: Store) -> None:
-    """For `forget`: what was forgotten stands in no copy any more. One copy of now takes the place of all. Raises
-    StorageFailed."""
+def copy_database(home: Home, target: Path, change: Callable[[sqlite3.Connection], object] = lambda copy: None) -> None:
+    """A consistent copy of the home's SQLite file beside whoever writes, whole or not at all, for its owner only; `change`
+    is made in it. Raises UsageError where there is none yet, StorageFailed."""
+    path = home.runtime / DATABASE_FILE
+    require_there(path)
+    if not path.exists():
+        raise UsageError("this home has no database yet.", fix="it begins with the first command")
+    partial = target.with_name(f".{target.name}.partial")
+    partial.unlink(missing_ok=True)
+    make_private(partial)
+    try:
+        with closing(sqlite_for_reading(path)) as source, closing(sqlite3.connect(partial)) as copy:
+            source.backup(copy, pages=-1)  # in one go: in steps it begins anew whenever something is written
+            copy.execute("PRAGMA journal_mode = DELETE")
+            change(copy)
+    except sqlite3.Error as error:
+        partial.unlink(missing_ok=True)
+        raise sqlite_failed(error, path) from error
+    if flaw := flaw_in(partial):
+        partial.unlink()
+        raise StorageFailed(
+            f"the database is damaged ({flaw}): no copy of it is made.", fix="`council restore` takes an older one back"
+        )
+    with partial.open("rb+") as written:
+        os.fsync(written.fileno())
+    partial.replace(target)
+
+
+def renew_copies(home: Home, *, without: str) -> None:
+    """For `forget`: what was forgotten stands in no copy any more. One copy of now takes the place of all, without the run of
+    that id: it has not ended, and would be worked again from there. Raises StorageFailed."""
     newest, *older = copies_of(home)
-    store.copy_to(newest)
+
+    def remove(copy: sqlite3.Connection) -> None:
+        for statement in (sql.DROP_STEPS, "DELETE FROM runs WHERE run_id = ?"):
+            copy.execute(statement, (without,))
+        copy.commit()
+
+    copy_database(home, newest, change=remove)
     for old in older:
         old.unlink(missing_ok=True)
     fsync_dir(newest.parent)
@@ -65,10 +105,13 @@ def renew_copies(home: Home, store: Store) -> None:
 
 @dataclass(frozen=True)
 class Unknown:
-    """The part of a database that its copy does not know: it is lost when the copy takes its place. `told` False: the
-    database does not say it any more."""
+    """The part of a database that its copy does not know: it is lost when the copy takes its place. `ended` are runs that the
+    copy holds unfinished, and the database ended: their end goes along. `told` False: the database does not say it any
+    more, and `unfinished` are those that go on at the next start, whether they have ended or not."""
 
     runs: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
+    unfinished: tuple[str, ...] = ()
     calls: int = 0
     tokens: int = 0
     told: bool = True
@@ -80,7 +123,7 @@ def taken_back(home: Home, copy: Path) -> tuple[Path, Unknown]:
     whole copy, StorageFailed."""
     require_whole(copy)
     path = home.runtime / DATABASE_FILE
-    unknown = _unknown(path, copy) if path.exists() else Unknown(told=False)
+    unknown = _unknown(path, copy)
     aside, number = path.with_name(f"{DATABASE_FILE}.before-restore"), 1
     while aside.exists():
         number += 1
@@ -89,9 +132,13 @@ def taken_back(home: Home, copy: Path) -> tuple[Path, Unknown]:
     with as_storage_failed(f"Cannot put {copy.name} in the place of {DATABASE_FILE}"):
         temporary.unlink(missing_ok=True)
         make_private(temporary)
-        with closing(sqlite_for_reading(copy)) as source, closing(sqlite3.connect(temporary)) as target:
+        with (
+            closing(sqlite_for_reading(copy)) as source,
+            closing(sqlite3.connect(temporary.absolute().as_uri(), uri=True)) as target,
+        ):
             try:
                 source.backup(target)  # with what its log holds
+                _take_ends(target, path, unknown.ended)
             except sqlite3.Error as error:
                 raise sqlite_failed(error, copy) from error
         with temporary.open("rb+") as written:
@@ -127,14 +174,34 @@ def require_whole(copy: Path) -> None:
 def _unknown(path: Path, copy: Path) -> Unknown:
     """As far as the database still says it: of a damaged one nobody knows."""
 
-    def known(tx: Tx) -> tuple[set[str], dict[str, tuple[int, int]]]:
-        runs = {row[0] for row in tx.execute(sql.ALL_RUN_IDS).fetchall()}
-        return runs, {row[0]: (row[1], row[2]) for row in tx.execute(spent.BY_RUN, ("",)).fetchall()}
+    def known(tx: Tx) -> tuple[dict[str, bool], dict[str, tuple[int, int]]]:
+        has_ended = {run_id: ended_ns is not None for run_id, ended_ns in tx.execute(sql.ALL_ENDS).fetchall()}
+        return has_ended, {row[0]: (row[1], row[2]) for row in tx.execute(spent.SETTLED_BY_RUN).fetchall()}
 
+    unfinished: tuple[str, ...] = ()
     try:
-        (runs, now), (copied, then) = look_into(path, known), look_into(copy, known)
-    except StorageFailed:
-        return Unknown(told=False)
-    calls = sum(count - then.get(run, (0, 0))[0] for run, (count, _) in now.items())
-    tokens = sum(amount - then.get(run, (0, 0))[1] for run, (_, amount) in now.items())
-    return Unknown(tuple(sorted(runs - copied)), calls, tokens)
+        copied, then = look_into(copy, known)
+        unfinished = tuple(sorted(run_id for run_id, has_ended in copied.items() if not has_ended))
+        runs, now = look_into(path, known)
+    except StorageFailed:  # the copy's where it is of a version that had no table of runs
+        return Unknown(unfinished=unfinished, told=False)
+    ended = tuple(run_id for run_id in unfinished if runs.get(run_id))
+    lost = {run_id: spending for run_id, spending in now.items() if run_id not in ended}
+    calls = sum(count - then.get(run, (0, 0))[0] for run, (count, _) in lost.items())
+    tokens = sum(amount - then.get(run, (0, 0))[1] for run, (_, amount) in lost.items())
+    return Unknown(tuple(sorted(runs.keys() - copied.keys())), ended, (), calls, tokens)
+
+
+def _take_ends(copy: sqlite3.Connection, path: Path, run_ids: Sequence[str]) -> None:
+    """The runs of these ids as the database at `path` holds them: else the copy would do their work again."""
+    if not run_ids:
+        return
+    copy.execute("ATTACH ? AS now", (f"{path.absolute().as_uri()}?mode=ro",))
+    its_steps = "run IN (SELECT run FROM now.runs WHERE run_id = ?)"
+    where = {"steps": its_steps, "runs": "run_id = ?", "spending": "run_id = ?", "kept": "owner = ?"}
+    for run_id in run_ids:
+        for table, its in where.items():
+            copy.execute(f"DELETE FROM main.{table} WHERE {its}", (run_id,))  # noqa: S608  our own names
+        for table, its in {**where, "written": "run_id = ?"}.items():
+            copy.execute(f"INSERT OR REPLACE INTO main.{table} SELECT * FROM now.{table} WHERE {its}", (run_id,))  # noqa: S608
+    copy.commit()

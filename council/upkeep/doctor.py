@@ -14,7 +14,6 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -24,7 +23,7 @@ from council.agents.manifest import load_personas, require_roles, seeds_folder
 from council.agents.memory import Memory, decode_session, session_bytes
 from council.app.models import build_model, provider_of
 from council.app.safekeeping import build_key_source, look_at
-from council.audit.head_file import HEAD_FILE
+from council.audit.head_file import HEAD_FILE, lost_end
 from council.commands.documents import NotACommand
 from council.commands.recurring import parse_recurring
 from council.deliberation.admission import TRIAD
@@ -34,14 +33,13 @@ from council.ids import Clock, timestamp
 from council.keys.key_sources import require_keys
 from council.llm.base import Message
 from council.settings import Home, LoadedSettings, ProviderKeys, Settings, load_settings
-from council.storage.drivers import flaw_in
+from council.storage.drivers import PostgresDriver, flaw_in
 from council.storage.drop import is_command_name
 from council.storage.files import FileLock, read_limited
 from council.storage.mounts import network_file_system
 from council.storage.reader import Looking
-from council.storage.store import Store
 from council.storage.versions import DATABASE_FILE
-from council.upkeep.copies import copies_of
+from council.upkeep.copies import copies_of, day_of
 from council.upkeep.house import COMMANDS
 from council.upkeep.leftovers import strays
 
@@ -51,6 +49,7 @@ LOW_FREE_BYTES = 1 << 30
 _CLOCK_TOLERANCE = timedelta(minutes=2)  # between two machines that share a home
 _MIN_INSTANCES_LEFT = 4
 _MIN_WATCHES = 1024
+_COPY_AGE = timedelta(days=2)  # the daemon makes one each day
 _PING_TOKENS = 256  # a thinking model needs some before its first word
 _SHOWN = 3
 _MAX_RECURRING_BYTES = 1 << 20  # no home can be set to take a larger command
@@ -93,6 +92,11 @@ def check_kept(home: Home, settings: Settings, clock: Clock) -> list[Check]:
     if any(check.status == "fail" for check in checks):
         return checks
     store = look_at(home, settings)
+    if settings.database_url is None and (home.runtime / DATABASE_FILE).exists():
+        checks += [*check_sqlite(), *check_copies(home, store, clock)]
+    if lost := lost_end(store, home.runtime):
+        fix = "council audit verify; a copy may hold it (council restore), and council audit renew accepts that it is gone"
+        checks.append(Check("lost records", "warn", lost, fix))
     return [*checks, *check_memory(home, store), *check_leftovers(home, store), check_clock(store, clock)]
 
 
@@ -330,8 +334,9 @@ def check_database(home: Home, settings: Settings) -> Iterator[Check]:
     path = home.runtime / DATABASE_FILE
     if settings.database_url is not None:
         try:
-            with closing(Store.open(home.runtime, settings.database_url)) as store:
-                yield Check(name, "ok", f"PostgreSQL at {store.where}; its copies are the server's matter")
+            Ledger(look_at(home, settings)).count()
+            where = PostgresDriver(settings.database_url).where
+            yield Check(name, "ok", f"PostgreSQL at {where}; its copies are the server's matter")
         except CouncilError as error:
             yield Check(name, "fail", error.message, error.fix)
         return
@@ -355,7 +360,32 @@ def check_database(home: Home, settings: Settings) -> Iterator[Check]:
     if not path.exists():
         return
     runs = f"{count} run{'s' if count != 1 else ''}, SQLite {sqlite3.sqlite_version}{newest}"
-    yield Check(name, "ok", runs)
+    if os.access(path, os.W_OK):
+        yield Check(name, "ok", runs)
+    else:
+        yield Check(name, "fail", f"{runs}; this user cannot write {path.name}", f"chmod u+rw {shlex.quote(str(path))}")
+
+
+def check_sqlite(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> Iterator[Check]:
+    """The defect that its authors name "WAL-reset": from 3.7.0 on, mended in 3.51.3. Council itself cannot meet it."""
+    if version < (3, 51, 3):
+        shown = ".".join(map(str, version))
+        message = (
+            f"{shown} may lose pages where another program moves the database's log while Council writes (WAL-reset)"
+        )
+        yield Check("sqlite", "warn", message, "let nothing but Council write there, or install SQLite 3.51.3")
+
+
+def check_copies(home: Home, store: Looking, clock: Clock) -> Iterator[Check]:
+    """The newest daily copy against what happened since."""
+    ledger, fix = Ledger(store), "council backup FILE now; a daemon that stays (council run) makes one each day"
+    copies, first = copies_of(home), ledger.first_created()
+    finished = ledger.newest_finish()
+    if not copies:
+        if first and clock.now() - datetime.fromisoformat(first) > _COPY_AGE:
+            yield Check("daily copies", "warn", f"there is none, and the first run is of {first}", fix)
+    elif finished and datetime.fromisoformat(finished) - day_of(copies[0]) > _COPY_AGE:
+        yield Check("daily copies", "warn", f"the newest is {copies[0].name}, and the newest run of {finished}", fix)
 
 
 def check_schedules(home: Home) -> Iterator[Check]:

@@ -114,17 +114,19 @@ def admit_forget(command: ForgetCommand, premises: Premises) -> Admission:
 
 class Found(msgspec.Struct, frozen=True):
     """The state before anything was changed: in how many files of each kind something is to go, and what of a run is a
-    person's. `unread` are runs whose journals are damaged."""
+    person's. `set_aside` are databases that a restore left, and that go. `unread` are runs whose journals are damaged."""
 
     counts: dict[str, int]
     left: tuple[str, ...] = ()
+    set_aside: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
 
 
 class Forgotten(msgspec.Struct, frozen=True):
     """The record that stays, without the text. `digest` is scrypt of the text (of the run's id when there was none),
     salted with the secret of the run `run_id`; the marks show its beginning. `counts` as in Found. `left` names a person's
-    files that still hold it, `unseen` counts files that could not be looked into, `lanes` those with it in their name.
+    files that still hold it, and databases that may; `set_aside` as in Found. `unseen` counts files that could not be looked
+    into, `lanes` those with it in their name.
     `unread` are runs whose damaged journals may still say what agents remembered of the run."""
 
     at: str
@@ -133,6 +135,7 @@ class Forgotten(msgspec.Struct, frozen=True):
     counts: dict[str, int]
     run: str = ""
     left: tuple[str, ...] = ()
+    set_aside: tuple[str, ...] = ()
     unseen: int = 0
     lanes: int = 0
     unread: tuple[str, ...] = ()
@@ -168,11 +171,12 @@ class Forgetting:
         job = await self._prepared()
         job.traces.require_no_unfinished_run()
         counts = await asyncio.to_thread(job.traces.look)
+        left, set_aside = await asyncio.to_thread(lambda: (job.traces.databases(), job.traces.set_aside()))
         if job.whole is None:
-            return Found(counts)
+            return Found(counts, left, set_aside)
         of_run = job.whole.look()
         counts = {kind: counts[kind] + of_run.get(kind, 0) for kind in counts}
-        return Found(counts, job.whole.left(), tuple(sorted(job.whole.unread)))
+        return Found(counts, (*left, *job.whole.left()), set_aside, tuple(sorted(job.whole.unread)))
 
     async def _forget(self, found: Found) -> Forgotten:
         job = await self._prepared()
@@ -186,6 +190,7 @@ class Forgetting:
             counts=found.counts,
             run=command.run or "",
             left=tuple(dict.fromkeys((*map(job.traces.change, found.left), *left.paths))),
+            set_aside=found.set_aside,
             unseen=left.unseen,
             lanes=job.traces.lanes(),
             unread=found.unread,
@@ -247,6 +252,8 @@ class Forgetting:
     def _notes(self, done: Forgotten) -> list[str]:
         counts = ", ".join(f"{kind} {number}" for kind, number in done.counts.items() if number)
         notes = [f"Forgotten in: {counts}." if counts else "It was found nowhere."]
+        if done.set_aside:
+            notes.append(f"Deleted, since it may hold it: {_listed(done.set_aside)}, which a restore had set aside.")
         if done.left:
             notes.append(f"Not Council's to change, and left as they are: {_listed(done.left)}.")
         if done.lanes:

@@ -12,6 +12,7 @@ from council.engine.records import FORGOTTEN
 from council.engine.rewriting import Change, changed
 from council.storage.files import rewrite
 
+_SQLITE = b"SQLite format 3\0"
 _COMMAND_HASH = re.compile(rb"\A(---\n(?:(?!---\n).*\n)*?command_sha256: )[^\n]*")
 
 
@@ -70,6 +71,15 @@ def size_of(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
+
+
+def is_database(path: Path) -> bool:
+    """Whether a file is one of SQLite's: rewritten as text it would be destroyed."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(_SQLITE)) == _SQLITE
+    except OSError:
+        return False
 
 
 def entries_of(folder: Path) -> list[Path]:

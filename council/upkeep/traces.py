@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -48,6 +48,7 @@ from council.upkeep.texts import (
     changed_text,
     entries_of,
     files_below,
+    is_database,
     owner_of,
     rewritten,
     size_of,
@@ -66,6 +67,7 @@ _NOTE_ENDING = ".error.md"  # our notes beside files that could not become runs
 # Below `.council/`: what is looked at in its own way, or is no text.
 _NOT_THE_REST = frozenset({"logs", "cortex", "lock", "forgotten", "copies"})
 _DATABASE = "council.db"  # it, and what SQLite lays beside it
+_SET_ASIDE = f"{_DATABASE}.before-restore*"
 _PAGE = 200  # runs at a time
 Counts = dict[str, int]
 _Stamp = tuple[int, int, int]
@@ -155,11 +157,25 @@ class Traces:
         """Clears the database's files and daily copies of what rows said; a file that a restore set aside goes.
         Raises StorageFailed."""
         self._store.sweep()
-        beside = (f"{_DATABASE}.before-restore*", f".{_DATABASE}.restored*", f"{COPIES_FOLDER}/.*.partial*")
+        beside = (_SET_ASIDE, f".{_DATABASE}.restored*", f"{COPIES_FOLDER}/.*.partial*")
         for path in [found for pattern in beside for found in self._home.runtime.glob(pattern)]:
             path.unlink()
         if copies_of(self._home):
-            renew_copies(self._home, self._store)
+            renew_copies(self._home, without=self._run_id)
+
+    def set_aside(self) -> tuple[str, ...]:
+        """Databases that a restore set aside: `sweep` deletes them."""
+        return tuple(self._named(path for path in self._home.runtime.glob(_SET_ASIDE) if is_database(path)))
+
+    def databases(self) -> tuple[str, ...]:
+        """SQLite files in `.council/` that are none of ours: what they hold is not looked at, and they stay."""
+        ours = {self._home.runtime / _DATABASE, *copies_of(self._home), *self._home.runtime.glob(_SET_ASIDE)}
+        return tuple(
+            self._named(path for path in files_below(self._home.runtime) if path not in ours and is_database(path))
+        )
+
+    def _named(self, paths: Iterable[Path]) -> Iterator[str]:
+        return (self.change(path.relative_to(self._home.root).as_posix()) for path in sorted(paths))
 
     def left(self) -> Left:
         """A person's files of the home that hold a text. Names hold none of it: they are going into a receipt."""
@@ -237,7 +253,8 @@ class Traces:
         could not become runs."""
         for entry in entries_of(self._home.runtime):
             if entry.name not in _NOT_THE_REST and not entry.name.startswith(_DATABASE):
-                yield from files_below(entry) if entry.is_dir() else [entry]
+                files = files_below(entry) if entry.is_dir() else [entry]
+                yield from (path for path in files if not is_database(path))
         for path in files_below(self._home.commands):
             if path.name.endswith(_NOTE_ENDING):
                 yield path

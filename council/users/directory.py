@@ -1,15 +1,15 @@
-"""Adding users, listing them, granting and revoking roles; every change is audited in its own transaction."""
+"""Adding users, granting and revoking roles; every change is audited in its own transaction."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, insert
 
 from council.audit.log import AuditLog
 from council.errors import UsageError
 from council.ids import STEWARD, Clock, timestamp
-from council.users.people import User, user_in, user_of
+from council.users.people import User, user_in
 from council.users.tables import roles, users
 
 
@@ -34,15 +34,6 @@ class Users:
                 connection.execute(insert(roles).values(user_id=user_id, role=role))
             transaction.record("effect", "user_added", STEWARD.id, {"user": user_id, "roles": list(user.roles)})
         return user
-
-    def list(self) -> list[User]:
-        """By their ids. Raises StorageFailed."""
-        with self._audit.store.reading() as tx:
-            ids = tx.core.execute(select(users.c.user_id).order_by(users.c.user_id)).scalars().all()
-            return [user for user_id in ids if (user := user_in(tx, user_id)) is not None]
-
-    def get(self, user_id: str) -> User | None:
-        return user_of(self._audit.store, user_id)
 
     def change_roles(self, user_id: str, grant: Sequence[str], revoke: Sequence[str]) -> User:
         """Raises UsageError for a user who is not there, StorageFailed."""

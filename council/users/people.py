@@ -29,9 +29,20 @@ def user_of(store: Looking, user_id: str) -> User | None:
     return store.read(lambda tx: user_in(tx, user_id))
 
 
+def all_users(store: Looking) -> list[User]:
+    """By their ids. Raises StorageFailed."""
+
+    def look(tx: Tx) -> list[User]:
+        return [_user(tx, row) for row in sorted(tx.execute(sql.USERS).fetchall())]
+
+    return store.read(look)
+
+
 def user_in(tx: Tx, user_id: str) -> User | None:
     """As `user_of`, within a transaction."""
     row = tx.execute(sql.USER, (user_id,)).fetchone()
-    if row is None:
-        return None
-    return User(row[0], row[1], row[2], tuple(held[0] for held in tx.execute(sql.ROLES, (user_id,)).fetchall()))
+    return None if row is None else _user(tx, row)
+
+
+def _user(tx: Tx, row: tuple[str, str, str]) -> User:
+    return User(*row, tuple(held[0] for held in tx.execute(sql.ROLES, (row[0],)).fetchall()))

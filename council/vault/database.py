@@ -23,6 +23,8 @@ from council.ids import STEWARD, Clock, timestamp
 from council.keys.key_sources import KeySource, require_keys
 from council.keys.keyring import Keyring
 from council.redaction import Secret
+from council.storage.reader import Looking
+from council.vault import statements as sql
 from council.vault.contract import (
     CREDENTIAL_REMOVED,
     CREDENTIAL_SET,
@@ -108,10 +110,7 @@ class DatabaseVault(Vault):
 
     def list(self) -> Sequence[StoredCredential]:
         """See `Vault.list`."""
-        order = (credentials.c.user_id, credentials.c.specialist_role, credentials.c.credential_key)
-        with self._audit.store.reading() as tx:
-            connection = tx.core
-            return [_entry(row) for row in connection.execute(select(credentials).order_by(*order))]
+        return entries_in(self._audit.store)
 
     def remove(self, place: CredentialPlace, *, actor: str = STEWARD.id) -> None:
         """See `Vault.remove`."""
@@ -224,6 +223,12 @@ def _at(place: CredentialPlace) -> Any:
 
 def _row(connection: Connection, place: CredentialPlace) -> Any:
     return connection.execute(select(credentials).where(_at(place))).first()
+
+
+def entries_in(store: Looking) -> list[StoredCredential]:
+    """Every place that holds a value, in order; no key is needed. Raises StorageFailed."""
+    rows = store.read(lambda tx: tx.execute(sql.ENTRIES).fetchall())
+    return [StoredCredential(CredentialPlace(*row[:3]), *row[3:]) for row in rows]
 
 
 def _entry(row: Any) -> StoredCredential:

@@ -153,3 +153,35 @@ async def test_a_store_that_is_opened_again_takes_up_what_was_admitted_in_its_or
     again = engine_over(store, tmp_path)
     assert [run.id for run in again.recover()] == [run.id for run in runs if isinstance(run, Run)]
     assert [run.header.file for run in again.active.values()] == drops
+
+
+@pytest.mark.parametrize("damage", ["a row", "record 0", "its secret"])
+async def test_a_run_whose_journal_is_damaged_fails_alone(store: Store, tmp_path: Path, damage: str) -> None:
+    engine = engine_over(store, tmp_path)
+    for number in range(2):
+        body = parse_command(
+            TYPES, "c.json", COMMAND.replace(b"mine", b"id%d" % number).replace(b"a.md", b"%d.md" % number)
+        )
+        assert isinstance(body, RunBase)
+        await engine.admit(body, type(DROP)(f"{number}.json", number, 1, "0" * 64))
+    damaged, whole = engine.active.values()
+    await damaged.journal.put("one", "said", type=str)
+    await damaged.journal.put("two", "said", type=str)
+    statement = {
+        "a row": "UPDATE steps SET kind = 'nothing' WHERE seq = 2",
+        "record 0": "UPDATE runs SET header = '{}' WHERE run = 1",
+        "its secret": f"UPDATE runs SET header = replace(header, '{damaged.header.secret}', 'zz') WHERE run = 1",
+    }[damage]
+    store.write_now(lambda tx: tx.execute(statement))
+    again = engine_over(store, tmp_path, Failing())
+    again.recover()
+    while again.active:
+        await asyncio.sleep(0)
+    receipts = Receipts(store)
+    for run, code in ((damaged, "journal_damaged"), (whole, "config_invalid")):
+        receipt = receipts.read(run.id)
+        assert receipt is not None
+        assert receipt.error is not None
+        assert (receipt.status, receipt.error.code, receipt.title, receipt.lane) == ("failed", code, "Choose", "main")
+    await store.write(lambda tx: None)
+    assert engine_over(store, tmp_path).recover() == []

@@ -20,6 +20,7 @@ from council.redaction import Redactor, Secret
 from council.settings import Home, Settings
 from council.storage.store import Store
 from council.users.directory import Users
+from council.users.people import all_users
 
 KEYS = Keyring((new_key(),))
 
@@ -231,7 +232,7 @@ def test_users_have_the_roles_they_were_granted_and_each_change_is_recorded(log:
     users.add("bert", "", ["user"])
     users.add("anna", "Anna", ["user"])
     assert users.change_roles("anna", ["administrator"], ["user"]).roles == ("administrator",)
-    assert [(user.user_id, user.principal.kind) for user in users.list()] == [
+    assert [(user.user_id, user.principal.kind) for user in all_users(log.store)] == [
         ("anna", "administrator"),
         ("bert", "user"),
     ]

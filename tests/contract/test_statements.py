@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
+import re
 import runpy
 from collections.abc import Iterator
 from contextlib import closing
@@ -55,6 +56,13 @@ def test_statements_are_found_in_every_room_that_has_some() -> None:
     assert rooms >= {"engine", "budgets", "audit", "users"}
     assert [name for name, value in STATEMENTS.items() if not value.startswith(VERBS)] == []
     assert len(STATEMENTS) > 60
+
+
+def test_no_statement_spells_what_one_of_the_drivers_reads_as_a_place_for_a_value() -> None:
+    """`?` is rewritten for PostgreSQL as text, also in quotes, and `%` is its driver's own."""
+    quoted = {name: re.findall(r"'[^']*'", statement) for name, statement in STATEMENTS.items()}
+    assert [name for name, texts in quoted.items() if any("?" in text for text in texts)] == []
+    assert [name for name, statement in STATEMENTS.items() if "%" in statement] == []
 
 
 def test_every_statement_is_prepared_on_both_databases(store: Store) -> None:

@@ -15,8 +15,9 @@ import psycopg
 import pytest
 from sqlalchemy import inspect, text
 
-from council.errors import ConfigError, DatabaseTooNew, StorageFailed
+from council.errors import ConfigError, DaemonRunning, DatabaseTooNew, StorageFailed
 from council.storage.marks import SET_MARK, mark, set_mark
+from council.storage.reader import looking
 from council.storage.store import Store, Tx
 from council.storage.versions import VERSIONS
 from tests import postgres
@@ -324,6 +325,7 @@ def test_an_older_database_comes_forward_with_its_rows(
     begin_anew(store, version)
     with store.transaction() as tx:
         tx.execute("INSERT INTO audit_chain (id, chain, seq, mac) VALUES (1, ?, 0, ?)", ("chain", "mac"))
+    (tmp_path / "home-id").unlink(missing_ok=True)  # no older version made one
     with contextlib.closing(Store.open(tmp_path, database_url)) as again:
         assert shape(again) == newest
         chain = again.read(lambda tx: tx.execute("SELECT chain FROM audit_chain").fetchone()[0])
@@ -383,6 +385,73 @@ def test_a_servers_database_belongs_to_the_home_that_used_it_first(tmp_path: Pat
     Store.open(tmp_path / "moved", postgres_url).close()
 
 
+def test_a_servers_database_that_was_dropped_or_emptied_is_not_begun_anew_in_silence(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    with contextlib.closing(Store.open(tmp_path, postgres_url)) as store:
+        store.write_now(lambda tx: tx.execute("DELETE FROM marks"))
+    refused = "dropped or emptied"
+    with pytest.raises(ConfigError, match=refused) as emptied:
+        Store.open(tmp_path, postgres_url)
+    assert ".council/home-id" in emptied.value.fix
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+        for asked in (lambda: Store.open(tmp_path, postgres_url), lambda: looking(tmp_path, postgres_url)):
+            with pytest.raises(ConfigError, match=refused):
+                asked()
+        assert connection.execute("SELECT to_regclass('runs')").fetchone() == (None,)
+    (tmp_path / "home-id").unlink()
+    Store.open(tmp_path, postgres_url).close()
+
+
+def test_a_look_at_a_new_servers_database_makes_nothing(tmp_path: Path, postgres_url: str) -> None:
+    runtime = tmp_path / "not there yet"
+    assert mark(looking(runtime, postgres_url), "a") is None
+    assert not runtime.exists()
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        assert connection.execute("SELECT to_regclass('marks')").fetchone() == (None,)
+    runtime.mkdir()
+    with contextlib.closing(Store.open(runtime, postgres_url)) as store:
+        set_mark(store, "a", "1")
+        assert (runtime / "home-id").read_text().strip() == mark(store, "home")
+    assert mark(looking(runtime, postgres_url), "a") == "1"
+
+
+def test_a_servers_database_does_not_begin_beside_a_file_with_rows(tmp_path: Path, postgres_url: str) -> None:
+    Store.open(tmp_path).close()
+    Store.open(tmp_path, postgres_url).close()  # without rows: nothing is left behind
+    with contextlib.closing(Store.open(tmp_path)) as store:
+        set_mark(store, "a", "1")
+    for asked in (lambda: Store.open(tmp_path, postgres_url), lambda: looking(tmp_path, postgres_url)):
+        with pytest.raises(ConfigError, match=r"council\.db holds what this home kept") as refused:
+            asked()
+        assert "leave `database_url` out" in refused.value.fix
+    (tmp_path / "council.db").rename(tmp_path / "kept.db")
+    Store.open(tmp_path, postgres_url).close()
+
+
+def test_of_copied_homes_one_daemon_works_a_servers_database(tmp_path: Path, postgres_url: str) -> None:
+    with contextlib.closing(Store.open(tmp_path, postgres_url)) as second:
+        with contextlib.closing(Store.open(tmp_path, postgres_url)) as first:
+            first.claim()
+            with pytest.raises(DaemonRunning, match="another daemon"):
+                second.claim()
+            end_connections(postgres_url)
+            set_mark(first, "a", "1")  # it connects anew, and claims anew
+            with pytest.raises(StorageFailed, match="another daemon"):
+                set_mark(second, "b", "2")
+        set_mark(second, "b", "3")
+        assert names(second) == ["a", "b"]
+
+
+def test_a_sqlite_file_is_claimed_by_the_homes_own_lock(tmp_path: Path) -> None:
+    with contextlib.closing(Store.open(tmp_path)) as store:
+        store.claim()
+        set_mark(store, "a", "1")
+        assert names(store) == ["a"]
+
+
 # ── a PostgreSQL that goes away ──────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -404,6 +473,28 @@ def test_a_server_that_stops_is_a_named_failure_and_the_store_goes_on_when_it_is
         values = "SELECT value FROM marks WHERE name <> 'home' ORDER BY name"
         assert store.write_now(lambda tx: tx.core.execute(text(values)).scalars().all()) == ["1", "3"]
         assert (mark(store, "b"), mark(store, "c")) == (None, "3")
+
+
+def end_connections(url: str) -> None:
+    """As an administrator does, or a firewall."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        ended = connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        ).fetchall()
+    assert ended
+
+
+def test_a_connection_that_was_lost_between_two_transactions_costs_nobody_anything(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    with contextlib.closing(Store.open(tmp_path, postgres_url)) as store:
+        for number in range(3):
+            set_mark(store, f"{number}", "1")
+            assert mark(store, f"{number}") == "1"
+            end_connections(postgres_url)
+            assert mark(store, f"{number}") == "1"
+        assert names(store) == ["0", "1", "2"]
 
 
 def test_a_connection_that_is_lost_at_its_commit_is_a_named_failure(tmp_path: Path, postgres_url: str) -> None:

@@ -249,6 +249,11 @@ def test_a_home_that_cannot_be_written_is_verified_and_examined(home: Path) -> N
 
     places = [home, *home.rglob("*")]
     modes = {path: path.stat().st_mode for path in places}
+    database = home / ".council" / "council.db"
+    database.chmod(0o400)
+    alone = as_reader("doctor")
+    database.chmod(modes[database])
+    assert (alone.returncode, f"fix: chmod u+rw {database}" in alone.stdout) == (3, True), alone.stdout
     for path in reversed(places):
         path.chmod(modes[path] & 0o555)
     try:

@@ -362,7 +362,14 @@ def test_a_full_disk_makes_a_run_wait_and_nothing_is_lost(
         assert ".council/council.db does not take this: database or disk is full" in waiting["error"]
         later.rename(home / "commands" / "later.json")
         wait_until(lambda: "later.json stays in the inbox: the database" in daemon.stderr, "there is no room for it")
-        wait_until(lambda: "state.json is not current" in daemon.stderr, "what no run is to blame for is logged")
+        wait_until(lambda: "state.json has no room" in daemon.stderr, "what no run is to blame for is logged")
+
+        def told() -> dict[str, Any]:
+            view: dict[str, Any] = json.loads(run_cli("status", "--json", cwd=home, env=env).stdout)
+            return view
+
+        wait_until(lambda: [one["file"] for one in told()["unadmitted"]] == ["later.json"], "status says what waits")
+        assert [(run["status"], run["waiting_for"]) for run in told()["runs"]] == [("waiting", "storage")]
         assert inbox(home) == ["early.json", "later.json"]
         assert daemon.process.poll() is None
         assert receipts(home) == []
@@ -370,7 +377,7 @@ def test_a_full_disk_makes_a_run_wait_and_nothing_is_lost(
         assert daemon.wait("run_ended", file="later.json")["status"] == "succeeded"
         assert daemon.wait("run_ended", file="early.json", timeout_s=STORAGE_TIMEOUT_S)["status"] == "succeeded"
         assert daemon.stop() == 0
-    said = [json.loads(line) for line in daemon.stderr.splitlines() if "state.json is not current" in line]
+    said = [json.loads(line) for line in daemon.stderr.splitlines() if "state.json has no room" in line]
     assert [record for record in said if "run_id" in record] == []
     assert len(receipts(home)) == 2
     assert inbox(home) == []

@@ -128,6 +128,22 @@ def test_what_a_person_wrote_is_left_and_named(told: Path, env: dict[str, str]) 
     assert page.read_text().endswith("My own remark.\n")
 
 
+def test_a_database_of_a_persons_is_left_and_named_and_one_that_was_set_aside_goes_and_is_named(
+    told: Path, env: dict[str, str]
+) -> None:
+    runtime = told / ".council"
+    assert run_cli("backup", str(runtime / "mine.db"), cwd=told, env=env).returncode == 0
+    before = (runtime / "mine.db").read_bytes()
+    assert run_cli("restore", str(runtime / "mine.db"), "--yes", cwd=told, env=env).returncode == 0
+    done = run_cli("forget", SECRET, "--yes", "--json", cwd=told, env=env)
+    assert done.returncode == 0, done.stderr
+    notes = " ".join(json.loads(done.stdout)["notes"])
+    assert "Deleted, since it may hold it: `.council/council.db.before-restore`" in notes
+    assert "left as they are: `.council/mine.db`" in notes
+    assert (runtime / "mine.db").read_bytes() == before
+    assert holding(told) == [".council/mine.db"]
+
+
 def test_an_unfinished_run_that_holds_it_is_named_and_nothing_is_changed(
     told: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:

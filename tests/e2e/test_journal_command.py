@@ -100,3 +100,23 @@ def test_a_journal_is_brought_into_another_home_and_replayed_there(
     )
     (other / "artifacts" / "out.md").write_text("A person's own.\n")
     assert run_cli("replay", run_id, "--check", cwd=other).stdout == checked.stdout
+
+
+def test_a_run_from_elsewhere_does_not_go_on_and_is_no_part_of_this_homes_audit(
+    home: Path, tmp_path: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    fake.reply = lambda request: text("Copper.")
+    for number in range(2):
+        drop_command(home, command(output_artifact_path=f"artifacts/{number}.md"), f"{number}.json")
+    run_cli("run", "--once", cwd=home, env=env)
+    run_id = run_ids(home)[-1]
+    (tmp_path / "run.jsonl").write_text("\n".join(printed(home, run_id)) + "\n")
+    other = make_home(tmp_path / "other")
+    drop_command(other, command())
+    run_cli("run", "--once", cwd=other, env=env)
+    run_cli("journal", "--import", str(tmp_path / "run.jsonl"), cwd=other)
+    verified = run_cli("audit", "verify", cwd=other, env=env)
+    assert (verified.returncode, "cut off" in verified.stdout) == (0, False), verified.stdout
+    for asked in ("retry", "resume"):
+        refused = run_cli(asked, run_id, cwd=other, env=env)
+        assert (refused.returncode, "brought in from another home" in refused.stderr) == (2, True), refused.stderr

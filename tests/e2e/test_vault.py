@@ -131,7 +131,7 @@ def test_the_keys_of_a_home_that_are_gone_are_not_made_anew(filled: Path) -> Non
     folder = Path(os.environ["XDG_CONFIG_HOME"]) / "council" / "keys"
     name = (filled / ".council" / "key-id").read_text()
     (folder / f"{name}.json").rename(folder / f"{name}.away")
-    done = run_cli("vault", "list", cwd=filled)
+    done = run_cli("vault", "verify", cwd=filled)
     assert done.returncode == 3
     assert "keys of this home are gone" in done.stderr
     (folder / f"{name}.away").rename(folder / f"{name}.json")

@@ -11,7 +11,7 @@ import pytest
 
 from council.engine.commit import Output, roll_forward, stage, unstage
 from council.engine.journal import admit
-from council.engine.outputs import OutputFile, keep_page, kept_data, kept_names, note_written
+from council.engine.outputs import OutputFile, keep_page, kept_data, kept_names
 from council.engine.records import EPOCH, FileIdentity, RunHeader
 from council.errors import StorageFailed
 from council.ids import sha256_hex
@@ -140,7 +140,7 @@ async def test_whichever_bytes_a_kill_leaves_at_the_path_are_known_as_ours(
 ) -> None:
     await grow(store, output(root, store, "run1"), b"first")
     claim = output(root, store, "run1").claim(b"never written")
-    store.write_now(lambda tx: note_written(tx, claim.written))
+    store.write_now(claim.note)
     (home / "out" / "a.md").write_bytes(there)
     again = output(root, store, "run1")
     await grow(store, again, b"second")

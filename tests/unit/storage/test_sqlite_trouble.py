@@ -16,6 +16,7 @@ import pytest
 from council.errors import ConfigError, StorageFailed
 from council.storage import drivers
 from council.storage.marks import SET_MARK, mark, set_mark
+from council.storage.reader import Reader
 from council.storage.store import Store
 from tests.driver import Held, sqlite_error, watched
 
@@ -233,10 +234,52 @@ def test_a_database_that_is_gone_is_not_begun_anew_in_silence(tmp_path: Path) ->
     assert not (tmp_path / "council.db").exists()
 
 
+def test_a_database_that_is_replaced_under_its_writer_is_left_alone(tmp_path: Path) -> None:
+    path, store = tmp_path / "council.db", Store.open(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "copy.db")) as copy:
+        store._raw.backup(copy)
+    set_mark(store, "a", "x" * 100_000)  # in the log alone
+    path.rename(tmp_path / "old.db")
+    (tmp_path / "copy.db").rename(path)
+    before = path.read_bytes()
+    for _ in range(2):
+        with pytest.raises(StorageFailed, match=r"council\.db was replaced while it was in use"):
+            set_mark(store, "b", "1")
+    store.close()
+    assert path.read_bytes() == before
+    assert (drivers.flaw_in(path), drivers.flaw_in(tmp_path / "old.db")) == ("", "")
+    with closing(Store.open(tmp_path)) as other:
+        assert (mark(other, "a"), mark(other, "b")) == (None, None)
+    with closing(sqlite3.connect(tmp_path / "old.db")) as old:  # nothing that was acknowledged is lost
+        assert old.execute("SELECT name FROM marks").fetchall() == [("a",)]
+
+
+def test_a_database_that_is_removed_under_its_writer_is_named_until_it_is_back(store: Store, tmp_path: Path) -> None:
+    set_mark(store, "a", "1")
+    (tmp_path / "council.db").rename(tmp_path / "elsewhere")
+    with pytest.raises(StorageFailed, match="was removed"):
+        set_mark(store, "b", "1")
+    (tmp_path / "elsewhere").rename(tmp_path / "council.db")
+    set_mark(store, "c", "1")
+    assert [mark(store, name) for name in "abc"] == ["1", None, "1"]
+
+
+def test_damage_that_is_met_is_remembered(store: Store) -> None:
+    assert store.damage is None
+    with watched(store) as driver:
+        driver.before["INSERT"] = sqlite_error(sqlite3.SQLITE_CORRUPT)
+        with pytest.raises(StorageFailed):
+            set_mark(store, "a", "1")
+    assert store.damage is not None
+    assert "council restore" in store.damage.fix
+
+
 def test_what_is_no_file_in_its_place_is_named(tmp_path: Path) -> None:
     (tmp_path / "council.db").mkdir()
-    with pytest.raises(StorageFailed, match=r"council\.db"):
-        Store.open(tmp_path)
+    for asked in (Store.open, Reader):
+        with pytest.raises(StorageFailed, match=r"council\.db, the place of the database, is not a file") as refused:
+            asked(tmp_path)
+        assert "move it away" in refused.value.fix
     (tmp_path / "council.db").rmdir()
     (tmp_path / "council.db").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StorageFailed, match=r"council\.db"):

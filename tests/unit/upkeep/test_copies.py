@@ -13,15 +13,19 @@ from pathlib import Path
 import pytest
 
 from council.budgets.spend import Reserved, Spend
-from council.engine.ledger import Ledger
-from council.errors import ConfigError, StorageFailed, UsageError
+from council.budgets.statements import SETTLE
+from council.engine import statements as sql
+from council.engine.ledger import Ledger, end_of
+from council.engine.outputs import Written, note_written, written_at
+from council.engine.receipts import Receipts
+from council.errors import StorageFailed, UsageError
 from council.ids import SystemClock
 from council.settings import Home
 from council.storage.drivers import flaw_in
 from council.storage.marks import SET_MARK, mark, set_mark
-from council.storage.store import Store
-from council.upkeep.copies import Unknown, copies_of, copy_daily, renew_copies, taken_back
-from tests.rows import ended
+from council.storage.store import Store, look_into
+from council.upkeep.copies import Unknown, copies_of, copy_daily, copy_database, renew_copies, taken_back
+from tests.rows import begun, ended, receipt
 
 DAY = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -78,7 +82,7 @@ def test_a_copy_beside_a_writer_is_one_state_of_the_whole_database(home: Home, s
     try:
         for number in range(10):
             copy = tmp_path / f"copy-{number}.db"
-            store.copy_to(copy)
+            copy_database(home, copy)
             told = marks_in(copy)
             assert told.get("one") == told.get("other")
             assert flaw_in(copy) == ""
@@ -88,12 +92,18 @@ def test_a_copy_beside_a_writer_is_one_state_of_the_whole_database(home: Home, s
     assert both > 10
 
 
+def test_a_home_without_a_database_has_nothing_to_copy(home: Home) -> None:
+    with pytest.raises(UsageError, match="no database yet"):
+        copy_database(home, home.runtime / "copy.db")
+    assert list(home.runtime.iterdir()) == []
+
+
 def test_a_copy_that_cannot_be_made_leaves_the_one_before(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Home, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "copy.db"
     set_mark(store, "a", "1")
-    store.copy_to(target)
+    copy_database(home, target)
     set_mark(store, "a", "2")
 
     class Full(sqlite3.Connection):
@@ -110,7 +120,7 @@ def test_a_copy_that_cannot_be_made_leaves_the_one_before(
 
     monkeypatch.setattr(sqlite3, "connect", connect_to)
     with pytest.raises(StorageFailed, match="full"):
-        store.copy_to(target)
+        copy_database(home, target)
     monkeypatch.undo()
     assert marks_in(target) == {"a": "1"}
     assert [path.name for path in tmp_path.glob("*.partial")] == []
@@ -122,17 +132,18 @@ def test_what_was_forgotten_stands_in_no_copy(home: Home, store: Store) -> None:
         copy_daily(home, store, DAY + timedelta(days=number))
     set_mark(store, "a", "gone")
     store.sweep()
-    renew_copies(home, store)
+    begun(store, "forgetting")
+    ended(store, "other", 1)
+    renew_copies(home, without="forgetting")
     [copy] = copies_of(home)
     assert marks_in(copy) == {"a": "gone"}
+    assert look_into(copy, lambda tx: tx.execute(sql.ALL_ENDS).fetchall()) == [("other", 1)]
     assert b"canary" not in b"".join(path.read_bytes() for path in home.runtime.rglob("*") if path.is_file())
 
 
 def test_a_postgresql_is_not_ours_to_copy(home: Home, postgres_url: str) -> None:
     with closing(Store.open(home.runtime, postgres_url)) as store:
         assert copy_daily(home, store, DAY) is None
-        with pytest.raises(ConfigError, match="pg_dump"):
-            store.copy_to(home.runtime / "copy.db")
 
 
 async def test_what_the_copy_does_not_know_is_told_and_the_database_set_aside(home: Home) -> None:
@@ -141,11 +152,13 @@ async def test_what_the_copy_does_not_know_is_told_and_the_database_set_aside(ho
         copy = copy_daily(home, store, DAY)
         assert copy is not None
         ended(store, "r2", 2)
-        for call, tokens in (("one", 100), ("two", 20)):
-            await Spend(store, "r2", 0, SystemClock()).reserve(Reserved(call, tokens), None)
-        store.write_now(lambda tx: None)
+        spend = Spend(store, "r2", 0, SystemClock())
+        for call, tokens in (("one", 100), ("two", 20), ("three", 7_000)):
+            await spend.reserve(Reserved(call, tokens), None)
+        for call, tokens in (("one", 100), ("two", 20)):  # the third was in flight
+            store.write_now(lambda tx, values=(tokens, 0.0, 1.0, "r2", call): tx.execute(SETTLE, values))  # type: ignore[misc]
     aside, unknown = taken_back(home, copy)
-    assert unknown == Unknown(("r2",), 2, 120)
+    assert unknown == Unknown(("r2",), calls=2, tokens=120)
     with closing(Store.open(home.runtime)) as store:
         assert [entry.run_id for entry in Ledger(store).since()] == ["r1"]
     assert copy.exists()
@@ -153,6 +166,39 @@ async def test_what_the_copy_does_not_know_is_told_and_the_database_set_aside(ho
     assert again != aside
     with closing(Store.open(home.runtime)) as store:
         assert [entry.run_id for entry in Ledger(store).since()] == ["r1", "r2"]
+
+
+async def test_a_run_that_ended_after_the_copy_is_not_worked_again(home: Home) -> None:
+    with closing(Store.open(home.runtime)) as store:
+        for run_id in ("goes-on", "has-ended"):
+            journal = begun(store, run_id)
+            await Spend(store, run_id, 0, SystemClock()).reserve(Reserved("one", 5_000), None)
+            await journal.put("first", "said", type=str)
+        copy = copy_daily(home, store, DAY)
+        await journal.put("second", "said", type=str)
+        end = end_of(receipt("has-ended", calls=3), text_bytes=6, ended_ns=5)
+        store.write_now(lambda tx: tx.execute(SETTLE, (40, 0.0, 1.0, "has-ended", "one")))
+        store.write_now(lambda tx: (tx.execute(sql.END, end), tx.execute(sql.TAKEN, ("has-ended",))))
+        store.write_now(lambda tx: note_written(tx, Written("artifacts/a.md", "has-ended", ("0",))))
+    assert copy is not None
+    _, unknown = taken_back(home, copy)
+    assert unknown == Unknown(ended=("has-ended",))
+    with closing(Store.open(home.runtime)) as store:
+        ledger = Ledger(store)
+        assert ledger.unfinished() == ["goes-on"]
+        assert [step.name for step in ledger.journal("has-ended").steps()] == ["first", "second"]
+        assert Receipts(store).read("has-ended") == receipt("has-ended", calls=3)
+        assert (written := written_at(store, "artifacts/a.md")) is not None
+        assert written.run_id == "has-ended"
+
+
+async def test_without_the_database_the_unfinished_runs_of_the_copy_are_named(home: Home) -> None:
+    with closing(Store.open(home.runtime)) as store:
+        begun(store, "r1")
+        copy = copy_daily(home, store, DAY)
+    assert copy is not None
+    (home.runtime / "council.db").write_bytes(b"no database" * 1_000)
+    assert taken_back(home, copy)[1] == Unknown(unfinished=("r1",), told=False)
 
 
 def test_what_a_killed_process_left_in_the_log_is_counted_and_goes_aside_with_the_database(home: Home) -> None:
@@ -196,7 +242,7 @@ def test_what_is_no_whole_copy_is_not_taken_back(home: Home, tmp_path: Path, dam
     with closing(Store.open(home.runtime)) as store:
         for number in range(50):
             set_mark(store, f"{number}", "x" * 5_000)
-        store.copy_to(tmp_path / "copy.db")
+        copy_database(home, tmp_path / "copy.db")
     copy = tmp_path / "copy.db"
     data = copy.read_bytes()
     if damage == "absent":

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from council.agents.memory import Session, encode_session
+from council.audit.chain import Head
+from council.audit.head_file import HEAD_FILE, write_head
 from council.engine.journal import admit
 from council.engine.receipts import Receipt, Receipts
 from council.engine.records import EPOCH, FileIdentity, RunHeader
@@ -174,6 +176,37 @@ def test_a_database_that_is_whole_is_counted_with_its_copies(home: Home) -> None
         assert (check.status, check.message) == ("ok", f"1 run, SQLite {sqlite3.sqlite_version}; no daily copy yet")
         copy_daily(home, store, HeldClock().now())
     assert found(home)["database"].message.endswith("; daily copies: council-20261120.db")
+
+
+def test_daily_copies_that_are_missing_or_old_are_a_warning(home: Home) -> None:
+    with opened(home.root) as store:
+        Receipts(store).answer(ended("r-1", "2026-11-19T12:00:00Z"), 1)
+        assert "daily copies" not in found(home)
+        Receipts(store).answer(ended("r-0", "2026-11-17T12:00:00Z"), 0)
+        check = found(home)["daily copies"]
+        assert (check.status, "there is none" in check.message) == ("warn", True)
+        copy_daily(home, store, datetime(2026, 11, 17, tzinfo=UTC))
+        check = found(home)["daily copies"]
+        assert (check.status, "council-20261117.db" in check.message) == ("warn", True)
+        copy_daily(home, store, datetime(2026, 11, 18, tzinfo=UTC))
+    assert "daily copies" not in found(home)
+
+
+@pytest.mark.parametrize(("version", "names"), [((3, 40, 1), ["sqlite"]), ((3, 51, 2), ["sqlite"]), ((3, 51, 3), [])])
+def test_a_sqlite_with_the_known_defect_is_named(version: tuple[int, ...], names: list[str]) -> None:
+    assert [check.name for check in doctor.check_sqlite(version)] == names
+
+
+def test_records_that_the_database_lost_with_its_log_are_a_warning(home: Home) -> None:
+    with opened(home.root) as store:
+        store.write_now(lambda tx: tx.execute("INSERT INTO audit_chain (id, chain, seq, mac) VALUES (1, 'c', 7, 'm')"))
+    write_head(home.runtime / HEAD_FILE, Head("c", 7, "m"))
+    assert "lost records" not in found(home)
+    write_head(home.runtime / HEAD_FILE, Head("c", 9, "n"))
+    check = found(home)["lost records"]
+    assert (check.status, "knows record 9 of the audit, the database ends with 7" in check.message) == ("warn", True)
+    write_head(home.runtime / HEAD_FILE, Head("another", 3, "n"))
+    assert found(home)["lost records"].status == "warn"
 
 
 @pytest.mark.parametrize("damage", ["no database", "a page", "the end"])

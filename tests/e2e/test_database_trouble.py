@@ -1,0 +1,139 @@
+"""What may befall a home's database while the real process works, and what a person is told."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from council.storage.drivers import flaw_in
+from tests import postgres
+from tests.e2e.gate import Gate
+from tests.fake_gemini import FakeGemini
+from tests.harness import Daemon, command, drop_command, environment, make_home, receipts, run_cli, wait_until
+
+ENV = environment(COUNCIL_MODEL="offline")
+
+
+def status(home: Path, env: dict[str, str] | None = None) -> dict[str, Any]:
+    told = run_cli("status", "--json", cwd=home, env=env)
+    assert told.returncode == 0, told.stderr
+    view: dict[str, Any] = json.loads(told.stdout)
+    return view
+
+
+def test_a_database_that_is_replaced_under_the_daemon_is_told_and_neither_file_is_lost(
+    home: Path, tmp_path: Path
+) -> None:
+    database = home / ".council" / "council.db"
+    drop_command(home, command("One."))
+    assert run_cli("run", "--once", cwd=home, env=ENV).returncode == 0
+    assert run_cli("backup", str(tmp_path / "copy.db"), cwd=home, env=ENV).returncode == 0
+    with Daemon(home, env=ENV) as daemon:
+        daemon.ready()
+        drop_command(home, command("Two.", output_artifact_path="artifacts/two.md"))
+        daemon.wait("run_ended")
+        database.rename(tmp_path / "old.db")
+        shutil.copy(tmp_path / "copy.db", database)
+        drop_command(home, command("Three.", output_artifact_path="artifacts/three.md"), "three.json")
+        waiting = daemon.wait("command_waiting", file="three.json")
+        assert "council.db was replaced while it was in use" in waiting["error"]
+        wait_until(lambda: [one["file"] for one in status(home)["unadmitted"]] == ["three.json"], "status tells it")
+        assert daemon.stop() == 0
+    assert (flaw_in(database), flaw_in(tmp_path / "old.db")) == ("", "")
+    assert [receipt["title"] for receipt in receipts(home)] == ["One"]
+    with closing(sqlite3.connect(tmp_path / "old.db")) as old:
+        assert old.execute("SELECT title FROM runs ORDER BY run").fetchall() == [("One",), ("Two",)]
+
+
+def test_damage_that_is_met_on_the_way_ends_the_process_and_every_look_with_its_name(home: Path) -> None:
+    drop_command(home, command())
+    assert run_cli("run", "--once", cwd=home, env=ENV).returncode == 0
+    path = home / ".council" / "council.db"
+    with closing(sqlite3.connect(path)) as database:
+        roots = dict(database.execute("SELECT name, rootpage FROM sqlite_master").fetchall())
+    with path.open("r+b") as file:
+        for table in ("steps", "users"):
+            file.seek((roots[table] - 1) * 8192)
+            file.write(b"\0" * 8192)
+    drop_command(home, command("Again."))
+    for asked in (("run", "--once"), ("users", "list")):
+        told = run_cli(*asked, cwd=home, env=ENV)
+        assert (told.returncode, "`council restore` takes one back" in told.stderr) == (1, True), (asked, told)
+    with Daemon(home, env=ENV) as daemon:
+        assert daemon.process.wait(60) == 1
+
+
+def test_a_run_that_was_cancelled_under_a_lock_ends_when_the_lock_is_gone(
+    tmp_path: Path, fake: FakeGemini, env: dict[str, str], gate: Gate
+) -> None:
+    home = make_home(tmp_path / "home", settings="settle_s = 0.5\nscan_interval_s = 0.5\nstorage_retry_s = 600\n")
+    with Daemon(home, env=env) as daemon, closing(sqlite3.connect(":memory:")) as other:
+        daemon.ready()
+        drop_command(home, command())
+        run_id = daemon.wait("turn_started", role="STRATEGIST")["run_id"]
+        fake.wait_for_requests(2)
+        other.isolation_level = None
+        other.execute("ATTACH ? AS home", (str(home / ".council" / "council.db"),))
+        other.execute("BEGIN IMMEDIATE")
+        gate.open()
+        assert daemon.wait("run_waiting", run_id=run_id)["reason"] == "storage"
+        drop_command(home, {"type": "cancel", "run": run_id}, "cancel.json")
+        daemon.wait("command_waiting", file="cancel.json")
+        other.execute("ROLLBACK")
+        assert daemon.wait("run_ended", run_id=run_id)["status"] == "cancelled"
+        assert daemon.stop() == 0
+
+
+def test_a_run_that_ended_after_the_copy_is_not_worked_again(
+    home: Path, tmp_path: Path, fake: FakeGemini, env: dict[str, str], gate: Gate
+) -> None:
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        drop_command(home, command("One."))
+        run_id = daemon.wait("turn_started", role="STRATEGIST")["run_id"]
+        assert run_cli("backup", str(tmp_path / "copy.db"), cwd=home, env=env).returncode == 0
+        gate.open()
+        daemon.wait("run_ended")
+        assert daemon.stop() == 0
+    asked, page = len(fake.requests), (home / "artifacts" / "out.md").read_bytes()
+    restored = run_cli("restore", str(tmp_path / "copy.db"), "--yes", cwd=home, env=env)
+    assert f"ended since, and kept as ended: 1 run: {run_id}." in restored.stdout
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    assert (len(fake.requests), (home / "artifacts" / "out.md").read_bytes()) == (asked, page)
+    assert [receipt["status"] for receipt in receipts(home)] == ["succeeded"]
+
+
+def test_a_home_on_a_server_is_looked_at_before_it_is_begun_and_not_begun_beside_a_file(
+    home: Path, postgres_url: str
+) -> None:
+    env = {**ENV, "COUNCIL_DATABASE_URL": postgres_url}
+    before = sorted(home.rglob("*"))
+    assert status(home, env)["recent"] == []
+    assert run_cli("doctor", cwd=home, env=env).returncode == 0
+    assert sorted(home.rglob("*")) == before
+    drop_command(home, command())
+    assert run_cli("run", "--once", cwd=home, env=ENV).returncode == 0
+    for asked in (("status",), ("run", "--once")):
+        refused = run_cli(*asked, cwd=home, env=env)
+        assert "council.db holds what this home kept until now" in refused.stderr
+        assert refused.returncode != 0
+
+
+def test_of_two_copies_of_a_home_on_a_server_one_daemon_works(
+    home: Path, tmp_path: Path, postgres_programs: Path
+) -> None:
+    with postgres.server(postgres_programs) as server:
+        env = {**ENV, "COUNCIL_DATABASE_URL": server.url}
+        drop_command(home, command())
+        assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+        other = Path(shutil.copytree(home, tmp_path / "other"))
+        with Daemon(home, env=env) as daemon:
+            daemon.ready()
+            for asked in (("run",), ("submit", "--wait", "--task", "Again.")):
+                refused = run_cli(*asked, cwd=other, env=env)
+                assert (refused.returncode, "another daemon works the runs" in refused.stderr) == (4, True), refused
+            assert daemon.stop() == 0

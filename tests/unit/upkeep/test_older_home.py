@@ -1,0 +1,31 @@
+"""Homes of versions that kept runs in files."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+
+from council.engine.ledger import Ledger
+from council.settings import Home
+from council.storage.store import Store
+from council.upkeep.older_home import bring_over
+from tests.rows import receipt
+
+
+def test_ended_runs_keep_the_order_in_which_they_ended_when_the_files_were_copied_in_another(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.ensure_runtime()
+    folder = home.runtime / "receipts"
+    folder.mkdir()
+    (home.runtime / "runs").mkdir()
+    for run_id, second in (("r-first", 1), ("r-last", 3), ("r-middle", 2)):
+        told = receipt(run_id, finished=f"2026-11-20T00:00:0{second}Z")
+        (folder / f"{run_id}.json").write_bytes(msgspec.json.encode(told))
+    (folder / "r-odd.json").write_bytes(msgspec.json.encode(receipt("r-odd", finished="notatime")))
+    with closing(Store.open(home.runtime)) as store:
+        imported = bring_over(home, store)
+        newest = [entry.run_id for entry in Ledger(store).newest(9, ended_only=True)]
+    assert newest == ["r-last", "r-middle", "r-first"]
+    assert imported.unread == ["receipts/r-odd.json"]
