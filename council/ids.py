@@ -38,7 +38,7 @@ class SystemClock:
 
 @dataclass(frozen=True)
 class Principal:
-    """Who asks. A command file owned by the home's owner or the daemon's own uid acts as the steward."""
+    """The one who asks. A command file owned by the home's owner or the daemon's own uid acts as the steward."""
 
     id: str
     kind: Literal["steward", "administrator", "user", "player", "service"]

@@ -19,8 +19,8 @@ from council.redaction import Redactor
 from council.settings import Home, Settings
 from council.storage.paths import ConfinedRoot
 from council.storage.store import Store
-from council.tools.base import Tool
 from council.tools.registry import ToolRegistry
+from council.tools.tool import Tool
 from council.turns.equipment import Models
 
 

@@ -17,8 +17,8 @@ from council.knowledge.tools import FilePath
 from council.llm.base import Message, Model, ModelAround, Reply, Source, ToolCall, TurnInfo
 from council.llm.scripted import Script, ScriptedModel
 from council.storage.store import Store
-from council.tools.base import Tool, ToolContext, ToolResult
 from council.tools.registry import ToolRegistry
+from council.tools.tool import Tool, ToolContext, ToolResult
 from council.turns.equipment import Equipment, RequestLimits
 from council.turns.speaker import Speaker
 

@@ -21,7 +21,7 @@ from council.errors import CommandInvalid, CouncilError
 from council.ids import Principal
 from council.storage.store import Store, Tx
 from council.systems import Core, System
-from council.tools.base import Arguments, Tool, ToolContext, ToolResult
+from council.tools.tool import Arguments, Tool, ToolContext, ToolResult
 
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS sample_notes (run_id TEXT PRIMARY KEY, about TEXT NOT NULL, chars INTEGER NOT NULL)"

@@ -130,7 +130,7 @@ def tools_for(manifest: AgentManifest, tools: ToolRegistry) -> tuple[str, ...]:
 
 
 def seeds_folder(home: Home, settings: Settings) -> Path | None:
-    """Where original awakening seeds are read from, if anywhere."""
+    """The folder of original awakening seeds, if one is read."""
     return home.root / settings.seeds_dir if settings.seeds_dir else None
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from council.agents.memory import Memory
 from council.app.admission import admission, principal_of
 from council.app.cassettes import CassetteSpending
-from council.app.models import build_model, build_pool
+from council.app.model_building import build_model, build_pool
 from council.app.reading import build_cortex, build_tools
 from council.app.safekeeping import build_trail, open_store
 from council.app.spending import OneModel, Spending

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from council.app.models import (
+from council.app.model_building import (
     build_embedding_model,
     embedding_name,
     model_price,

@@ -11,11 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
-from council.app.models import build_embedding_model, embedding_name
+from council.app.model_building import build_embedding_model, embedding_name
 from council.app.reading import build_cortex
 from council.cli.context import AsJson, print_json, print_notes, state
 from council.desk.desk import Desk
-from council.knowledge.cortex.cortex import SCOPES, Answer, Cortex, Scope
+from council.knowledge.cortex.cortex import SCOPES, Cortex, CortexAnswer, Scope
 from council.knowledge.cortex.meaning import Search
 from council.knowledge.cortex.shelf import Status
 from council.llm.embeddings import Embedder, RetryingEmbedder
@@ -75,7 +75,7 @@ def query(
 ) -> None:
     """Print the passages that fit a question best, as the files are now."""
 
-    async def ask() -> Answer:
+    async def ask() -> CortexAnswer:
         async with _embedder(desk) as embedder:
             search = Search(built, embedding_name(desk.settings))
             answer, _ = await search.query(

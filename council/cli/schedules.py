@@ -15,7 +15,7 @@ import typer
 from council.cli.context import aligned, print_json, state
 from council.commands.documents import NotACommand
 from council.commands.recurring import RecurringCommand
-from council.daemon.recurring import RecurringFolder, find_file, load_sightings
+from council.daemon.recurring_folder import RecurringFolder, find_file, load_sightings
 from council.desk.desk import Desk
 from council.errors import CommandInvalid
 from council.ids import SystemClock, timestamp

@@ -110,7 +110,7 @@ class Keeping:
         return len(gone) >= _MOST
 
     def _works_to_the_end(self, max_s: float) -> bool:
-        """Whether the pass came to its end in that time."""
+        """True when the pass came to its end in that time."""
         clock = self._app.clock
         until_s = clock.monotonic_s() + max_s
         try:

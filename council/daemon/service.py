@@ -15,7 +15,7 @@ from council.app import App
 from council.daemon.companions import Companions
 from council.daemon.inbox import Inbox
 from council.daemon.keeping import Keeping
-from council.daemon.recurring import RecurringFolder
+from council.daemon.recurring_folder import RecurringFolder
 from council.daemon.schedule import Scheduler
 from council.daemon.state import StateFile
 from council.daemon.taking import Taking

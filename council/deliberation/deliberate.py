@@ -62,7 +62,7 @@ class _RoundsEnd(Exception):
 
 
 class EarlyStop(msgspec.Struct, frozen=True):
-    """Why the rounds ended early: recorded, so that a resumed run ends them at the same step."""
+    """The reason why the rounds ended early: recorded, so that a resumed run ends them at the same step."""
 
     before: str
     reason: str

@@ -9,8 +9,8 @@ import msgspec
 from council.agents.manifest import AgentManifest, context_for, seeds_folder, tools_for
 from council.agents.memory import digest
 from council.budgets.prices import Price
-from council.deliberation.admission import members_of
 from council.deliberation.commands import DeliberateCommand
+from council.deliberation.membership import members_of
 from council.deliberation.prompts import system_text
 from council.errors import ConfigError, Drift, MissingContextError
 from council.safety.untrusted import plain_line

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from council.agents.memory import Memory
 from council.commands.types import CommandType
-from council.deliberation.admission import admit_deliberation
 from council.deliberation.commands import DeliberateCommand, MemoryCommand
+from council.deliberation.membership import admit_deliberation
 from council.deliberation.memory_change import MemoryChange, admit_memory_change
 from council.deliberation.task import Task
 from council.engine.runs import Run

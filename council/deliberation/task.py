@@ -9,13 +9,13 @@ from functools import partial
 from council.artifacts.account import Account
 from council.artifacts.render import render
 from council.budgets.spend import seconds_to_midnight
-from council.deliberation.admission import TRIAD
 from council.deliberation.commands import DeliberateCommand
 from council.deliberation.council_account import account_of
 from council.deliberation.decision_page import build_page, notes_of
 from council.deliberation.deliberate import Deliberation
 from council.deliberation.growing_page import GrowingPage
 from council.deliberation.members import Chains, StartView, read_start
+from council.deliberation.membership import TRIAD
 from council.deliberation.names import Names
 from council.deliberation.page_state import PageState
 from council.deliberation.remembering import STEP as SUMMARY_STEP

@@ -89,7 +89,7 @@ class Ledger:
         return "" if row is None else str(row[0])
 
     def first_created(self) -> str:
-        """When the first run was admitted (RFC 3339, UTC); empty where there is none."""
+        """The time at which the first run was admitted (RFC 3339, UTC); empty where there is none."""
         row = self._store.read(lambda tx: tx.execute(sql.FIRST_CREATED).fetchone())
         return "" if row is None else str(row[0])
 

@@ -15,7 +15,7 @@ from typing import Any
 from council import __version__
 from council.agents.manifest import seeds_folder
 from council.app import App, build_app
-from council.app.models import model_price
+from council.app.model_building import model_price
 from council.app.reading import build_library
 from council.app.safekeeping import open_store
 from council.budgets.budget import Budget, BudgetLimits

@@ -20,7 +20,7 @@ _MAX_WALKED = 20_000
 
 
 @dataclass(frozen=True)
-class Document:
+class LibraryDocument:
     """Lines `first_line` to `last_line` (from 1, both included) of a file of `total_lines`; `sha256` is of the whole.
 
     `cut` is True when the text was shortened to fit the size limit.
@@ -45,7 +45,7 @@ class Library:
         self._max_file_bytes = max_file_bytes
         self._max_text_bytes = max_text_bytes
 
-    def read(self, path: str, *, first_line: int = 1, last_line: int | None = None) -> Document:
+    def read(self, path: str, *, first_line: int = 1, last_line: int | None = None) -> LibraryDocument:
         """Raises PathRefused with the reason."""
         normal = path.removeprefix("./")
         self._rules.check(normal)
@@ -74,7 +74,7 @@ class Library:
             if size > self._max_text_bytes:
                 kept = chosen[:index] or [line.encode()[: self._max_text_bytes].decode("utf-8", "ignore")]
                 break
-        return Document(
+        return LibraryDocument(
             path=normal,
             text="".join(kept),
             first_line=first_line,

@@ -10,14 +10,14 @@ import msgspec
 from pydantic import Field, JsonValue
 
 from council.errors import PathRefused, StorageFailed
-from council.knowledge.cortex.cortex import SCOPES, Answer, Scope
+from council.knowledge.cortex.cortex import SCOPES, CortexAnswer, Scope
 from council.knowledge.cortex.meaning import Search
 from council.knowledge.cortex.shelf import Hit
-from council.knowledge.library import Document, Library, split_range
+from council.knowledge.library import Library, LibraryDocument, split_range
 from council.llm.base import Source
 from council.llm.embeddings import CountedEmbedder, EmbeddingCall, RecordedSearch
-from council.tools.base import Arguments, Tool, ToolContext, ToolResult
 from council.tools.tokens import MAX_ARGUMENT_CHARS
+from council.tools.tool import Arguments, Tool, ToolContext, ToolResult
 
 log = logging.getLogger(__name__)
 
@@ -157,7 +157,7 @@ def split_question(argument: str) -> tuple[str, str]:
     return question.strip(), match[1].lower() if match else "files"
 
 
-def answered(question: str, answer: Answer) -> ToolResult:
+def answered(question: str, answer: CortexAnswer) -> ToolResult:
     """The passages as one text: a line `path:first-last sha256 …` for each, then its quotation, indented so that no
     quotation can pass for such a line."""
     said = "".join(f"; {note}" for note in answer.notes if note not in answer.upkeep)
@@ -177,14 +177,14 @@ def place(hit: Hit) -> str:
     return f"{hit.path}:{hit.first_line}-{hit.last_line}"
 
 
-def provided(document: Document) -> ToolResult:
+def provided(document: LibraryDocument) -> ToolResult:
     """A document as a tool's result."""
     title = f"`{document.path}` {span(document)}"
     source = Source("", document.path, document.text, document.first_line, document.sha256)
     return ToolResult(ok=True, title=title, text=document.text, sources=(source,))
 
 
-def span(document: Document) -> str:
+def span(document: LibraryDocument) -> str:
     """Says which lines of how many these are, and whether the text was cut."""
     if document.total_lines == 0:
         return "(empty file)"

@@ -108,8 +108,7 @@ class Times(msgspec.Struct, frozen=True):
 
 
 class Why(msgspec.Struct, frozen=True):
-    """Why it stopped. `code`: a word of `docs/explain.md`; `sentence`: for a person; `fix`: what to do, where something is to
-    be done."""
+    """The reason why it stopped. `code` is a word of `docs/explain.md`, `sentence` for a person, `fix` what there is to do."""
 
     code: str
     sentence: str

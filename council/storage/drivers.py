@@ -98,7 +98,7 @@ class SqliteDriver:
         return raw
 
     def displaced(self) -> str:
-        """How the file under our name came to be another than the one that is open; empty while it is that one."""
+        """Tells how the file under our name came to be another than the one that is open; empty while it is that one."""
         there = _file_at(self._path)
         return "" if there == self._file else "removed" if there is None else "replaced"
 

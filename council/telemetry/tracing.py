@@ -36,7 +36,7 @@ from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions,
 from council.llm.embeddings import Embedder, EmbedderAround, Embeddings, Purpose
 from council.redaction import Redactor
 from council.telemetry import conventions as names
-from council.tools.base import Arguments, RunTool, Tool, ToolContext, ToolResult
+from council.tools.tool import Arguments, RunTool, Tool, ToolContext, ToolResult
 
 _WORKFLOW = "council"
 _MAX_TEXT_CHARS = 32_000  # of each message; collectors refuse spans of megabytes

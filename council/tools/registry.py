@@ -17,8 +17,8 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from council.errors import ConfigError, InputUnreadable, PathRefused, ToolRefused
 from council.llm.base import ToolCall, ToolSpec
-from council.tools.base import Arguments, Tool, ToolContext, ToolResult
 from council.tools.tokens import MAX_ACTION_CHARS, MAX_ARGUMENT_CHARS, MAX_REQUESTS, Request, parse
+from council.tools.tool import Arguments, Tool, ToolContext, ToolResult
 
 _NEAR = 0.8  # of a misspelt name to a tool's: a letter or two
 _HOW_TO_ASK = """\

@@ -59,7 +59,7 @@ async def read_block(
 async def mend(
     first: Reading[T], result: TurnResult, messages: Sequence[Message], type: type[T], ask: Ask, check: Check[T]
 ) -> tuple[Settlement[T], tuple[TurnResult, ...]]:
-    """What a reply to `messages` comes to with at most two more calls, and these calls; one that fails is the last."""
+    """The reading of a reply to `messages` and the calls, at most two, that mended it; one that fails is the last."""
     calls: list[TurnResult] = []
 
     async def again(number: int, request: tuple[Message, ...]) -> TurnResult | None:

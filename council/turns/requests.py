@@ -14,8 +14,8 @@ from council.ids import sha256_hex
 from council.knowledge.library import split_range
 from council.safety.echoes import OutsideTexts
 from council.safety.untrusted import clean, inert, plain_line
-from council.tools.base import ToolContext, ToolResult
 from council.tools.tokens import Request, echoed, parse
+from council.tools.tool import ToolContext, ToolResult
 from council.turns.equipment import Equipment
 from council.turns.evidence import STEWARD_INPUT, Evidence
 from council.turns.guarding import Guard, withheld

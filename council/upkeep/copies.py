@@ -39,7 +39,7 @@ def copies_of(home: Home) -> list[Path]:
 
 
 def day_of(copy: Path) -> datetime:
-    """When the day of a daily copy began (UTC)."""
+    """The beginning of the day of a daily copy (UTC)."""
     return datetime.strptime(copy.stem, "council-%Y%m%d").replace(tzinfo=UTC)
 
 

@@ -21,12 +21,12 @@ from typing import Literal
 
 from council.agents.manifest import load_personas, require_roles, seeds_folder
 from council.agents.memory import Memory, decode_session, session_bytes
-from council.app.models import build_model, provider_of
+from council.app.model_building import build_model, provider_of
 from council.app.safekeeping import build_key_source, look_at
 from council.audit.head_file import HEAD_FILE, lost_end
 from council.commands.documents import NotACommand
 from council.commands.recurring import parse_recurring
-from council.deliberation.admission import TRIAD
+from council.deliberation.membership import TRIAD
 from council.engine.ledger import Ledger
 from council.errors import CommandInvalid, ConfigError, CouncilError, ModelError, PersonaError, StorageFailed
 from council.ids import Clock, timestamp

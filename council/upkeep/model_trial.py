@@ -13,7 +13,7 @@ from operator import mul
 from typing import Any, Literal
 
 from council.agents.manifest import load_personas, seeds_folder
-from council.app.models import build_embedding_model, build_model, model_price, provider_of
+from council.app.model_building import build_embedding_model, build_model, model_price, provider_of
 from council.budgets.prices import Price
 from council.errors import ConfigError, CouncilError, ModelError
 from council.ids import Clock

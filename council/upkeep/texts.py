@@ -74,7 +74,7 @@ def size_of(path: Path) -> int:
 
 
 def is_database(path: Path) -> bool:
-    """Whether a file is one of SQLite's: rewritten as text it would be destroyed."""
+    """True for an SQLite file: rewritten as text it would be destroyed."""
     try:
         with path.open("rb") as stream:
             return stream.read(len(_SQLITE)) == _SQLITE

@@ -14,7 +14,7 @@ from council.knowledge.cortex.reads import Reads
 from council.knowledge.cortex.selection import ArchivedMemory, HomeFiles, Selection
 from council.knowledge.cortex.shelf import Findings, Hit, Refresh, Shelf, Status
 from council.knowledge.cortex.tantivy_index import IndexBroken
-from council.knowledge.cortex.vectors import Key, Meaning
+from council.knowledge.cortex.vectors import Meaning, VectorKey
 from council.safety.untrusted import clean
 from council.storage.paths import ConfinedRoot, PathRules
 
@@ -27,7 +27,7 @@ _ATTEMPTS = 3  # files that change while they are quoted are indexed again and a
 
 
 @dataclass(frozen=True)
-class Answer:
+class CortexAnswer:
     """Passages, best first, and in sentences what has to be known about them. `upkeep`: those of the notes that tell of the
     index alone. Whether it had to be built anew is an accident of the machine, and changes no passage. `nearest`: where the
     passages begin that meanings brought, best first."""
@@ -71,7 +71,7 @@ class Cortex:
         group: str = "",
         patience_s: float = 0.0,
         meaning: Meaning | Sequence[Place] | None = None,
-    ) -> Answer:
+    ) -> CortexAnswer:
         """The passages that fit best, after the index followed every change on disk: by their words, and with `meaning` by their
         vectors, too, as far as they have one, or by the places that these once brought. `group` narrows memory to a `lane`
         or a `lane/role`. No text is special in `question`. Raises StorageFailed.
@@ -85,7 +85,7 @@ class Cortex:
         upkeep: list[str] = []
         found, stale = Findings([], set()), set[str]()
         if not any(char.isalnum() for char in question):
-            return Answer((), ("the question holds no word to look for",))
+            return CortexAnswer((), ("the question holds no word to look for",))
         with self._guard:
             for attempt in range(1, _ATTEMPTS + 1):
                 refreshed = shelf.refresh(distrusted=stale, patience_s=patience_s)
@@ -106,7 +106,7 @@ class Cortex:
                     break
         if stale:
             notes.append(f"passages of {len(stale)} files that change just now are left out")
-        return Answer(tuple(found.hits), tuple(dict.fromkeys(notes)), tuple(dict.fromkeys(upkeep)), found.nearest)
+        return CortexAnswer(tuple(found.hits), tuple(dict.fromkeys(notes)), tuple(dict.fromkeys(upkeep)), found.nearest)
 
     def missing_vectors(self, model: str, scope: Scope, question: str, patience_s: float) -> MissingVectors:
         """Lists what has to be embedded before a question can be asked by its meaning; the index is brought up to date
@@ -114,7 +114,7 @@ class Cortex:
         with self._guard:
             return self._shelves[scope].missing_vectors(model, question, patience_s)
 
-    def keep_vectors(self, model: str, scope: Scope, found: Mapping[Key, Any], patience_s: float) -> None:
+    def keep_vectors(self, model: str, scope: Scope, found: Mapping[VectorKey, Any], patience_s: float) -> None:
         """Raises DimensionsChanged, DaemonRunning while another process writes, StorageFailed."""
         with self._guard:
             self._shelves[scope].keep_vectors(model, found, patience_s)

@@ -15,9 +15,9 @@ from dataclasses import replace
 
 from council.budgets.budget import BudgetSpent
 from council.errors import DaemonRunning, ModelError, StorageFailed
-from council.knowledge.cortex.cortex import DEFAULT_LIMIT, MAX_QUESTION_CHARS, Answer, Cortex, Scope
+from council.knowledge.cortex.cortex import DEFAULT_LIMIT, MAX_QUESTION_CHARS, Cortex, CortexAnswer, Scope
 from council.knowledge.cortex.passage_vectors import Place
-from council.knowledge.cortex.vectors import DimensionsChanged, Key, Meaning
+from council.knowledge.cortex.vectors import DimensionsChanged, Meaning, VectorKey
 from council.llm.embeddings import Embedder, Nearness, cut_to
 from council.safety.untrusted import clean
 
@@ -42,7 +42,7 @@ class Search:
         patience_s: float = 0.0,
         embedder: Embedder | None = None,
         recorded: Nearness | None = None,
-    ) -> tuple[Answer, Nearness | None]:
+    ) -> tuple[CortexAnswer, Nearness | None]:
         """As `Cortex.query`. Without an `embedder` only vectors that are kept are of use; with what is `recorded` nothing else
         is. Beside the answer stands what the embedding model made of the question: None where it is asked by words alone.
         Raises StorageFailed."""
@@ -94,12 +94,12 @@ class Search:
                 await self._embed(missing.texts, scope, embedder, patience_s)
                 if vector is None:
                     [vector] = await _call(embedder, [question], question=True)
-                    found = {Key.of(question, question=True): vector}
+                    found = {VectorKey.of(question, question=True): vector}
                     await asyncio.to_thread(self.cortex.keep_vectors, self.model, scope, found, patience_s)
         left_out = f"{missing.left_out} passages are beyond what is compared by meaning; they are found by words alone"
         return Meaning(self.model, vector), (left_out,) if missing.left_out else ()
 
-    async def _embed(self, texts: Mapping[Key, str], scope: Scope, embedder: Embedder, patience_s: float) -> None:
+    async def _embed(self, texts: Mapping[VectorKey, str], scope: Scope, embedder: Embedder, patience_s: float) -> None:
         keys = list(texts)
         for at in range(0, len(keys), embedder.max_texts):
             some = keys[at : at + embedder.max_texts]

@@ -13,7 +13,7 @@ from council.knowledge.cortex.catalog import Entry
 from council.knowledge.cortex.chunks import Chunk
 from council.knowledge.cortex.reads import Reads
 from council.knowledge.cortex.selection import Selection
-from council.knowledge.cortex.vectors import MAX_PASSAGES, MAX_QUESTIONS, Key, Meaning, Vectors
+from council.knowledge.cortex.vectors import MAX_PASSAGES, MAX_QUESTIONS, Meaning, VectorKey, Vectors
 
 ARTIFACT_FACTOR = 0.5  # a council that reads itself before its sources goes in circles
 
@@ -25,7 +25,7 @@ class Place(NamedTuple):
     first_line: int
 
 
-Keys = tuple[tuple[int, Key], ...]  # of the passages of a file: the first line of each, and its vector's key
+Keys = tuple[tuple[int, VectorKey], ...]  # of the passages of a file: the first line of each, and its vector's key
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class MissingVectors:
     """Texts without a vector, and how many passages are beyond those that are looked at by meaning. `question`: the
     vector of the question that is asked, where it is kept."""
 
-    texts: Mapping[Key, str]
+    texts: Mapping[VectorKey, str]
     left_out: int
     question: Any | None
 
@@ -52,15 +52,17 @@ class PassageVectors:
         keys, left_out = self._keys_of(files)
         wanted = {key for places in keys.values() for _, key in places}
         known = self._vectors.of(model)
-        texts: dict[Key, str] = {}
+        texts: dict[VectorKey, str] = {}
         for path, places in keys.items():
             if all(key in known for _, key in places):
                 continue
             chunks = self._reads.passages(path, files[path]).values()
-            texts |= {key: meant(chunk) for chunk in chunks if (key := Key.of(meant(chunk))) in wanted - known.keys()}
-        return MissingVectors(texts, left_out, known.get(Key.of(question, question=True)))
+            texts |= {
+                key: meant(chunk) for chunk in chunks if (key := VectorKey.of(meant(chunk))) in wanted - known.keys()
+            }
+        return MissingVectors(texts, left_out, known.get(VectorKey.of(question, question=True)))
 
-    def keep(self, model: str, found: Mapping[Key, Any], files: Mapping[str, Entry]) -> None:
+    def keep(self, model: str, found: Mapping[VectorKey, Any], files: Mapping[str, Entry]) -> None:
         """Those of passages that are gone go. Raises DimensionsChanged, StorageFailed."""
         self._vectors.add(model, found)
         self._retain(files)
@@ -111,7 +113,10 @@ class PassageVectors:
             count += entry.chunks
             if self._keys.get(path, ("", ()))[0] != entry.sha256:
                 chunks = self._reads.passages(path, entry).values()
-                self._keys[path] = (entry.sha256, tuple((each.first_line, Key.of(meant(each))) for each in chunks))
+                self._keys[path] = (
+                    entry.sha256,
+                    tuple((each.first_line, VectorKey.of(meant(each))) for each in chunks),
+                )
             found[path] = self._keys[path][1]
         self._keys = {path: self._keys[path] for path in found}
         return found, left_out

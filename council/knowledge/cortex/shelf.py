@@ -27,7 +27,7 @@ from council.knowledge.cortex.quotation import Quotation, quote
 from council.knowledge.cortex.reads import Reads
 from council.knowledge.cortex.selection import MAX_ENTRIES, Listing, Selection
 from council.knowledge.cortex.tantivy_index import Batch, IndexBroken, TantivyIndex, checksums
-from council.knowledge.cortex.vectors import Key, Meaning
+from council.knowledge.cortex.vectors import Meaning, VectorKey
 from council.storage.files import FileLock, as_storage_failed, sweep_temporaries
 
 T = TypeVar("T")
@@ -283,7 +283,7 @@ class Shelf:
         self._load()
         return self._vectors.missing(model, self._files, question)
 
-    def keep_vectors(self, model: str, found: Mapping[Key, Any], patience_s: float) -> None:
+    def keep_vectors(self, model: str, found: Mapping[VectorKey, Any], patience_s: float) -> None:
         """Raises DimensionsChanged, DaemonRunning while another process writes, StorageFailed."""
         self._make_folder()
         lock = self._take_lock(patience_s)

@@ -37,14 +37,14 @@ class Head(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Key:
+class VectorKey:
     """The text of a vector: its digest, and whether it is a question."""
 
     digest: bytes
     question: bool = False
 
     @classmethod
-    def of(cls, text: str, *, question: bool = False) -> Key:
+    def of(cls, text: str, *, question: bool = False) -> VectorKey:
         return cls(bytes.fromhex(sha256_hex(f"{_QUESTION if question else ''}{text}")), question)
 
 
@@ -66,11 +66,11 @@ class Vectors:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._head: Head | None = None
-        self._kept: dict[Key, Any] = {}
+        self._kept: dict[VectorKey, Any] = {}
         self._loaded: tuple[int, int, int] | None = None
         self._whole_bytes = 0  # up to where the file is sound
 
-    def of(self, model: str) -> Mapping[Key, Any]:
+    def of(self, model: str) -> Mapping[VectorKey, Any]:
         """Gives the vectors of that model that are kept. Raises StorageFailed."""
         self._follow()
         return self._kept if self._head is not None and self._head.model == model else {}
@@ -81,7 +81,7 @@ class Vectors:
         self._follow()
         return not self._kept
 
-    def add(self, model: str, found: Mapping[Key, Any]) -> None:
+    def add(self, model: str, found: Mapping[VectorKey, Any]) -> None:
         """Raises DimensionsChanged, after which the file is empty; StorageFailed."""
         if not found:
             return
@@ -104,7 +104,7 @@ class Vectors:
             self._whole_bytes += len(data)
             self._loaded = identity(self._path)
 
-    def retain(self, passages: Collection[Key], *, questions: int = MAX_QUESTIONS) -> None:
+    def retain(self, passages: Collection[VectorKey], *, questions: int = MAX_QUESTIONS) -> None:
         """Nothing stays but these passages and the last `questions` questions, which are words that somebody used; no
         file where there is neither. Raises StorageFailed."""
         self._follow()
@@ -148,18 +148,18 @@ class Vectors:
                 break
             vector = array("f")
             vector.frombytes(values)
-            self._kept[Key(digest, bool(is_question))] = vector
+            self._kept[VectorKey(digest, bool(is_question))] = vector
             at += record.size
         self._head, self._whole_bytes = head, at
 
-    def _write(self, head: Head, found: Mapping[Key, Any]) -> None:
+    def _write(self, head: Head, found: Mapping[VectorKey, Any]) -> None:
         data = msgspec.json.encode(head) + b"\n" + _encoded(found)
         write_atomic(self._path, data, sync=False)
         self._head, self._kept, self._whole_bytes = head, dict(found), len(data)
         self._loaded = identity(self._path)
 
 
-def _encoded(found: Mapping[Key, Any]) -> bytes:
+def _encoded(found: Mapping[VectorKey, Any]) -> bytes:
     pieces = []
     for key, vector in found.items():
         body = bytes([key.question]) + key.digest + vector.tobytes()

@@ -13,7 +13,7 @@ import pytest
 
 from council.commands.models import canonical_hash
 from council.commands.parsing import parse_command
-from council.daemon.recurring import RecurringFolder, load_sightings, save_sightings
+from council.daemon.recurring_folder import RecurringFolder, load_sightings, save_sightings
 from council.daemon.schedule import Scheduler
 from council.engine.receipts import IdBinding, Receipt, Receipts, answer, bind
 from council.engine.records import FileIdentity, RunStatus

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from council.errors import DaemonRunning
-from council.knowledge.cortex.cortex import Answer, Cortex
+from council.knowledge.cortex.cortex import Cortex, CortexAnswer
 from council.knowledge.cortex.selection import GitIgnores
 from council.knowledge.cortex.shelf import Hit
 from council.knowledge.cortex.tantivy_index import TantivyIndex
@@ -56,7 +56,7 @@ def write(home: Path, path: str, text: str | bytes) -> Path:
     return target
 
 
-def paths(answer: Answer) -> list[str]:
+def paths(answer: CortexAnswer) -> list[str]:
     return [hit.path for hit in answer.hits]
 
 
@@ -136,7 +136,7 @@ def test_no_question_is_special_or_raises(make: Make, question: str) -> None:
     cortex = make()
     alone = cortex.query(question)
     beside = cortex.query(f"nest {question}")
-    assert isinstance(alone, Answer)
+    assert isinstance(alone, CortexAnswer)
     assert "docs/herons.md" in paths(beside)
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from council.errors import StorageFailed
-from council.knowledge.cortex.cortex import Answer, Cortex
+from council.knowledge.cortex.cortex import Cortex, CortexAnswer
 from council.knowledge.cortex.meaning import Search
 from council.knowledge.tools import query_cortex, split_question
 from council.storage.paths import ALWAYS_DENIED, ConfinedRoot, PathRules
-from council.tools.base import ToolContext, ToolResult
 from council.tools.registry import ToolRegistry
 from council.tools.tokens import parse
+from council.tools.tool import ToolContext, ToolResult
 
 
 @pytest.fixture
@@ -114,9 +114,9 @@ async def test_the_index_is_asked_outside_the_event_loops_thread(
 ) -> None:
     threads: list[int] = []
 
-    def query(*_args: object, **_keys: object) -> Answer:
+    def query(*_args: object, **_keys: object) -> CortexAnswer:
         threads.append(threading.get_ident())
-        return Answer(())
+        return CortexAnswer(())
 
     monkeypatch.setattr(cortex, "query", query)
     await ask(cortex, 'QUERY_CORTEX("safety")')

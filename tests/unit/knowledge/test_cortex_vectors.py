@@ -12,12 +12,12 @@ from council.errors import ModelError
 from council.knowledge.cortex.cortex import Cortex
 from council.knowledge.cortex.meaning import Search
 from council.knowledge.cortex.shelf import fused
-from council.knowledge.cortex.vectors import MAX_QUESTIONS, DimensionsChanged, Key, Vectors
+from council.knowledge.cortex.vectors import MAX_QUESTIONS, DimensionsChanged, VectorKey, Vectors
 from council.llm.embeddings import Embeddings, Purpose, unit_vectors
 from council.storage.paths import ALWAYS_DENIED, ConfinedRoot, PathRules
 from tests.meanings import DIMENSIONS, vector_of
 
-ONE, TWO = Key.of("one"), Key.of("two")
+ONE, TWO = VectorKey.of("one"), VectorKey.of("two")
 
 
 def vector(*values: float) -> Any:
@@ -74,7 +74,7 @@ def test_vectors_of_another_size_clear_the_file(path: Path) -> None:
 
 def test_passages_that_are_gone_and_the_oldest_questions_go(path: Path) -> None:
     vectors = Vectors(path)
-    questions = [Key.of(str(number), question=True) for number in range(MAX_QUESTIONS + 2)]
+    questions = [VectorKey.of(str(number), question=True) for number in range(MAX_QUESTIONS + 2)]
     vectors.add("m", {ONE: vector(1, 0), TWO: vector(0, 1), **dict.fromkeys(questions, vector(1, 0))})
     vectors.retain({TWO})
     assert set(Vectors(path).of("m")) == {TWO, *questions[2:]}
@@ -85,7 +85,7 @@ def test_passages_that_are_gone_and_the_oldest_questions_go(path: Path) -> None:
 
 
 def test_a_question_and_a_passage_of_the_same_words_are_two_things() -> None:
-    assert Key.of("same") != Key.of("same", question=True)
+    assert VectorKey.of("same") != VectorKey.of("same", question=True)
 
 
 def test_fusion_prefers_what_both_lists_hold_and_goes_by_places_alone() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from council.app.models import build_model, provider_of
+from council.app.model_building import build_model, provider_of
 from council.errors import ConfigError
 from council.llm import providers
 from council.llm.presets import ollama_base_url
@@ -260,7 +260,7 @@ def test_building_a_built_in_model_neither_scans_nor_loads_the_others() -> None:
     code = (
         "import sys, importlib.metadata as m\n"
         "from pathlib import Path\n"
-        "from council.app.models import build_model\n"
+        "from council.app.model_building import build_model\n"
         "from council.settings import Home, ProviderKeys, Settings\n"
         "m.entry_points = None\n"
         "build_model(Home(Path('.')), Settings(model='offline'), ProviderKeys())\n"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from council.artifacts.page import Page
 from council.artifacts.render import render
-from council.deliberation.admission import title_of
+from council.deliberation.membership import title_of
 from council.safety.markdown import for_markdown
 from council.safety.untrusted import clean, inert
 from council.upkeep.span import Span

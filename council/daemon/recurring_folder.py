@@ -39,7 +39,7 @@ _MARK = "schedules"
 _MEND = "Correct it where it stands: it is never moved, and counts again as soon as it can be read."
 
 
-class Listing(NamedTuple):
+class FolderListing(NamedTuple):
     """The folder's content. `files`: possible recurring commands, by name. `pages`: the names of the notes beside bad
     ones."""
 
@@ -77,9 +77,9 @@ class RecurringFolder:
         self._root = root
         self._max_bytes = max_bytes
 
-    def list(self) -> Listing:
+    def list(self) -> FolderListing:
         """A folder that is not there, or is a symbolic link, holds nothing. Raises StorageFailed."""
-        listing = Listing({}, [])
+        listing = FolderListing({}, [])
         if self._home.recurring.is_symlink() or not self._home.recurring.is_dir():
             return listing
         with as_storage_failed(f"Cannot list {self._home.recurring}"), os.scandir(self._home.recurring) as entries:
@@ -130,7 +130,7 @@ class RecurringFolder:
         with as_storage_failed(f"Cannot remove {self._page(name)}"):
             self._page(name).unlink(missing_ok=True)
 
-    def remove_orphans(self, listing: Listing) -> None:
+    def remove_orphans(self, listing: FolderListing) -> None:
         """Notes whose file is gone. Raises StorageFailed."""
         for page in listing.pages:
             name = page.removesuffix(_PAGE_ENDING)
@@ -174,7 +174,7 @@ class RecurringFolder:
         return self._home.schedule_marks / f"{name}.{mark}"
 
 
-def find_file(listing: Listing, given: str) -> str:
+def find_file(listing: FolderListing, given: str) -> str:
     """The one recurring file that `given` means: its name, its path, or its name without ending. Raises UsageError."""
     wanted = Path(given).name
     matches = [name for name in sorted(listing.files) if wanted in (name, Path(name).stem)]
