@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from council.agents.memory import Session, encode_session
-from council.audit.chain import Head
+from council.audit.chain import ChainHead
 from council.audit.head_file import HEAD_FILE, write_head
 from council.engine.journal import admit
 from council.engine.receipts import Receipt, Receipts
@@ -200,12 +200,12 @@ def test_a_sqlite_with_the_known_defect_is_named(version: tuple[int, ...], names
 def test_records_that_the_database_lost_with_its_log_are_a_warning(home: Home) -> None:
     with opened(home.root) as store:
         store.write_now(lambda tx: tx.execute("INSERT INTO audit_chain (id, chain, seq, mac) VALUES (1, 'c', 7, 'm')"))
-    write_head(home.runtime / HEAD_FILE, Head("c", 7, "m"))
+    write_head(home.runtime / HEAD_FILE, ChainHead("c", 7, "m"))
     assert "lost records" not in found(home)
-    write_head(home.runtime / HEAD_FILE, Head("c", 9, "n"))
+    write_head(home.runtime / HEAD_FILE, ChainHead("c", 9, "n"))
     check = found(home)["lost records"]
     assert (check.status, "knows record 9 of the audit, the database ends with 7" in check.message) == ("warn", True)
-    write_head(home.runtime / HEAD_FILE, Head("another", 3, "n"))
+    write_head(home.runtime / HEAD_FILE, ChainHead("another", 3, "n"))
     assert found(home)["lost records"].status == "warn"
 
 
