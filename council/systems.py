@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from council.agents.memory import Memory
 from council.audit.trail import Trail
+from council.budgets.spend import seconds_to_midnight
 from council.commands.types import CommandType
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipts
@@ -21,7 +23,8 @@ from council.storage.paths import ConfinedRoot
 from council.storage.store import Store
 from council.tools.registry import ToolRegistry
 from council.tools.tool import Tool
-from council.turns.equipment import Models
+from council.turns.equipment import Equipment, Models, RequestLimits, RunModels
+from council.turns.speaker import Speaker
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,29 @@ class Core:
     cortex: Cortex
     audit: Trail
     tools: ToolRegistry
+
+    def equipment(
+        self,
+        models: RunModels,
+        chain_of: Callable[[Speaker], tuple[str, ...]],
+        speakers: Sequence[Speaker],
+        secret: str,
+    ) -> Equipment:
+        """The means of the turns of the run of this `secret`: its `speakers` speak by the chains that `chain_of` tells."""
+        settings = self.settings
+        return Equipment(
+            model_of=lambda speaker: models.of(chain_of(speaker)),
+            tools=self.tools,
+            limits=RequestLimits(
+                settings.max_requests_per_reply, settings.max_requests_per_task, settings.max_context_bytes_per_task
+            ),
+            seconds_to_midnight=partial(seconds_to_midnight, self.clock),
+            window_chars=lambda: self.spending.window_chars(map(chain_of, speakers), secret),
+            streams=settings.streaming == "on",
+            native_tools=settings.native_tools == "on",
+            embedder=models.embedder,
+            recall=models.recall,
+        )
 
 
 class Companion(Protocol):

@@ -1,7 +1,5 @@
-"""A system as a newcomer would write one: two commands, a tool, a table, a companion. One value, `SAMPLE`.
-
-The agent that it asks is to stand in `Noting.work` once a room offers one agent's turn to every system.
-"""
+"""A system as a newcomer would write one: two commands, a tool, a table, a companion, an agent that is asked. One value,
+`SAMPLE`."""
 
 from __future__ import annotations
 
@@ -13,15 +11,19 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictStr
 
-from council.commands.models import CommandModel, ControlBase, RunBase
+from council.agents.manifest import load_personas
+from council.commands.models import BudgetConfig, CommandModel, ControlBase, RunBase
 from council.commands.types import Admission, CommandType
 from council.engine.records import FileIdentity
 from council.engine.runs import Finish, Outcome, Premises, Run
 from council.errors import CommandInvalid, CouncilError
 from council.ids import Principal
+from council.llm.base import Message, TurnInfo
 from council.storage.store import Store, Tx
 from council.systems import Core, System
 from council.tools.tool import Arguments, Tool, ToolContext, ToolResult
+from council.turns.asker import Asker
+from council.turns.speaker import Speaker
 
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS sample_notes (run_id TEXT PRIMARY KEY, about TEXT NOT NULL, chars INTEGER NOT NULL)"
@@ -64,12 +66,25 @@ def admit_ring(command: RingCommand, premises: Premises) -> Admission:
     return Admission(f"ring {command.times} times for {command.for_whom}")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Noting:
+    """Asks the auditor for a remark, then keeps the note."""
+
     run: Run
+    core: Core
+    remark: str = ""
 
     async def work(self) -> None:
         command = NoteCommand.model_validate(self.run.header.command)
+        models, manifest = self.core.spending, load_personas(self.core.home.personas)["AUDITOR"]
+        chain = models.chain(manifest.role, manifest.model, None)
+        auditor = Speaker(manifest.role, manifest.instructions, "", (), chain, models.names(chain)[0])
+        run_models = models.models_for(self.run, BudgetConfig(), auditor.model)
+        equipment = self.core.equipment(run_models, lambda one: one.models, [auditor], self.run.header.secret)
+        question = (Message("user", f"One remark on this note: {command.words}"),)
+        info = TurnInfo(auditor.role, "turn", task=command.words)
+        reply = await Asker(self.run, equipment, lambda: None).ask("remark", auditor, question, info)
+        self.remark = reply.text
 
         def keep(tx: Tx) -> int:
             tx.execute(_TABLE)
@@ -83,12 +98,15 @@ class Noting:
             return Outcome("cancelled" if finish.cancelled else "failed", None, error=finish.error)
         command = NoteCommand.model_validate(self.run.header.command)
         said = "".join(f"- {remark.said} ({', '.join(remark.by)})\n" for remark in command.remarks)
-        return Outcome("succeeded", f"# {command.about}\n\n{command.words}\n\n{said}".encode())
+        return Outcome("succeeded", f"# {command.about}\n\n{command.words}\n\n{said}\n{self.remark}\n".encode())
 
 
+@dataclass(frozen=True)
 class NoteHandler:
+    core: Core
+
     def begin(self, run: Run) -> Noting:
-        return Noting(run)
+        return Noting(run, self.core)
 
 
 @dataclass(frozen=True)
@@ -144,7 +162,7 @@ SAMPLE = System(
         CommandType(NoteCommand, admit_note, names=frozenset({"about"}), audited_as="note_taken"),
         CommandType(RingCommand, admit_ring, given_by="administrator"),
     ),
-    handlers=lambda core: {"note": NoteHandler()},
+    handlers=lambda core: {"note": NoteHandler(core)},
     controls=lambda core: {"ring": RingHandler(core.home.root / ".council" / "bell")},
     tools=lambda core: [count_notes(core.store)],
     companions=_companions,

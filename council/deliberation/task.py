@@ -8,7 +8,6 @@ from functools import partial
 
 from council.artifacts.account import Account
 from council.artifacts.render import render
-from council.budgets.spend import seconds_to_midnight
 from council.deliberation.commands import DeliberateCommand
 from council.deliberation.council_account import account_of
 from council.deliberation.decision_page import build_page, notes_of
@@ -28,7 +27,6 @@ from council.engine.runs import PROVIDER, Finish, Outcome, Parked, Run
 from council.ids import timestamp
 from council.systems import Core
 from council.turns.costs import is_extract, sum_of, tokens_of
-from council.turns.equipment import Equipment, RequestLimits
 from council.turns.guarding import RunGuard
 from council.turns.requests import refusals_of
 from council.turns.result import ModelCall
@@ -58,7 +56,6 @@ class Task:
     async def work(self) -> None:
         """Reads personas and memory once, then deliberates."""
         run, core, config, task = self._run, self._core, self._command.config, self._command.task_description
-        settings = core.settings
 
         async def begin() -> StartView:
             return read_start(core, self._command, run.header.lane, run.header.secret)
@@ -83,21 +80,7 @@ class Task:
                     run, start.guard, partial(models.of, (start.guard.model,)), name, task
                 )
             await guarding.judge_task()
-            equipment = Equipment(
-                lambda member: models.of(chains.of(member)),
-                core.tools,
-                RequestLimits(
-                    settings.max_requests_per_reply,
-                    settings.max_requests_per_task,
-                    settings.max_context_bytes_per_task,
-                ),
-                partial(seconds_to_midnight, core.clock),
-                lambda: core.spending.window_chars(map(chains.of, start.members), run.header.secret),
-                settings.streaming == "on",
-                settings.native_tools == "on",
-                models.embedder,
-                models.recall,
-            )
+            equipment = core.equipment(models, chains.of, start.members, run.header.secret)
             self.deliberation = council = Deliberation(
                 run, equipment, start, task, config, self._page.grow, guarding.task
             )

@@ -24,6 +24,7 @@ CANARY = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
 NOTE: dict[str, Any] = {"type": "note", "about": "apples", "words": "Apples keep for three months."}
 SCRIPT = """\
 replies:
+  - {role: AUDITOR, round: 0, text: "An auditor would count them."}
   - {role: AUDITOR, round: 1, text: "[ORCHESTRATOR_REQUEST: COUNT_NOTES(apples)]"}
 default: {text: "Nothing to add."}
 """
@@ -100,7 +101,7 @@ def test_a_control_command_has_arguments_of_its_own_and_asks_who_gives_it(home: 
     assert (receipt["title"], receipt["notes"]) == ("ring 2 times for nobody", ["Rung by steward."])
 
 
-def test_an_agent_uses_the_tool_of_another_system(home: Path, env: dict[str, str]) -> None:
+def test_an_agent_is_asked_by_one_system_and_uses_the_tool_of_another(home: Path, env: dict[str, str]) -> None:
     (home / "council.toml").write_text('model = "scripted:script.yaml"\n')
     (home / "script.yaml").write_text(SCRIPT)
     persona = home / "personas" / "auditor.md"
@@ -109,6 +110,7 @@ def test_an_agent_uses_the_tool_of_another_system(home: Path, env: dict[str, str
         daemon.ready()
         drop_command(home, NOTE, "note.json")
         daemon.wait("run_ended", file="note.json")
+        assert "An auditor would count them." in (home / "artifacts" / "apples.md").read_text()
         drop_command(home, {"task_description": "How many?", "output_artifact_path": "artifacts/a.md"}, "task.json")
         daemon.wait("run_ended", file="task.json")
         asked = daemon.wait("request", role="AUDITOR")
