@@ -15,9 +15,9 @@ from council.ids import STEWARD, SystemClock
 from council.keys.sources import KEY_VARIABLE, KeySource, key_source, load_or_create, require_keys
 from council.redaction import Redactor, Secret
 from council.settings import Home, ProviderKeys, Settings
-from council.storage.reader import Looking, looking
+from council.storage.reader import Looking, is_older, looking
 from council.storage.store import Store
-from council.storage.versions import DATABASE_FILE
+from council.storage.versions import DATABASE_FILE, HOME_FILE
 
 if TYPE_CHECKING:
     from council.audit.log import AuditLog
@@ -115,7 +115,8 @@ def key_in_vault(
 ) -> Secret | None:
     """A provider's key that the steward put into the vault; None when it holds none of that name. Raises CredentialRefused
     (expired, changed), KeysRefused, StorageFailed, ConfigError."""
-    in_database = settings.database_url is not None or (home.runtime / DATABASE_FILE).exists()
+    begun = home.runtime / (HOME_FILE if settings.database_url is not None else DATABASE_FILE)
+    in_database = begun.exists() or is_older(home.runtime)
     if name == KEY_VARIABLE or not (in_database or settings.vault == "aws"):
         return None
     from council.vault.sealing import Place
