@@ -14,9 +14,9 @@ from council.ids import STEWARD, SystemClock
 from council.keys.key_sources import KEY_VARIABLE, KeySource, key_source, load_or_create, require_keys
 from council.redaction import Redactor, Secret
 from council.settings import Home, ProviderKeys, Settings
-from council.storage.reader import Looking, looking
+from council.storage.reader import Looking, is_older, looking
 from council.storage.store import Store
-from council.storage.versions import DATABASE_FILE
+from council.storage.versions import DATABASE_FILE, HOME_FILE
 
 if TYPE_CHECKING:
     from council.audit.log import AuditLog
@@ -65,11 +65,6 @@ def open_store(home: Home, settings: Settings, redactor: Redactor | None = None)
     return Store.open(home.runtime, settings.database_url, redactor.redact if redactor is not None else None)
 
 
-def has_database(home: Home, settings: Settings) -> bool:
-    """False where nothing was ever recorded; a database on a server is taken to be there."""
-    return settings.database_url is not None or (home.runtime / DATABASE_FILE).exists()
-
-
 def look_at(home: Home, settings: Settings) -> Looking:
     """For who only looks: makes nothing. Raises ConfigError, StorageFailed."""
     return looking(home.runtime, settings.database_url)
@@ -116,7 +111,9 @@ def key_in_vault(
 ) -> Secret | None:
     """A provider's key that the steward put into the vault; None when it holds none of that name. Raises CredentialRefused
     (expired, changed), KeysRefused, StorageFailed, ConfigError."""
-    if name == KEY_VARIABLE or not (has_database(home, settings) or settings.vault == "aws"):
+    begun = home.runtime / (HOME_FILE if settings.database_url is not None else DATABASE_FILE)
+    in_database = begun.exists() or is_older(home.runtime)
+    if name == KEY_VARIABLE or not (in_database or settings.vault == "aws"):
         return None
     from council.vault.sealing import CredentialPlace
 

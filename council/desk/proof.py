@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from council.app.safekeeping import build_key_source, build_trail, has_database
+from council.app.safekeeping import build_key_source, build_trail
 from council.audit.chain import GENESIS, ChainFinding, ChainHead, ChainVerdict, read_head_line, verify, verify_lines
 from council.audit.head_file import HEAD_FILE, read_head
 from council.audit.log import AuditLog
 from council.desk.desk import Desk
 from council.errors import UsageError
 from council.keys.key_sources import require_keys
+from council.storage.versions import DATABASE_FILE
 from council.upkeep.pages import pages_in
 
 
@@ -21,7 +22,7 @@ from council.upkeep.pages import pages_in
 def audit_of(desk: Desk, *, writes: bool = False) -> Iterator[AuditLog | None]:
     """The home's audit; None where nothing was ever recorded. One that is only read is so where nothing can be written.
     Raises ConfigError, StorageFailed."""
-    if not has_database(desk.home, desk.settings):
+    if desk.settings.database_url is None and not (desk.home.runtime / DATABASE_FILE).exists():
         yield None
     elif writes:
         with desk.safe() as safe:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from council.storage.store import Tx
 
 DATABASE_FILE = "council.db"
-_HOME_FILE = "home-id"  # which home a database on a server belongs to
+HOME_FILE = "home-id"  # which home a database on a server belongs to
 _MIGRATION_LOCK = 0x636F756E63696C  # "council": the number of PostgreSQL's advisory lock
 # Oldest first. Each added tables and changed none; one that changes a table brings its statements to `bring_forward`.
 VERSIONS = ("0001", "0002", "0003", "0004")
@@ -53,7 +53,7 @@ def bring_forward(tx: Tx) -> None:
 def is_own(tx: Tx, runtime: Path) -> bool:
     """False for a server's database that nobody has used, where this home has used none either. It belongs to the home that
     used it first. Raises ConfigError, also for one that was emptied, and DatabaseTooNew."""
-    path = runtime / _HOME_FILE
+    path = runtime / HOME_FILE
     known = path.read_text(encoding="utf-8").strip() if path.exists() else ""
     version = version_of(tx)
     if version is not None and version not in VERSIONS:
@@ -66,12 +66,12 @@ def is_own(tx: Tx, runtime: Path) -> bool:
     if row is not None and row[0] != known:
         raise ConfigError(
             "the database at `database_url` belongs to another home.",
-            fix=f"make a database for this home; of a home that was moved, .council/{_HOME_FILE} must come along",
+            fix=f"make a database for this home; of a home that was moved, .council/{HOME_FILE} must come along",
         )
     if row is None and known:
         raise ConfigError(
             "the database at `database_url` does not hold this home any more: it was dropped or emptied.",
-            fix=f"restore it with the server's own tools; to begin anew, remove .council/{_HOME_FILE}",
+            fix=f"restore it with the server's own tools; to begin anew, remove .council/{HOME_FILE}",
         )
     return row is not None
 
@@ -82,7 +82,7 @@ def make_own(tx: Tx, runtime: Path) -> None:
     if not is_own(tx, runtime):
         known = secrets.token_hex(16)
         tx.execute("INSERT INTO marks (name, value) VALUES ('home', ?)", (known,))
-        write_atomic(runtime / _HOME_FILE, f"{known}\n".encode())
+        write_atomic(runtime / HOME_FILE, f"{known}\n".encode())
 
 
 def schema_of(dialect: str) -> list[str]:

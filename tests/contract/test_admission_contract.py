@@ -20,7 +20,7 @@ from council.engine.engine import Engine
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipt, Receipts
 from council.engine.runs import Execution, Finish, Handler, Outcome, Premises, Run
-from council.errors import ConfigError, StorageFailed
+from council.errors import CommandInvalid, ConfigError, StorageFailed
 from council.events import Events
 from council.ids import SystemClock
 from council.settings import Home, Settings
@@ -54,6 +54,16 @@ class Failing(Admitting):
 
     def conclude(self, finish: Finish) -> Outcome:
         return Outcome("failed", None, error=finish.error)
+
+
+class Enduring(Failing):
+    """Its runs end when they are cancelled."""
+
+    async def work(self) -> None:
+        await asyncio.Event().wait()
+
+    def conclude(self, finish: Finish) -> Outcome:
+        return Outcome("cancelled" if finish.cancelled else "failed", None)
 
 
 def engine_over(store: Store, home: Path, handler: Handler | None = None) -> Engine:
@@ -141,6 +151,33 @@ async def test_a_run_whose_reopening_was_committed_unheard_goes_on(postgres_url:
         assert again.attempts == 2
         await engine.obey(resume, SECOND)  # its file could not be taken
         assert not engine.active
+
+
+async def test_a_cancel_whose_record_or_answer_is_refused_is_answered_when_its_file_comes_again(
+    store: Store, tmp_path: Path
+) -> None:
+    engine = engine_over(store, tmp_path, Enduring())
+    run = await engine.admit(command(), DROP)
+    assert isinstance(run, Run)
+    while run.status != "running":
+        await asyncio.sleep(0)
+    cancel = parse_command(TYPES, "cancel.json", json.dumps({"type": "cancel", "run": run.id}).encode())
+    file, another = type(DROP)("cancel.json", 3, 3, "3" * 64), type(DROP)("cancel.json", 4, 4, "4" * 64)
+    with watched(store) as driver:
+        driver.before["COMMIT"] = driver_error(store, code=13)
+        with pytest.raises(StorageFailed):
+            await engine.obey(cancel, file)
+    while engine.active:
+        await asyncio.sleep(0)
+    with watched(store) as driver:
+        driver.before["COMMIT"] = driver_error(store, code=13)
+        with pytest.raises(StorageFailed):
+            await engine.obey(cancel, file)
+    receipt, acted_on = await engine.obey(cancel, file)
+    assert (receipt.status, receipt.command_file, acted_on) == ("succeeded", file, run.id)
+    for one in (file, another):  # answered, and never taken up
+        with pytest.raises(CommandInvalid, match="is not active"):
+            await engine.obey(cancel, one)
 
 
 async def test_a_store_that_is_opened_again_takes_up_what_was_admitted_in_its_order(

@@ -114,6 +114,7 @@ def test_a_home_on_a_server_is_looked_at_before_it_is_begun_and_not_begun_beside
     before = sorted(home.rglob("*"))
     assert status(home, env)["recent"] == []
     assert run_cli("doctor", cwd=home, env=env).returncode == 0
+    assert run_cli("doctor", "--model", "gemini", cwd=home, env=env).returncode == 3  # its key may lie in the vault
     assert sorted(home.rglob("*")) == before
     drop_command(home, command())
     assert run_cli("run", "--once", cwd=home, env=ENV).returncode == 0
