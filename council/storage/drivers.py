@@ -85,7 +85,8 @@ class SqliteDriver:
             )
         self.lock_fd: int | None = _opened(path.with_name(_LOCK_FILE))
         require_there(path)
-        make_private(path)
+        if path.is_symlink() or not path.exists():
+            make_private(path)  # NOTE: closing a descriptor of one in use would drop this process's locks on it
 
     def note_made(self) -> None:
         """From now on a database that is gone is not begun anew in silence."""

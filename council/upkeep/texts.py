@@ -11,8 +11,10 @@ from pathlib import Path
 from council.engine.records import FORGOTTEN
 from council.engine.rewriting import Change, changed
 from council.storage.files import rewrite
+from council.storage.versions import DATABASE_FILE
 
 _SQLITE = b"SQLite format 3\0"
+_IN_USE = frozenset({DATABASE_FILE, f"{DATABASE_FILE}-wal", f"{DATABASE_FILE}-shm"})
 _COMMAND_HASH = re.compile(rb"\A(---\n(?:(?!---\n).*\n)*?command_sha256: )[^\n]*")
 
 
@@ -74,7 +76,13 @@ def size_of(path: Path) -> int:
 
 
 def is_database(path: Path) -> bool:
-    """True for an SQLite file: rewritten as text it would be destroyed."""
+    """True for an SQLite file that is not in use here: rewritten as text it would be destroyed.
+
+    NOTE: the home's own database is never opened beside SQLite. With the descriptor the process's locks on it would go,
+    another process would begin its `-shm` anew, and the next access to that is a SIGBUS.
+    """
+    if path.name in _IN_USE:
+        return False
     try:
         with path.open("rb") as stream:
             return stream.read(len(_SQLITE)) == _SQLITE

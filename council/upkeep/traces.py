@@ -169,7 +169,7 @@ class Traces:
 
     def databases(self) -> tuple[str, ...]:
         """SQLite files in `.council/` that are none of ours: what they hold is not looked at, and they stay."""
-        ours = {self._home.runtime / _DATABASE, *copies_of(self._home), *self._home.runtime.glob(_SET_ASIDE)}
+        ours = {*copies_of(self._home), *self._home.runtime.glob(_SET_ASIDE)}
         return tuple(
             self._named(path for path in files_below(self._home.runtime) if path not in ours and is_database(path))
         )

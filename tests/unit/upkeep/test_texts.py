@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
+from pathlib import Path
 
-from council.upkeep.texts import changed_file, without_command_hash
+from council.storage.marks import set_mark
+from council.storage.store import Store
+from council.upkeep.texts import changed_file, is_database, without_command_hash
 
 
 def forget_grete(text: str) -> str:
@@ -34,3 +38,23 @@ def test_only_the_front_matter_of_a_page_tells_its_command_s_hash() -> None:
     expected = page.replace(b'"12ab"', b"forgotten", 1)
     assert without_command_hash(page) == expected
     assert without_command_hash(b"# No front matter\ncommand_sha256: 1\n") == b"# No front matter\ncommand_sha256: 1\n"
+
+
+def locks_on(folder: Path) -> list[tuple[str, int]]:
+    """Of whatever process, on the files of a database, as the kernel tells them."""
+    held = [line.split() for line in Path("/proc/locks").read_text().splitlines() if " POSIX " in line]
+    inodes = {path.stat().st_ino: path.name for path in folder.iterdir()}
+    counted = [inodes[inode] for lock in held if (inode := int(lock[-3].split(":")[-1])) in inodes]
+    return sorted((name, counted.count(name)) for name in set(counted))
+
+
+def test_the_locks_of_a_database_in_use_are_kept_whoever_looks_for_databases_or_opens_it_again(tmp_path: Path) -> None:
+    with closing(Store.open(tmp_path)) as store:
+        set_mark(store, "a", "1")
+        before = locks_on(tmp_path)
+        assert {name for name, _ in before} == {"council.db", "council.db-shm"}
+        (tmp_path / "mine.db").write_bytes((b"SQLite format 3\0").ljust(100, b"x"))
+        assert [path.name for path in sorted(tmp_path.iterdir()) if is_database(path)] == ["mine.db"]
+        assert locks_on(tmp_path) == before
+        Store.open(tmp_path).close()
+        assert locks_on(tmp_path) == before
