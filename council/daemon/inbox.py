@@ -141,6 +141,8 @@ class Inbox:
             taken.add(run_id)
             if run_id not in by_id:
                 self._taking.settle_orphan(path, self._engine.receipt(run_id))
+        for receipt in self._engine.lost:
+            self._taking.keep(receipt.command_file.name, receipt.run_id)
         for run in runs:
             # Without its file a run is missing it, and will be cancelled as any other; a reopened run has none.
             if run.id not in taken and not run.journal.reopened:

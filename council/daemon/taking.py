@@ -7,6 +7,7 @@ repeated after a crash.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Callable
@@ -98,6 +99,11 @@ class Taking:
                     f"cannot take commands/{printable(name)} ({error.strerror}).", fix="make commands/ writable again"
                 ) from error
         self._settle(taken, admitted, run_id, status)
+
+    def keep(self, name: str, run_id: str) -> None:
+        """Moves the file of a run whose record 0 is lost to `failed/`: nobody knows its bytes, and it is not run again."""
+        with contextlib.suppress(FileNotFoundError):
+            self._move(self._home.commands / name, self._home.failed / _fitting(name, f".{run_id}", _ROOM_FOR_NUMBER))
 
     def settle_orphan(self, taken: Path, receipt: Receipt | None) -> None:
         """A `.taken` file found at start whose run is over: it proves the taking; what is left is to look at it."""

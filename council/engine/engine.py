@@ -114,6 +114,7 @@ class Engine:
         self._last_order = 0
         self._refused: dict[str, RunHeader] = {}  # admissions that the store refused, by their drops
         self._cancels: dict[str, str] = {}  # runs that are cancelled, by the drops that are not answered yet
+        self.lost: list[Receipt] = []  # of runs that failed at the start, with the record of their commands
         self._holds = False
         self.active = self._runs.active
 
@@ -224,23 +225,26 @@ class Engine:
                 run.journal.note(FINISH, self._executor.finish(_told(run.journal.damage)), type=Finish)
         for run_id, error in lost.items():
             log.error("run %s: %s", run_id, error)
-            self._store.write_now(partial(self._fail, run_id=run_id, error=error))
+            receipt = self._store.write_now(partial(self._fail, run_id=run_id, error=error))
+            self.lost.append(receipt)
+            self._events.publish(_end_of(receipt))
         self._last_order = max((run.header.order for run in recovered), default=0)
         for run in recovered:
             self._take_up(run)
         return recovered
 
-    def _fail(self, tx: Tx, run_id: str, error: JournalDamaged) -> None:
-        """A run that not even record 0 tells of ends; its command file, if it still lies there, is a new command."""
+    def _fail(self, tx: Tx, run_id: str, error: JournalDamaged) -> Receipt:
+        """Ends a run that not even record 0 tells of. Its receipt, which does not know what its command file held."""
         entry = entry_of(tx, run_id)
+        file, now = FileIdentity(entry.file, 0, 0, ""), timestamp(self._clock.now())
+        receipt = Receipt(
+            run_id, "failed", entry.type, file, "", "", entry.created, now,
+            lane=entry.lane, title=entry.title, error=_told(error),
+        )  # fmt: skip
         if entry.ended_ns is None:
-            file, now = FileIdentity(entry.file, 0, 0, ""), timestamp(self._clock.now())
-            receipt = Receipt(
-                run_id, "failed", entry.type, file, "", "", entry.created, now,
-                lane=entry.lane, title=entry.title, error=_told(error),
-            )  # fmt: skip
             tx.execute(sql.END, end_of(receipt, text_bytes=entry.text_bytes, ended_ns=time.time_ns()))
         tx.execute(sql.TAKEN, (run_id,))
+        return receipt
 
     def _take_up(self, run: Run) -> None:
         run.publish(RunRecovery(title=run.header.title, steps=run.journal.step_count))
@@ -252,18 +256,7 @@ class Engine:
         receipt = await self._executor.execute(run)
         self.active.pop(run.id, None)
         self._queue.release(run)
-        error = receipt.error
-        run.publish(
-            RunEnd(
-                status=receipt.status,
-                artifact=receipt.artifact.path if receipt.artifact else "",
-                error=RunFailure(error.code, error.message, error.fix) if error else None,
-                notes=receipt.notes,
-                title=receipt.title,
-                calls=receipt.calls,
-                file=run.header.file.name,
-            )
-        )
+        self._events.publish(_end_of(receipt))
 
     # ── from outside ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -429,6 +422,20 @@ def _remember(known: dict[str, T], drop: str, value: T) -> None:
     while len(known) >= _MOST_REFUSED:
         del known[next(iter(known))]
     known[drop] = value
+
+
+def _end_of(receipt: Receipt) -> RunEnd:
+    error = receipt.error
+    return RunEnd(
+        run_id=receipt.run_id,
+        status=receipt.status,
+        artifact=receipt.artifact.path if receipt.artifact else "",
+        error=RunFailure(error.code, error.message, error.fix) if error else None,
+        notes=receipt.notes,
+        title=receipt.title,
+        calls=receipt.calls,
+        file=receipt.command_file.name,
+    )
 
 
 def _told(error: CouncilError) -> ErrorRef:

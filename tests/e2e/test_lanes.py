@@ -17,7 +17,6 @@ from tests.harness import (
     execute,
     inbox,
     receipts,
-    rows_of,
     run_cli,
     run_ids,
     steps,
@@ -121,16 +120,16 @@ def test_a_journal_that_says_nothing_at_start_is_named_and_its_command_not_run_t
         run_id = daemon.wait("turn_started")["run_id"]
         daemon.kill()
     model.go_on()
-    [(header,)] = rows_of(home, "SELECT header FROM runs")
     execute(home, "UPDATE runs SET header = '{'")
-    refused = run_cli("run", "--once", cwd=home, env=env)
-    assert refused.returncode == 1
-    assert f"record 0 of run {run_id} says nothing" in refused.stderr
-    assert "Traceback" not in refused.stderr
-    assert (receipts(home), inbox(home)) == ([], ["a.json"])
-    execute(home, "UPDATE runs SET header = ?", header)
-    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
-    assert [(receipt["run_id"], receipt["status"]) for receipt in receipts(home)] == [(run_id, "succeeded")]
+    asked = len(fake.requests)
+    failed = run_cli("run", "--once", cwd=home, env=env)
+    assert failed.returncode == 1
+    assert f"record 0 of run {run_id} says nothing" in failed.stderr
+    assert "Traceback" not in failed.stderr
+    [receipt] = receipts(home)
+    assert (receipt["run_id"], receipt["status"], receipt["error"]["code"]) == (run_id, "failed", "journal_damaged")
+    assert (inbox(home), [path.name for path in (home / "commands" / "failed").iterdir()]) == ([], [f"a.{run_id}.json"])
+    assert len(fake.requests) == asked
 
 
 def test_after_three_turns_in_a_row_without_an_answer_the_run_ends_with_what_was_said(
