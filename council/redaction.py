@@ -312,11 +312,11 @@ _B = r"(?<![A-Za-z0-9_-])"  # a key is no part of a longer word
 _WITH_DIGIT = r"(?=[A-Za-z_./+~=-]*[0-9])"  # a placeholder or a name has none
 _PATTERNS = (
     _Pattern(
-        r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----)){0,40000}+-----END [A-Z0-9 ]{1,60}-----",
+        r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?>(?:[^-]|-(?!----)){0,40000})-----END [A-Z0-9 ]{1,60}-----",
         "PRIVATE KEY",
     ),
     _Pattern(
-        r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\[nr])*+(?:[A-Za-z0-9+/=]{16,}+(?:\s|\\[nr])*+)++",
+        r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?>(?:\s|\\[nr])*)(?>(?:[A-Za-z0-9+/=]{16,}+(?>(?:\s|\\[nr])*))+)",
         "PRIVATE KEY",
     ),
     _Pattern(rf"{_B}AIza[0-9A-Za-z_-]{{35}}", "AIza"),

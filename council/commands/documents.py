@@ -164,7 +164,7 @@ def _locator(find_spots: Callable[[], _Spot]) -> Callable[[Loc], Place]:
 # ── JSON ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-_STRING = r'"(?:[^"\\]++|\\.)*+"?'  # one that is not closed reaches to the end: nothing is looked at twice
+_STRING = r'"(?>(?:[^"\\]++|\\.)*)"?'  # one that is not closed reaches to the end: nothing is looked at twice
 _JSON_STRING = re.compile(_STRING, re.DOTALL)
 _NO_VALUE = re.compile(rf"{_STRING}|(NaN|-?Infinity)", re.DOTALL)
 _JSON_TOKEN = re.compile(rf"{_STRING}|[\n\[\]{{}},:]|[^\s\"\[\]{{}},:]++", re.DOTALL)

@@ -20,14 +20,14 @@ _TAGS = {code: code - 0xE0000 for code in range(0xE0020, 0xE007F)}
 _ESCAPE = re.compile(r"\\(?:u\{?([0-9A-Fa-f]{4,5})\}?|x([0-9A-Fa-f]{2}))|U\+([0-9A-Fa-f]{4,5}) ?")
 _PRINTABLE = re.compile(r"=(?:([0-9A-Fa-f]{2})|\r?\n)")
 _MARKUP = re.compile(r"<[^<>\n]{0,300}>")
-_HEX = re.compile(r"(?:(?:\\x|0x)?[0-9A-Fa-f]{2}[\s:,-]{0,2}){16,}+")
+_HEX = re.compile(r"(?>(?:(?:\\x|0x)?[0-9A-Fa-f]{2}[\s:,-]{0,2}){16,})")
 _NUMBERS = {
-    10: re.compile(r"(?<![0-9])(?:[0-9]{2,3}[\s,;]{1,3}){16,}+(?:[0-9]{2,3})?"),
-    8: re.compile(r"(?:\\?[0-7]{3}[\s,;]{0,3}){16,}+"),
-    2: re.compile(r"(?:[01]{8}[\s,;]{0,3}){16,}+"),
+    10: re.compile(r"(?<![0-9])(?>(?:[0-9]{2,3}[\s,;]{1,3}){16,})(?:[0-9]{2,3})?"),
+    8: re.compile(r"(?>(?:\\?[0-7]{3}[\s,;]{0,3}){16,})"),
+    2: re.compile(r"(?>(?:[01]{8}[\s,;]{0,3}){16,})"),
 }
 _DIGITS = {10: re.compile("[0-9]+"), 8: re.compile("[0-7]{3}"), 2: re.compile("[01]{8}")}
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{22,}+(?:[ \t>]*\r?\n[ \t>]*[A-Za-z0-9+/_-]{8,}+)*+")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{22,}+(?>(?:[ \t>]*\r?\n[ \t>]*[A-Za-z0-9+/_-]{8,}+)*)")
 _BASE32 = re.compile(r"[A-Z2-7]{26,}+")
 _NOT_HEX = re.compile(r"\\x|0x|[^0-9A-Fa-f]")
 _NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/]")

@@ -151,8 +151,8 @@ _ACTION = re.compile(rf"\s*:\s*([A-Za-z_]{{2,{MAX_ACTION_CHARS}}})\s*\(\s*", re.
 _JSON = json.JSONDecoder()
 _CLOSE = re.compile(r"\s*\)\s*\]")
 _QUOTED = re.compile(
-    r"(?P<mark>[\"'])(?P<text>(?:(?!(?P=mark))[^\\]|\\.)*+)(?P=mark)"
-    r"(?P<options>(?:\s*,\s*[a-z_]{1,32}\s*=\s*[\w.-]{1,64})*+)\s*\)\s*\]",
+    r"(?P<mark>[\"'])(?P<text>(?>(?:(?!(?P=mark))[^\\]|\\.)*))(?P=mark)"
+    r"(?P<options>(?>(?:\s*,\s*[a-z_]{1,32}\s*=\s*[\w.-]{1,64})*))\s*\)\s*\]",
     re.ASCII,
 )
 _BARE = re.compile(r"([^\[\]]*+)\]")

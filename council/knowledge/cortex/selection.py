@@ -199,7 +199,7 @@ class _Rule:
 
 _PART = re.compile(
     r"(?P<folders>(?<![^/])\*{2,}/)|(?P<all>(?<![^/])\*{2,}\Z)|(?P<name>\*+)|(?P<one>\?)"
-    r"|\[(?P<none>[!^]?)(?P<set>\]?+(?:\\.|[^\]\\])*+)\]|(?P<open>\[.*)|\\(?P<escaped>.?)|.",
+    r"|\[(?P<none>[!^]?)(?P<set>\]?+(?>(?:\\.|[^\]\\])*))\]|(?P<open>\[.*)|\\(?P<escaped>.?)|.",
     re.DOTALL,
 )
 _RANGE = re.compile(r"(\\?.)(?:-(\\?.))?", re.DOTALL)
