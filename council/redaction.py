@@ -316,7 +316,8 @@ _PATTERNS = (
         "PRIVATE KEY",
     ),
     _Pattern(
-        r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?>(?:\s|\\[nr])*)(?>(?:[A-Za-z0-9+/=]{16,}+(?>(?:\s|\\[nr])*))+)",
+        r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?>(?:\s|\\[nr])*)(?>(?:[A-Za-z0-9+/=]{16,}+(?>(?:\s|\\[nr])*))+)",
         "PRIVATE KEY",
     ),
     _Pattern(rf"{_B}AIza[0-9A-Za-z_-]{{35}}", "AIza"),

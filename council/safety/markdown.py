@@ -35,7 +35,9 @@ _SPECIAL_STARTS = re.compile(r"[\\`<!\]\[^$~:wW]")  # every character that one o
 _AUTOLINK = re.compile(r"<https?://[^\s<>`\"'\\\[\]|!$^~]+>", re.IGNORECASE)
 _TAG_START = re.compile(r"<[A-Za-z/!?]")
 _PLAIN = r"[^\s<>`\"'\\\[\]|!$^~()]*+"
-_DESTINATION = re.compile(rf"\]\((?P<url>{_PLAIN}(?>(?:\({_PLAIN}\){_PLAIN})*))(?: {{1,8}}\"[^<>`\"\\\[\]|!$^~&]*+\")?\)")
+_DESTINATION = re.compile(
+    rf"\]\((?P<url>{_PLAIN}(?>(?:\({_PLAIN}\){_PLAIN})*))(?: {{1,8}}\"[^<>`\"\\\[\]|!$^~&]*+\")?\)"
+)
 _SCHEME = re.compile(r"(?:https?|mailto):", re.IGNORECASE)
 _ENTITY = re.compile(r"&#?[0-9A-Za-z]+;")
 
