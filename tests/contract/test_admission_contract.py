@@ -153,7 +153,7 @@ async def test_a_run_whose_reopening_was_committed_unheard_goes_on(postgres_url:
         assert not engine.active
 
 
-async def test_a_cancel_whose_record_or_answer_is_refused_is_answered_when_its_file_comes_again(
+async def test_a_cancel_whose_record_is_refused_is_answered_when_its_file_comes_again(
     store: Store, tmp_path: Path
 ) -> None:
     engine = engine_over(store, tmp_path, Enduring())
@@ -167,14 +167,11 @@ async def test_a_cancel_whose_record_or_answer_is_refused_is_answered_when_its_f
         driver.before["COMMIT"] = driver_error(store, code=13)
         with pytest.raises(StorageFailed):
             await engine.obey(cancel, file)
-    while engine.active:
-        await asyncio.sleep(0)
-    with watched(store) as driver:
-        driver.before["COMMIT"] = driver_error(store, code=13)
-        with pytest.raises(StorageFailed):
-            await engine.obey(cancel, file)
-    receipt, acted_on = await engine.obey(cancel, file)
+    receipt, acted_on = await engine.obey(cancel, file)  # as the inbox does; its run may have ended by it already
     assert (receipt.status, receipt.command_file, acted_on) == ("succeeded", file, run.id)
+    async with asyncio.timeout(60):
+        while engine.active:
+            await asyncio.sleep(0.01)
     for one in (file, another):  # answered, and never taken up
         with pytest.raises(CommandInvalid, match="is not active"):
             await engine.obey(cancel, one)
