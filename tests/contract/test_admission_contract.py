@@ -68,7 +68,7 @@ class Enduring(Failing):
 
 def engine_over(store: Store, home: Path, handler: Handler | None = None) -> Engine:
     (home / "home").mkdir(exist_ok=True)
-    slots = {"max_parallel_runs": 1 if handler else 0, "max_attempts": 1}
+    slots = {"max_parallel_runs": 1 if handler else 0, "max_attempts": 1, "storage_retry_s": 1.0}
     settings = Settings(model="offline").model_copy(update=slots)
     premises = Premises(Home(home / "home"), settings, store, ConfinedRoot(home / "home"))
     handlers = {"deliberate": handler or Admitting()}
