@@ -75,15 +75,11 @@ class RunQueue:
     def wake(self, run: Run) -> None:
         """Lets a run that waits go on as soon as there is a slot; once, however often it is asked for."""
         self._drop_timer(run)
-        if run.status != "waiting" or self.stopping:
-            return
-        if run.cancel_reason:  # it has left its lane
-            self.start_to_end(run)
-            return
-        run.status = "queued"
-        run.waiting_for = ""
-        self._lanes.go_on(run)
-        self._pump()
+        if run.status == "waiting" and not self.stopping:
+            run.status = "queued"
+            run.waiting_for = ""
+            self._lanes.go_on(run)
+            self._pump()
 
     def start_to_end(self, run: Run) -> None:
         """Out of turn and without a slot: a run that is cancelled calls nobody."""

@@ -59,8 +59,16 @@ class Failing(Admitting):
 class Enduring(Failing):
     """Its runs end when they are cancelled."""
 
+    def begin(self, run: Run) -> Execution:
+        self.run = run
+        return self  # type: ignore[return-value]
+
     async def work(self) -> None:
-        await asyncio.Event().wait()
+        async def endure() -> str:
+            await asyncio.Event().wait()
+            return ""
+
+        await self.run.step("endure", endure, type=str)  # a closed journal ends it, as all work
 
     def conclude(self, finish: Finish) -> Outcome:
         return Outcome("cancelled" if finish.cancelled else "failed", None)
