@@ -205,7 +205,8 @@ class ConfinedRoot:
             data = read_fd(fd, max_bytes + 1)
             if len(data) > max_bytes:  # it grew since
                 raise _refused(relative, "too_large", max_bytes=max_bytes)
-            return FileBytes(data, status.st_mtime_ns, status.st_ino)
+            # Its time is asked for after its bytes: one from before would be older than what was written meanwhile.
+            return FileBytes(data, os.fstat(fd).st_mtime_ns, status.st_ino)
 
     def sha256(self, relative: str) -> str | None:
         """Of a file of any size; None if there is none. Refuses what `read` refuses, except too_large."""

@@ -419,6 +419,24 @@ def test_a_read_tells_time_and_inode(empty: ConfinedRoot) -> None:
     assert (read.data, read.mtime_ns, read.inode) == (b"12345", status.st_mtime_ns, status.st_ino)
 
 
+def test_what_is_written_while_a_file_is_read_comes_with_its_time(
+    empty: ConfinedRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = empty.root / "a.md"
+    empty.write_atomic("a.md", b"half")
+    os.utime(place, (1, 1))
+    real_read = os.read
+
+    def write_and_read(fd: int, count: int) -> bytes:
+        if place.stat().st_mtime_ns == 1_000_000_000:
+            place.write_bytes(b"all of it")
+        return real_read(fd, count)
+
+    monkeypatch.setattr(os, "read", write_and_read)
+    read = empty.read("a.md")
+    assert (read.data, read.mtime_ns) == (b"all of it", place.stat().st_mtime_ns)
+
+
 def test_a_file_of_exactly_the_limit_is_read_and_one_byte_more_is_not(empty: ConfinedRoot) -> None:
     empty.write_atomic("a.md", b"12345")
     assert empty.read("a.md", max_bytes=5).data == b"12345"
