@@ -82,6 +82,7 @@ class App(Core):
             audit=self.audit,
             principal_of=partial(principal_of, self.commands, self.store),
             run_secret=self.run_secret,
+            recorded_day=self.spending.day,
             redactor=self.redactor,
         )
 
