@@ -19,7 +19,7 @@ from council.agents.memory import Memory
 from council.app.admission import admission, principal_of
 from council.app.cassettes import CassetteSpending
 from council.app.model_building import build_model, build_pool
-from council.app.reading import build_cortex, build_tools
+from council.app.reading import build_cortex, build_texts, build_tools
 from council.app.safekeeping import build_trail, open_store
 from council.app.spending import OneModel, Spending
 from council.audit.head_file import lost_end
@@ -140,7 +140,8 @@ def build_app(
         if lost := lost_end(store, home.runtime):
             log.warning("%s; `council doctor` and `council audit verify` say more", lost)
         root = ConfinedRoot(home.root)
-        cortex = build_cortex(root, settings, keys.redactor)
+        texts = build_texts(root, settings)
+        cortex = build_cortex(texts, settings, keys.redactor)
         core = Core(
             home=home,
             settings=settings,
@@ -155,7 +156,7 @@ def build_app(
             memory=Memory(home.session_states, store),
             cortex=cortex,
             audit=build_trail(home, store, settings, keys, environ, keys.redactor),
-            tools=build_tools(root, settings, Search(cortex, spending.meanings)),
+            tools=build_tools(texts, settings, Search(cortex, spending.meanings)),
         )
         every = [*core.tools, *(tool for system in systems for tool in system.tools(core))]
         core = replace(core, tools=ToolRegistry(map(tracing.tool, every) if tracing else every))

@@ -1,4 +1,5 @@
-"""Citations as they stand in a text: `[E1]`, `[E1: docs/a.md:3-5]`, `[E1: docs/a.md:2, 4]`, `[E1, E2: b.md]`. Pure."""
+"""Citations as they stand in a text: `[E1]`, `[E1: docs/a.md:3-5]`, `[E1: docs/a.md:2, 4]`, `[E1, E2: b.md]`,
+`[E1: docs/a.pdf:p3]`. Pure."""
 
 from __future__ import annotations
 
@@ -6,19 +7,24 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from council.places import spelled
+
 ANY = re.compile(r"\[(E[0-9]{1,4}(?![0-9A-Za-z])[^\[\]\n]{0,600})\](?!\()")
 _NEXT = re.compile(r"\s*[,;&]\s*(?:and\s+)?(?=E[0-9]{1,4}(?![0-9A-Za-z]))|\s+and\s+(?=E[0-9]{1,4}(?![0-9A-Za-z]))")
 _PART = re.compile(r"(?P<id>E[0-9]{1,4})(?:\s*[:,]\s*(?P<rest>.*)|.*)", re.DOTALL)
-_RANGE = r"L?[0-9]{1,7}(?:\s*[-–—]\s*L?[0-9]{1,7})?"
-_LINES = re.compile(rf"(?:(?:lines?|ll?\.?)\s*)?(?P<ranges>{_RANGE}(?:\s*(?:[,;+&]|and)\s*{_RANGE})*)", re.IGNORECASE)
-_WITH_LINES = re.compile(r"(?P<path>[^:#]{1,512}?)\s*(?::|#|,\s*(?=l))\s*(?P<lines>.+)", re.IGNORECASE | re.DOTALL)
-_A_RANGE = re.compile(r"L?(?P<first>[0-9]{1,7})(?:\s*[-–—]\s*L?(?P<last>[0-9]{1,7}))?", re.IGNORECASE)
+_RANGE = r"[Lp]?[0-9]{1,7}(?:\s*[-–—]\s*[Lp]?[0-9]{1,7})?"
+_LINES = re.compile(
+    rf"(?:(?:lines?|ll?\.?|pages?|pp?\.?)\s*)?(?P<ranges>{_RANGE}(?:\s*(?:[,;+&]|and)\s*{_RANGE})*)", re.IGNORECASE
+)
+_WITH_LINES = re.compile(r"(?P<path>[^:#]{1,512}?)\s*(?::|#|,\s*(?=[lp]))\s*(?P<lines>.+)", re.IGNORECASE | re.DOTALL)
+_A_RANGE = re.compile(r"[Lp]?(?P<first>[0-9]{1,7})(?:\s*[-–—]\s*[Lp]?(?P<last>[0-9]{1,7}))?", re.IGNORECASE)
 _A_PATH = re.compile(r"[^\s/][^/]*\.[A-Za-z0-9]{1,8}|\S*/\S.*")
 
 
 @dataclass(frozen=True)
 class CitedPlace:
-    """One place of a citation: evidence, and a path and lines of it where they are named (`first` 0: the whole)."""
+    """One place of a citation: evidence, and a path and lines (of a PDF: pages) of it where they are named (`first` 0: the
+    whole)."""
 
     id: str
     path: str = ""
@@ -30,8 +36,7 @@ class CitedPlace:
             return f"[{self.id}]"
         if not self.first:
             return f"[{self.id}: {self.path}]"
-        lines = f"{self.first}-{self.last}" if self.last > self.first else str(self.first)
-        return f"[{self.id}: {self.path}:{lines}]"
+        return f"[{self.id}: {spelled(self.path, self.first, self.last if self.last > self.first else None)}]"
 
 
 @dataclass(frozen=True)
