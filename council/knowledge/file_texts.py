@@ -169,7 +169,7 @@ class FileTexts:
             blank = [number for number, page in enumerate(pages, start=1) if not any(page)]
             lines = [line for number, page in enumerate(pages, start=1) for line in (page_mark(number), *page)]
             return FileText("\n".join(lines) + "\n", sha256_hex(data), _without_text(blank))
-        note = f"decoded as {clean(said.encoding)[:40]}, by its look" if kind == "text" else ""
+        note = f"encoding guessed: {clean(said.encoding)[:40]}" if kind == "text" else ""
         return FileText("\n".join(line for page in pages for line in page) + "\n", sha256_hex(data), note)
 
     def _keep(self, key: tuple[str, str], found: FileText | str) -> None:

@@ -86,7 +86,7 @@ def test_text_in_another_encoding_is_read_and_the_guess_is_said(
     (tmp_path / "a.txt").write_bytes(text.encode(encoding))
     found = texts.read("a.txt")
     assert found.text == text
-    assert found.note.startswith("decoded as ")
+    assert found.note.startswith("encoding guessed: ")
 
 
 def test_utf_8_is_read_as_it_is_and_without_a_child(
