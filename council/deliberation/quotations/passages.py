@@ -12,7 +12,7 @@ from typing import Literal
 from council.deliberation.quotations.citations import CitedPlace
 from council.deliberation.quotations.wording import plain_lines
 from council.knowledge.cortex.chunks import is_artifact
-from council.places import numbers, unit_of, without_marks
+from council.places import is_paged, numbers, unit_of, without_marks
 from council.turns.evidence import Evidence
 
 ARCHIVE = "session_states/"
@@ -116,13 +116,15 @@ class Places:
         missing: Fault = "place" if cited.id in self.issued else "evidence"
         if not cited.path:
             paths = [path for path, ids in self.spans.items() if cited.id in ids] if cited.first else []
+            if cited.in_pages and not any(map(is_paged, paths)):
+                return CitedPlace(cited.id), "" if cited.id in self.issued else "evidence"
             if len(paths) == 1 and (lines := _overlap(self.spans[paths[0]][cited.id], cited.first, cited.last)):
                 cited = CitedPlace(cited.id, paths[0], *lines)
             return cited, "" if cited.id in self.issued else "evidence"
         known = [cited.path] if cited.path in self.spans else []
         ending = known or [path for path in self.spans if path.endswith(f"/{cited.path}")]
         whole = [path for path in ending if cited.id in self.spans[path]] or ending
-        if len(whole) != 1:
+        if len(whole) != 1 or (cited.in_pages and not is_paged(whole[0])):
             return cited, missing
         path, ids = whole[0], self.spans[whole[0]]
         for id in dict.fromkeys((cited.id, *ids)):
