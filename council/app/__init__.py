@@ -35,6 +35,7 @@ from council.engine.runs import Handler, Premises, Run
 from council.events import Events
 from council.ids import SystemClock
 from council.knowledge.cortex.meaning import Search
+from council.knowledge.file_texts import FileTexts
 from council.llm.base import Model
 from council.llm.pool import ModelPool
 from council.llm.replay import ReplayModel
@@ -65,6 +66,7 @@ class App(Core):
     commands: CommandTypes
     handlers: Mapping[str, Handler]
     run_secret: Callable[[RunBase], bytes | None]
+    texts: FileTexts
     telemetry: Telemetry | None = None
 
     def engine(self, on_ended: Callable[[Run, RunStatus], None]) -> Engine:
@@ -102,6 +104,7 @@ class App(Core):
         if self.telemetry is not None:
             await asyncio.to_thread(self.telemetry.close)
         await self.models.aclose()
+        self.texts.close()
         self.root.close()
         self.spending.close()
         await asyncio.to_thread(self.store.close)
@@ -168,6 +171,7 @@ def build_app(
             commands=commands_of(systems),
             handlers=_handlers(core, systems),
             run_secret=partial(_run_secret, spending, environ),
+            texts=texts,
             telemetry=telemetry,
         )
         undo.pop_all()

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from council.errors import PathRefused
+from council.errors import PathRefused, StorageFailed
 from council.ids import sha256_hex
 from council.knowledge.document_process import EXITS
 from council.places import document_kind, marked_page, page_mark
@@ -93,8 +93,17 @@ class FileTexts:
     max_document_bytes: int
     limits: ReadingLimits = ReadingLimits()
     _known: OrderedDict[tuple[str, str], FileText | str] = field(default_factory=OrderedDict, init=False, repr=False)
+    _children: set[subprocess.Popen[bytes]] = field(default_factory=set, init=False, repr=False)
+    _closed: bool = field(default=False, init=False, repr=False)
     _guard: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
     _places: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(_AT_ONCE), init=False, repr=False)
+
+    def close(self) -> None:
+        """Ends the children, so that nobody waits for a document any more."""
+        with self._guard:
+            self._closed = True
+            for child in self._children:
+                child.kill()
 
     def max_bytes(self, path: str) -> int:
         return self.max_document_bytes if document_kind(path) else self.max_file_bytes
@@ -135,25 +144,32 @@ class FileTexts:
         command = [sys.executable, "-I", str(_PROCESS), kind, json.dumps(vars(limits))]
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         with as_storage_failed("Cannot start a process that reads documents"), tempfile.TemporaryFile() as output:
-            try:
-                ended = subprocess.run(
-                    command,
-                    input=data,
-                    stdout=output,
-                    stderr=subprocess.DEVNULL,
-                    timeout=limits.wall_s,
-                    check=False,
-                    env=environment,
-                    cwd="/",
-                    start_new_session=True,  # an interrupt at the terminal is not for it
-                )
-            except subprocess.TimeoutExpired:
-                return "too_heavy"
+            with subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+                cwd="/",
+                start_new_session=True,  # an interrupt at the terminal is not for it
+            ) as child:
+                with self._guard:
+                    self._children.add(child)
+                    if self._closed:
+                        child.kill()
+                try:
+                    child.communicate(data, timeout=limits.wall_s)
+                except subprocess.TimeoutExpired:
+                    child.kill()
+                finally:
+                    self._children.discard(child)
             output.seek(0)
             answer = output.read(limits.output_bytes + 1)
-        if ended.returncode:
-            by_limit = -ended.returncode in (signal.SIGXCPU, signal.SIGALRM, signal.SIGKILL)
-            return "too_heavy" if by_limit else EXITS.get(ended.returncode, "broken")
+        if self._closed:  # says nothing about the document
+            raise StorageFailed("A document was being read when this process was told to end.")
+        if child.returncode:
+            by_limit = -child.returncode in (signal.SIGXCPU, signal.SIGALRM, signal.SIGKILL)
+            return "too_heavy" if by_limit else EXITS.get(child.returncode, "broken")
         if len(answer) > limits.output_bytes:
             return "too_heavy"
         try:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from council.errors import PathRefused
+from council.errors import PathRefused, StorageFailed
 from council.ids import sha256_hex
 from council.knowledge import file_texts
 from council.knowledge.cortex.cortex import Cortex
@@ -216,6 +216,28 @@ def test_each_limit_ends_a_document_that_crosses_it(tmp_path: Path, name: str, l
         with pytest.raises(PathRefused) as refusal:
             texts.read(name)
     assert refusal.value.reason == "too_heavy"
+
+
+def test_nobody_waits_for_a_document_when_the_process_is_told_to_end(
+    tmp_path: Path, texts: FileTexts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began = tmp_path / "began"
+    os.mkfifo(began)
+    with_child(monkeypatch, tmp_path, f"import signal; open({str(began)!r}, 'w').close(); signal.pause()")
+    ended: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            texts.read("a.pdf")
+        except StorageFailed as error:
+            ended.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    began.read_bytes()  # the child runs, and will not end by itself
+    texts.close()
+    reader.join(30)
+    assert "told to end" in str(ended[0])
 
 
 def test_the_child_gets_no_secret_of_the_environment(
