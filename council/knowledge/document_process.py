@@ -61,7 +61,12 @@ def docx_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
         if sum(entry.file_size for entry in archive.infolist()) > limits["unpacked_bytes"]:
             raise Refused("too_heavy")
     no_image = mammoth.images.img_element(lambda image: {})
-    found = mammoth.convert_to_html(io.BytesIO(data), convert_image=no_image, include_embedded_style_map=False)
+    found = mammoth.convert_to_html(
+        io.BytesIO(data),
+        convert_image=no_image,
+        include_embedded_style_map=False,
+        style_map="p[style-name='Title'] => h1:fresh",
+    )
     return html_pages(found.value.encode(), limits)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 _MIB = 1 << 20
 _BINARY_PROBE_BYTES = 8192
 _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_SPLIT_WORD = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\n\s*(?P<rest>[^\W\d_]\S*)[ ]?")
 _PROCESS = Path(__file__).with_name("document_process.py")
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH")  # of the environment: what it takes to start Python, and no secret
 _AT_ONCE = 2  # children; more would only take the processor from one another
@@ -178,7 +180,7 @@ class FileTexts:
             return "broken"
         if len(said.pages) > limits.pages:
             return "too_many_pages"
-        pages = [_lines(page) for page in said.pages]
+        pages = [_lines(_SPLIT_WORD.sub(_joined, page) if kind == "pdf" else page) for page in said.pages]
         if not any(any(map(str.isalnum, line)) for page in pages for line in page):
             return "no_text" if kind != "text" else FileText("", sha256_hex(data))
         if kind == "pdf":
@@ -231,6 +233,11 @@ def _lines(page: str) -> list[str]:
     """The words of a page, line by line; none passes for a page mark."""
     lines = [line.rstrip() for line in clean(page).replace("\r", "\n").strip("\n").split("\n")]
     return [f"({line.strip()[1:-1]})" if marked_page(line) is not None else line for line in lines if page.strip()]
+
+
+def _joined(split: re.Match[str]) -> str:
+    """A word that a line end splits, on its first line; a compound such as `Excel-Tabelle` stays in two."""
+    return f"{split['rest']}\n" if split["rest"][0].islower() else split[0]
 
 
 def _without_text(pages: list[int]) -> str:

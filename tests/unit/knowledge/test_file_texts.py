@@ -49,6 +49,14 @@ def test_no_line_of_a_pdf_passes_for_a_mark(tmp_path: Path, texts: FileTexts) ->
     assert texts.read("a.pdf").text == "[page 1]\n(page 7)\n(page 8)\nthe end\n[page 2]\ntwo\n"
 
 
+def test_a_word_of_a_pdf_that_a_line_end_splits_is_one_word(tmp_path: Path, texts: FileTexts) -> None:
+    lines = ["Die Liefer-", "frist ist kurz, siehe Excel-", "Tabelle und 2025-", "2026 -", "wie gesagt."]
+    (tmp_path / "a.pdf").write_bytes(documents.pdf(lines))
+    assert texts.read("a.pdf").text == (
+        "[page 1]\nDie Lieferfrist\nist kurz, siehe Excel-\nTabelle und 2025-\n2026 -\nwie gesagt.\n"
+    )
+
+
 def test_a_pdf_that_only_forbids_printing_is_read(tmp_path: Path, texts: FileTexts) -> None:
     (tmp_path / "a.pdf").write_bytes(documents.encrypted_pdf(["open to all"], password=""))
     assert "open to all" in texts.read("a.pdf").text
