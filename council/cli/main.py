@@ -44,6 +44,8 @@ class _Council(LazyGroup):
             "Do an ended run's work again, with a new budget: all of it, or from one step on."),
         "status": SubCommand("status_command:status", LOOK,
             "Print what the daemon is doing, what waits, and how the last runs ended."),
+        "runs": SubCommand("reporting:runs", LOOK,
+            "List the runs, newest first: time, status, cost, page and title; with WORDS, those that have them."),
         "show": SubCommand("run_control:show", LOOK, "Print the answer of a run and where its artifact is."),
         "explain": SubCommand("reporting:explain", LOOK,
             "Explain how a run came about: times, tokens and cost per agent, what was read, who changed its mind, "

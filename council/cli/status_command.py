@@ -36,6 +36,11 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
     if view.not_commands:
         lines.append(f"skipped {', '.join(view.not_commands[:_SHOWN_FILES])}")
         lines.append("        (no command by name or content; `council validate FILE` says why)")
+    if newest := view.refused["newest"]:
+        count = view.refused["count"]
+        files = "1 file" if count == 1 else f"{count} files"
+        lines.append(f"refused {files} in commands/failed/; the newest, {newest['file']}: {newest['why']}")
+        lines += [f"        fix: {newest['fix']}"] if newest["fix"] else []
     if view.recent:
         lines.append("recent")
     elif not view.runs and not view.waiting_files:

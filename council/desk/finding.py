@@ -11,12 +11,27 @@ from council.engine.receipts import Receipt
 from council.errors import RunNotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from council.engine.journal import Journal
+    from council.engine.ledger import RunEntry
 
 _SEARCHED = 1_000
 _SHOWN = 10
 _LOOKED_INTO = 100  # unfinished runs whose journals are read for one that waits
 _RUN_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-z]{8}")
+
+
+def find_all(desk: Desk, words: Sequence[str] = (), *, since: str = "", lane: str = "") -> list[RunEntry]:
+    """The runs whose title, path, command file, id, type or status hold every word, newest first. `since` is RFC 3339 in
+    UTC; no value of an argument means any."""
+    wanted = [word.casefold() for word in words]
+    return [
+        entry
+        for entry in reversed(desk.ledger.since(since))
+        if entry.lane and lane in ("", entry.lane)
+        if all(word in "\n".join(_told_of(entry)).casefold() for word in wanted)
+    ]
 
 
 def find_ended(desk: Desk, given: str) -> str:
@@ -87,6 +102,10 @@ def require_journal(desk: Desk, run_id: str) -> None:
     if receipt.pruned is not None:
         fix += f"; a larger {receipt.pruned.by} keeps more runs"
     raise RunNotFound(f"the run {run_id} {why_no_journal(receipt)}.", fix=fix)
+
+
+def _told_of(entry: RunEntry) -> tuple[str, ...]:
+    return (entry.title, entry.artifact, entry.file, entry.run_id, entry.type, entry.status)
 
 
 def _last_pages(desk: Desk) -> list[str]:

@@ -1,0 +1,70 @@
+"""Looking at a home: its runs, what was refused, a run under way, through the real command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.harness import command, drop_command, make_home, receipts, run_cli
+
+SCRIPTED = 'settle_s = 0.5\nscan_interval_s = 0.2\nmodel = "scripted:script.yaml"\n'
+
+
+@pytest.fixture
+def quick(tmp_path: Path) -> Path:
+    """A home whose scripted model answers at once."""
+    home = make_home(tmp_path / "home", settings=SCRIPTED)
+    (home / "script.yaml").write_text('default: {text: "The council has nothing to add."}\n')
+    return home
+
+
+# ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_runs_are_listed_newest_first_and_found_by_words_and_lane(quick: Path) -> None:
+    assert run_cli("runs", cwd=quick).stdout == "No run yet.\n"
+    drop_command(quick, command("Which roof is cheaper?", output_artifact_path="artifacts/roof.md"), "a.json")
+    drop_command(quick, command("Who keeps the keys?", output_artifact_path="artifacts/keys.md", session="b"), "b.json")
+    assert run_cli("run", "--once", cwd=quick).returncode == 0
+    assert run_cli("retry", "last", cwd=quick).returncode == 0
+    assert run_cli("run", "--once", cwd=quick).returncode == 0
+    of_page = {receipt["artifact"]["path"]: receipt["run_id"] for receipt in receipts(quick) if "artifact" in receipt}
+    roof, keys = of_page["artifacts/roof.md"], of_page["artifacts/keys.md"]
+    header, *lines = run_cli("runs", cwd=quick).stdout.splitlines()
+    assert header.split() == ["RUN", "ADMITTED", "(UTC)", "STATUS", "COST", "PAGE", "TITLE"]
+    assert {line.split()[0] for line in lines} == {roof, keys}  # the retry is no run
+    assert any("artifacts/roof.md" in line and "Which roof is cheaper" in line for line in lines)
+    told = json.loads(run_cli("runs", "ROOF", "cheaper", "--json", cwd=quick).stdout)
+    assert ([run["artifact"] for run in told["runs"]], told["all"]) == (["artifacts/roof.md"], 1)
+    assert json.loads(run_cli("runs", "--lane", "b", "--json", cwd=quick).stdout)["runs"][0]["run_id"] == keys
+    assert run_cli("runs", "--since", "2099-01-01", cwd=quick).stdout == "No run matches.\n"
+    newest = run_cli("runs", "-n", "1", cwd=quick)
+    assert (len(newest.stdout.splitlines()), newest.stderr) == (2, "note: 1 older run is not shown; `-n 2` shows all\n")
+
+
+# ── status ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_status_counts_refused_files_and_says_why_the_newest_was(quick: Path) -> None:
+    assert json.loads(run_cli("status", "--json", cwd=quick).stdout)["refused"] == {"count": 0, "newest": None}
+    drop_command(quick, b"[]", "old.json")
+    assert run_cli("run", "--once", cwd=quick).returncode == 2
+    drop_command(quick, {"task_description": "x"}, "new.json")
+    assert run_cli("run", "--once", cwd=quick).returncode == 2
+    told = run_cli("status", cwd=quick).stdout
+    assert "refused 2 files in commands/failed/; the newest, new.json: " in told
+    assert "`output_artifact_path` is missing\n        fix: add " in told
+    newest = json.loads(run_cli("status", "--json", cwd=quick).stdout)["refused"]["newest"]
+    assert (newest["file"], newest["fix"]) == ("new.json", 'add "output_artifact_path"')
+
+
+def test_status_lists_no_control_command_among_the_decisions(quick: Path) -> None:
+    drop_command(quick, command())
+    assert run_cli("run", "--once", cwd=quick).returncode == 0
+    run_id = receipts(quick)[0]["run_id"]
+    assert run_cli("retry", run_id, cwd=quick).returncode == 0
+    assert run_cli("run", "--once", cwd=quick).returncode == 0
+    recent = json.loads(run_cli("status", "--json", cwd=quick).stdout)["recent"]
+    assert [run["run_id"] for run in recent] == [run_id]
