@@ -341,6 +341,7 @@ class Inbox:
         self._seen.pop(name, None)
         self._closed.pop(name, None)
         result.admitted += 1
+        self._taking.mended(name)
         if isinstance(admitted, Run):
             self._taking.bound[name] = RunFile(admitted, identity)
         else:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import command, drop_command, make_home, receipts, run_cli
+from tests.harness import FAULTY, command, drop_command, faulty_environment, make_home, receipts, run_cli
 
 SCRIPTED = 'settle_s = 0.5\nscan_interval_s = 0.2\nmodel = "scripted:script.yaml"\n'
 
@@ -68,3 +68,31 @@ def test_status_lists_no_control_command_among_the_decisions(quick: Path) -> Non
     assert run_cli("run", "--once", cwd=quick).returncode == 0
     recent = json.loads(run_cli("status", "--json", cwd=quick).stdout)["recent"]
     assert [run["run_id"] for run in recent] == [run_id]
+
+
+# ── commands/failed/ ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_note_on_a_file_goes_once_the_file_is_mended_and_put_back(quick: Path) -> None:
+    drop_command(quick, {"task_description": "Is <b>this</b> right?", "<i>": 1}, "mine.json")
+    drop_command(quick, b"[]", "other.json")
+    assert run_cli("run", "--once", cwd=quick).returncode == 2
+    failed = quick / "commands" / "failed"
+    note = (failed / "mine.json.error.md").read_text()
+    assert "`<i>` is not a known key" in note
+    (failed / "mine.json").unlink()
+    drop_command(quick, command("Is <b>this</b> right?"), "mine.json")
+    assert run_cli("run", "--once", cwd=quick).returncode == 0
+    assert sorted(path.name for path in failed.iterdir()) == ["other.json", "other.json.error.md"]
+    assert json.loads(run_cli("status", "--json", cwd=quick).stdout)["refused"]["count"] == 1
+
+
+# ── state.json ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_state_file_tells_that_an_artifact_is_produced(quick: Path) -> None:
+    drop_command(quick, command())
+    fault = faulty_environment(COUNCIL_TEST_FAULT=f"kill-at:1:.staged {quick}/artifacts/out.md")
+    assert run_cli("run", "--once", cwd=quick, env=fault, module=FAULTY).returncode == -9
+    told = json.loads((quick / ".council" / "state.json").read_bytes())
+    assert (told["state"], told["runs"][0]["state"]) == ("PRODUCING_ARTIFACT", "PRODUCING_ARTIFACT")
