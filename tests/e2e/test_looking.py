@@ -7,7 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import FAULTY, command, drop_command, faulty_environment, make_home, receipts, run_cli
+from tests.e2e.gate import Gate
+from tests.fake_gemini import FakeGemini
+from tests.harness import (
+    FAULTY,
+    Daemon,
+    command,
+    drop_command,
+    environment,
+    faulty_environment,
+    make_home,
+    on_a_terminal,
+    receipts,
+    run_cli,
+    wait_until,
+)
 
 SCRIPTED = 'settle_s = 0.5\nscan_interval_s = 0.2\nmodel = "scripted:script.yaml"\n'
 
@@ -42,6 +56,68 @@ def test_runs_are_listed_newest_first_and_found_by_words_and_lane(quick: Path) -
     assert run_cli("runs", "--since", "2099-01-01", cwd=quick).stdout == "No run matches.\n"
     newest = run_cli("runs", "-n", "1", cwd=quick)
     assert (len(newest.stdout.splitlines()), newest.stderr) == (2, "note: 1 older run is not shown; `-n 2` shows all\n")
+
+
+# ── show ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_show_of_a_run_under_way_prints_its_growing_page(
+    home: Path, fake: FakeGemini, env: dict[str, str], gate: Gate
+) -> None:
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        drop_command(home, command("Which roof is cheaper?", rounds=2))
+        run_id = daemon.wait("turn_started", role="STRATEGIST")["run_id"]
+        shown = wait_until(
+            lambda: "The words of the first speaker." in (told := run_cli("show", cwd=home).stdout) and told,
+            "the page grows",
+        )
+        assert shown.startswith("# Which roof is cheaper?\n")
+        wait_until(
+            lambda: run_cli("show", run_id, cwd=home).stdout.endswith(
+                "\nStatus: running, round 1 of 2, STRATEGIST. The page grows: artifacts/out.md\n"
+            ),
+            "the speaker is published",
+        )
+        assert json.loads(run_cli("show", run_id, "--json", cwd=home).stdout)["output"] == "artifacts/out.md"
+
+
+def test_show_of_a_run_that_has_not_begun_says_that_there_is_no_page(quick: Path) -> None:
+    drop_command(quick, command("Which roof is cheaper?"))
+    assert run_cli("run", "--once", cwd=quick).returncode == 0
+    [done] = receipts(quick)
+    run_id = done["run_id"]
+    assert run_cli("retry", run_id, cwd=quick).returncode == 0
+    (quick / "artifacts" / "out.md").unlink()
+    told = run_cli("show", run_id, cwd=quick).stdout
+    assert told == "# Which roof is cheaper?\n\nStatus: queued. There is no page yet.\n"
+
+
+def test_show_says_which_documents_changed_since_the_council_read_them(quick: Path) -> None:
+    (quick / "docs").mkdir()
+    for name in ("same", "other", "gone"):
+        (quick / "docs" / f"{name}.md").write_text("Offer A costs 100 EUR.\n")
+    drop_command(quick, command(input_artifacts=["docs/same.md", "docs/other.md", "docs/gone.md"]))
+    assert run_cli("run", "--once", cwd=quick).returncode == 0
+    assert "Changed since" not in run_cli("show", cwd=quick).stdout
+    (quick / "docs" / "other.md").write_text("Offer A costs 120 EUR.\n")
+    (quick / "docs" / "gone.md").unlink()
+    told = run_cli("show", cwd=quick).stdout
+    assert told.endswith("Changed since the council read them: docs/other.md, docs/gone.md (it is gone).\n")
+
+
+def test_on_a_terminal_a_page_is_rendered_and_wrapped(quick: Path) -> None:
+    (quick / "script.yaml").write_text(
+        f'default: {{text: "| a | b |\\n|---|---|\\n| 1 | **two** |\\n\\n{"word " * 40}"}}\n'
+    )
+    drop_command(quick, command())
+    assert run_cli("run", "--once", cwd=quick).returncode == 0
+    shown = on_a_terminal("show", cwd=quick, env=environment(TERM="dumb", COLUMNS="80"))
+    assert "**" not in shown
+    assert "|---|" not in shown
+    assert " 1  two \n" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "| 1 | **two** |" in run_cli("show", cwd=quick).stdout
 
 
 # ── status ───────────────────────────────────────────────────────────────────────────────────────────────────────────
