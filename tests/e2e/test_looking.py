@@ -172,3 +172,61 @@ def test_the_state_file_tells_that_an_artifact_is_produced(quick: Path) -> None:
     assert run_cli("run", "--once", cwd=quick, env=fault, module=FAULTY).returncode == -9
     told = json.loads((quick / ".council" / "state.json").read_bytes())
     assert (told["state"], told["runs"][0]["state"]) == ("PRODUCING_ARTIFACT", "PRODUCING_ARTIFACT")
+
+
+# ── what was meant ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_beginning_of_several_runs_lists_them_and_no_control_command(quick: Path) -> None:
+    for number in (1, 2):
+        drop_command(quick, command(f"Question {number}.", output_artifact_path=f"artifacts/{number}.md"), "a.json")
+    assert run_cli("run", "--once", cwd=quick).returncode == 0
+    first, second = (receipt["run_id"] for receipt in receipts(quick))
+    assert run_cli("retry", second, cwd=quick).returncode == 0
+    assert run_cli("run", "--once", cwd=quick).returncode == 0
+    asked = run_cli("show", "2", cwd=quick)
+    assert asked.returncode == 2
+    assert asked.stderr.splitlines() == [
+        "error (run_not_found): '2' means 2 runs:",
+        f"  {second}  succeeded  Question 2",
+        f"  {first}  succeeded  Question 1",
+        "  fix: give more of the id; `council runs WORDS` finds a run by its title",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "meant"),
+    [
+        (("run", "--once", "--model", "gpt-4o"), 3, "(did you mean openai:gpt-4o?)"),
+        (("run", "--once", "--model", "gpt-4.1-mini"), 3, "(did you mean openai:gpt-4.1-mini?)"),
+        (("run", "--once", "--model", "llama3:8b"), 3, "did you mean ollama:llama3? "),
+        (("submit", "What is open?"), 2, "did you mean `council submit --wait --task 'What is open?'`?"),
+        (("submit", "--wait", "What", "is", "open"), 2, "council submit --wait --task 'What is open'"),
+        (("submit", "docs"), 2, '`council submit --task "…" docs/*`'),
+        (("validate", "docs"), 2, "docs is a folder."),
+    ],
+)
+def test_a_slip_is_answered_with_what_was_meant(quick: Path, arguments: tuple[str, ...], code: int, meant: str) -> None:
+    (quick / "docs").mkdir()
+    done = run_cli(*arguments, cwd=quick)
+    assert (done.returncode, meant in done.stderr) == (code, True), done.stderr
+
+
+def test_version_and_help_have_their_usual_spellings(tmp_path: Path) -> None:
+    assert run_cli("--version", cwd=tmp_path).stdout == run_cli("version", cwd=tmp_path).stdout
+    told = run_cli("-h", cwd=tmp_path).stdout
+    assert told == run_cli("--help", cwd=tmp_path).stdout
+    assert "Usage: " in run_cli("show", "-h", cwd=tmp_path).stdout
+    for developers in ("cassette", "eval", "schema", "completion", "journal"):
+        assert told.index("For developers:") < told.index(f"\n  {developers} ")
+
+
+def test_validate_ends_with_1_when_an_input_is_missing(quick: Path) -> None:
+    (quick / "there.md").write_text("Here.")
+    (quick / "a.json").write_text(json.dumps(command(input_artifacts=["there.md", "gone.md"])))
+    done = run_cli("validate", "a.json", cwd=quick)
+    assert done.returncode == 1
+    assert done.stdout.endswith("a.json: ok (deliberate, writes artifacts/out.md), but an input cannot be read now\n")
+    assert json.loads(run_cli("validate", "a.json", "--json", cwd=quick).stdout)["missing"] == ["gone.md"]
+    (quick / "gone.md").write_text("Here, too.")
+    assert run_cli("validate", "a.json", cwd=quick).returncode == 0
