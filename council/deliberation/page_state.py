@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from council.budgets.prices import Price
-from council.deliberation.commands import ProtocolName
 from council.deliberation.decision import Decision, decide
 from council.deliberation.names import Holders, Names
 from council.deliberation.sources_now import SourcesNow
@@ -16,6 +15,7 @@ from council.deliberation.transcript import Transcript, calls_of
 from council.engine.records import RunHeader, RunStatus
 from council.engine.runs import Finish
 from council.errors import GuardrailBlocked
+from council.settings.table import ProtocolName
 from council.turns.guarding import Judgement
 from council.turns.result import ModelCall
 

@@ -16,6 +16,7 @@ from tests.harness import (
     drop_command,
     environment,
     faulty_environment,
+    ledger,
     make_home,
     on_a_terminal,
     receipts,
@@ -230,3 +231,59 @@ def test_validate_ends_with_1_when_an_input_is_missing(quick: Path) -> None:
     assert json.loads(run_cli("validate", "a.json", "--json", cwd=quick).stdout)["missing"] == ["gone.md"]
     (quick / "gone.md").write_text("Here, too.")
     assert run_cli("validate", "a.json", cwd=quick).returncode == 0
+
+
+# ── commands ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_command_may_name_its_title(quick: Path) -> None:
+    body = command("Read it all. Then decide.", title="The roof", output_artifact_path="artifacts/")
+    drop_command(quick, body)
+    assert run_cli("run", "--once", cwd=quick).returncode == 0
+    page = (quick / "artifacts" / "the-roof.md").read_text()
+    assert "\ntitle: The roof\n" in page
+    assert "\n# The roof\n" in page
+    assert json.loads(run_cli("runs", "roof", "--json", cwd=quick).stdout)["runs"][0]["title"] == "The roof"
+
+
+def test_a_title_ends_at_the_question_mark(quick: Path) -> None:
+    for number, task in enumerate(
+        ("Which roof? Say why: cost counts.", "Look at the offers: which is cheaper? Decide.")
+    ):
+        drop_command(quick, command(task, output_artifact_path=f"artifacts/{number}.md"), f"{number}.json")
+    assert run_cli("run", "--once", cwd=quick).returncode == 0
+    assert [receipt["title"] for receipt in receipts(quick)] == ["Which roof?", "Look at the offers: which is cheaper?"]
+
+
+def test_a_home_says_how_a_council_deliberates_where_its_command_does_not(quick: Path) -> None:
+    with (quick / "council.toml").open("a") as settings:
+        settings.write('protocol = "independent"\nmax_rounds = 2\nagents = ["COORDINATOR", "AUDITOR"]\n')
+    body = command()
+    del body["config"]
+    drop_command(quick, body, "plain.json")
+    drop_command(quick, command(config={"protocol": "triad", "max_rounds": 1, "agents": ["STRATEGIST"]}), "own.json")
+    assert run_cli("run", "--once", cwd=quick).returncode == 0
+    ran = {
+        receipt["command_file"]["name"]: ledger(quick).journal(receipt["run_id"]).header.command["config"]
+        for receipt in receipts(quick)
+    }
+    told = {name: (config["protocol"], config["max_rounds"], config["agents"]) for name, config in ran.items()}
+    assert told == {
+        "plain.json": ("independent", 2, ["COORDINATOR", "AUDITOR"]),
+        "own.json": ("triad", 1, ["STRATEGIST"]),
+    }
+    drop_command(quick, command(config={"agents": ["STRATEGIST"]}), "alone.json")
+    refused = run_cli("validate", "commands/alone.json", cwd=quick)
+    assert "does not go with the settings of this home (protocol = independent, max_rounds = 2)" in refused.stdout
+
+
+def test_the_highest_priority_of_all_that_waits_at_a_start_goes_first(quick: Path) -> None:
+    with (quick / "council.toml").open("a") as settings:
+        settings.write("max_parallel_runs = 1\n")
+    for name, priority in (("a", 0), ("b", 5), ("c", 9)):
+        body = command(session=name, priority=priority, output_artifact_path=f"artifacts/{name}.md")
+        drop_command(quick, body, f"{name}.json")
+    with Daemon(quick, "--once") as daemon:
+        daemon.wait("run_ended", count=3)
+        started = [event["file"] for event in daemon.all("run_started")]
+    assert started == ["c.json", "b.json", "a.json"]
