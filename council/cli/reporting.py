@@ -62,7 +62,10 @@ def report(
     ] = "",
     show_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
     html: Annotated[bool, typer.Option("--html", hidden=True, help="The one form there is; may be left out.")] = True,
+    as_json: AsJson = False,
 ) -> None:
+    if output == "-" and as_json:
+        raise UsageError("standard output takes the page or the JSON object, not both.", fix="leave -o - or --json out")
     if output == "-" and show_it:
         raise UsageError(
             "what goes to standard output is no page to open.", fix="name a file with -o, or leave --open out"
@@ -76,12 +79,17 @@ def report(
         return
     target = place or checked(Path(f"{found.explanation.run_id}{_SUFFIX}"))
     write_atomic(target, page, sync=False, mode=0o644)
-    typer.echo(f"{target} ({len(page):,} bytes) explains run {found.explanation.run_id}.")
+    address = target.resolve().as_uri()
+    if as_json:
+        told = {"run_id": found.explanation.run_id, "file": str(target), "bytes": len(page), "address": address}
+        print_json(told)
+    else:
+        typer.echo(f"{target} ({len(page):,} bytes) explains run {found.explanation.run_id}.")
     if target.resolve().is_relative_to(desk.home.root) and not target.name.endswith(_SUFFIX):
         print_notes(f"agents of this home can read it; named *{_SUFFIX} they cannot")
-    address = target.resolve().as_uri()
     if not show_it:
-        typer.echo(f"Open it in a browser: {address}")
+        if not as_json:
+            typer.echo(f"Open it in a browser: {address}")
         return
     opened = False
     with contextlib.suppress(webbrowser.Error):

@@ -22,6 +22,8 @@ def build_page(state: PageState) -> Page:
     status = state.status or "in_progress"
     succeeded = (f"**Succeeded.** {attendance(state.transcript, state.roles)}",) if status == "succeeded" else ()
     heading, answer, byline = _answer(state)
+    if state.replaces:
+        byline = f"{byline} It takes the place of the page of run {state.replaces}.".lstrip()
     withheld = state.is_withheld
     rounds: dict[int, list[PageSpeech | PageRequest]] = {}
     for entry in () if withheld else state.transcript.entries:

@@ -22,11 +22,11 @@ from council.turns.result import ModelCall
 
 @dataclass(frozen=True)
 class PageState:
-    """The state of a run, for its page. `finish` is None while the run goes on; `waits` says what for, if it does not just
-    now. `displaced` says why the page is not where it was wanted. `models` are the agents' by role, `prices` those of all
-    models by name. `sources` are the files that were read, looked at again. `speaking`: role, round and text so far of
-    those who speak just now. `beside` are calls beside turns and synthesis, `refused` those that ended the run. `judged`
-    are the verdicts of guardrails."""
+    """The state of a run, for its page. `finish` is None while the run goes on; `waits` says what for, if it does not
+    just now. `displaced` says why the page is not where it was wanted, `replaces` whose page was there. `models`
+    are the agents' by role, `prices` those of all models by name. `sources` are the files that were read, looked at
+    again. `speaking`: role, round and text so far of those who speak just now. `beside` are calls beside turns and
+    synthesis, `refused` those that ended the run. `judged` are the verdicts of guardrails."""
 
     header: RunHeader
     transcript: Transcript
@@ -41,6 +41,7 @@ class PageState:
     waits: str = ""
     audit_head: str = ""
     displaced: str = ""
+    replaces: str = ""
     speaking: Sequence[tuple[str, int, str]] = ()
     sources: SourcesNow | None = None
     beside: Sequence[ModelCall] = ()

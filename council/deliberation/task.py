@@ -58,7 +58,7 @@ class Task:
         run, core, config, task = self._run, self._core, self._command.config, self._command.task_description
 
         async def begin() -> StartView:
-            return read_start(core, self._command, run.header.lane, run.header.secret)
+            return read_start(core, self._command, run.header.lane, run.header.secret, run.output.replaced_run())
 
         async def look() -> SourcesNow:
             return await look_again(core.root, council.transcript)
@@ -168,6 +168,7 @@ class Task:
             speaking=tuple((heard.role, heard.round, heard.text) for heard in council.asker.hearings)
             if council
             else (),
+            replaces=start.replaces if not output.displaced else "",
             sources=self._sources,
             beside=beside,
             refused=council.asker.refused if council else (),

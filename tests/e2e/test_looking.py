@@ -287,3 +287,69 @@ def test_the_highest_priority_of_all_that_waits_at_a_start_goes_first(quick: Pat
         daemon.wait("run_ended", count=3)
         started = [event["file"] for event in daemon.all("run_started")]
     assert started == ["c.json", "b.json", "a.json"]
+
+
+# ── pages ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_page_that_replaces_another_names_its_run(quick: Path) -> None:
+    drop_command(quick, command())
+    assert run_cli("run", "--once", cwd=quick).returncode == 0
+    assert "takes the place" not in (quick / "artifacts" / "out.md").read_text()
+    drop_command(quick, command("Choose once more."))
+    assert run_cli("run", "--once", cwd=quick).returncode == 0
+    first, second = (receipt["run_id"] for receipt in receipts(quick))
+    page = (quick / "artifacts" / "out.md").read_text()
+    assert f"It takes the place of the page of run {first}." in page
+    assert run_cli("replay", second, cwd=quick).stdout == page
+    assert "takes the place" not in run_cli("replay", first, cwd=quick).stdout
+
+
+def test_a_growing_page_that_a_person_wrote_into_ends_with_the_way_to_the_finished_one(
+    home: Path, fake: FakeGemini, env: dict[str, str], gate: Gate
+) -> None:
+    page = home / "artifacts" / "out.md"
+    with Daemon(home, env=env) as daemon:
+        daemon.ready()
+        drop_command(home, command())
+        daemon.wait("turn_started", role="STRATEGIST")
+        wait_until(lambda: page.exists() and "first speaker" in page.read_text(), "the page grows")
+        with page.open("a") as stream:
+            stream.write("\nInes: the roof leaks.\n")
+        gate.open()
+        ended = daemon.wait("run_ended")
+    beside = ended["artifact"]
+    assert beside == f"artifacts/out.{ended['run_id']}.md"
+    text = page.read_text()
+    assert text.endswith(
+        f"\nInes: the roof leaks.\n\n*The run has ended. Its page is [{beside}]({Path(beside).name}).*\n"
+    )
+
+
+def test_a_council_without_stances_and_a_damaged_memory_are_told_on_the_page(quick: Path) -> None:
+    (quick / "session_states" / "auditor_session.json").write_text("{")
+    drop_command(quick, command())
+    assert run_cli("run", "--once", cwd=quick).returncode == 0
+    page = (quick / "artifacts" / "out.md").read_text()
+    assert "\n## Stances\n\n- No agent stated its position in the form that was asked for.\n" in page
+    assert "> Memory: auditor_session.json was damaged (" in page
+
+
+def test_a_role_that_is_none_is_told_in_words(quick: Path) -> None:
+    (quick / "personas" / "critic.md").write_text(
+        "---\nid: critic\nrole: Chief critic\npurpose: Doubts.\n---\nDoubt it.\n"
+    )
+    told = run_cli("agents", "list", cwd=quick)
+    assert told.stderr == (
+        "error (persona_invalid): personas/critic.md: `role`: 'Chief critic' is no role; it is made of capital letters, "
+        "digits and _, begins with a letter, and has 2 to 32.\n  fix: write `role: CHIEF_CRITIC`\n"
+    )
+
+
+def test_report_tells_a_program_where_the_page_is(quick: Path) -> None:
+    drop_command(quick, command())
+    assert run_cli("run", "--once", cwd=quick).returncode == 0
+    told = json.loads(run_cli("report", "--json", cwd=quick).stdout)
+    page = quick / told["file"]
+    assert (told["run_id"], told["bytes"]) == (receipts(quick)[0]["run_id"], page.stat().st_size)
+    assert told["address"] == page.as_uri()
