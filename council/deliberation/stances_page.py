@@ -12,7 +12,6 @@ from council.deliberation.names import Names
 from council.deliberation.ranking import borda, ties
 from council.deliberation.stance import Stance
 from council.deliberation.transcript import Standpoint, Transcript, Turn
-from council.turns.costs import is_extract
 from council.turns.result import Failure
 
 NOT_STATED = "position not stated"
@@ -49,8 +48,6 @@ def tables(transcript: Transcript, roles: Sequence[str], names: Names) -> Iterat
                 before[turn.role] = stance
             columns = ("Round", "Agent", "Position", "Confidence", "Evidence", "What would change it")
             yield Table("Stances, round by round", columns, tuple(rows), lines)
-    elif any(turn.result.failure is None and not is_extract(turn.result.model) for turn in asked):
-        yield Table("Stances", (), (), ("No agent stated its position in the form that was asked for.",))
     changes = []
     for flip in flips(transcript):
         move = f"{flip.role}, round {flip.round}: from “{flip.before.position}” to “{flip.after.position}”"
