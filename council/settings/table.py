@@ -355,7 +355,7 @@ class Settings(BaseModel):
 
     database_url: str | None = Field(
         default=None,
-        description="A PostgreSQL database of this home's own (`council[postgres]`), not SQLite in .council/; never with a password.",
+        description="A PostgreSQL database of this home's own (`council[postgres]`), in place of SQLite; never with a password.",
         examples=["postgresql://council@db-host/council"],
         json_schema_extra={"allowed": "a postgresql:// URL"},
     )
