@@ -312,10 +312,9 @@ class Journal:
         """The end of a recorded step, in milliseconds since the epoch; None where an older version did not note it."""
         return self._steps[name].at or None
 
-    def attempt(self) -> int:
-        """Notes that an execution begins; how many began so far, this one included."""
-        self._defer(StepBegun(ATTEMPT, self.now_ms()))
-        return self.attempts
+    async def attempt(self) -> None:
+        """Records that an execution begins, before anything that may end the process. Raises StorageFailed."""
+        await self._append(StepBegun(ATTEMPT, self.now_ms()), durable=False)
 
     def hand_back(self) -> None:
         """Notes that an execution ended because the process does: as an attempt it counts for nothing."""
