@@ -13,7 +13,7 @@ from council.budgets.spend import seconds_to_midnight
 from council.commands.types import CommandType
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipts
-from council.engine.runs import ControlHandler, Handler
+from council.engine.runs import ControlHandler, Handler, Run
 from council.events import Events
 from council.ids import Clock
 from council.knowledge.cortex.cortex import Cortex
@@ -48,23 +48,27 @@ class Core:
 
     def equipment(
         self,
+        run: Run,
         models: RunModels,
         chain_of: Callable[[Speaker], tuple[str, ...]],
         speakers: Sequence[Speaker],
-        secret: str,
     ) -> Equipment:
-        """The means of the turns of the run of this `secret`: its `speakers` speak by the chains that `chain_of` tells."""
+        """The means of the turns of a run: its `speakers` speak by the chains that `chain_of` tells. Raises ConfigError where
+        dollars are limited and a price is not known."""
         settings = self.settings
+        asked = () if run.journal.closed else speakers  # nobody is asked any more, and a model need not be had
         return Equipment(
-            model_of=lambda speaker: models.of(chain_of(speaker)),
+            models={speaker.role: models.of(chain_of(speaker)) for speaker in asked},
             tools=self.tools,
             limits=RequestLimits(
                 settings.max_requests_per_reply, settings.max_requests_per_task, settings.max_context_bytes_per_task
             ),
             seconds_to_midnight=partial(seconds_to_midnight, self.clock),
-            window_chars=lambda: self.spending.window_chars(map(chain_of, speakers), secret),
+            window_chars=lambda: self.spending.window_chars(map(chain_of, speakers), run.header.secret),
             streams=settings.streaming == "on",
-            native_tools=settings.native_tools == "on",
+            functions={speaker.role: self.tools.specs(speaker.tools) for speaker in asked}
+            if settings.native_tools == "on"
+            else {},
             embedder=models.embedder,
             recall=models.recall,
         )

@@ -15,8 +15,7 @@ from council.app.model_building import (
     retries_of,
 )
 from council.budgets.budget import Budget, BudgetLimits
-from council.budgets.calibration import Calibration
-from council.budgets.metering import BudgetedEmbedder, BudgetedModel, TimedEmbedder, TimedModel
+from council.budgets.metering import BudgetedEmbedder, BudgetedModel, Calibration, TimedEmbedder, TimedModel
 from council.budgets.prices import Price
 from council.budgets.spend import Spend
 from council.commands.models import BudgetConfig
@@ -142,7 +141,7 @@ class Spending:
             command=BudgetLimits(config.max_calls, config.max_tokens, config.max_usd, config.max_seconds),
             day=self._day,
             spend=Spend(self.store, run.id, run.journal.retries, self.clock),
-            price_of=self.price,
+            price_of=self._price,
             chair=chair,
             clock=self.clock,
         )
@@ -160,7 +159,8 @@ class Spending:
             return RetryingModel(self.pool.get(spelling, asking), **retries)
 
         def models(chain: tuple[str, ...]) -> Model:
-            model = TimedModel(FallbackModel([one(spelling) for spelling in chain]), budget)
+            first, *others = [one(spelling) for spelling in chain]
+            model = TimedModel(FallbackModel([first, *others]) if others else first, budget)
             return model if tracing is None else tracing.model(run.id, model)
 
         if not self.embedding:

@@ -13,10 +13,10 @@ from council.deliberation.commands import DeliberateCommand
 from council.deliberation.membership import members_of
 from council.deliberation.prompts import system_text
 from council.errors import ConfigError, Drift, MissingContextError
+from council.llm.base import is_extract
 from council.safety.untrusted import plain_line
 from council.systems import Core
 from council.tools.registry import ToolRegistry
-from council.turns.costs import is_extract
 from council.turns.equipment import Models
 from council.turns.guarding import Guard
 from council.turns.speaker import Speaker

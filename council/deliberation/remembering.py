@@ -28,7 +28,7 @@ from council.engine.runs import Run
 from council.errors import ReplayMiss
 from council.ids import canonical_json, sha256_hex
 from council.llm.base import Message, Model, TurnInfo, request_hash
-from council.llm.thoughts import without_thoughts
+from council.markup import without_thoughts
 from council.safety.verdict import ALLOWED, Verdict
 from council.systems import Core
 from council.turns.asker import attempt

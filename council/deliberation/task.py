@@ -25,8 +25,9 @@ from council.deliberation.transcript import Transcript
 from council.engine.commit import Output
 from council.engine.runs import PROVIDER, Finish, Outcome, Parked, Run
 from council.ids import timestamp
+from council.llm.base import is_extract
 from council.systems import Core
-from council.turns.costs import is_extract, sum_of, tokens_of
+from council.turns.costs import sum_of, tokens_of
 from council.turns.guarding import RunGuard
 from council.turns.requests import refusals_of
 from council.turns.result import ModelCall
@@ -80,7 +81,7 @@ class Task:
                     run, start.guard, partial(models.of, (start.guard.model,)), name, task
                 )
             await guarding.judge_task()
-            equipment = core.equipment(models, chains.of, start.members, run.header.secret)
+            equipment = core.equipment(run, models, chains.of, start.members)
             self.deliberation = council = Deliberation(
                 run, equipment, start, task, config, self._page.grow, guarding.task
             )

@@ -106,11 +106,7 @@ class Engine:
             max_wait_s=settings.max_wait_s,
             storage_retry_s=settings.storage_retry_s,
         )
-        self._recording = Recording(
-            self._redactor,
-            now_ms=lambda: int(clock.now().timestamp() * 1000),
-            stopping=lambda: self._queue.stopping,
-        )
+        self._recording = Recording(self._redactor, clock, self._queue.stopping.is_set)
         self._last_order = 0
         self._refused: dict[str, RunHeader] = {}  # admissions that the store refused, by their drops
         self._cancels: dict[str, str] = {}  # runs that are cancelled, by the drops that are not answered yet

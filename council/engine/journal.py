@@ -9,7 +9,6 @@ on the key, with its whole transaction.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -31,6 +30,7 @@ from council.engine.records import (
     Waiting,
 )
 from council.errors import CouncilError, Drift, JournalDamaged, StorageFailed
+from council.ids import Clock, SystemClock
 from council.redaction import Redactor
 from council.storage.store import Store, Tx
 
@@ -108,7 +108,7 @@ class Recording:
     While the process is `stopping`, no step begins."""
 
     redactor: Redactor = field(default_factory=Redactor)
-    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    clock: Clock = field(default_factory=SystemClock)
     stopping: Callable[[], bool] = lambda: False
 
 
@@ -196,7 +196,7 @@ class Journal:
         self.accepts_drift = False
         self.closed = False  # True: only recorded steps answer
         self.stopping = recording.stopping
-        self.now_ms = recording.now_ms
+        self._clock = recording.clock
         self.redactor = recording.redactor
         self.damage: JournalDamaged | None = None
         for seq, record in records:
@@ -247,7 +247,7 @@ class Journal:
                 _in_step.reset(inside)
         answer: T
         _, answer, encoded = self._unsaved[name]
-        await self._append(StepDone(name, request, msgspec.Raw(encoded), self.now_ms()), durable=durable)
+        await self._append(StepDone(name, request, msgspec.Raw(encoded), self._now_ms()), durable=durable)
         self._unsaved.pop(name, None)
         return answer
 
@@ -262,7 +262,7 @@ class Journal:
 
         def change(tx: Tx) -> tuple[StepDone, T]:
             value, encoded = self.redactor.encoded(fn(tx), type)
-            record = StepDone(name, request, msgspec.Raw(encoded), self.now_ms())
+            record = StepDone(name, request, msgspec.Raw(encoded), self._now_ms())
             _insert(tx, self.run, seq, row_of(record))
             return record, value
 
@@ -288,7 +288,7 @@ class Journal:
         if known is not None:
             return self._result(known, type)
         value, encoded = self.redactor.encoded(value, type)
-        record = StepDone(name, request, msgspec.Raw(encoded), self.now_ms())
+        record = StepDone(name, request, msgspec.Raw(encoded), self._now_ms())
         self._steps[name] = record  # at once: who comes meanwhile finds this one
         try:
             await self._append(record)
@@ -303,7 +303,7 @@ class Journal:
         if known is not None:
             return self._result(known, type)
         value, encoded = self.redactor.encoded(value, type)
-        record = StepDone(name, "", msgspec.Raw(encoded), self.now_ms())
+        record = StepDone(name, "", msgspec.Raw(encoded), self._now_ms())
         self._noted.append(record)
         self._steps[name] = record
         return value
@@ -314,11 +314,11 @@ class Journal:
 
     async def attempt(self) -> None:
         """Records that an execution begins, before anything that may end the process. Raises StorageFailed."""
-        await self._append(StepBegun(ATTEMPT, self.now_ms()), durable=False)
+        await self._append(StepBegun(ATTEMPT, self._now_ms()), durable=False)
 
     def hand_back(self) -> None:
         """Notes that an execution ended because the process does: as an attempt it counts for nothing."""
-        self._defer(StepBegun(HANDBACK, self.now_ms()))
+        self._defer(StepBegun(HANDBACK, self._now_ms()))
 
     def recorded(self, name: str) -> bool:
         return name in self._steps
@@ -349,7 +349,7 @@ class Journal:
     def retried(self, kind: str, error: str, attempt: int, wait_s: float) -> None:
         """Notes that a try of the call in the present step failed and comes again after `wait_s`."""
         step = _in_step.get()
-        self._defer(Retried(step, self.now_ms(), attempt, wait_s, kind, error[:MAX_RETRY_CHARS]))
+        self._defer(Retried(step, self._now_ms(), attempt, wait_s, kind, error[:MAX_RETRY_CHARS]))
 
     async def wait(self, record: Waiting) -> None:
         """Raises StorageFailed."""
@@ -420,7 +420,7 @@ class Journal:
             raise Exhausted(name)
         if self.stopping():
             raise Handback
-        self._defer(StepBegun(name, self.now_ms()))
+        self._defer(StepBegun(name, self._now_ms()))
 
     def _defer(self, record: Record) -> None:
         """Goes along with what is written next: a call's reservation, or the step itself."""
@@ -457,6 +457,9 @@ class Journal:
         if isinstance(record, StepBegun | StepDone):
             return record
         return self.redactor.redacted(record, Record)  # type: ignore[arg-type]
+
+    def _now_ms(self) -> int:
+        return int(self._clock.now().timestamp() * 1000)
 
     def _next_seq(self) -> int:
         self._seq += 1

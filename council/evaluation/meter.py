@@ -17,8 +17,7 @@ from typing import Literal, Unpack
 import msgspec
 
 from council.budgets.budget import Budget, BudgetSpent
-from council.budgets.calibration import Calibration
-from council.budgets.metering import BudgetedModel
+from council.budgets.metering import BudgetedModel, Calibration
 from council.budgets.prices import Price
 from council.errors import ModelError
 from council.ids import Clock

@@ -19,7 +19,7 @@ from council.app.model_building import model_price
 from council.app.reading import build_library
 from council.app.safekeeping import open_store
 from council.budgets.budget import Budget, BudgetLimits
-from council.budgets.calibration import Calibration
+from council.budgets.metering import Calibration
 from council.budgets.spend import Spend
 from council.deliberation.commands import ProtocolName
 from council.errors import UsageError

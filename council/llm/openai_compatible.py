@@ -32,11 +32,11 @@ from council.llm.http_failures import (
     is_loopback,
     tls_context,
 )
-from council.llm.json_mode import WITHOUT_SCHEMA
 from council.llm.openai_answer import OpenAIAnswer, count_of
 from council.llm.openai_dialect import Dialect, JsonMode, Server, body_of, left_out
 from council.llm.openai_errors import fix_of_kind, fix_of_refusal, refusal_in, refusal_of
 from council.llm.providers import ListedModel
+from council.llm.retry import WITHOUT_SCHEMA
 from council.llm.sse import events
 from council.redaction import Secret
 

@@ -20,11 +20,10 @@ from council.budgets.metering import CALL_CUT_OFF
 from council.engine.runs import PROVIDER, Parked, Run
 from council.errors import ModelError, ReplayMiss
 from council.events import SpeechPiece, TurnStart
-from council.llm.base import Message, Model, OnText, ToolCall, ToolSpec, TurnInfo, request_hash
-from council.llm.thoughts import without_thoughts
+from council.llm.base import Message, Model, OnText, ToolCall, ToolSpec, TurnInfo, is_extract, request_hash
 from council.logs import log_context
+from council.markup import without_thoughts
 from council.safety.untrusted import clean
-from council.turns.costs import is_extract
 from council.turns.equipment import Equipment
 from council.turns.hearing import Hearing
 from council.turns.result import CANCELLED, Failure, ModelCall, TurnResult
@@ -78,12 +77,12 @@ class Asker:
                 self.hearings.append(hearing)
             try:
                 result = await ask_model(
-                    equipment.model_of(speaker),
+                    equipment.models[speaker.role],
                     system=speaker.system,
                     messages=messages,
                     info=info,
                     schema=schema,
-                    tools=equipment.tools.specs(speaker.tools) if equipment.native_tools and is_turn else (),
+                    tools=equipment.functions.get(speaker.role, ()) if is_turn else (),
                     spell=equipment.tools.spell,
                     on_text=hearing,
                 )

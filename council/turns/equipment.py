@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from council.budgets.prices import Price
 from council.commands.models import BudgetConfig
 from council.engine.runs import Run
-from council.llm.base import Model
+from council.llm.base import Model, ToolSpec
 from council.llm.embeddings import Embedder, Recall
 from council.tools.registry import ToolRegistry
-from council.turns.speaker import Speaker
 
 
 @dataclass(frozen=True)
@@ -26,18 +25,18 @@ class RequestLimits:
 
 @dataclass(frozen=True)
 class Equipment:
-    """The means of one run. `model_of` is whom to ask for an agent. `window_chars`: how many characters the
-    smallest context of their models holds, by what is known of tokens now; 0: without end. `streams`: text is shown
-    as it arrives. `native_tools`: models get what their agents may ask for as functions, too. `embedder` is what
-    tools search with, `recall` what a recorded run searched with."""
+    """The means of one run. `models` is whom to ask for an agent, by role. `window_chars`: how many characters the smallest
+    context of their models holds, by what is known of tokens now; 0: without end. `streams`: text is shown as it arrives.
+    `functions` are the tools that an agent's model gets as functions, by role. `embedder` is what tools search with,
+    `recall` what a recorded run searched with."""
 
-    model_of: Callable[[Speaker], Model]
+    models: Mapping[str, Model]
     tools: ToolRegistry
     limits: RequestLimits
     seconds_to_midnight: Callable[[], float]
     window_chars: Callable[[], int]
     streams: bool = False
-    native_tools: bool = False
+    functions: Mapping[str, tuple[ToolSpec, ...]] = field(default_factory=dict)
     embedder: Embedder | None = None
     recall: Recall | None = None
 

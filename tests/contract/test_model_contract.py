@@ -21,7 +21,7 @@ from council.llm.openai_dialect import Server
 from council.llm.replay import ReplayModel
 from council.llm.retry import RetryingModel
 from council.llm.scripted import ScriptedModel
-from council.llm.thoughts import without_thoughts
+from council.markup import without_thoughts
 from council.redaction import Secret
 from tests import fake_gemini, fake_openai
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, default_reply, error, slow

@@ -15,7 +15,7 @@ from council.errors import Drift, ModelError, ReplayMiss
 from council.llm.base import Message, ToolCall, TurnInfo
 from council.turns.asker import Asker, ProviderBusy, ask_model, attempt
 from council.turns.result import TurnResult
-from tests.rehearsal import MODEL, TASK, ListeningModel, Rehearsal, equipment, says, speaker
+from tests.rehearsal import MODEL, TASK, ListeningModel, Rehearsal, Shelf, equipment, says, speaker
 
 QUESTION = (Message("user", "What now?"),)
 TURN = TurnInfo("AUDITOR", "turn", 1, 2, TASK)
@@ -215,7 +215,8 @@ async def test_tools_are_offered_as_functions_to_turns_of_models_that_take_them(
     played: Rehearsal, native: bool, info: TurnInfo, names: list[str]
 ) -> None:
     model = says("It holds.")
-    await ask(asker(played.run, model, native_tools=native), info)
+    functions = {"AUDITOR": Shelf().registry().specs(["READ_FILE"])} if native else {}
+    await ask(asker(played.run, model, functions=functions), info)
     assert [tool.name for tool in model.heard[0].options["tools"]] == names
 
 
