@@ -41,13 +41,21 @@ def account_of(state: PageState, max_rounds: int) -> Account:
     )
     mended = [
         Mending(
-            turn.step, turn.role, "ranking" if turn.ballot else "stance", turn.repair, len(turn.repairs), turn.fault
+            turn.step,
+            turn.role,
+            turn.round,
+            "ranking" if turn.ballot else "stance",
+            turn.repair,
+            len(turn.repairs),
+            turn.fault,
         )
         for turn in transcript.turns()
     ]
     if settled is not None and synthesis is not None:
         tries = len(settled.repairs)
-        mended.append(Mending(synthesis.step, synthesis.role, "decision record", settled.repair, tries, settled.fault))
+        mended.append(
+            Mending(synthesis.step, synthesis.role, 0, "decision record", settled.repair, tries, settled.fault)
+        )
     calls: list[Call] = []
     for call in state.calls:
         result, failure = call.result, call.result.failure

@@ -16,7 +16,7 @@ from council.engine.commit import Kept, Output
 from council.engine.journal import Journal
 from council.engine.outputs import OutputFile
 from council.engine.receipts import ErrorRef, TokenCount
-from council.engine.records import FileIdentity, RunHeader, RunStatus
+from council.engine.records import OWN, FileIdentity, Part, RunHeader, RunStatus
 from council.errors import CouncilError
 from council.events import Event, Events
 from council.ids import Principal
@@ -134,17 +134,18 @@ class Run:
         type: type[T],
         request: str = "",
         durable: bool = True,
+        part: Part = OWN,
     ) -> T:
         """See `Journal.step`: a recorded step is never run again."""
-        return await self.journal.step(name, fn, type=type, request=request, durable=durable)
+        return await self.journal.step(name, fn, type=type, request=request, durable=durable, part=part)
 
     async def effect(self, name: str, fn: Callable[[Tx], T], *, type: type[T], request: str = "") -> T:
         """See `Journal.effect`: a change and its record, once."""
         return await self.journal.effect(name, fn, type=type, request=request)
 
-    async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T]) -> T:
+    async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], part: Part = OWN) -> T:
         """See `Journal.ephemeral`: of such a step only its outcome is kept."""
-        return await self.journal.ephemeral(name, fn, type=type)
+        return await self.journal.ephemeral(name, fn, type=type, part=part)
 
     def choice(self, purpose: str) -> random.Random:
         """A generator for one purpose, seeded by the run's secret: the same after every restart."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NoReturn, TypeVar, Unpack
 
 from council.engine.journal import Journal
-from council.engine.records import EPOCH, FORGOTTEN
+from council.engine.records import EPOCH, FORGOTTEN, OWN, Part
 from council.engine.runs import Finish, Handler
 from council.errors import CouncilError
 from council.llm.base import Message, Model, RequestOptions, TurnInfo, request_hash
@@ -105,6 +105,7 @@ class _NotingRun(PastRun):
         type: type[T],
         request: str = "",
         durable: bool = False,
+        part: Part = OWN,
     ) -> T:
         if request:
             known = self._recorded.get(name)
@@ -120,9 +121,9 @@ class _NotingRun(PastRun):
                 checked = known is None or known.request == request
                 call = AskedCall(name, request, noted.system, noted.messages, noted.info, known is not None, checked)
                 self.asked.append(call)
-        return await super().step(name, fn, type=type, request=request, durable=durable)
+        return await super().step(name, fn, type=type, request=request, durable=durable, part=part)
 
-    async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T]) -> T:
+    async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], part: Part = OWN) -> T:
         opinion = value_in(self._recorded[name].answer, Opinion) if name in self._recorded else None
         if opinion is not None:
             try:
@@ -132,4 +133,4 @@ class _NotingRun(PastRun):
                 if opinion.asked in (request, FORGOTTEN):
                     checked = opinion.asked == request
                     self.asked.append(AskedCall(name, request, noted.system, noted.messages, noted.info, True, checked))
-        return await super().ephemeral(name, fn, type=type)
+        return await super().ephemeral(name, fn, type=type, part=part)

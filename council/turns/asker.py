@@ -17,6 +17,7 @@ import msgspec
 from council.artifacts.account import Purpose
 from council.budgets.budget import BudgetSpent
 from council.budgets.metering import CALL_CUT_OFF
+from council.engine.records import Part
 from council.engine.runs import PROVIDER, Parked, Run
 from council.errors import ModelError, ReplayMiss
 from council.events import SpeechPiece, TurnStart
@@ -77,12 +78,12 @@ class Asker:
                 self.hearings.append(hearing)
             try:
                 result = await ask_model(
-                    equipment.models[speaker.role],
+                    equipment.model_of(speaker),
                     system=speaker.system,
                     messages=messages,
                     info=info,
                     schema=schema,
-                    tools=equipment.functions.get(speaker.role, ()) if is_turn else (),
+                    tools=equipment.functions(speaker.tools) if is_turn else (),
                     spell=equipment.tools.spell,
                     on_text=hearing,
                 )
@@ -95,14 +96,16 @@ class Asker:
 
         async def note_refused(failure: Failure) -> None:
             """The step stays open, so that a resumed run asks again. The call counts where it was the last."""
-            round_no = 0 if purpose in ("closing", "closing repair") else info.round
             result = TurnResult("", speaker.model, failure=failure)
             refused = ModelCall(step, info.role, round_no, result, purpose)
             self.refused.append(await journal.put(f"{step}/refused/{len(tries) + 1}", refused, type=ModelCall))
 
+        round_no = 0 if purpose in ("closing", "closing repair") else info.round
         try:
             request = request_hash(speaker.model, speaker.system, messages)
-            return await self._run.step(step, call, type=TurnResult, request=request)
+            return await self._run.step(
+                step, call, type=TurnResult, request=request, part=Part(purpose, info.role, round_no)
+            )
         except ReplayMiss:
             raise  # nobody was asked
         except ModelError as error:
