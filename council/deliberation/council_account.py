@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from council.artifacts.account import Account, Call, Mending, MindChange, Read, StanceEntry
 from council.deliberation.decision_page import build_page
 from council.deliberation.flips import flips
 from council.deliberation.page_state import PageState
-from council.deliberation.transcript import evidence_by_step
+from council.deliberation.transcript import Transcript, evidence_by_step
 from council.llm.structured import Repair
 from council.turns.costs import cost_of
 
@@ -21,24 +23,6 @@ def account_of(state: PageState, max_rounds: int) -> Account:
     transcript = state.transcript
     ending, settled, synthesis = transcript.ending, transcript.settled, transcript.synthesis
     stances, changes = _minds(state)
-    reads = tuple(
-        Read(
-            step=step,
-            asked_by=item.asked_by,
-            round=item.round,
-            request=item.request or item.argument,
-            id=item.id,
-            path=item.path,
-            first_line=item.first_line if item.id else 0,
-            last_line=item.last_line if item.id else 0,
-            sha256=item.sha256,
-            title=item.title,
-            repeats=item.repeats,
-            error_code=item.error_code,
-            error=item.error,
-        )
-        for item, step in evidence_by_step(transcript)
-    )
     mended = [
         Mending(
             turn.step,
@@ -56,32 +40,14 @@ def account_of(state: PageState, max_rounds: int) -> Account:
         mended.append(
             Mending(synthesis.step, synthesis.role, 0, "decision record", settled.repair, tries, settled.fault)
         )
-    calls: list[Call] = []
-    for call in state.calls:
-        result, failure = call.result, call.result.failure
-        cost = cost_of(result, state.prices)
-        calls.append(
-            Call(
-                step=call.step,
-                role=call.role,
-                purpose=call.purpose,
-                round=call.round,
-                model=result.model,
-                finish="" if failure else result.finish,
-                usage=result.usage,
-                usd=None if cost is None else float(cost),
-                failure=failure.kind if failure else "",
-                message=failure.message if failure else "",
-            )
-        )
     return Account(
         protocol=state.protocol,
         max_rounds=max_rounds,
         roles=tuple(state.roles),
         letters=dict(state.names.letters),
         model=state.model,
-        calls=tuple(calls),
-        reads=reads,
+        calls=tuple(_calls(state)),
+        reads=tuple(_reads(transcript)),
         stances=stances,
         changes=changes,
         mended=tuple(each for each in mended if each.how not in _READ_AS_IT_CAME or each.fault),
@@ -92,6 +58,42 @@ def account_of(state: PageState, max_rounds: int) -> Account:
         calls_saved=ending.calls_saved if ending else 0,
         page=build_page(state),
     )
+
+
+def _calls(state: PageState) -> Iterator[Call]:
+    for call in state.calls:
+        result, failure, cost = call.result, call.result.failure, cost_of(call.result, state.prices)
+        yield Call(
+            step=call.step,
+            role=call.role,
+            purpose=call.purpose,
+            round=call.round,
+            model=result.model,
+            finish="" if failure else result.finish,
+            usage=result.usage,
+            usd=None if cost is None else float(cost),
+            failure=failure.kind if failure else "",
+            message=failure.message if failure else "",
+        )
+
+
+def _reads(transcript: Transcript) -> Iterator[Read]:
+    for item, step in evidence_by_step(transcript):
+        yield Read(
+            step=step,
+            asked_by=item.asked_by,
+            round=item.round,
+            request=item.request or item.argument,
+            id=item.id,
+            path=item.path,
+            first_line=item.first_line if item.id else 0,
+            last_line=item.last_line if item.id else 0,
+            sha256=item.sha256,
+            title=item.title,
+            repeats=item.repeats,
+            error_code=item.error_code,
+            error=item.error,
+        )
 
 
 def _minds(state: PageState) -> tuple[tuple[StanceEntry, ...], tuple[MindChange, ...]]:

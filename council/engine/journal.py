@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypedDict, TypeVar
 
 import msgspec
 
@@ -163,6 +163,14 @@ def load_journal(
     if whole and journal.damage is not None:
         raise journal.damage
     return journal
+
+
+class StepOptions(TypedDict, total=False):
+    """As in `Journal.step`."""
+
+    request: str
+    durable: bool
+    part: Part
 
 
 class Journal:

@@ -7,13 +7,13 @@ import contextlib
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, Unpack
 
 import msgspec
 
 from council.engine.auditing import AUDIT_HEAD
 from council.engine.commit import Kept, Output
-from council.engine.journal import Journal
+from council.engine.journal import Journal, StepOptions
 from council.engine.outputs import OutputFile
 from council.engine.receipts import ErrorRef, TokenCount
 from council.engine.records import OWN, FileIdentity, Part, RunHeader, RunStatus
@@ -126,18 +126,9 @@ class Run:
         """Tells of something in this run."""
         self._events.publish(msgspec.structs.replace(event, run_id=self.id))
 
-    async def step(
-        self,
-        name: str,
-        fn: Callable[[], Awaitable[T]],
-        *,
-        type: type[T],
-        request: str = "",
-        durable: bool = True,
-        part: Part = OWN,
-    ) -> T:
+    async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], **how: Unpack[StepOptions]) -> T:
         """See `Journal.step`: a recorded step is never run again."""
-        return await self.journal.step(name, fn, type=type, request=request, durable=durable, part=part)
+        return await self.journal.step(name, fn, type=type, **how)
 
     async def effect(self, name: str, fn: Callable[[Tx], T], *, type: type[T], request: str = "") -> T:
         """See `Journal.effect`: a change and its record, once."""

@@ -8,7 +8,8 @@ call that no run is lost over, `Asker.ask` the recorded one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from itertools import count, takewhile
 from typing import Any
 
@@ -65,19 +66,12 @@ class Asker:
         if tries and journal.closed and not journal.recorded(step):
             self.refused.append(msgspec.structs.replace(journal.result(tries[-1], ModelCall), purpose=purpose))
 
-        def tell(hearing: Hearing, piece: str | None) -> None:
-            self._run.publish(SpeechPiece(role=hearing.role, round=hearing.round, text=piece))
-            self._changed()
-
         async def call() -> TurnResult:
             if is_turn:
                 self._run.publish(TurnStart(role=speaker.role, round=info.round))
-            hearing = None
-            if equipment.streams and info.purpose != "other" and not is_extract(speaker.model):
-                hearing = Hearing(speaker.role, info.round, tell)
-                self.hearings.append(hearing)
-            try:
-                result = await ask_model(
+            watched = equipment.streams and info.purpose != "other" and not is_extract(speaker.model)
+            with self._hearing(speaker.role, info.round) if watched else nullcontext() as hearing:
+                return await ask_model(
                     equipment.model_of(speaker),
                     system=speaker.system,
                     messages=messages,
@@ -87,12 +81,6 @@ class Asker:
                     spell=equipment.tools.spell,
                     on_text=hearing,
                 )
-                if hearing is not None:
-                    hearing.end()
-                return result
-            finally:
-                if hearing is not None:
-                    self.hearings.remove(hearing)
 
         async def note_refused(failure: Failure) -> None:
             """The step stays open, so that a resumed run asks again. The call counts where it was the last."""
@@ -124,6 +112,22 @@ class Asker:
             if is_turn:
                 raise
             return await journal.put(step, TurnResult("", speaker.model, failure=Failure.of(spent)), type=TurnResult)
+
+    @contextmanager
+    def _hearing(self, role: str, round_no: int) -> Iterator[Hearing]:
+        """Hears an agent speak, for whoever watches."""
+
+        def tell(hearing: Hearing, piece: str | None) -> None:
+            self._run.publish(SpeechPiece(role=role, round=round_no, text=piece))
+            self._changed()
+
+        hearing = Hearing(role, round_no, tell)
+        self.hearings.append(hearing)
+        try:
+            yield hearing
+            hearing.end()
+        finally:
+            self.hearings.remove(hearing)
 
 
 class ProviderBusy(Exception):
