@@ -295,6 +295,23 @@ async def test_a_council_of_which_nobody_answers_is_silent(played: Rehearsal, pr
     assert len(one.transcript.turns()) == turns
 
 
+async def test_one_agent_that_always_fails_beside_others_silences_no_council(played: Rehearsal) -> None:
+    one = council(played.run, says(CLOSING, fails("STRATEGIST"), default="Words."), "independent", 5)
+    await one.deliberate([])
+    assert max(each.round for each in one.transcript.turns()) == 5
+    assert one.transcript.synthesis is not None
+
+
+async def test_a_budget_that_forbids_the_closing_call_is_not_asked_again_for_other_members(played: Rehearsal) -> None:
+    def check(info: TurnInfo) -> None:
+        if info.purpose == "synthesis":
+            raise BudgetSpent("command", "calls", 3, 3, needs=9)
+
+    one = council(played.run, says(default="Words.", before=check))
+    await one.deliberate([])
+    assert [(each.role, each.result.was_asked) for each in one.transcript.closings] == [("COORDINATOR", False)]
+
+
 async def test_a_fatal_error_ends_the_run_with_what_was_said(played: Rehearsal) -> None:
     one = council(played.run, says(fails("AUDITOR", "auth"), default="Words."))
     with pytest.raises(ModelError):
