@@ -59,12 +59,25 @@ class RunHeader(msgspec.Struct, frozen=True, tag="run", tag_field="t"):
         return ordered_ms if second_ms <= ordered_ms < second_ms + 1000 else second_ms
 
 
+class Part(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The part that a step has in its run: its `kind` in a word of its system, whose it is, and in which round. `kind` empty:
+    it is the run's own, or an older version recorded it."""
+
+    kind: str = ""
+    role: str = ""
+    round: int = 0
+
+
+OWN = Part()
+
+
 class StepBegun(msgspec.Struct, frozen=True, tag="begin", tag_field="t", omit_defaults=True):
     """Written without a sync: tells after a kill that a call may have been in flight. `at` (here and below): milliseconds
     since the epoch, 0 where an older version did not note it."""
 
     name: str
     at: int = 0
+    part: Part = OWN
 
 
 class StepDone(msgspec.Struct, frozen=True, tag="done", tag_field="t", omit_defaults=True):
