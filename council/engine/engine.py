@@ -63,12 +63,14 @@ class Engine:
         audit: Trail | None = None,
         principal_of: Callable[[CommandBase], Principal] = lambda command: STEWARD,
         run_secret: Callable[[RunBase], bytes | None] = lambda command: None,
+        recorded_day: Callable[[str], str | None] = lambda run_secret: None,
         redactor: Redactor | None = None,
     ) -> None:
         """`on_ended` takes the command file of a run whose receipt answers. `controls` are those beside the engine's own.
         `before_asking_again` is told of a run that somebody lets ask its provider now. `audit` None: nothing is recorded.
         `principal_of` raises CommandInvalid for who may not give this command. `run_secret` is that of a command's run,
-        where it is given: by a cassette, or by a test that compares two runs. No record holds a secret of `redactor`.
+        where it is given: by a cassette, or by a test that compares two runs. `recorded_day` is the day of the run of a secret
+        that a cassette was recorded from. No record holds a secret of `redactor`.
         """
         settings = premises.settings
         self._store = store
@@ -79,6 +81,7 @@ class Engine:
         self._clock = clock
         self._principal_of = principal_of
         self._run_secret = run_secret
+        self._recorded_day = recorded_day
         self._before_asking_again = before_asking_again
         self._redactor = redactor or Redactor()
         self._acts: dict[str, Callable[[Any, Principal, FileIdentity], Awaitable[Sequence[str]]]] = {
@@ -148,6 +151,8 @@ class Engine:
         now = self._clock.now()
         # Nanoseconds since the epoch, but never less than before: a clock set back does not change the order.
         self._last_order = max(self._last_order + 1, int(now.timestamp() * 1_000_000_000))
+        secret = (self._run_secret(command) or secrets.token_bytes(_SECRET_BYTES)).hex()
+        recorded = self._recorded_day(secret)
         return RunHeader(
             run_id=new_run_id(now),
             epoch=EPOCH,
@@ -157,11 +162,12 @@ class Engine:
             command=self._commands[command.type].recorded(command, admission, self._redactor),
             command_hash=canonical_hash(command) if admission.keeps_hashes else FORGOTTEN,
             file=file if admission.keeps_hashes else msgspec.structs.replace(file, sha256=FORGOTTEN),
-            secret=(self._run_secret(command) or secrets.token_bytes(_SECRET_BYTES)).hex(),
+            secret=secret,
             output_path=admission.output_path,
             title=self._redactor.redact(admission.title),
             order=self._last_order,
             priority=command.priority,
+            day=self._premises.settings.day_of(now) if recorded is None else recorded,
         )
 
     async def _create(self, header: RunHeader, id_: str | None, drop: str) -> Run:

@@ -34,7 +34,8 @@ class FileIdentity(msgspec.Struct, frozen=True):
 
 class RunHeader(msgspec.Struct, frozen=True, tag="run", tag_field="t"):
     """Record 0. `secret` (hex, 32 bytes) feeds every random choice of the run; `command_hash` ignores spelling and id;
-    `order` grows with each admission: the order in a lane, after a restart too. `priority` chooses between lanes."""
+    `order` grows with each admission: the order in a lane, after a restart too. `priority` chooses between lanes. `day` is
+    that of its admission in the home's zone (2026-11-20), the one clock that a prompt holds; empty in older runs."""
 
     run_id: str
     epoch: int
@@ -49,6 +50,7 @@ class RunHeader(msgspec.Struct, frozen=True, tag="run", tag_field="t"):
     title: str = ""
     order: int = 0
     priority: int = 0
+    day: str = ""
 
     @property
     def admitted_ms(self) -> int:

@@ -63,6 +63,9 @@ class Models(Protocol):
     def price(self, name: str) -> Price | None:
         """None when nobody knows it."""
 
+    def day(self, run_secret: str) -> str | None:
+        """The day that the run of this secret must have, where it is one that was recorded."""
+
     def second_opinion(self, run_secret: str) -> str:
         """The spelling of the model that the guardrails of the run of this secret ask as well; empty for none."""
 
