@@ -44,8 +44,10 @@ class Task:
 
     def __init__(self, run: Run, core: Core) -> None:
         self._run = run
-        self._core = core
+        self._core = core.of_run(run)
         self._command = DeliberateCommand.model_validate(run.header.command)
+        # A model that was named for the retry takes the place of the command's.
+        self._asked_model = None if run.journal.named_model else self._command.config.model
         self._start = StartView((), "")
         self._guarding: RunGuard | None = None
         self._sources: SourcesNow | None = None
@@ -59,14 +61,14 @@ class Task:
         run, core, config, task = self._run, self._core, self._command.config, self._command.task_description
 
         async def begin() -> StartView:
-            return read_start(core, self._command, run.header.lane, run.header.secret)
+            return read_start(core, self._command, self._asked_model, run)
 
         async def look() -> SourcesNow:
             return await look_again(core.root, council.transcript)
 
         try:
             self._start = start = await run.step("start", begin, type=StartView, durable=False)
-            chains = Chains(core.spending, start, config.model)
+            chains = Chains(core.spending, start, self._asked_model)
             if not run.journal.closed:
                 chains.require(run.id, accepts_drift=run.journal.accepts_drift)
             for note in start.notes:
