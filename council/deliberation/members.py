@@ -120,5 +120,5 @@ class Chains:
         if self._start.model != now and not accepts_drift:
             raise Drift(
                 f"the run began with {self._start.model}; {now} would answer now.",
-                fix=f"`council resume {run_id} --model {self._start.model}` goes on with the first, `--model {now}` with the other",
+                fix=f"`council resume {run_id} --model …` goes on with the one that you name",
             )

@@ -23,7 +23,7 @@ from council.deliberation.sources_now import SourcesNow, look_again
 from council.deliberation.status import status_of
 from council.deliberation.transcript import Transcript
 from council.engine.commit import Output
-from council.engine.runs import PROVIDER, Finish, Outcome, Parked, Run
+from council.engine.runs import NETWORK, PROVIDER, Finish, Outcome, Parked, Run
 from council.ids import timestamp
 from council.llm.base import is_extract
 from council.systems import Core
@@ -35,7 +35,7 @@ from council.turns.result import ModelCall
 log = logging.getLogger(__name__)
 
 _MAX_SHOWN_S = 366 * 86_400.0  # a provider may ask for any time; then the run ends
-_REASONS = {PROVIDER: "its provider", "budget": "the next day's budget"}
+_REASONS = {PROVIDER: "its provider", NETWORK: "the network", "budget": "the next day's budget"}
 _DRIFTED = "Resumed with accepted drift: later turns may come from another model, persona or prompt than earlier ones."
 
 
