@@ -21,7 +21,7 @@ from council.audit.trail import Trail
 from council.commands.models import CommandBase, RunBase, canonical_hash
 from council.commands.types import Admission, CommandTypes
 from council.engine import statements as sql
-from council.engine.control import CancelCommand, ResumeCommand, RetryCommand
+from council.engine.control import CancelCommand, ResumeCommand, RetryCommand, accepts_drift
 from council.engine.execution import Executor
 from council.engine.journal import FINISH, Journal, Recording, admit, load_journal
 from council.engine.ledger import end_of, entry_of
@@ -168,6 +168,7 @@ class Engine:
             order=self._last_order,
             priority=command.priority,
             day=self._premises.settings.day_of(now) if recorded is None else recorded,
+            model=self._premises.settings.model,
         )
 
     async def _create(self, header: RunHeader, id_: str | None, drop: str) -> Run:
@@ -331,10 +332,14 @@ class Engine:
         if run is None and await self._is_reopened(command.run, file):
             pass
         elif run is None:
-            ask = partial(require_resumable, self._store, command.run, accept_drift=command.accept_drift)
-            await self._reopen(await asyncio.to_thread(ask), file, accept_drift=command.accept_drift)
+            drifts = accepts_drift(command)
+            ask = partial(require_resumable, self._store, command.run, accept_drift=drifts)
+            await self._reopen(await asyncio.to_thread(ask), file, command.model, accept_drift=drifts)
         elif run.journal.reopened_by == file.drop:
             pass  # the process died before it could say so
+        elif command.model is not None:
+            fix = f"`council cancel {run.id}` ends it; `council resume {run.id} --model {command.model}` then goes on"
+            raise not_resumable(run.id, "has not ended, and keeps its model", fix)
         elif run.is_waiting:
             if run.journal.waits and run.journal.waits[-1].reason == PROVIDER:
                 self._before_asking_again()
@@ -352,7 +357,7 @@ class Engine:
             pass
         elif run is None:
             receipt = await asyncio.to_thread(require_retryable, self._store, command.run, command.from_)
-            await self._reopen(receipt, file, retry_from=command.from_ or None)
+            await self._reopen(receipt, file, command.model, retry_from=command.from_ or None)
         elif run.journal.reopened_by != file.drop:
             raise not_resumable(
                 run.id, f"is {run.status}", f"`council cancel {run.id}` ends it; then it can be retried"
@@ -377,9 +382,15 @@ class Engine:
         return True
 
     async def _reopen(
-        self, receipt: Receipt, file: FileIdentity, *, accept_drift: bool = False, retry_from: str | None = ""
+        self,
+        receipt: Receipt,
+        file: FileIdentity,
+        model: str | None,
+        *,
+        accept_drift: bool = False,
+        retry_from: str | None = "",
     ) -> None:
-        """`retry_from` empty: at the first step that is not recorded; None: from the very first."""
+        """`model` None: the run's own. `retry_from` empty: at the first step that is not recorded; None: from the very first."""
         run_id = receipt.run_id
         if receipt.error is not None and receipt.error.code == MAX_WAIT:
             self._before_asking_again()
@@ -393,7 +404,10 @@ class Engine:
             await asyncio.to_thread(keep_artifact, self._premises.root, self._store, run_id, path, sha256)
         first = journal.first_step if retry_from is None else retry_from
         at = timestamp(self._clock.now())
-        await journal.reopen(Reopened(at, accept_drift=accept_drift, retry_from=first, by=file.drop))
+        if model is None and not journal.model:  # an older version did not note it; its receipt has the name
+            model = receipt.model
+        reopened = Reopened(at, accept_drift=accept_drift, retry_from=first, by=file.drop, model=model or "")
+        await journal.reopen(reopened)
         self._take_up(self._adopt(journal))
 
     def receipt(self, run_id: str) -> Receipt | None:
