@@ -11,6 +11,7 @@ import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -143,6 +144,10 @@ class Engine:
         bound = self._receipts.bound(command.id) if command.id is not None else None
         return self.active.get(bound.run_id) if bound is not None else None
 
+    def gathering(self) -> AbstractContextManager[None]:
+        """Admits without starting: the highest priority of all that is admitted meanwhile goes first."""
+        return self._queue.gathering()
+
     def ask_for(self, run: Run) -> None:
         """Holds neither this run any longer nor those that come before it, in its lane or at its output path."""
         self._queue.ask_for(run)
@@ -164,7 +169,7 @@ class Engine:
             file=file if admission.keeps_hashes else msgspec.structs.replace(file, sha256=FORGOTTEN),
             secret=secret,
             output_path=admission.output_path,
-            title=self._redactor.redact(admission.title),
+            title=self._redactor.redact(command.title or admission.title),
             order=self._last_order,
             priority=command.priority,
             day=self._premises.settings.day_of(now) if recorded is None else recorded,
@@ -232,8 +237,9 @@ class Engine:
             self.lost.append(receipt)
             self._events.publish(_end_of(receipt))
         self._last_order = max((run.header.order for run in recovered), default=0)
-        for run in recovered:
-            self._take_up(run)
+        with self._queue.gathering():
+            for run in recovered:
+                self._take_up(run)
         return recovered
 
     def _fail(self, tx: Tx, run_id: str, error: JournalDamaged) -> Receipt:

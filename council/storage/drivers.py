@@ -170,9 +170,14 @@ class PostgresDriver:
 
     def __init__(self, database_url: str) -> None:
         """Raises ConfigError."""
-        import psycopg
-        from psycopg.conninfo import conninfo_to_dict
-
+        try:
+            import psycopg
+            from psycopg.conninfo import conninfo_to_dict
+        except ImportError as error:
+            raise ConfigError(
+                f"`database_url` names a PostgreSQL, and psycopg cannot be used here ({error}).",
+                fix="pip install 'council[postgres]'; leave it out for SQLite in the home",
+            ) from None
         self.errors: tuple[type[BaseException], ...] = (psycopg.Error,)
         url = database_url.replace("postgres://", "postgresql://", 1)
         try:
