@@ -10,8 +10,9 @@ from council.deliberation.status import is_cut_off, is_unranked
 from council.deliberation.transcript import Turn
 from council.engine.runs import Finish
 from council.errors import InputUnreadable
+from council.llm.base import NOBODY, is_extract, mode_of
 from council.safety.untrusted import whole_marks
-from council.turns.costs import NOBODY, is_extract, mode_of, sum_of, tokens_of
+from council.turns.costs import sum_of, tokens_of
 from council.turns.evidence import STEWARD_INPUT, Evidence
 from council.turns.guarding import declined
 

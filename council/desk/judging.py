@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from council.app.reading import build_library
+from council.app.reading import build_library, build_texts
 from council.commands.documents import Document, NotACommand, Problem, read_document
 from council.commands.models import CommandBase
 from council.commands.parsing import validate
@@ -16,8 +16,8 @@ from council.deliberation.commands import DeliberateCommand
 from council.desk.desk import Desk
 from council.engine.outputs import written_at
 from council.errors import CommandInvalid, CouncilError, PathRefused
-from council.knowledge.library import split_range
 from council.knowledge.meant import better_fix
+from council.places import spelled, split_range, unit_of
 from council.storage.drop import is_command_name
 from council.storage.paths import ConfinedRoot
 from council.upkeep.house import COMMANDS, admission_of
@@ -108,14 +108,20 @@ def _path_warnings(
     """Warns of inputs that cannot be read now, which go into `missing`, and of a file at the output that no run would
     replace."""
     with ConfinedRoot(desk.home.root) as root:
-        library = build_library(root, desk.settings)
+        library = build_library(build_texts(root, desk.settings), desk.settings)
         for index, wanted in enumerate(command.input_artifacts):
             path, first, last = split_range(wanted)
+            place = document.locate(("input_artifacts", index))
             try:
-                library.read(path, first_line=first, last_line=last)
+                found = library.read(path, first_line=first, last_line=last)
+                if found.cut:
+                    unit, end = unit_of(path), min(last or found.total_lines, found.total_lines)
+                    rest = spelled(path, found.last_line, end)
+                    fix = f"name a part of it, such as `{rest}`, as one more input; or raise max_context_bytes_per_request"
+                    cut = f"{unit}s {found.first_line} to {found.last_line} of `{path}` fit; what follows up to {end} is cut off"
+                    yield Problem(cut, fix, f"input_artifacts.{index}", *place)
             except PathRefused as error:
                 missing.append(wanted)
-                place = document.locate(("input_artifacts", index))
                 yield Problem(error.message, better_fix(library, path, error), f"input_artifacts.{index}", *place)
         if missing and len(missing) == len(command.input_artifacts):
             place = document.locate(("input_artifacts",))

@@ -65,7 +65,7 @@ class Executor:
         process is about to stop, StorageFailed and PathRefused when the disk or a folder does not allow its end."""
         conclude = None
         if run.journal.committed is None:
-            run.journal.attempt()
+            await run.journal.attempt()
             try:
                 conclude = await self._work(run)
             except Parked:

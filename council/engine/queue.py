@@ -50,7 +50,7 @@ class RunQueue:
         self._lanes: Lanes[Run] = Lanes()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.running = 0
-        self.stopping = False
+        self.stopping = asyncio.Event()
         self._gathering = False
 
     @property
@@ -77,7 +77,7 @@ class RunQueue:
     def wake(self, run: Run) -> None:
         """Lets a run that waits go on as soon as there is a slot; once, however often it is asked for."""
         self._drop_timer(run)
-        if run.status == "waiting" and not self.stopping:
+        if run.status == "waiting" and not self.stopping.is_set():
             run.status = "queued"
             run.waiting_for = ""
             self._lanes.go_on(run)
@@ -103,13 +103,13 @@ class RunQueue:
 
     def stop(self) -> None:
         """Starts and wakes nothing any more."""
-        self.stopping = True
+        self.stopping.set()
         for timer in self._timers.values():
             timer.cancel()
 
     def _pump(self) -> None:
         """Starts whatever may start, while there are slots."""
-        while not (self.stopping or self._gathering) and self.running < self._slots:
+        while not (self.stopping.is_set() or self._gathering) and self.running < self._slots:
             run = self._lanes.next()
             if run is None:
                 break

@@ -80,7 +80,6 @@ KEPT_DATA = "SELECT data FROM kept WHERE owner = ? AND name = ?"
 KEPT_NAMES = "SELECT name FROM kept WHERE owner = ? ORDER BY name"
 KEPT_OF = "SELECT name, data FROM kept WHERE owner = ? ORDER BY name"
 KEPT_BYTES = "SELECT data FROM kept WHERE owner = ?"
-DROP_ONE_KEPT = "DELETE FROM kept WHERE owner = ? AND name = ?"
 
 # ── forgetting ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

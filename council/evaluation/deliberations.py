@@ -177,7 +177,7 @@ class Deliberations:
             reason = f"{receipt.error.code}: {receipt.error.message}" if receipt.error else receipt.status
             raise CouncilFailed(f"run {receipt.run_id} brought no answer: {reason}", fix=_fix_of(receipt))
         fencer, transcript = Fencer(bytes.fromhex(header.secret)), task.deliberation.transcript
-        material = context_message("", transcript.task, transcript.inputs, fencer)
+        material = context_message("", transcript.task, transcript.inputs, fencer, day=header.day)
         return task.deliberation, material
 
     async def _read(self, question: Question, deliberation: Deliberation, material: Message) -> tuple[Ballot, bool]:

@@ -6,11 +6,14 @@ environment, so a test means what it says.
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
+from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any, Literal, get_args, get_origin
 from urllib.parse import unquote, urlsplit
+from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -296,9 +299,21 @@ class Settings(BaseModel):
         le=2**50,
         description="Room on the disk for the journals of ended runs; the oldest go first.",
     )
+    timezone: str = Field(
+        default="",
+        description="The time zone of this home. Agents are told the date on which a command was admitted there.",
+        examples=["Europe/Berlin"],
+        json_schema_extra={"allowed": "an IANA name such as Europe/Berlin; empty: the zone of the machine"},
+    )
     max_command_bytes: int = Field(default=262_144, ge=1, le=_MIB, description="Largest command file.")
     max_file_bytes: int = Field(
         default=_MIB, ge=1, le=64 * _MIB, description="Largest file that an input or a tool reads."
+    )
+    max_document_bytes: int = Field(
+        default=32 * _MIB,
+        ge=1,
+        le=256 * _MIB,
+        description="Largest PDF, DOCX or HTML file that an input or a tool reads.",
     )
     max_requests_per_reply: int = Field(default=8, ge=0, le=100, description="Tool requests honoured in one reply.")
     max_requests_per_task: int = Field(default=60, ge=0, le=10_000, description="Tool requests honoured in one run.")
@@ -393,6 +408,10 @@ class Settings(BaseModel):
         json_schema_extra={"allowed": "true or false"},
     )
 
+    def day_of(self, moment: datetime) -> str:
+        """The date of a moment in the home's zone, such as 2026-11-20."""
+        return moment.astimezone(ZoneInfo(self.timezone) if self.timezone else None).date().isoformat()
+
     @field_validator("*", mode="before")
     @classmethod
     def _refuse_bool(cls, value: object, info: ValidationInfo) -> object:
@@ -405,6 +424,14 @@ class Settings(BaseModel):
     @classmethod
     def _check_model(cls, value: str) -> str:
         return model_spelling(value)
+
+    @field_validator("timezone")
+    @classmethod
+    def _check_timezone(cls, value: str) -> str:
+        if value and value not in available_timezones():
+            near = difflib.get_close_matches(value, available_timezones(), n=1)
+            raise ValueError(f"{value!r} is no time zone; did you mean {near[0] if near else 'Europe/Berlin'}?")
+        return value
 
     @field_validator("embedding_model")
     @classmethod
