@@ -10,6 +10,7 @@ from council.app.spending import Spending
 from council.budgets.budget import Budget
 from council.llm.embeddings import Recall, RecordedSearch
 from council.llm.replay import ReplayModel
+from council.turns.equipment import Models
 
 
 @dataclass(eq=False)
@@ -18,6 +19,9 @@ class CassetteSpending(Spending):
     other model asked. Runs are told by their secrets."""
 
     cassette: ReplayModel
+
+    def of_council(self, model: str) -> Models:
+        return self
 
     def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
         return (self.settings.model,)

@@ -19,7 +19,7 @@ from council.deliberation.quotations.citations import CitedPlace, places_in
 from council.deliberation.quotations.lookup import Quotations
 from council.llm.base import Message
 from council.llm.structured import Check, Repair, ReplyProblem, parse
-from council.llm.thoughts import without_thoughts
+from council.markup import without_thoughts
 from council.turns.closing_block import Ask, mend
 from council.turns.result import Failure, TurnResult
 

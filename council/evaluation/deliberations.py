@@ -15,7 +15,6 @@ from typing import Literal
 import msgspec
 
 from council.app import App
-from council.deliberation.commands import ProtocolName
 from council.deliberation.deliberate import CouncilSilent, Deliberation
 from council.deliberation.prompts import context_message
 from council.deliberation.task import Task
@@ -28,6 +27,7 @@ from council.events import CommandAnswer, CommandRefusal, Event, RunEnd, RunWait
 from council.llm.base import Message, Model, Reply, TurnInfo
 from council.llm.structured import Reading, ReplyProblem, repair_turns
 from council.reports.past_run import PastRun, work_again
+from council.settings.table import ProtocolName
 from council.storage.drop import drop
 from council.turns.fencing import Fencer
 

@@ -19,9 +19,8 @@ from council.app.model_building import model_price
 from council.app.reading import build_library, build_texts
 from council.app.safekeeping import open_store
 from council.budgets.budget import Budget, BudgetLimits
-from council.budgets.calibration import Calibration
+from council.budgets.metering import Calibration
 from council.budgets.spend import Spend
-from council.deliberation.commands import ProtocolName
 from council.errors import UsageError
 from council.evaluation import results
 from council.evaluation.deliberations import Deliberations
@@ -39,6 +38,7 @@ from council.llm.base import Model
 from council.llm.fallback import FallbackModel
 from council.llm.retry import RetryingModel
 from council.settings import Home, ProviderKeys, Settings
+from council.settings.table import ProtocolName
 from council.storage.paths import ConfinedRoot
 from council.storage.store import Store
 

@@ -86,7 +86,15 @@ def fence(
 def plain_line(text: str, max_chars: int) -> str:
     """One line for a title, a YAML value or a terminal: no controls, no ANSI sequences, at most `max_chars` (>= 1)."""
     line = " ".join(clean(_ANSI.sub("", text)).split())
-    return line if len(line) <= max_chars else line[: max_chars - 1].rstrip() + "…"
+    return line if len(line) <= max_chars else whole_marks(line[: max_chars - 1]).rstrip() + "…"
+
+
+def whole_marks(cut: str) -> str:
+    """The beginning of a text without the citation or footnote mark that its end would cut in half."""
+    return _HALF_MARK.sub("", cut)
+
+
+_HALF_MARK = re.compile(r"\s*\[\^?(?:E(?:[0-9][^\[\]\n]{0,300})?)?\Z")
 
 
 _ANSI = re.compile(

@@ -30,6 +30,9 @@ _DAY_S = 86_400
 _MIB = 1_048_576
 
 MAX_GLOB_CHARS = 1024  # as long as a path may be
+MAX_ROUNDS = 100
+MAX_AGENTS = 9
+ProtocolName = Literal["triad", "independent", "review"]
 Names = tuple[str, ...]  # in a file a list, or as text in the two spellings that `_listed` takes
 
 
@@ -156,6 +159,19 @@ class Settings(BaseModel):
         description="Models of single agents, by role: one, or a list of which each stands in for the one before it.",
         examples=[{"AUDITOR": ["gemini:gemini-2.5-pro", "gemini:gemini-2.5-flash"]}],
         json_schema_extra={"allowed": "a table with a model or a list of models per role"},
+    )
+    protocol: ProtocolName = Field(
+        default="triad", description="How a council deliberates whose command names no `protocol` (docs/protocols.md)."
+    )
+    max_rounds: int = Field(
+        default=3, ge=1, le=MAX_ROUNDS, description="Rounds of a deliberation whose command names no `max_rounds`."
+    )
+    agents: Names = Field(
+        default=(),
+        max_length=MAX_AGENTS,
+        description="Who takes part, by role, where a command names no `agents`; the triad when unset.",
+        examples=[["COORDINATOR", "AUDITOR"]],
+        json_schema_extra={"allowed": f"a list of at most {MAX_AGENTS} roles"},
     )
     embedding_model: str | None = Field(
         default=None,
@@ -354,7 +370,7 @@ class Settings(BaseModel):
 
     database_url: str | None = Field(
         default=None,
-        description="A PostgreSQL database of this home's own, in place of SQLite in .council/; never with a password.",
+        description="A PostgreSQL database of this home's own (`council[postgres]`), in place of SQLite; never with a password.",
         examples=["postgresql://council@db-host/council"],
         json_schema_extra={"allowed": "a postgresql:// URL"},
     )
@@ -483,7 +499,7 @@ class Settings(BaseModel):
     def _lower(cls, value: object) -> object:
         return value.lower() if isinstance(value, str) else value
 
-    @field_validator("read_roots", "deny", "scope_topics", mode="before")
+    @field_validator("read_roots", "deny", "scope_topics", "agents", mode="before")
     @classmethod
     def _split_list(cls, value: object) -> object:
         return _listed(value)

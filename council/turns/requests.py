@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from council.engine.records import Part
 from council.engine.runs import Run
 from council.errors import GuardrailBlocked, ToolRefused
 from council.events import ToolRequest
@@ -48,7 +49,7 @@ class Requests:
             result = await self._call(request, ("READ_FILE",), STEWARD_INPUT, 0)
             return self._evidence(request, result, STEWARD_INPUT, 0)
 
-        item = await self._run.step(f"input/{number}", read, type=Evidence, durable=False)
+        item = await self._run.step(f"input/{number}", read, type=Evidence, durable=False, part=Part("input"))
         self._inputs.append(item)
         self._outside.add(item.text)
         return item
@@ -77,7 +78,7 @@ class Requests:
                 return self._evidence(request, result, speaker.role, round_no)
 
             news = not journal.recorded(name)
-            item = await self._run.step(name, answer, type=Evidence)
+            item = await self._run.step(name, answer, type=Evidence, part=Part("request", speaker.role, round_no))
             self._hear(item)
             if news:
                 self._run.publish(
