@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Protocol
 
@@ -45,6 +45,10 @@ class Core:
     cortex: Cortex
     audit: Trail
     tools: ToolRegistry
+
+    def of_run(self, run: Run) -> Core:
+        """The same for one run, which keeps the model that it began with, or was told to go on with."""
+        return replace(self, spending=self.spending.of_council(run.journal.model))
 
     def equipment(
         self,

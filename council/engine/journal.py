@@ -204,6 +204,7 @@ class Journal:
         self.text_bytes = 0
         self.reopened_by: str | None = None
         self.accepts_drift = False
+        self.named_model = ""  # when it was told to go on; empty: it keeps the one that it began with
         self.closed = False  # True: only recorded steps answer
         self.stopping = recording.stopping
         self._clock = recording.clock
@@ -323,10 +324,9 @@ class Journal:
         """The end of a recorded step, in milliseconds since the epoch; None where an older version did not note it."""
         return self._steps[name].at or None
 
-    def attempt(self) -> int:
-        """Notes that an execution begins; how many began so far, this one included."""
-        self._defer(StepBegun(ATTEMPT, self._now_ms()))
-        return self.attempts
+    async def attempt(self) -> None:
+        """Records that an execution begins, before anything that may end the process. Raises StorageFailed."""
+        await self._append(StepBegun(ATTEMPT, self._now_ms()), durable=False)
 
     def hand_back(self) -> None:
         """Notes that an execution ended because the process does: as an attempt it counts for nothing."""
@@ -348,6 +348,11 @@ class Journal:
     def reopened(self) -> bool:
         """True when the run had ended before, and was told to go on."""
         return self.reopened_by is not None
+
+    @property
+    def model(self) -> str:
+        """The spelling of the model that the run asks; empty where an older version did not note it."""
+        return self.named_model or self.header.model
 
     @property
     def first_step(self) -> str:
@@ -499,6 +504,7 @@ class Journal:
             self.committed = record
         elif isinstance(record, Reopened):
             self.reopened_by, self.accepts_drift = record.by, self.accepts_drift or record.accept_drift
+            self.named_model = record.model or self.named_model
             self.committed, self.ended = None, False
             self.waits.clear()
             for step in ENDING:

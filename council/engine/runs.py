@@ -29,7 +29,8 @@ T = TypeVar("T")
 
 
 _MOST_ENDINGS = 64  # at once: more than there are slots
-PROVIDER = "provider"  # what a run waits for whose provider asked for a pause
+# What a run waits for whose provider asked for a pause, or cannot be reached.
+PROVIDER, NETWORK = "provider", "network"
 
 
 class Parked(CouncilError):

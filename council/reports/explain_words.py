@@ -13,6 +13,7 @@ from typing import Literal
 
 from council.artifacts.account import Mending, MindChange, Read
 from council.artifacts.render import without_brackets
+from council.places import spelled
 from council.reports.chronicle import StepEntry
 from council.reports.explain import CallEntry, Explanation
 from council.safety.untrusted import plain_line
@@ -113,7 +114,7 @@ def clock(ms: int | None) -> str:
 def lines_read(read: Read) -> str:
     """`docs/a.md:1-12`, or the request where it was no file."""
     if read.path and read.id:
-        return f"{plain(read.path)}:{read.first_line}-{read.last_line}"
+        return plain(spelled(read.path, read.first_line, read.last_line))
     return plain(read.path or read.request, 160)
 
 

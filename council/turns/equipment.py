@@ -54,6 +54,10 @@ class RunModels:
 class Models(Protocol):
     """The models of all runs, by chain: spellings of which each stands in for the one before it."""
 
+    def of_council(self, model: str) -> Models:
+        """The same models and budgets for a run whose council asks `model`, whatever the daemon runs with; empty: as the
+        daemon."""
+
     def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
         """The chain that speaks for an agent, by what its manifest and the command say; role "": for the council."""
 
@@ -62,6 +66,9 @@ class Models(Protocol):
 
     def price(self, name: str) -> Price | None:
         """None when nobody knows it."""
+
+    def day(self, run_secret: str) -> str | None:
+        """The day that the run of this secret must have, where it is one that was recorded."""
 
     def second_opinion(self, run_secret: str) -> str:
         """The spelling of the model that the guardrails of the run of this secret ask as well; empty for none."""

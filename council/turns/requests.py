@@ -12,7 +12,7 @@ from council.engine.runs import Run
 from council.errors import GuardrailBlocked, ToolRefused
 from council.events import ToolRequest
 from council.ids import sha256_hex
-from council.knowledge.library import split_range
+from council.places import numbers, split_range
 from council.safety.echoes import OutsideTexts
 from council.safety.untrusted import clean, inert, plain_line
 from council.tools.tokens import Request, echoed, parse
@@ -161,13 +161,13 @@ class Requests:
             if (known.sha256, known.title, known.text) == (sha256, shown.title, text):
                 return msgspec.structs.replace(shown, repeats=known.id, path=known.path)
         first_line = source.first_line if source else 1
-        lines = max(1, len(text.splitlines())) if not source else max(1, text.removesuffix("\n").count("\n") + 1)
+        lines = max(1, len(text.splitlines()))
         return msgspec.structs.replace(
             shown,
             id=f"E{len(issued) + 1}",
             path=source.path if source else "",
             first_line=first_line,
-            last_line=first_line + lines - 1,
+            last_line=numbers(source.path, text, first_line)[-1] if source else lines,
             sha256=sha256,
             text=text,
             guard=verdict,
