@@ -56,11 +56,12 @@ class Containers:
 
     async def run(self, job: Job) -> Result:
         limits = (job.limits or HARD_LIMITS).within(HARD_LIMITS)
+        suite = self._suite
         try:
-            suite = self._suite or await asyncio.to_thread(self._start)
+            if suite is None:
+                suite = self._suite = await asyncio.to_thread(self._start)
         except NoCage as error:
             return Result("refused", self.level, error=str(error))
-        self._suite = suite
         working = asyncio.ensure_future(asyncio.to_thread(suite.run, job, limits))
         try:
             return await asyncio.shield(working)

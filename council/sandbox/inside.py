@@ -44,6 +44,7 @@ _SECCOMP_MODE_FILTER = 2
 _MAX_ERROR_CHARS = 2_000
 _MAX_TRACEBACK_CHARS = 8_000
 _FRAMES = 20
+_NO_LIMIT = 1 << 63
 _PATIENCE, _PAUSE_S = 200, 0.005  # one second until what was killed in a container is gone
 _FILE = "<job>"  # how tracebacks call the foreign code
 
@@ -242,13 +243,19 @@ def _flaws(expected: dict[str, int]) -> Iterator[str]:
         limit = _cgroup(names)
         if not 0 < limit <= most:
             yield f"its limit of {what} is {limit or 'unknown'}, not {most}"
+    with open("/proc/swaps", encoding="ascii") as file:
+        swaps = len(file.readlines()) > 1
+    together = _cgroup(("memory/memory.memsw.limit_in_bytes",)) or expected["memory_bytes"] + _cgroup(("memory.swap.max",))
+    if swaps and together > expected["memory_bytes"]:
+        yield "it may swap"
 
 
 def _cgroup(names: tuple[str, ...], field: int = 0) -> int:
     """A number of the container's control group, under its name in version 1 or 2; 0 where it cannot be read."""
     for name in names:
         with contextlib.suppress(OSError, ValueError), open(f"/sys/fs/cgroup/{name}", encoding="ascii") as file:
-            return int(file.read().split()[field])
+            word = file.read().split()[field]
+            return _NO_LIMIT if word == "max" else int(word)
     return 0
 
 
