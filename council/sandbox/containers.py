@@ -78,6 +78,7 @@ class Containers:
             await asyncio.to_thread(self._suite.end)
         if self._api is not None:
             self._api.close()
+        self._suite = self._api = None
 
     def _start(self) -> Suite:
         try:

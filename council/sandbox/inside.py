@@ -245,7 +245,9 @@ def _flaws(expected: dict[str, int]) -> Iterator[str]:
             yield f"its limit of {what} is {limit or 'unknown'}, not {most}"
     with open("/proc/swaps", encoding="ascii") as file:
         swaps = len(file.readlines()) > 1
-    together = _cgroup(("memory/memory.memsw.limit_in_bytes",)) or expected["memory_bytes"] + _cgroup(("memory.swap.max",))
+    together = _cgroup(("memory/memory.memsw.limit_in_bytes",)) or expected["memory_bytes"] + _cgroup(
+        ("memory.swap.max",)
+    )
     if swaps and together > expected["memory_bytes"]:
         yield "it may swap"
 

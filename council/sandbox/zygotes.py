@@ -241,7 +241,7 @@ def verdict(told: dict[str, Any], data: bytes, limits: Limits, *, timed_out: boo
         return Result("output_cap", level, error=error, **measured)
     if timed_out:
         return Result("timeout", level, error=f"Timed out after {limits.wall_s:g}s", **measured)
-    if told["exit"] == -signal.SIGKILL and told["cpu_s"] >= limits.cpu_s * 0.9:
+    if told["exit"] == -signal.SIGKILL and told["cpu_s"] >= limits.cpu_s / 2:  # the kernel counts in ticks
         error = f"Timed out after {limits.cpu_s}s of processor time"
         return Result("timeout", level, error=error, **measured)
     if told["exit"] == OUT_OF_MEMORY:
