@@ -105,5 +105,6 @@ def docker_server() -> Iterator[str]:
             pytest.skip(f"Docker absent: {how}")
         with pytest.MonkeyPatch.context() as patched:
             patched.setenv("DOCKER_HOST", address)
-            build_image()
+            if not docker_engine.has_image():
+                build_image()
             yield address

@@ -29,6 +29,15 @@ def reachable() -> bool:
     return False
 
 
+def has_image() -> bool:
+    """True when an earlier test built the image there."""
+    import docker
+
+    from council.sandbox.containers import LOCAL_IMAGE
+
+    return bool(docker.from_env().images.list(name=LOCAL_IMAGE))
+
+
 def can_start() -> bool:
     return _DOCKERD is not None and os.geteuid() == 0
 

@@ -39,6 +39,7 @@ _START_S = 30.0
 _END_S = 5.0
 _KILLED = 137  # the exit code of SIGKILL; the engine's own word on memory is about its first process alone
 _READ_BYTES = 65_536
+_REST_BYTES = 64 << 20  # of a flood, on its way when it was ended
 _FIX_ENGINE = "start Docker, let this user reach it, or set DOCKER_HOST"
 
 
@@ -152,7 +153,7 @@ class Suite:
     def run(self, job: Job, limits: Limits) -> Result:
         """Runs one job in a process of its own, and ends the container when more than the answer came of it."""
         began = time.monotonic()
-        data, timed_out, code = b"", False, None
+        data, timed_out = b"", False
         try:
             words = {"code": job.code, "entry": job.entry, "argument": job.argument, "seed": job.seed}
             execution = self._api.exec_create(self._id, ["python", *INTERPRETER], stdin=True, stderr=False)["Id"]
@@ -164,9 +165,11 @@ class Suite:
                     data = _received(raw, began + limits.wall_s, most=limits.output_bytes)
                 except TimeoutError:
                     timed_out = True
-            if complete := not timed_out and len(data) <= limits.output_bytes:
-                code = self._api.exec_inspect(execution)["ExitCode"]
-            used = self._end_processes()
+                complete = not timed_out and len(data) <= limits.output_bytes
+                used = self._end_processes()
+                # NOTE: a stream that is closed while it is full holds up the engine for 20 s when the container is removed.
+                _received(raw, time.monotonic() + _END_S, most=_REST_BYTES)
+            code = self._api.exec_inspect(execution)["ExitCode"]
         except (DockerException, OSError, ValueError):
             self.end()
             error = "The sandbox was lost while the job ran; it is not repeated"

@@ -39,7 +39,7 @@ def build_image() -> tuple[str, int]:
                     tar.addfile(entry, content)
             for name in ("tmp", "proc", "dev", "sys", "etc"):
                 folder = tarfile.TarInfo(name)
-                folder.type, folder.mode = tarfile.DIRTYPE, 0o755
+                folder.type, folder.mode = tarfile.DIRTYPE, 0o1777 if name == "tmp" else 0o755
                 tar.addfile(folder, io.BytesIO())
         file.flush()
         changes = ["ENV PATH=/usr/local/bin", "ENV LD_LIBRARY_PATH=/usr/local/lib"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
@@ -209,7 +210,8 @@ class TestZygotes:
         running = asyncio.ensure_future(sandbox.run(job("import time\n    time.sleep(99)")))
         await asyncio.to_thread(wait_until, lambda: self.jobs() - before, "the job runs")
         for pid in below() - before - self.jobs():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it ended with the one before
+                os.kill(pid, signal.SIGKILL)
         assert (await running).status == "sandbox_lost"
         assert (await sandbox.run(job("return x", 7))).value == 7
         assert not self.jobs() - before
@@ -218,7 +220,9 @@ class TestZygotes:
         before = below()
         await sandbox.run(job("return x"))
         for pid in below() - before:
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it ended with the one before
+                os.kill(pid, signal.SIGKILL)
+        await asyncio.to_thread(wait_until, lambda: living() <= before, "it is dead")
         assert (await sandbox.run(job("return x", 7))).value == 7
 
     async def test_a_zygote_is_replaced_after_its_jobs(self, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
