@@ -247,7 +247,9 @@ def verdict(told: dict[str, Any], data: bytes, limits: Limits, *, timed_out: boo
     if told["exit"] == OUT_OF_MEMORY:
         return out_of_memory(level, limits, measured)
     if told["exit"] < 0:
-        error = f"The job's process was ended by {signal.Signals(-told['exit']).name}"
+        number = -told["exit"]
+        name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+        error = f"The job's process was ended by {name}"
         return Result("error", level, error=error, **measured)
     return answered(data, level, limits, measured)
 
