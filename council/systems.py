@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Protocol
 
 from council.agents.memory import Memory
@@ -13,7 +13,7 @@ from council.budgets.spend import seconds_to_midnight
 from council.commands.types import CommandType
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipts
-from council.engine.runs import ControlHandler, Handler
+from council.engine.runs import ControlHandler, Handler, Run
 from council.events import Events
 from council.ids import Clock
 from council.knowledge.cortex.cortex import Cortex
@@ -46,25 +46,34 @@ class Core:
     audit: Trail
     tools: ToolRegistry
 
+    def of_run(self, run: Run) -> Core:
+        """The same for one run, which keeps the model that it began with, or was told to go on with."""
+        return replace(self, spending=self.spending.of_council(run.journal.model))
+
     def equipment(
         self,
+        run: Run,
         models: RunModels,
         chain_of: Callable[[Speaker], tuple[str, ...]],
         speakers: Sequence[Speaker],
-        secret: str,
     ) -> Equipment:
-        """The means of the turns of the run of this `secret`: its `speakers` speak by the chains that `chain_of` tells."""
+        """The means of the turns of a run: its `speakers` speak by the chains that `chain_of` tells. Raises ConfigError where
+        dollars are limited and a price is not known."""
         settings = self.settings
+        model_of = cache(lambda speaker: models.of(chain_of(speaker)))
+        if not run.journal.closed:  # else nobody is asked any more, and a model need not be had
+            for speaker in speakers:
+                model_of(speaker)
         return Equipment(
-            model_of=lambda speaker: models.of(chain_of(speaker)),
+            model_of=model_of,
             tools=self.tools,
             limits=RequestLimits(
                 settings.max_requests_per_reply, settings.max_requests_per_task, settings.max_context_bytes_per_task
             ),
             seconds_to_midnight=partial(seconds_to_midnight, self.clock),
-            window_chars=lambda: self.spending.window_chars(map(chain_of, speakers), secret),
+            window_chars=lambda: self.spending.window_chars(map(chain_of, speakers), run.header.secret),
             streams=settings.streaming == "on",
-            native_tools=settings.native_tools == "on",
+            functions=cache(self.tools.specs) if settings.native_tools == "on" else lambda allowed: (),
             embedder=models.embedder,
             recall=models.recall,
         )

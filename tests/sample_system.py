@@ -80,7 +80,7 @@ class Noting:
         chain = models.chain(manifest.role, manifest.model, None)
         auditor = Speaker(manifest.role, manifest.instructions, "", (), chain, models.names(chain)[0])
         run_models = models.models_for(self.run, BudgetConfig(), auditor.model)
-        equipment = self.core.equipment(run_models, lambda one: one.models, [auditor], self.run.header.secret)
+        equipment = self.core.equipment(self.run, run_models, lambda one: one.models, [auditor])
         question = (Message("user", f"One remark on this note: {command.words}"),)
         info = TurnInfo(auditor.role, "turn", task=command.words)
         reply = await Asker(self.run, equipment, lambda: None).ask("remark", auditor, question, info)
@@ -106,7 +106,7 @@ class NoteHandler:
     core: Core
 
     def begin(self, run: Run) -> Noting:
-        return Noting(run, self.core)
+        return Noting(run, self.core.of_run(run))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ A run asks its model through these, outermost first. `build_pool` builds the inn
 
     Tracing.model     a span around the whole call, its retries and its stand-ins
     TimedModel        the run's seconds: a call ends when they are spent
-    FallbackModel     the next model of the chain, where one cannot answer
+    FallbackModel     the next model of a chain of several, where one cannot answer
     RetryingModel     another attempt after a wait; each is an event and a line in the journal
     LimitedModel      the provider's bucket: a call waits for its turn
     BudgetedModel     the worst case is asked for before the call, its use is charged after it
@@ -30,11 +30,10 @@ from council.ids import Clock
 from council.llm.base import Model
 from council.llm.bounds import BoundedModel
 from council.llm.embeddings import REQUEST_TIMEOUT_S, Embedder
-from council.llm.json_mode import JsonModeModel
 from council.llm.limits import Bucket, KeptPauses
 from council.llm.pool import ModelPool
 from council.llm.providers import LIMITS, Provider, Setup, build, build_embedder, find_provider
-from council.llm.retry import RetryOptions
+from council.llm.retry import JsonModeModel, RetryOptions
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.store import Store
 

@@ -1,18 +1,25 @@
-"""Models and embedders that ask a budget before each call, and whose calls end when its seconds are spent."""
+"""Models and embedders that ask a budget before each call, and whose calls end when its seconds are spent. Tokens are
+estimated before a call by what providers counted so far."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar, Unpack
 
+import msgspec
+
 from council.budgets.budget import CLOSING, Budget
-from council.budgets.calibration import Calibration
 from council.budgets.spend import Reserved
-from council.errors import ModelError
+from council.errors import ModelError, StorageFailed
 from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions, Usage
 from council.llm.embeddings import Embedder, EmbedderAround, Embeddings, Purpose
+from council.storage.marks import mark, set_mark
+from council.storage.store import Store
+
+log = logging.getLogger(__name__)
 
 _DEFAULT_OUTPUT_TOKENS = 8192
 # A note on the cancellation that ended a call: it may be billed, and has no answer.
@@ -29,6 +36,7 @@ async def _settled(
 ) -> Answer:
     """Makes a call of that many characters, and settles what was reserved for it, whatever becomes of it."""
     usage: Usage | None = None
+    made = True
     with budget.watch:
         try:
             answer = await call
@@ -37,13 +45,17 @@ async def _settled(
                 calibration.learn(name, chars, usage.input_tokens)
             return answer
         except ModelError as error:
+            made = not error.unsent
             usage = Usage() if error.kind in _UNBILLED else None
             raise
         except asyncio.CancelledError as cancelled:
             cancelled.add_note(CALL_CUT_OFF)
             raise
         finally:
-            budget.settle(name, entry, usage)
+            if made:
+                budget.settle(name, entry, usage)
+            else:
+                budget.spend.withdraw(entry)
 
 
 @asynccontextmanager
@@ -135,3 +147,51 @@ class TimedModel(ModelAround):
 def _is_closing(asked: RequestOptions) -> bool:
     info = asked.get("info")
     return info is not None and info.purpose == CLOSING
+
+
+# ── tokens of a text ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+_MARK = "calibration"
+_FIRST_CHARS_PER_TOKEN = 3.0  # the safe side before anything is measured: prose has four to five, code three
+_CALIBRATION_WEIGHT = 0.2  # of each new measurement: a few calls settle it, one odd one does not upset it
+_LEAST_CHARS_PER_TOKEN, _MOST_CHARS_PER_TOKEN = 1.0, 8.0  # beyond them a count is none of the text
+_MARGIN = 1.15  # estimates are a little high: a reservation that is too small would break the promise
+
+
+class Calibration:
+    """Characters per token, per model, learnt from what providers count, and remembered."""
+
+    def __init__(self, store: Store) -> None:
+        """Raises StorageFailed."""
+        self._store = store
+        learnt = msgspec.json.decode(mark(store, _MARK) or "{}", type=dict[str, float])
+        self._chars_per_token = {model: _plausible(value) for model, value in learnt.items()}
+
+    def tokens(self, model: str, chars: int) -> int:
+        """The most tokens that `chars` characters are, as far as is known."""
+        per_token = self._chars_per_token.get(model, _FIRST_CHARS_PER_TOKEN)
+        return int(chars / per_token * _MARGIN) + 1
+
+    def chars(self, model: str, tokens: int) -> int:
+        """The most characters that fit into `tokens` tokens, by the same estimate."""
+        per_token = self._chars_per_token.get(model, _FIRST_CHARS_PER_TOKEN)
+        return int(max(0, tokens - 1) * per_token / _MARGIN)
+
+    def learn(self, model: str, chars: int, tokens: int) -> None:
+        if tokens <= 0 or chars <= 0:
+            return
+        measured = chars / tokens
+        known = self._chars_per_token.get(model)
+        value = measured if known is None else known + _CALIBRATION_WEIGHT * (measured - known)
+        self._chars_per_token[model] = _plausible(value)
+
+    def save(self) -> None:
+        """A failure is only logged: the next start estimates on the safe side again."""
+        try:
+            set_mark(self._store, _MARK, msgspec.json.encode(self._chars_per_token).decode())
+        except StorageFailed as error:
+            log.warning("what was learnt of tokens is not kept: %s", error)
+
+
+def _plausible(chars_per_token: float) -> float:
+    return min(_MOST_CHARS_PER_TOKEN, max(_LEAST_CHARS_PER_TOKEN, chars_per_token))

@@ -25,7 +25,7 @@ from council.deliberation.quotations.passages import passages_of
 from council.deliberation.record import ClosingRecord, DecisionRecord, read
 from council.deliberation.sources_now import SourceNow, SourcesNow
 from council.deliberation.transcript import Transcript
-from council.llm.thoughts import without_thoughts
+from council.markup import without_thoughts
 from council.turns.result import TurnResult
 
 _SHOWN_CHARS = 120

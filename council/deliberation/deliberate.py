@@ -31,12 +31,11 @@ from council.deliberation.transcript import Closing, Ending, Transcript, Turn, s
 from council.engine.runs import Run
 from council.errors import CouncilError, InputUnreadable
 from council.events import EndOfRounds, RoundStart, SynthesisStart, TurnEnd
-from council.llm.base import Message, TurnInfo
+from council.llm.base import Message, TurnInfo, is_extract
 from council.safety.untrusted import plain_line
 from council.safety.verdict import ALLOWED, Verdict
 from council.turns.asker import Asker
 from council.turns.closing_block import ClosingBlock, read_block
-from council.turns.costs import is_extract
 from council.turns.equipment import Equipment
 from council.turns.evidence import Evidence
 from council.turns.fencing import Fencer
@@ -283,7 +282,9 @@ class Deliberation:
         if member.role not in self._contexts:
             task = self.transcript.task
             inputs = () if "documents" in member.withheld else self.transcript.inputs
-            self._contexts[member.role] = context_message(member.memory, task, inputs, self._fencer, self._manner)
+            self._contexts[member.role] = context_message(
+                member.memory, task, inputs, self._fencer, self._manner, self._run.header.day
+            )
         return self._contexts[member.role]
 
     def _add(self, entry: Turn | Evidence) -> None:

@@ -19,13 +19,13 @@ from council.deliberation.quotations.citations import CitedPlace, places_in
 from council.deliberation.quotations.lookup import Quotations
 from council.llm.base import Message
 from council.llm.structured import Check, Repair, ReplyProblem, parse
-from council.llm.thoughts import without_thoughts
+from council.markup import without_thoughts
 from council.turns.closing_block import Ask, mend
 from council.turns.result import Failure, TurnResult
 
 _MAX_ENTRIES = 40
 # With its place, as in a citation, where the writer knows it.
-_EVIDENCE = r"^E[0-9]{1,4}(:\s*[^\[\]\n:]{1,512}:[0-9]{1,7}(-[0-9]{1,7})?)?$"
+_EVIDENCE = r"^E[0-9]{1,4}(:\s*[^\[\]\n:]{1,512}:p?[0-9]{1,7}(-p?[0-9]{1,7})?)?$"
 
 EvidenceRef = Annotated[str, Field(pattern=_EVIDENCE)]
 EvidenceRefs = Annotated[tuple[EvidenceRef, ...], Field(max_length=_MAX_ENTRIES)]

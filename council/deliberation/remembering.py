@@ -24,11 +24,12 @@ from council.agents.memory import (
 from council.deliberation.page_state import PageState
 from council.deliberation.transcript import Turn
 from council.engine.commit import Output
+from council.engine.records import Part
 from council.engine.runs import Run
 from council.errors import ReplayMiss
 from council.ids import canonical_json, sha256_hex
 from council.llm.base import Message, Model, TurnInfo, request_hash
-from council.llm.thoughts import without_thoughts
+from council.markup import without_thoughts
 from council.safety.verdict import ALLOWED, Verdict
 from council.systems import Core
 from council.turns.asker import attempt
@@ -114,7 +115,8 @@ async def summarise(
             result = TurnResult("", asked_model, failure=Failure(miss.kind, miss.message, miss.fix))
         return SummaryTry(roles, material, through, result, guard.check("memory", result.text))
 
-    return await run.step(STEP, call, type=SummaryTry, request=request_hash(asked_model, _SYSTEM, messages))
+    request = request_hash(asked_model, _SYSTEM, messages)
+    return await run.step(STEP, call, type=SummaryTry, request=request, part=Part("memory summary"))
 
 
 def applied(session: Session, before: Session, tried: SummaryTry | None) -> Session:

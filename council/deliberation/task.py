@@ -19,14 +19,15 @@ from council.deliberation.names import Names
 from council.deliberation.page_state import PageState
 from council.deliberation.remembering import STEP as SUMMARY_STEP
 from council.deliberation.remembering import SummaryTry, memory_outputs, summarise
-from council.deliberation.sources_now import SourcesNow, look_again
+from council.deliberation.sources_now import SOURCES_STEP, SourcesNow, look_again
 from council.deliberation.status import status_of
 from council.deliberation.transcript import Transcript
 from council.engine.commit import Output
-from council.engine.runs import PROVIDER, Finish, Outcome, Parked, Run
+from council.engine.runs import NETWORK, PROVIDER, Finish, Outcome, Parked, Run
 from council.ids import timestamp
+from council.llm.base import is_extract
 from council.systems import Core
-from council.turns.costs import is_extract, sum_of, tokens_of
+from council.turns.costs import sum_of, tokens_of
 from council.turns.guarding import RunGuard
 from council.turns.requests import refusals_of
 from council.turns.result import ModelCall
@@ -34,7 +35,7 @@ from council.turns.result import ModelCall
 log = logging.getLogger(__name__)
 
 _MAX_SHOWN_S = 366 * 86_400.0  # a provider may ask for any time; then the run ends
-_REASONS = {PROVIDER: "its provider", "budget": "the next day's budget"}
+_REASONS = {PROVIDER: "its provider", NETWORK: "the network", "budget": "the next day's budget"}
 _DRIFTED = "Resumed with accepted drift: later turns may come from another model, persona or prompt than earlier ones."
 
 
@@ -43,8 +44,10 @@ class Task:
 
     def __init__(self, run: Run, core: Core) -> None:
         self._run = run
-        self._core = core
+        self._core = core.of_run(run)
         self._command = DeliberateCommand.model_validate(run.header.command)
+        # A model that was named for the retry takes the place of the command's.
+        self._asked_model = None if run.journal.named_model else self._command.config.model
         self._start = StartView((), "")
         self._guarding: RunGuard | None = None
         self._sources: SourcesNow | None = None
@@ -58,14 +61,14 @@ class Task:
         run, core, config, task = self._run, self._core, self._command.config, self._command.task_description
 
         async def begin() -> StartView:
-            return read_start(core, self._command, run.header.lane, run.header.secret)
+            return read_start(core, self._command, self._asked_model, run)
 
         async def look() -> SourcesNow:
             return await look_again(core.root, council.transcript)
 
         try:
             self._start = start = await run.step("start", begin, type=StartView, durable=False)
-            chains = Chains(core.spending, start, config.model)
+            chains = Chains(core.spending, start, self._asked_model)
             if not run.journal.closed:
                 chains.require(run.id, accepts_drift=run.journal.accepts_drift)
             for note in start.notes:
@@ -80,13 +83,13 @@ class Task:
                     run, start.guard, partial(models.of, (start.guard.model,)), name, task
                 )
             await guarding.judge_task()
-            equipment = core.equipment(models, chains.of, start.members, run.header.secret)
+            equipment = core.equipment(run, models, chains.of, start.members)
             self.deliberation = council = Deliberation(
                 run, equipment, start, task, config, self._page.grow, guarding.task
             )
             self._page.grow()
             await council.deliberate(self._command.input_artifacts)
-            self._sources = await run.step("sources", look, type=SourcesNow, durable=False)
+            self._sources = await run.step(SOURCES_STEP, look, type=SourcesNow, durable=False)
             decision = self._state(None).decision
             parts = [decision.answer] if decision else []
             parts += [item for section in decision.sections for item in section.items] if decision else []
@@ -168,6 +171,7 @@ class Task:
             speaking=tuple((heard.role, heard.round, heard.text) for heard in council.asker.hearings)
             if council
             else (),
+            replaces=start.replaces if not output.displaced else "",
             sources=self._sources,
             beside=beside,
             refused=council.asker.refused if council else (),

@@ -9,19 +9,20 @@ on the key, with its whole transaction.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypedDict, TypeVar
 
 import msgspec
 
 from council.engine import statements as sql
 from council.engine.auditing import AUDIT_HEAD
 from council.engine.records import (
+    OWN,
     Committed,
+    Part,
     Record,
     Reopened,
     Retried,
@@ -31,6 +32,7 @@ from council.engine.records import (
     Waiting,
 )
 from council.errors import CouncilError, Drift, JournalDamaged, StorageFailed
+from council.ids import Clock, SystemClock
 from council.redaction import Redactor
 from council.storage.store import Store, Tx
 
@@ -79,7 +81,7 @@ class JournalRow(NamedTuple):
 def row_of(record: Record) -> JournalRow:
     match record:
         case StepBegun():
-            return JournalRow("begin", record.name, "", record.at, "")
+            return JournalRow("begin", record.name, "", record.at, _encoder.encode(record.part).decode())
         case StepDone():
             return JournalRow("done", record.name, record.request, record.at, bytes(record.out).decode())
         case _:
@@ -88,11 +90,11 @@ def row_of(record: Record) -> JournalRow:
 
 def record_of(row: JournalRow) -> Record:
     """Raises JournalDamaged for a row that no version wrote."""
-    if row.kind == "begin":
-        return StepBegun(row.name, row.at_ms)
     if row.kind == "done":
         return StepDone(row.name, row.request, msgspec.Raw(row.out.encode()), row.at_ms)
     try:
+        if row.kind == "begin":  # older versions left `out` empty
+            return StepBegun(row.name, row.at_ms, msgspec.json.decode(row.out or "{}", type=Part))
         record: Record = _decoder.decode(row.out)
         return record
     except msgspec.MsgspecError as error:
@@ -108,7 +110,7 @@ class Recording:
     While the process is `stopping`, no step begins."""
 
     redactor: Redactor = field(default_factory=Redactor)
-    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    clock: Clock = field(default_factory=SystemClock)
     stopping: Callable[[], bool] = lambda: False
 
 
@@ -163,6 +165,14 @@ def load_journal(
     return journal
 
 
+class StepOptions(TypedDict, total=False):
+    """As in `Journal.step`."""
+
+    request: str
+    durable: bool
+    part: Part
+
+
 class Journal:
     """One run's records, in memory and in the store."""
 
@@ -194,9 +204,10 @@ class Journal:
         self.text_bytes = 0
         self.reopened_by: str | None = None
         self.accepts_drift = False
+        self.named_model = ""  # when it was told to go on; empty: it keeps the one that it began with
         self.closed = False  # True: only recorded steps answer
         self.stopping = recording.stopping
-        self.now_ms = recording.now_ms
+        self._clock = recording.clock
         self.redactor = recording.redactor
         self.damage: JournalDamaged | None = None
         for seq, record in records:
@@ -226,6 +237,7 @@ class Journal:
         type: type[T],
         request: str = "",
         durable: bool = True,
+        part: Part = OWN,
     ) -> T:
         """The recorded result of step `name`, else what `fn` returns, without secrets, on the disk before this returns.
 
@@ -239,7 +251,7 @@ class Journal:
         if known is not None:
             return self._known(known, type, request)
         if name not in self._unsaved or self._unsaved[name][0] != request:
-            await self._begin(name)
+            await self._begin(name, part)
             inside = _in_step.set(name)
             try:
                 self._unsaved[name] = (request, *self.redactor.encoded(await fn(), type))
@@ -247,7 +259,7 @@ class Journal:
                 _in_step.reset(inside)
         answer: T
         _, answer, encoded = self._unsaved[name]
-        await self._append(StepDone(name, request, msgspec.Raw(encoded), self.now_ms()), durable=durable)
+        await self._append(StepDone(name, request, msgspec.Raw(encoded), self._now_ms()), durable=durable)
         self._unsaved.pop(name, None)
         return answer
 
@@ -262,14 +274,14 @@ class Journal:
 
         def change(tx: Tx) -> tuple[StepDone, T]:
             value, encoded = self.redactor.encoded(fn(tx), type)
-            record = StepDone(name, request, msgspec.Raw(encoded), self.now_ms())
+            record = StepDone(name, request, msgspec.Raw(encoded), self._now_ms())
             _insert(tx, self.run, seq, row_of(record))
             return record, value
 
         done = await self._write(name, seq, change, then=lambda result: self._remember(result[0]))
         return done[1]
 
-    async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], request: str = "") -> T:
+    async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], part: Part = OWN) -> T:
         """A step of which only its outcome is kept: `fn` returns a small typed value without prompt text, and that is
         what replay returns. Raises ValueError for an outcome beyond MAX_EPHEMERAL_BYTES."""
 
@@ -279,7 +291,7 @@ class Journal:
                 raise ValueError(f"the outcome of the ephemeral step {name} is larger than {MAX_EPHEMERAL_BYTES} bytes")
             return outcome
 
-        return await self.step(name, small, type=type, request=request)
+        return await self.step(name, small, type=type, part=part)
 
     async def put(self, name: str, value: T, *, type: type[T], request: str = "") -> T:
         """The recorded result of `name`, else `value` without secrets, now on the disk: a step whose work is done already.
@@ -288,7 +300,7 @@ class Journal:
         if known is not None:
             return self._result(known, type)
         value, encoded = self.redactor.encoded(value, type)
-        record = StepDone(name, request, msgspec.Raw(encoded), self.now_ms())
+        record = StepDone(name, request, msgspec.Raw(encoded), self._now_ms())
         self._steps[name] = record  # at once: who comes meanwhile finds this one
         try:
             await self._append(record)
@@ -303,7 +315,7 @@ class Journal:
         if known is not None:
             return self._result(known, type)
         value, encoded = self.redactor.encoded(value, type)
-        record = StepDone(name, "", msgspec.Raw(encoded), self.now_ms())
+        record = StepDone(name, "", msgspec.Raw(encoded), self._now_ms())
         self._noted.append(record)
         self._steps[name] = record
         return value
@@ -312,14 +324,13 @@ class Journal:
         """The end of a recorded step, in milliseconds since the epoch; None where an older version did not note it."""
         return self._steps[name].at or None
 
-    def attempt(self) -> int:
-        """Notes that an execution begins; how many began so far, this one included."""
-        self._defer(StepBegun(ATTEMPT, self.now_ms()))
-        return self.attempts
+    async def attempt(self) -> None:
+        """Records that an execution begins, before anything that may end the process. Raises StorageFailed."""
+        await self._append(StepBegun(ATTEMPT, self._now_ms()), durable=False)
 
     def hand_back(self) -> None:
         """Notes that an execution ended because the process does: as an attempt it counts for nothing."""
-        self._defer(StepBegun(HANDBACK, self.now_ms()))
+        self._defer(StepBegun(HANDBACK, self._now_ms()))
 
     def recorded(self, name: str) -> bool:
         return name in self._steps
@@ -339,6 +350,11 @@ class Journal:
         return self.reopened_by is not None
 
     @property
+    def model(self) -> str:
+        """The spelling of the model that the run asks; empty where an older version did not note it."""
+        return self.named_model or self.header.model
+
+    @property
     def first_step(self) -> str:
         """The name of the first recorded step, `finish` when there is none."""
         return next(iter(self._steps), FINISH)
@@ -350,7 +366,7 @@ class Journal:
     def retried(self, kind: str, error: str, attempt: int, wait_s: float) -> None:
         """Notes that a try of the call in the present step failed and comes again after `wait_s`."""
         step = _in_step.get()
-        self._defer(Retried(step, self.now_ms(), attempt, wait_s, kind, error[:MAX_RETRY_CHARS]))
+        self._defer(Retried(step, self._now_ms(), attempt, wait_s, kind, error[:MAX_RETRY_CHARS]))
 
     async def wait(self, record: Waiting) -> None:
         """Raises StorageFailed."""
@@ -413,7 +429,7 @@ class Journal:
     def _result(self, record: StepDone, type: type[T]) -> T:
         return msgspec.json.decode(bytes(record.out), type=type)
 
-    async def _begin(self, name: str) -> None:
+    async def _begin(self, name: str, part: Part = OWN) -> None:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             await asyncio.sleep(0)  # what was held back while a record was written
@@ -421,7 +437,7 @@ class Journal:
             raise Exhausted(name)
         if self.stopping():
             raise Handback
-        self._defer(StepBegun(name, self.now_ms()))
+        self._defer(StepBegun(name, self._now_ms(), part))
 
     def _defer(self, record: Record) -> None:
         """Goes along with what is written next: a call's reservation, or the step itself."""
@@ -459,6 +475,9 @@ class Journal:
             return record
         return self.redactor.redacted(record, Record)  # type: ignore[arg-type]
 
+    def _now_ms(self) -> int:
+        return int(self._clock.now().timestamp() * 1000)
+
     def _next_seq(self) -> int:
         self._seq += 1
         return self._seq
@@ -485,6 +504,7 @@ class Journal:
             self.committed = record
         elif isinstance(record, Reopened):
             self.reopened_by, self.accepts_drift = record.by, self.accepts_drift or record.accept_drift
+            self.named_model = record.model or self.named_model
             self.committed, self.ended = None, False
             self.waits.clear()
             for step in ENDING:

@@ -6,8 +6,9 @@ Says when a run is executed and when it waits, never what it does. In memory: a 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime, timedelta
 
 from council.engine.journal import FINISH, Handback
@@ -49,7 +50,8 @@ class RunQueue:
         self._lanes: Lanes[Run] = Lanes()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.running = 0
-        self.stopping = False
+        self.stopping = asyncio.Event()
+        self._gathering = False
 
     @property
     def held(self) -> int:
@@ -75,7 +77,7 @@ class RunQueue:
     def wake(self, run: Run) -> None:
         """Lets a run that waits go on as soon as there is a slot; once, however often it is asked for."""
         self._drop_timer(run)
-        if run.status == "waiting" and not self.stopping:
+        if run.status == "waiting" and not self.stopping.is_set():
             run.status = "queued"
             run.waiting_for = ""
             self._lanes.go_on(run)
@@ -89,15 +91,25 @@ class RunQueue:
             run.output.step_aside("is being written by another run")
         self._start(run)
 
+    @contextlib.contextmanager
+    def gathering(self) -> Iterator[None]:
+        """Nothing starts until the end of it: what has joined by then is compared by its priority."""
+        self._gathering = True
+        try:
+            yield
+        finally:
+            self._gathering = False
+            self._pump()
+
     def stop(self) -> None:
         """Starts and wakes nothing any more."""
-        self.stopping = True
+        self.stopping.set()
         for timer in self._timers.values():
             timer.cancel()
 
     def _pump(self) -> None:
         """Starts whatever may start, while there are slots."""
-        while not self.stopping and self.running < self._slots:
+        while not (self.stopping.is_set() or self._gathering) and self.running < self._slots:
             run = self._lanes.next()
             if run is None:
                 break

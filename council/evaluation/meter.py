@@ -17,8 +17,7 @@ from typing import Literal, Unpack
 import msgspec
 
 from council.budgets.budget import Budget, BudgetSpent
-from council.budgets.calibration import Calibration
-from council.budgets.metering import BudgetedModel
+from council.budgets.metering import BudgetedModel, Calibration
 from council.budgets.prices import Price
 from council.errors import ModelError
 from council.ids import Clock
@@ -29,7 +28,7 @@ BALLOT = "BALLOT"  # the role of a call that answers a question by itself; its `
 READER = "READER"  # the role of a call that asks again for the council's answer
 _CHARS_PER_TOKEN = 4  # of prose; only for what no provider counted
 # Not worked on, not billed.
-_REFUSED = frozenset({"auth", "billing", "not_found", "request", "rate", "overload", "server"})
+_REFUSED = frozenset({"auth", "billing", "not_found", "request", "rate", "overload", "server", "unreachable"})
 
 Arm = Literal["ballot", "council"]
 

@@ -177,3 +177,19 @@ class ModelAround:
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+NOBODY = "none"
+_MODES = {"offline": "offline-extractive", "scripted": "scripted", "cassette": "replay"}
+
+
+def mode_of(model: str) -> str:
+    """The kind of model behind the words: language-model, scripted, replay, offline-extractive; none in a run that
+    asked nobody."""
+    return _MODES.get(model.split(":")[0], "language-model") if model else NOBODY
+
+
+def is_extract(model: str) -> bool:
+    """True when the words are quoted from documents, with no language model behind them, now or when they were
+    recorded."""
+    return model.removeprefix("cassette:") == "offline"

@@ -12,8 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from council.llm.thoughts import without_thoughts
-from council.markup import BLANK, Fence, fences, without_fences
+from council.markup import BLANK, Fence, fences, without_fences, without_thoughts
 
 Wrapping = Literal["none", "fences", "prose", "think"]  # of several, the last is named
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from council.llm.base import ToolCall, Usage
-from council.llm.thoughts import without_thoughts
-from council.markup import BLANK
+from council.markup import BLANK, without_thoughts
 
 _MAX_TOKENS_COUNTED = 2**53
 

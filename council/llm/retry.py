@@ -1,6 +1,7 @@
 """`RetryingModel`: another attempt where one can help, with the provider's own waiting time, and never without a bound.
+`JsonModeModel`: the same request without a schema, where a server takes none.
 
-Wraps any `Model`; `Retries` is the same for any other call. Does not decide what happens to a run whose model stays
+Each wraps any `Model`; `Retries` is the same for any other call. Does not decide what happens to a run whose model stays
 away: the last error leaves as it came, with its `retry_after_s`, and the engine parks the run.
 """
 
@@ -14,6 +15,8 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 
 from council.errors import ModelError
 from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions, Restartable, restart
+
+WITHOUT_SCHEMA = "without_schema"  # in the data of an error: the provider itself has asked without one already
 
 OnRetry = Callable[[ModelError, int, float], None]
 T = TypeVar("T")
@@ -58,6 +61,31 @@ class RetryingModel(ModelAround):
             return await self._inner.generate(messages, **asked)
 
         return await self._retries(attempt, lambda: not shown)
+
+
+class JsonModeModel(ModelAround):
+    """A Model whose requests with a `schema` are repeated once without it when they are refused (kind `request`). A server
+    that then takes one is not asked by schema again in this process; the prompt says what shape is wanted in any
+    case."""
+
+    def __init__(self, inner: Model) -> None:
+        super().__init__(inner)
+        self._refuses = False
+
+    async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
+        if asked.get("schema") is None or self._refuses:
+            asked["schema"] = None
+            return await self._inner.generate(messages, **asked)
+        try:
+            return await self._inner.generate(messages, **asked)
+        except ModelError as error:
+            if error.kind != "request" or error.data.get(WITHOUT_SCHEMA):
+                raise
+        restart(asked.get("on_text"))
+        asked["schema"] = None
+        reply = await self._inner.generate(messages, **asked)
+        self._refuses = True
+        return reply
 
 
 class Retries:

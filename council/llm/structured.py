@@ -31,8 +31,7 @@ from pydantic_core import ErrorDetails
 
 from council.llm.base import Finish, Message, Model, RequestOptions
 from council.llm.extraction import Extract, extract, extract_block
-from council.llm.thoughts import without_thoughts
-from council.markup import BLANK
+from council.markup import BLANK, without_thoughts
 
 MAX_REPLY_CHARS = 1024 * 1024  # of the text of one object
 MAX_DEPTH = 64  # of lists and objects in one another

@@ -1,4 +1,4 @@
-"""The cost of calls to models in tokens and US dollars, and the kind of model that they went to. Pure."""
+"""The cost of calls to models in tokens and US dollars. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from decimal import Decimal
 
 from council.budgets.prices import Price
 from council.engine.receipts import TokenCount
-from council.llm.base import Usage
+from council.llm.base import Usage, mode_of
 from council.turns.result import TurnResult
-
-NOBODY = "none"
-_MODES = {"offline": "offline-extractive", "scripted": "scripted", "cassette": "replay"}
 
 
 def cost_of(result: TurnResult, prices: Mapping[str, Price | None]) -> Decimal | None:
@@ -39,15 +36,3 @@ def tokens_of(results: Sequence[TurnResult]) -> TokenCount:
         cached=sum(usage.cached_tokens for usage in known),
         unknown_calls=len(results) - len(known),
     )
-
-
-def mode_of(model: str) -> str:
-    """The kind of model behind the words: language-model, scripted, replay, offline-extractive; none in a run that
-    asked nobody."""
-    return _MODES.get(model.split(":")[0], "language-model") if model else NOBODY
-
-
-def is_extract(model: str) -> bool:
-    """True when the words are quoted from documents, with no language model behind them, now or when they were
-    recorded."""
-    return model.removeprefix("cassette:") == "offline"

@@ -9,7 +9,7 @@ from typing import Protocol
 from council.budgets.prices import Price
 from council.commands.models import BudgetConfig
 from council.engine.runs import Run
-from council.llm.base import Model
+from council.llm.base import Model, ToolSpec
 from council.llm.embeddings import Embedder, Recall
 from council.tools.registry import ToolRegistry
 from council.turns.speaker import Speaker
@@ -26,9 +26,9 @@ class RequestLimits:
 
 @dataclass(frozen=True)
 class Equipment:
-    """The means of one run. `model_of` is whom to ask for an agent. `window_chars`: how many characters the
-    smallest context of their models holds, by what is known of tokens now; 0: without end. `streams`: text is shown
-    as it arrives. `native_tools`: models get what their agents may ask for as functions, too. `embedder` is what
+    """The means of one run. `model_of` is whom to ask for an agent. `window_chars`: how many characters the smallest
+    context of their models holds, by what is known of tokens now; 0: without end. `streams`: text is shown as it arrives.
+    `functions` are the tools that a model gets as functions, of those that its agent may use. `embedder` is what
     tools search with, `recall` what a recorded run searched with."""
 
     model_of: Callable[[Speaker], Model]
@@ -37,7 +37,7 @@ class Equipment:
     seconds_to_midnight: Callable[[], float]
     window_chars: Callable[[], int]
     streams: bool = False
-    native_tools: bool = False
+    functions: Callable[[tuple[str, ...]], tuple[ToolSpec, ...]] = lambda allowed: ()
     embedder: Embedder | None = None
     recall: Recall | None = None
 
@@ -54,6 +54,10 @@ class RunModels:
 class Models(Protocol):
     """The models of all runs, by chain: spellings of which each stands in for the one before it."""
 
+    def of_council(self, model: str) -> Models:
+        """The same models and budgets for a run whose council asks `model`, whatever the daemon runs with; empty: as the
+        daemon."""
+
     def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
         """The chain that speaks for an agent, by what its manifest and the command say; role "": for the council."""
 
@@ -62,6 +66,9 @@ class Models(Protocol):
 
     def price(self, name: str) -> Price | None:
         """None when nobody knows it."""
+
+    def day(self, run_secret: str) -> str | None:
+        """The day that the run of this secret must have, where it is one that was recorded."""
 
     def second_opinion(self, run_secret: str) -> str:
         """The spelling of the model that the guardrails of the run of this secret ask as well; empty for none."""

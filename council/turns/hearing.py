@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 from council.llm.base import Restartable
-from council.llm.thoughts import CLOSING, LONE_CLOSING, OPENING, TAGS
+from council.markup import CLOSING, LONE_CLOSING, OPENING, TAGS
 
 _BLOCK = re.compile("(?:```|~~~)council")  # from here on it is not for watching
 _JSON = ("{", "```json", "~~~json")  # nor is a reply that begins like this

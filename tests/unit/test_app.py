@@ -6,7 +6,7 @@ from pathlib import Path
 
 from council.agents.manifest import DEFAULT_TOOLS
 from council.app import build_app
-from council.app.reading import build_cortex, build_tools
+from council.app.reading import build_cortex, build_texts, build_tools
 from council.knowledge.cortex.meaning import Search
 from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
@@ -27,5 +27,6 @@ def test_every_command_type_that_becomes_a_run_has_a_handler(tmp_path: Path) -> 
 def test_a_persona_that_names_no_tools_may_use_all_there_are(tmp_path: Path) -> None:
     settings = Settings(model="offline")
     with ConfinedRoot(make_home(tmp_path / "home")) as root:
-        tools = build_tools(root, settings, Search(build_cortex(root, settings, Redactor()), ""))
+        texts = build_texts(root, settings)
+        tools = build_tools(texts, settings, Search(build_cortex(texts, settings, Redactor()), ""))
     assert tools.names == DEFAULT_TOOLS

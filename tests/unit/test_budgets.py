@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from council.budgets.budget import Budget, BudgetLimits, BudgetSpent, Stopwatch
-from council.budgets.calibration import Calibration
-from council.budgets.metering import BudgetedModel
+from council.budgets.metering import BudgetedModel, Calibration
 from council.budgets.prices import Price, price_of
 from council.budgets.spend import Reserved, Spend, Totals, drop_before, spent_by
 from council.errors import ConfigError, ModelError, StorageFailed

@@ -15,8 +15,9 @@ from council.knowledge.cortex.selection import ArchivedMemory, HomeFiles, Select
 from council.knowledge.cortex.shelf import Findings, Hit, Refresh, Shelf, Status
 from council.knowledge.cortex.tantivy_index import IndexBroken
 from council.knowledge.cortex.vectors import Meaning, VectorKey
+from council.knowledge.file_texts import FileTexts
 from council.safety.untrusted import clean
-from council.storage.paths import ConfinedRoot, PathRules
+from council.storage.paths import PathRules
 
 Scope = Literal["files", "memory"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -44,19 +45,21 @@ class Cortex:
 
     def __init__(
         self,
-        root: ConfinedRoot,
+        texts: FileTexts,
         rules: PathRules,
         folder: Path,
         *,
-        max_file_bytes: int,
         redact: Callable[[str], str] = str,
     ) -> None:
         """`rules` are those of READ_FILE; `folder` is the Cortex's own (`.council/cortex`). Of a text the
         index keeps what `redact` leaves, line for line."""
         self.lock_path = folder / "lock"
         self._guard = threading.Lock()
-        selections: dict[Scope, Selection] = {"files": HomeFiles(root, rules), "memory": ArchivedMemory(root)}
-        reads = Reads(root, max_file_bytes, redact)
+        selections: dict[Scope, Selection] = {
+            "files": HomeFiles(texts.root, rules),
+            "memory": ArchivedMemory(texts.root),
+        }
+        reads = Reads(texts, redact)
         self._shelves = {  # of memory that a person had forgotten nothing may stay
             scope: Shelf(scope, folder / scope, self.lock_path, selection, reads, forgets=scope == "memory")
             for scope, selection in selections.items()

@@ -8,8 +8,8 @@ import pytest
 
 from council.budgets.prices import Price
 from council.engine.receipts import TokenCount
-from council.llm.base import Usage
-from council.turns.costs import cost_of, is_extract, mode_of, sum_of, tokens_of
+from council.llm.base import Usage, is_extract, mode_of
+from council.turns.costs import cost_of, sum_of, tokens_of
 from council.turns.result import TurnResult
 
 PRICES = {"gemini:g": Price(Decimal(1), Decimal(4)), "scripted:s": Price(Decimal(0), Decimal(0)), "openai:x": None}
