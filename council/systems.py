@@ -17,6 +17,7 @@ from council.engine.runs import ControlHandler, Handler, Run
 from council.events import Events
 from council.ids import Clock
 from council.knowledge.cortex.cortex import Cortex
+from council.llm.base import is_rehearsal
 from council.redaction import Redactor
 from council.settings import Home, Settings
 from council.storage.paths import ConfinedRoot
@@ -70,6 +71,7 @@ class Core:
             seconds_to_midnight=partial(seconds_to_midnight, self.clock),
             window_chars=lambda: self.spending.window_chars(map(chain_of, speakers), run.header.secret),
             streams=settings.streaming == "on",
+            rehearses=all(is_rehearsal(name) for each in asked for name in self.spending.names(chain_of(each))),
             functions={speaker.role: self.tools.specs(speaker.tools) for speaker in asked}
             if settings.native_tools == "on"
             else {},

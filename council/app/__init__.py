@@ -139,7 +139,7 @@ def build_app(
         if lost := lost_end(store, home.runtime):
             log.warning("%s; `council doctor` and `council audit verify` say more", lost)
         root = ConfinedRoot(home.root)
-        cortex = build_cortex(root, settings, keys.redactor)
+        cortex = build_cortex(root, settings, keys.redactor, store)
         core = Core(
             home=home,
             settings=settings,

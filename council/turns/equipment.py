@@ -27,7 +27,8 @@ class RequestLimits:
 class Equipment:
     """The means of one run. `models` is whom to ask for an agent, by role. `window_chars`: how many characters the smallest
     context of their models holds, by what is known of tokens now; 0: without end. `streams`: text is shown as it arrives.
-    `functions` are the tools that an agent's model gets as functions, by role. `embedder` is what tools search with,
+    `rehearses`: no language model is
+    among them. `functions` are the tools that an agent's model gets as functions, by role. `embedder` is what tools search with,
     `recall` what a recorded run searched with."""
 
     models: Mapping[str, Model]
@@ -36,6 +37,7 @@ class Equipment:
     seconds_to_midnight: Callable[[], float]
     window_chars: Callable[[], int]
     streams: bool = False
+    rehearses: bool = False
     functions: Mapping[str, tuple[ToolSpec, ...]] = field(default_factory=dict)
     embedder: Embedder | None = None
     recall: Recall | None = None

@@ -41,6 +41,8 @@ _SHOWN = 3  # names in a note
 # Reciprocal rank fusion (G. V. Cormack, C. L. A. Clarke, S. Büttcher, SIGIR 2009): places alone count, so that scores of
 # different kinds need no common measure.
 _FUSION_K = 60
+# Of the weight of a question's words, rare ones weighing most: a passage that holds less of it met the question by chance.
+_LEAST_SHARE = 0.2
 _CANDIDATES = 4  # looked at for each hit that is wanted: own artifacts are put back, vanished files left out
 
 
@@ -87,10 +89,12 @@ class Status:
 
 @dataclass(frozen=True)
 class Findings:
-    """`stale`: the paths of files that are not what was indexed. `nearest`: the passages that meanings brought, best first."""
+    """`stale`: the paths of files that are not what was indexed. `weak`: how many passages share too little with the question
+    to be hits. `nearest`: the passages that meanings brought, best first."""
 
     hits: list[Hit]
     stale: set[str]
+    weak: int = 0
     nearest: tuple[Place, ...] = ()
 
 
@@ -240,9 +244,11 @@ class Shelf:
         artifact = path.startswith(OWN_ARTIFACTS) or is_artifact(text)
         if is_unfinished_artifact(text):
             return Entry(stamp, sha256, artifact=True, skipped="in_progress")
-        chunks = cut(path, text)
-        batch.add(path, chunks, self._selection.groups(path))
-        return Entry(stamp, sha256, len(chunks), artifact)
+        if self._selection.is_as_installed(path, sha256):
+            return Entry(stamp, sha256, skipped="as_installed")
+        chunks, groups = cut(path, text), self._selection.groups(path, text)
+        batch.add(path, chunks, groups)
+        return Entry(stamp, sha256, len(chunks), artifact, groups=groups)
 
     def _differences(self, listing: Listing) -> _Differences:
         known = self._files
@@ -319,25 +325,38 @@ class Shelf:
             if entry is not None and self._selection.permits(path):
                 ranked.append((score * (ARTIFACT_FACTOR if entry.artifact else 1.0), Place(path, first_line)))
         ranked.sort(key=lambda pair: (-pair[0], pair[1]))
-        quoting = partial(quote, weights=index.weights(terms), terms=index.terms)
+        weights = index.weights(terms)
+        quoting = partial(quote, weights=weights, terms=index.terms)
+
+        def is_weak(place: Place, chunk: Chunk) -> bool:
+            words = set(index.terms(f"{place.path}\n{chunk.heading}\n{chunk.text}"))
+            return sum(weights[term] for term in words & weights.keys()) < _LEAST_SHARE * sum(weights.values())
+
         if meaning is None:
-            return Findings(*self._hits(ranked, quoting, limit, score_digits=3))
+            return self._findings(ranked, quoting, is_weak, limit, score_digits=3)
         nearest = self._vectors.nearest(meaning, self._files, group, candidates)
         scores = fused([place for _, place in ranked], nearest)
         best = sorted(((score, place) for place, score in scores.items()), key=lambda pair: (-pair[0], pair[1]))
-        return Findings(*self._hits(best, quoting, limit, score_digits=5), tuple(nearest))
+        near = set(nearest)
+        found = self._findings(
+            best, quoting, lambda place, chunk: place not in near and is_weak(place, chunk), limit, score_digits=5
+        )
+        return replace(found, nearest=tuple(nearest))
 
-    def _hits(
+    def _findings(
         self,
         ranked: Sequence[tuple[float, Place]],
         quoting: Callable[[Chunk], Quotation],
+        is_weak: Callable[[Place, Chunk], bool],
         limit: int,
         score_digits: int,
-    ) -> tuple[list[Hit], set[str]]:
-        """The first `limit` of `ranked` that still stand where they were indexed, and the files that are others by now."""
+    ) -> Findings:
+        """The first `limit` of `ranked` that still stand where they were indexed and are not weak, and the files that are others
+        by now."""
         assert self._catalog is not None
         hits: list[Hit] = []
         stale: set[str] = set()
+        weak = 0
         chunks: dict[str, dict[int, Chunk]] = {}
         for score, found in ranked:
             entry = self._catalog.files[found.path]
@@ -347,13 +366,16 @@ class Shelf:
             if chunk is None:
                 stale.add(found.path)
                 continue
+            if is_weak(found, chunk):
+                weak += 1
+                continue
             quoted = quoting(chunk)
             place = (found.path, quoted.first_line, quoted.last_line)
             rounded = round(score, score_digits)
             hits.append(Hit(*place, chunk.heading, quoted.text, rounded, entry.sha256, entry.artifact))
             if len(hits) == limit:
                 break
-        return hits, stale
+        return Findings(hits, stale, weak)
 
     def distrust_index(self) -> None:
         """The next refresh looks at the index's files again, whatever it knew of them."""
