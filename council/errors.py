@@ -49,7 +49,7 @@ EXIT_INTERRUPTED = 130  # SIGINT, as shells count it
 
 EXIT_CODES: dict[int, str] = {
     EXIT_OK: "all is well",
-    EXIT_FAILED: "a run failed",
+    EXIT_FAILED: "a run failed, or would fail as things are",
     EXIT_USAGE: "the command line or a command file does not fit",
     EXIT_CONFIG: "settings, home or personas are not in order",
     EXIT_NO_DAEMON: "no daemon where one is needed, or another one holds the home",

@@ -48,6 +48,9 @@ class CassetteSpending(Spending):
         """The calls of a cassette were asked in the words of the run that it was recorded from."""
         return self.cassette.run_secret_for(task) if task else None
 
+    def day(self, run_secret: str) -> str | None:
+        return self.cassette.day_of(run_secret)
+
     def _recall(self, budget: Budget) -> Recall:
         async def recall(role: str, round_no: int, scope: str, question: str) -> RecordedSearch | None:
             found = self.cassette.recall(role, round_no, scope, question)

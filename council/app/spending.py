@@ -44,6 +44,7 @@ class OneModel:
         self.embedding, self.meanings = known.embedding, known.meanings
         self.chain, self.names = known.chain, known.names
         self.price, self.window_chars = known.price, known.window_chars
+        self.day = known.day
         self.second_opinion, self.opinion_name = known.second_opinion, known.opinion_name
         self.close = known.close
         self._model = model
@@ -136,6 +137,10 @@ class Spending:
 
     def run_secret(self, task: str) -> bytes | None:
         """The secret that a run of this task must have; None: it draws its own."""
+        return None
+
+    def day(self, run_secret: str) -> str | None:
+        """The day that the run of this secret must have; None: its own."""
         return None
 
     def _recall(self, budget: Budget) -> Recall | None:

@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import quote
 
 from council.artifacts.page import Footnote, Page, PageRequest, PageSpeech, Round, Scalar, Table
+from council.places import anchor, spelled
 from council.safety.markdown import for_markdown
 from council.safety.untrusted import plain_line
 
-_CITATION = re.compile(r"\[(E[0-9]{1,4})(?::\s*([^\[\]\n:]{1,512}):([0-9]{1,7})(?:-([0-9]{1,7}))?)?\]")
+_CITATION = re.compile(r"\[(E[0-9]{1,4})(?::\s*([^\[\]\n:]{1,512}):p?([0-9]{1,7})(?:-p?([0-9]{1,7}))?)?\]")
 _TOKEN = re.compile(r"\[ORCHESTRATOR_REQUEST:\s*([^\]\n]{1,600})\]", re.IGNORECASE)
 _SPEAKER = re.compile(r"(?m)^[ \t>]*(?:\*\*|__)(?=(?:[A-Z][A-Z_]+|ORCHESTRATOR \([^)\n]*\)):)")
 _WRAPPER = re.compile(r"\[ORCHESTRATOR_REQUEST:\s*(.*)\]", re.IGNORECASE)
@@ -54,7 +55,7 @@ def render(page: Page, path: str) -> str:
     for note in page.footnotes:
         title = _text_line(note.title)
         if note.path:
-            link = f"[{_label(note.path)}]({_href(note.path, path, str(note.first_line))})"
+            link = f"[{_label(note.path)}]({_href(note.path, path, note.first_line)})"
             title = f"{link}, {_text_line(note.title.removeprefix(f'`{note.path}` '))}"
         notes.append(f"[^{note.id}]: {note.id}: {title}, sha256 `{note.sha256}`. {_text_line(note.how)}")
     parts = [
@@ -135,23 +136,23 @@ def _voiced(markdown: str, known: Mapping[str, Footnote], path: str) -> str:
         if note is None:
             return match[0]
         if not match[2]:
-            return f"[{note.id}]({_href(note.path, path, str(note.first_line))})" if note.path else match[0]
+            return f"[{note.id}]({_href(note.path, path, note.first_line)})" if note.path else match[0]
         cited = match[2].strip()
         if cited != note.path and (note.path or f"{cited}:" not in note.title):
             return match[0]
         if note.path and not note.first_line <= int(match[3]) <= int(match[4] or match[3]) <= note.last_line:
             return match[0]
-        lines = f"{match[3]}-{match[4]}" if match[4] else match[3]
-        return f"[{note.id} {_label(cited)}:{lines}]({_href(cited, path, match[3])})"
+        first, last = int(match[3]), int(match[4]) if match[4] else None
+        return f"[{note.id} {_label(spelled(cited, first, last))}]({_href(cited, path, first)})"
 
     markdown = _TOKEN.sub(r"[request: \1]", markdown)  # a page that is read again must not look like asking
     markdown = _SPEAKER.sub(lambda found: found[0].replace("*", "\\*").replace("_", "\\_"), markdown)
     return _CITATION.sub(link, markdown)
 
 
-def _href(target: str, path: str, line: str) -> str:
+def _href(target: str, path: str, place: int) -> str:
     relative = posixpath.relpath(target, posixpath.dirname(path) or ".")
-    return f"{quote(relative, safe='/.-_~')}#L{line}"
+    return f"{quote(relative, safe='/.-_~')}{anchor(target, place)}"
 
 
 def _diagram(page: Page) -> Iterator[str]:

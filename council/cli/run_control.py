@@ -9,11 +9,12 @@ from typing import Annotated, Literal
 import typer
 
 from council.cli.context import CliState, Run, print_json, state
-from council.cli.hyperlinks import linked, unlinked
+from council.cli.status_command import progress_line
+from council.cli.terminal_page import print_page
 from council.cli.waiting import wait_for
 from council.desk.errands import control, wait_for_end
-from council.desk.finding import find_ended, find_for, receipt_of
-from council.desk.retelling import answer_of
+from council.desk.finding import find_any, find_for
+from council.desk.retelling import answer_of, changed_sources, growing_run
 from council.engine.receipts import Receipt
 from council.errors import UsageError
 from council.settings.model_names import model_spelling
@@ -29,11 +30,25 @@ Receipted = Annotated[bool, typer.Option("--json", help="Print the receipt.")]
 
 def show(ctx: typer.Context, run: Run = "last", as_json: Receipted = False) -> None:
     cli = state(ctx)
-    receipt = receipt_of(cli.desk(), find_ended(cli.desk(), run))
-    if as_json:
+    run_id = find_any(cli.desk(), run)
+    receipt = cli.desk().receipts.read(run_id)
+    if receipt is None:
+        _show_growing(cli, run_id, as_json)
+    elif as_json:
         print_json(receipt)
     else:
         print_answer(cli, receipt)
+
+
+def _show_growing(cli: CliState, run_id: str, as_json: bool) -> None:
+    desk = cli.desk()
+    run, text = growing_run(desk, run_id)
+    if as_json:
+        print_json(run)
+        return
+    page = Path(os.path.relpath(desk.home.root / run["output"]))
+    print_page(cli, text or f"# {run['title']}", page.absolute(), desk.home.root)
+    typer.echo(f"\nStatus: {progress_line(run)}. {f'The page grows: {page}' if text else 'There is no page yet.'}")
 
 
 def cancel(ctx: typer.Context, run: _Steered, timeout_s: _Timeout = 60.0, as_json: Receipted = False) -> None:
@@ -80,11 +95,13 @@ def print_answer(cli: CliState, receipt: Receipt) -> None:
         desk = cli.desk()
         page = Path(os.path.relpath(desk.home.root / receipt.artifact.path))
         text, became = answer_of(desk, receipt, page)
-        typer.echo(linked(text, page.absolute(), desk.home.root) if cli.hyperlinked else unlinked(text))
+        print_page(cli, text, page.absolute(), desk.home.root)
         record = f"The whole record: {page}"
         if became:
             record = f"{became}; this is from the journal, and `council replay {receipt.run_id}` prints all of it"
         typer.echo(f"\nStatus: {receipt.status}. {record}")
+        if changed := changed_sources(desk, receipt.run_id):
+            typer.echo(f"Changed since the council read them: {', '.join(changed)}.")
     if receipt.pruned is not None:
         kept = "this receipt stays" if receipt.artifact is None else "the page and its receipt stay"
         typer.echo(f"Pruned on {receipt.pruned.at} by {receipt.pruned.by}: the journal is gone, {kept}.")

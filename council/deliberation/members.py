@@ -29,7 +29,8 @@ class StartView(msgspec.Struct, frozen=True):
     """Recorded when a run starts, so that an edited persona or another task's end does not touch it. Members speak in
     this order; the first one writes the synthesis. `model` is the name of the council's; `prices` are by name, None when
     nobody knows one. `guard`: by which guardrails the run goes. `meanings`: by which model's vectors questions are
-    answered, empty for by words alone; None in journals that do not say."""
+    answered, empty for by words alone; None in journals that do not say. `replaces`: the run whose page stood at the place
+    of this one's."""
 
     members: tuple[Speaker, ...]
     model: str
@@ -37,6 +38,7 @@ class StartView(msgspec.Struct, frozen=True):
     prices: dict[str, Price | None] = {}
     guard: Guard = Guard()
     meanings: str | None = None
+    replaces: str = ""
 
 
 def enlist(
@@ -95,7 +97,7 @@ def read_start(core: Core, command: DeliberateCommand, asked_model: str | None, 
     if guard.model and not is_extract(names[0]):
         names += models.names((guard.model,))
     prices = {name: models.price(name) for name in [*names, *filter(None, (models.embedding,))]}
-    return StartView(tuple(members), names[0], tuple(notes), prices, guard, models.meanings)
+    return StartView(tuple(members), names[0], tuple(notes), prices, guard, models.meanings, run.output.replaced_run())
 
 
 class Chains:

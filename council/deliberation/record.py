@@ -25,7 +25,7 @@ from council.turns.result import Failure, TurnResult
 
 _MAX_ENTRIES = 40
 # With its place, as in a citation, where the writer knows it.
-_EVIDENCE = r"^E[0-9]{1,4}(:\s*[^\[\]\n:]{1,512}:[0-9]{1,7}(-[0-9]{1,7})?)?$"
+_EVIDENCE = r"^E[0-9]{1,4}(:\s*[^\[\]\n:]{1,512}:p?[0-9]{1,7}(-p?[0-9]{1,7})?)?$"
 
 EvidenceRef = Annotated[str, Field(pattern=_EVIDENCE)]
 EvidenceRefs = Annotated[tuple[EvidenceRef, ...], Field(max_length=_MAX_ENTRIES)]

@@ -25,6 +25,7 @@ from council.agents.memory import (
 from council.deliberation.page_state import PageState
 from council.deliberation.transcript import Turn
 from council.engine.commit import Output
+from council.engine.records import Part
 from council.engine.runs import Run
 from council.errors import ReplayMiss
 from council.ids import canonical_json, sha256_hex
@@ -115,7 +116,8 @@ async def summarise(
             result = TurnResult("", asked_model, failure=Failure(miss.kind, miss.message, miss.fix))
         return SummaryTry(roles, material, through, result, guard.check("memory", result.text))
 
-    return await run.step(STEP, call, type=SummaryTry, request=request_hash(asked_model, _SYSTEM, messages))
+    request = request_hash(asked_model, _SYSTEM, messages)
+    return await run.step(STEP, call, type=SummaryTry, request=request, part=Part("memory summary"))
 
 
 def applied(session: Session, before: Session, tried: SummaryTry | None) -> Session:

@@ -20,7 +20,7 @@ from council.deliberation.names import Names
 from council.deliberation.page_state import PageState
 from council.deliberation.remembering import STEP as SUMMARY_STEP
 from council.deliberation.remembering import SummaryTry, memory_outputs, summarise
-from council.deliberation.sources_now import SourcesNow, look_again
+from council.deliberation.sources_now import SOURCES_STEP, SourcesNow, look_again
 from council.deliberation.status import status_of
 from council.deliberation.transcript import Transcript
 from council.engine.commit import Output
@@ -90,7 +90,7 @@ class Task:
             )
             self._page.grow()
             await council.deliberate(self._command.input_artifacts)
-            self._sources = await run.step("sources", look, type=SourcesNow, durable=False)
+            self._sources = await run.step(SOURCES_STEP, look, type=SourcesNow, durable=False)
             decision = self._state(None).decision
             parts = [decision.answer] if decision else []
             parts += [item for section in decision.sections for item in section.items] if decision else []
@@ -173,6 +173,7 @@ class Task:
             speaking=tuple((heard.role, heard.round, heard.text) for heard in council.asker.hearings)
             if council
             else (),
+            replaces=start.replaces if not output.displaced else "",
             sources=self._sources,
             beside=beside,
             refused=council.asker.refused if council else (),

@@ -34,8 +34,9 @@ class FileIdentity(msgspec.Struct, frozen=True):
 
 class RunHeader(msgspec.Struct, frozen=True, tag="run", tag_field="t"):
     """Record 0. `secret` (hex, 32 bytes) feeds every random choice of the run; `command_hash` ignores spelling and id;
-    `order` grows with each admission: the order in a lane, after a restart too. `priority` chooses between lanes.
-    `model` is the spelling of the daemon's model at the admission, empty where an older version did not note it."""
+    `order` grows with each admission: the order in a lane, after a restart too. `priority` chooses between lanes. `day` is
+    that of its admission in the home's zone (2026-11-20), the one clock that a prompt holds. `model` is the spelling of the
+    daemon's model at the admission. Both are empty where an older version did not note them."""
 
     run_id: str
     epoch: int
@@ -50,6 +51,7 @@ class RunHeader(msgspec.Struct, frozen=True, tag="run", tag_field="t"):
     title: str = ""
     order: int = 0
     priority: int = 0
+    day: str = ""
     model: str = ""
 
     @property
@@ -61,12 +63,25 @@ class RunHeader(msgspec.Struct, frozen=True, tag="run", tag_field="t"):
         return ordered_ms if second_ms <= ordered_ms < second_ms + 1000 else second_ms
 
 
+class Part(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The part that a step has in its run: its `kind` in a word of its system, whose it is, and in which round. `kind` empty:
+    it is the run's own, or an older version recorded it."""
+
+    kind: str = ""
+    role: str = ""
+    round: int = 0
+
+
+OWN = Part()
+
+
 class StepBegun(msgspec.Struct, frozen=True, tag="begin", tag_field="t", omit_defaults=True):
     """Written without a sync: tells after a kill that a call may have been in flight. `at` (here and below): milliseconds
     since the epoch, 0 where an older version did not note it."""
 
     name: str
     at: int = 0
+    part: Part = OWN
 
 
 class StepDone(msgspec.Struct, frozen=True, tag="done", tag_field="t", omit_defaults=True):

@@ -8,7 +8,8 @@ call that no run is lost over, `Asker.ask` the recorded one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from itertools import count, takewhile
 from typing import Any
 
@@ -17,6 +18,7 @@ import msgspec
 from council.artifacts.account import Purpose
 from council.budgets.budget import BudgetSpent
 from council.budgets.metering import CALL_CUT_OFF
+from council.engine.records import Part
 from council.engine.runs import NETWORK, PROVIDER, Parked, Run
 from council.errors import ModelError, ModelErrorKind, ReplayMiss
 from council.events import SpeechPiece, TurnStart
@@ -66,45 +68,34 @@ class Asker:
         if tries and journal.closed and not journal.recorded(step):
             self.refused.append(msgspec.structs.replace(journal.result(tries[-1], ModelCall), purpose=purpose))
 
-        def tell(hearing: Hearing, piece: str | None) -> None:
-            self._run.publish(SpeechPiece(role=hearing.role, round=hearing.round, text=piece))
-            self._changed()
-
         async def call() -> TurnResult:
             if is_turn:
                 self._run.publish(TurnStart(role=speaker.role, round=info.round))
-            hearing = None
-            if equipment.streams and info.purpose != "other" and not is_extract(speaker.model):
-                hearing = Hearing(speaker.role, info.round, tell)
-                self.hearings.append(hearing)
-            try:
-                result = await ask_model(
-                    equipment.models[speaker.role],
+            watched = equipment.streams and info.purpose != "other" and not is_extract(speaker.model)
+            with self._hearing(speaker.role, info.round) if watched else nullcontext() as hearing:
+                return await ask_model(
+                    equipment.model_of(speaker),
                     system=speaker.system,
                     messages=messages,
                     info=info,
                     schema=schema,
-                    tools=equipment.functions.get(speaker.role, ()) if is_turn else (),
+                    tools=equipment.functions(speaker.tools) if is_turn else (),
                     spell=equipment.tools.spell,
                     on_text=hearing,
                 )
-                if hearing is not None:
-                    hearing.end()
-                return result
-            finally:
-                if hearing is not None:
-                    self.hearings.remove(hearing)
 
         async def note_refused(failure: Failure) -> None:
             """The step stays open, so that a resumed run asks again. The call counts where it was the last."""
-            round_no = 0 if purpose in ("closing", "closing repair") else info.round
             result = TurnResult("", speaker.model, failure=failure)
             refused = ModelCall(step, info.role, round_no, result, purpose)
             self.refused.append(await journal.put(f"{step}/refused/{len(tries) + 1}", refused, type=ModelCall))
 
+        round_no = 0 if purpose in ("closing", "closing repair") else info.round
         try:
             request = request_hash(speaker.model, speaker.system, messages)
-            return await self._run.step(step, call, type=TurnResult, request=request)
+            return await self._run.step(
+                step, call, type=TurnResult, request=request, part=Part(purpose, info.role, round_no)
+            )
         except ReplayMiss:
             raise  # nobody was asked
         except ModelError as error:
@@ -123,6 +114,22 @@ class Asker:
             if is_turn:
                 raise
             return await journal.put(step, TurnResult("", speaker.model, failure=Failure.of(spent)), type=TurnResult)
+
+    @contextmanager
+    def _hearing(self, role: str, round_no: int) -> Iterator[Hearing]:
+        """Hears an agent speak, for whoever watches."""
+
+        def tell(hearing: Hearing, piece: str | None) -> None:
+            self._run.publish(SpeechPiece(role=role, round=round_no, text=piece))
+            self._changed()
+
+        hearing = Hearing(role, round_no, tell)
+        self.hearings.append(hearing)
+        try:
+            yield hearing
+            hearing.end()
+        finally:
+            self.hearings.remove(hearing)
 
 
 class Postponed(Exception):

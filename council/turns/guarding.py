@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from council.engine.records import Part
 from council.engine.runs import Run
 from council.errors import GuardrailBlocked
 from council.ids import sha256_hex
@@ -185,7 +186,7 @@ class RunGuard:
             complete = reply.finish == "stop"
             return read_opinion(reply.text, complete=complete, model=reply.model, asked=asked, usage=reply.usage)
 
-        opinion = await self._run.ephemeral(step, ask, type=Opinion)
+        opinion = await self._run.ephemeral(step, ask, type=Opinion, part=Part("second opinion"))
         self.opinions[step] = opinion
         return self._guard.applied(opinion.verdict())
 

@@ -30,13 +30,14 @@ def run_task(home: Path, env: dict[str, str], task: str, *arguments: str, code: 
 
 
 def rehearse(home: Path, task: str, says: str) -> str:
-    (home / "script.yaml").write_text(f"default: {{text: '{says}'}}\n")
-    return run_task(home, environment(), task, "--model", "scripted:script.yaml")
+    (home / ".script.yaml").write_text(f"default: {{text: '{says}'}}\n")
+    return run_task(home, environment(), task, "--model", "scripted:.script.yaml")
 
 
 def told(fake: FakeGemini) -> list[str]:
     """What the last four calls, those of one run, were told of earlier tasks."""
-    return [request.texts[0].split("# The task", 1)[0] for request in fake.requests[-4:]]
+    before_the_task = [request.texts[0].split("# The task", 1)[0] for request in fake.requests[-4:]]
+    return [each.partition("# What you remember of earlier tasks")[2] for each in before_the_task]
 
 
 def memory_of(home: Path, role: str = "COORDINATOR") -> Session:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from council.agents.manifest import DEFAULT_TOOLS
 from council.app import build_app
-from council.app.reading import build_cortex, build_tools
+from council.app.reading import build_cortex, build_texts, build_tools
 from council.knowledge.cortex.meaning import Search
 from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
@@ -28,5 +28,6 @@ def test_a_persona_that_names_no_tools_may_use_all_there_are(tmp_path: Path) -> 
     settings = Settings(model="offline")
     home = make_home(tmp_path / "home")
     with ConfinedRoot(home) as root, opened(home) as store:
-        tools = build_tools(root, settings, Search(build_cortex(root, settings, Redactor(), store), ""))
+        texts = build_texts(root, settings)
+        tools = build_tools(texts, settings, Search(build_cortex(texts, settings, Redactor(), store), ""))
     assert tools.names == DEFAULT_TOOLS

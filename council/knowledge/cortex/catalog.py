@@ -15,7 +15,7 @@ import msgspec
 from council.ids import sha256_hex
 from council.storage.files import read_limited, write_atomic
 
-SCHEMA = "council.cortex/2"  # of catalog, index fields, chunking and words together: another one means rebuilding
+SCHEMA = "council.cortex/3"  # of catalog, index fields, chunking and words together: another one means rebuilding
 _MAX_CATALOG_BYTES = 512 << 20
 
 

@@ -15,8 +15,9 @@ from council.knowledge.cortex.selection import ArchivedMemory, HomeFiles, Select
 from council.knowledge.cortex.shelf import Findings, Hit, Refresh, Shelf, Status
 from council.knowledge.cortex.tantivy_index import IndexBroken
 from council.knowledge.cortex.vectors import Meaning, VectorKey
+from council.knowledge.file_texts import FileTexts
 from council.safety.untrusted import clean
-from council.storage.paths import ConfinedRoot, PathRules
+from council.storage.paths import PathRules
 
 Scope = Literal["files", "memory"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -44,11 +45,10 @@ class Cortex:
 
     def __init__(
         self,
-        root: ConfinedRoot,
+        texts: FileTexts,
         rules: PathRules,
         folder: Path,
         *,
-        max_file_bytes: int,
         redact: Callable[[str], str] = str,
         installed: Callable[[], Mapping[str, str]] = dict,
         was_rehearsed: Callable[[str], bool] = lambda run_id: False,
@@ -58,10 +58,10 @@ class Cortex:
         self.lock_path = folder / "lock"
         self._guard = threading.Lock()
         selections: dict[Scope, Selection] = {
-            "files": HomeFiles(root, rules, installed),
-            "memory": ArchivedMemory(root, was_rehearsed),
+            "files": HomeFiles(texts.root, rules, installed),
+            "memory": ArchivedMemory(texts.root, was_rehearsed),
         }
-        reads = Reads(root, max_file_bytes, redact)
+        reads = Reads(texts, redact)
         self._shelves = {  # of memory that a person had forgotten nothing may stay
             scope: Shelf(scope, folder / scope, self.lock_path, selection, reads, forgets=scope == "memory")
             for scope, selection in selections.items()

@@ -48,8 +48,8 @@ _CANDIDATES = 4  # looked at for each hit that is wanted: own artifacts are put 
 
 @dataclass(frozen=True)
 class Hit:
-    """A passage: `quotation` stands word for word in lines `first_line` to `last_line` of the file as it is now, of
-    which `sha256` is. `own_artifact`: the council wrote it itself, so it proves nothing."""
+    """A passage: `quotation` stands word for word in lines (of a PDF: pages) `first_line` to `last_line` of the file as it
+    is now, of which `sha256` is. `own_artifact`: the council wrote it itself, so it proves nothing."""
 
     path: str
     first_line: int
@@ -234,7 +234,7 @@ class Shelf:
 
     def _shelve(self, path: str, stamp: Stamp, batch: Batch) -> Entry | None:
         """None if the file is gone. The stamp is older than what is read, so a change in between shows next time."""
-        if stamp.size > self._reads.max_bytes:
+        if stamp.size > self._reads.max_bytes(path):
             return Entry(stamp, skipped="too_large")
         try:
             text, sha256 = self._reads.read(path)
@@ -370,7 +370,8 @@ class Shelf:
                 weak += 1
                 continue
             quoted = quoting(chunk)
-            place = (found.path, quoted.first_line, quoted.last_line)
+            lines = (chunk.page, chunk.page) if chunk.page else (quoted.first_line, quoted.last_line)
+            place = (found.path, *lines)
             rounded = round(score, score_digits)
             hits.append(Hit(*place, chunk.heading, quoted.text, rounded, entry.sha256, entry.artifact))
             if len(hits) == limit:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from council.llm.offline.text import Statement, holds_request
+from council.places import spelled
 
 LABEL = (
     "*Offline, extractive, no language model: quoted lines are copied from the documents; "
@@ -30,8 +31,8 @@ class ExtractSection:
 
 def cite(statement: Statement) -> str:
     """`[E1: docs/path.md:12]` or `[E1: docs/path.md:12-14]`."""
-    end = f"-{statement.end_line}" if statement.end_line > statement.line else ""
-    return f"[{statement.source}: {statement.path}:{statement.line}{end}]"
+    end = statement.end_line if statement.end_line > statement.line else None
+    return f"[{statement.source}: {spelled(statement.path, statement.line, end)}]"
 
 
 def quote(statement: Statement) -> str:

@@ -229,8 +229,8 @@ async def test_tools_are_offered_as_functions_to_turns_of_models_that_take_them(
     played: Rehearsal, native: bool, info: TurnInfo, names: list[str]
 ) -> None:
     model = says("It holds.")
-    functions = {"AUDITOR": Shelf().registry().specs(["READ_FILE"])} if native else {}
-    await ask(asker(played.run, model, functions=functions), info)
+    functions = {"functions": Shelf().registry().specs} if native else {}
+    await ask(asker(played.run, model, **functions), info)
     assert [tool.name for tool in model.heard[0].options["tools"]] == names
 
 
