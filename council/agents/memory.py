@@ -24,7 +24,7 @@ from council.engine.outputs import kept_data
 from council.engine.receipts import Receipts
 from council.ids import sha256_hex
 from council.llm.base import is_rehearsal
-from council.safety.untrusted import clean, inert, plain_line
+from council.safety.untrusted import clean, inert, plain_line, whole_marks
 from council.storage.files import as_storage_failed, write_atomic
 from council.storage.reader import Looking
 
@@ -329,7 +329,7 @@ def excerpt(answer: str) -> str:
     """The beginning of an answer, cut between words, the cut marked."""
     if len(answer) <= EXCERPT_CHARS:
         return answer
-    return f"{answer[: EXCERPT_CHARS - 2].rsplit(' ', 1)[0]} …"
+    return f"{whole_marks(answer[: EXCERPT_CHARS - 2].rsplit(' ', 1)[0])} …"
 
 
 def estimated_tokens(text: str) -> int:
@@ -381,7 +381,7 @@ def _cut(text: str, max_tokens: int) -> str:
     while estimated_tokens(text[:kept]) >= max_tokens:  # one is for the mark
         kept -= max(1, (estimated_tokens(text[:kept]) - max_tokens) // 3)
     words = text[:kept].rsplit(None, 1)[0]
-    return f"{words if len(words) > kept // 2 else text[:kept]} …"
+    return f"{whole_marks(words if len(words) > kept // 2 else text[:kept])} …"
 
 
 def short_summary(text: str) -> str:

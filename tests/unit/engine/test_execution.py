@@ -74,7 +74,7 @@ async def test_a_run_may_die_so_often_without_a_step_and_not_once_more(
     work = Work()
     executor, run, ended = executed(store, root, work)
     for _ in range(earlier):
-        run.journal.attempt()
+        await run.journal.attempt()
     receipt = await executor.execute(run)
     assert (receipt.error and receipt.error.code) == code
     assert receipt.attempts == earlier + 1
