@@ -83,7 +83,9 @@ def test_the_memory_of_an_older_version_is_read_by_what_is_kept_of_its_runs(
     for role in ("COORDINATOR", "STRATEGIST", "AUDITOR"):
         session = memory_of(home, role)
         [task] = [msgspec.structs.replace(task, rehearsed=msgspec.UNSET) for task in session.tasks]
-        unknown = msgspec.structs.replace(task, run_id="20250101-000000-aaaaaaaa", title="Nobody knows how.")
+        unknown = msgspec.structs.replace(
+            task, run_id="20250101-000000-aaaaaaaa", title="Nobody knows how.", answer="So."
+        )
         summary = Summary("Rehearsed, in short.", through=task.run_id)
         as_before = encode_session(msgspec.structs.replace(session, tasks=(task, unknown), summary=summary))
         assert b"rehearsed" not in as_before
