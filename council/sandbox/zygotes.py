@@ -129,7 +129,7 @@ class Zygote:
             async with asyncio.timeout(_START_S):
                 if await asyncio.get_running_loop().sock_recv(ours, _MAX_WORD_BYTES) == b"ready":
                     return zygote
-            said = os.pread(errors, _READ_BYTES, 0).decode("utf-8", "replace").strip().rpartition("\n")[2]
+            said = os.pread(errors, _READ_BYTES, 0).decode("utf-8", "replace").strip(" .\n").rpartition("\n")[2]
             raise NoCage(f"{_NOT_SET_UP}: {said or 'its first process said nothing'}.", fix=fix)
         except (OSError, TimeoutError) as error:
             raise NoCage(f"{_NOT_SET_UP}: {error or 'its first process did not start in time'}.", fix=fix) from None

@@ -15,6 +15,7 @@ import pytest
 
 from council.sandbox.cage import Backend, Sandbox
 from council.sandbox.job import MAX_ARGUMENT_BYTES, MAX_CODE_BYTES, Harness, Job, Level, Limits
+from council.sandbox.probes import sweep_job
 from council.sandbox.zygotes import Zygotes
 from tests.cage import adopt_orphans, below, living
 from tests.harness import wait_until
@@ -198,6 +199,12 @@ class TestZygotes:
     @pytest.fixture(params=[False, True], ids=["bare", "bubblewrap"])
     def backend(self, request: pytest.FixtureRequest) -> Backend:
         return Zygotes(bubblewrap=request.param)
+
+    async def test_every_system_call_that_is_not_allowed_is_refused(self, sandbox: Sandbox) -> None:
+        found = (await sandbox.run(sweep_job())).value
+        assert found["tried"] > 400
+        assert (found["passed"], found["executable_memory"]) == ([], False)
+        assert (found["descriptors"], found["environment"]) == ([0, 1, 2, 3], {})
 
     async def test_processor_time_ends_even_code_in_c(self, sandbox: Sandbox) -> None:
         limits = Limits(cpu_s=1)

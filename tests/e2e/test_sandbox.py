@@ -296,7 +296,7 @@ def test_an_image_is_made_of_the_local_interpreter_and_runs(home: Path, docker_s
 def test_without_an_engine_or_an_image_the_job_is_refused_with_what_mends_it(home: Path, docker_server: str) -> None:
     (home / "council.toml").write_text('sandbox_image = "none-such:1"\n')
     for server, reason, fix in (
-        ("unix:///none/such.sock", "Docker cannot be reached", "start Docker"),
+        ("unix:///none/such.sock", "Docker cannot be reached at unix:///none/such.sock", "start Docker"),
         (docker_server, "Docker has no image none-such:1", "council sandbox build-image"),
     ):
         result = docker_job(home, server, "def f(x):\n    return 1\n")
