@@ -238,17 +238,28 @@ def _ended(pids: set[int]) -> set[int]:
     return left
 
 
-def adopt_orphans() -> None:
-    """From now on every process that this one's descendants leave behind becomes a child of it, and `below` sees it."""
-    assert ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+@contextlib.contextmanager
+def adopted_orphans() -> Iterator[None]:
+    """In the block, what this process's descendants leave behind becomes a child of it, so that `below` sees it."""
+    before = below()
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    assert prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    try:
+        yield
+    finally:
+        wait_until(lambda: not _ended(below() - before), "nothing is left")
+        assert prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0) == 0
 
 
 def below(pid: int | None = None) -> set[int]:
-    """All descendants of a process, of this one by default; zombies that are not reaped, too."""
+    """All descendants of a process, of this one by default; zombies that are not reaped, too. A Docker engine and what
+    it starts are not counted."""
     parents: dict[int, int] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+            name, _, about = path.read_text().partition("(")[2].rpartition(")")
+            if name != "dockerd":
+                parents[int(path.parent.name)] = int(about.split()[1])
     found, looked_at = set(), [pid or os.getpid()]
     while looked_at:
         parent = looked_at.pop()

@@ -282,6 +282,8 @@ def test_a_kill_in_mid_job_leaves_no_container(home: Path, docker_server: str) -
 
 
 def test_an_image_is_made_of_the_local_interpreter_and_runs(home: Path, docker_server: str) -> None:
+    import docker
+
     env = environment(DOCKER_HOST=docker_server)
     done = run_cli("sandbox", "build-image", "--json", cwd=home, env=env)
     assert json.loads(done.stdout)["image"] == "council-sandbox:latest"
@@ -289,8 +291,11 @@ def test_an_image_is_made_of_the_local_interpreter_and_runs(home: Path, docker_s
         home, docker_server, "import ssl, sqlite3, sys\ndef f(x):\n    return list(sys.version_info[:3])\n"
     )
     assert version["value"] == list(sys.version_info[:3])
-    check = run_cli("sandbox", "check", cwd=home, env=env)
-    assert "docker  L3" in check.stdout
+    check = run_cli("sandbox", "check", "--json", cwd=home, env=env)
+    levels = {each["name"]: each["level"] for each in json.loads(check.stdout)["sandboxes"]}
+    assert levels["docker"] == "L3"
+    has_gvisor = "runsc" in docker.DockerClient(base_url=docker_server).info()["Runtimes"]
+    assert levels.get("gvisor") == ("L4" if has_gvisor else None)
 
 
 def test_without_an_engine_or_an_image_the_job_is_refused_with_what_mends_it(home: Path, docker_server: str) -> None:
