@@ -11,6 +11,7 @@ from council.deliberation.transcript import Turn
 from council.engine.runs import Finish
 from council.errors import InputUnreadable
 from council.llm.base import NOBODY, is_extract, mode_of
+from council.safety.untrusted import whole_marks
 from council.turns.costs import sum_of, tokens_of
 from council.turns.evidence import STEWARD_INPUT, Evidence
 from council.turns.guarding import declined
@@ -37,7 +38,7 @@ def build_page(state: PageState) -> Page:
             entries.append(_request(entry))
     for role, number, text in () if withheld or state.finish is not None else state.speaking:
         if text:
-            rounds.setdefault(number, []).append(PageSpeech(role, f"{text.rstrip()} …"))
+            rounds.setdefault(number, []).append(PageSpeech(role, f"{whole_marks(text.rstrip())} …"))
     footnotes = []
     for item in state.transcript.evidence():
         given = item.asked_by == STEWARD_INPUT

@@ -6,6 +6,7 @@ import logging
 from datetime import timedelta
 from functools import partial
 
+from council.agents.memory import without_rehearsals
 from council.artifacts.account import Account
 from council.artifacts.render import render
 from council.deliberation.commands import DeliberateCommand
@@ -25,7 +26,7 @@ from council.deliberation.transcript import Transcript
 from council.engine.commit import Output
 from council.engine.runs import NETWORK, PROVIDER, Finish, Outcome, Parked, Run
 from council.ids import timestamp
-from council.llm.base import is_extract
+from council.llm.base import is_extract, is_rehearsal
 from council.systems import Core
 from council.turns.costs import sum_of, tokens_of
 from council.turns.guarding import RunGuard
@@ -96,8 +97,9 @@ class Task:
             await guarding.judge_decision("\n\n".join(parts))
             said = [turn.result.text for turn in council.transcript.turns() if turn.result.failure is None]
             await guarding.judge_memory([*said, *parts[:1]])
-            if not is_extract(start.model):
-                sessions = [core.memory.load(member.role, run.header.lane).session for member in start.members]
+            if not is_rehearsal(start.model):
+                lane = run.header.lane
+                sessions = [without_rehearsals(core.memory.load(member.role, lane).session) for member in start.members]
                 model = partial(models.of, chains.council)
                 self._summarised = await summarise(run, model, start.model, sessions, task, start.guard)
         except Parked as parked:

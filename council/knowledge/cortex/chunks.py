@@ -91,6 +91,12 @@ def front_matter(text: str) -> list[str]:
     return []
 
 
+def front_matter_value(text: str, key: str) -> str:
+    """The value of a key at the top of a Markdown text, as it is written there; empty when there is none."""
+    lines = (line.partition(":") for line in front_matter(text))
+    return next((value.strip() for name, _, value in lines if name == key), "")
+
+
 def is_artifact(text: str) -> bool:
     """Tells whether a Markdown text is a decision page of a council, wherever it lies."""
     return any(line.startswith(_ARTIFACT_MARK) for line in front_matter(text))
