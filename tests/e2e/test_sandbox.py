@@ -54,12 +54,18 @@ def test_a_job_that_fails_ends_with_one_and_says_why(home: Path) -> None:
 
 
 def test_what_cannot_be_a_job_is_told_with_a_fix(home: Path) -> None:
-    for arguments in (("job.py", "--entry", "area", "--input", "{"), ("none.py", "--entry", "area")):
-        done = run_cli("sandbox", "run", *arguments, cwd=home)
+    (home / "large.py").write_text("#" * 70_000)
+    (home / "latin.py").write_bytes(b"# \xe9")
+    for file, argument, fix in (
+        ("job.py", "{", "--input '{\"a\": 1}'"),
+        ("none.py", "1", "name a file of Python code"),
+        ("large.py", "1", "at most 65,536 bytes"),
+        ("latin.py", "1", "UTF-8"),
+        (".", "1", "name a file of Python code"),
+    ):
+        done = run_cli("sandbox", "run", file, "--entry", "area", "--input", argument, cwd=home)
         assert done.returncode == 2
-        assert "fix: " in done.stderr
-    (home / "job.py").write_text("#" * 70_000)
-    assert run_cli("sandbox", "run", "job.py", "--entry", "area", cwd=home).returncode != 0
+        assert fix in done.stderr.partition("fix: ")[2]
 
 
 def test_a_check_proves_the_cage_by_probes_and_doctor_has_a_line_of_it(home: Path) -> None:
