@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import quote
 
 from council.artifacts.page import Footnote, Page, PageRequest, PageSpeech, Round, Scalar, Table
+from council.citations import MARKS, Citation, CitedPlace, citations
 from council.safety.markdown import for_markdown
 from council.safety.untrusted import plain_line
 
-_CITATION = re.compile(r"\[(E[0-9]{1,4})(?::\s*([^\[\]\n:]{1,512}):([0-9]{1,7})(?:-([0-9]{1,7}))?)?\]")
+_MARK = re.compile("|".join(map(re.escape, MARKS)))
 _TOKEN = re.compile(r"\[ORCHESTRATOR_REQUEST:\s*([^\]\n]{1,600})\]", re.IGNORECASE)
 _SPEAKER = re.compile(r"(?m)^[ \t>]*(?:\*\*|__)(?=(?:[A-Z][A-Z_]+|ORCHESTRATOR \([^)\n]*\)):)")
 _WRAPPER = re.compile(r"\[ORCHESTRATOR_REQUEST:\s*(.*)\]", re.IGNORECASE)
@@ -122,31 +123,49 @@ def _round(round_: Round, known: Mapping[str, Footnote], path: str) -> Iterator[
 
 
 def _voiced(markdown: str, known: Mapping[str, Footnote], path: str) -> str:
-    """An agent's text, in its own voice and with its citations as links.
+    """An agent's text, in its own voice, with its citations as links and the look-up's marks in bold.
 
-    It cannot begin a line as another speaker, or as the orchestrator, does; its requests are shown, not repeated.
-    `[E1: docs/a.md:12]` becomes a link to that line; a citation of nothing that was read stays as it is. The footnote marks
-    stand where evidence came in, once each and in the order of the ids. Viewers count footnotes by their first mark, and so
-    give E1 the number 1.
+    It cannot begin a line as another speaker, or as the orchestrator, does; its requests are shown, not repeated. A
+    citation of nothing that was read stays as it is. The footnote marks stand where evidence came in, once each and in the
+    order of the ids. Viewers count footnotes by their first mark, and so give E1 the number 1.
     """
-
-    def link(match: re.Match[str]) -> str:
-        note = known.get(match[1])
-        if note is None:
-            return match[0]
-        if not match[2]:
-            return f"[{note.id}]({_href(note.path, path, str(note.first_line))})" if note.path else match[0]
-        cited = match[2].strip()
-        if cited != note.path and (note.path or f"{cited}:" not in note.title):
-            return match[0]
-        if note.path and not note.first_line <= int(match[3]) <= int(match[4] or match[3]) <= note.last_line:
-            return match[0]
-        lines = f"{match[3]}-{match[4]}" if match[4] else match[3]
-        return f"[{note.id} {_label(cited)}:{lines}]({_href(cited, path, match[3])})"
-
     markdown = _TOKEN.sub(r"[request: \1]", markdown)  # a page that is read again must not look like asking
     markdown = _SPEAKER.sub(lambda found: found[0].replace("*", "\\*").replace("_", "\\_"), markdown)
-    return _CITATION.sub(link, markdown)
+    pieces: list[str] = []
+    at = 0
+    for cited in citations(markdown):
+        pieces += (markdown[at : cited.start], _linked(cited, known, path))
+        at = cited.end
+    return _MARK.sub(r"__\g<0>__", "".join([*pieces, markdown[at:]]))
+
+
+def _linked(cited: Citation, known: Mapping[str, Footnote], path: str) -> str:
+    """`[[E1 docs/a.md:12](../docs/a.md#L12)]`: the brackets stay when a viewer renders the link."""
+    targets = [_target_of(place, known.get(place.id), path) for place in cited.places]
+    if not any(targets):
+        return cited.text
+    if cited.remark:
+        return (
+            cited.text.replace(cited.places[0].id, f"[{cited.places[0].id}]({targets[0]})", 1)
+            if targets[0]
+            else cited.text
+        )
+    labels = [_label(" ".join(filter(None, (place.id, place.where)))) for place in cited.places]
+    return " ".join(
+        f"[[{label}]({target})]" if target else f"[{label}]" for label, target in zip(labels, targets, strict=True)
+    )
+
+
+def _target_of(place: CitedPlace, note: Footnote | None, path: str) -> str:
+    """The link to a cited place; empty where nothing of it was read."""
+    if note is None:
+        return ""
+    if place.path != note.path and place.path and (note.path or f"{place.path}:" not in note.title):
+        return ""
+    if note.path and place.first and not note.first_line <= place.first <= place.last <= note.last_line:
+        return ""
+    target = place.path or note.path
+    return _href(target, path, str(place.first or note.first_line)) if target else ""
 
 
 def _href(target: str, path: str, line: str) -> str:

@@ -6,14 +6,16 @@ import re
 from pathlib import Path
 from urllib.parse import unquote
 
-_LINK = re.compile(r"\[([^\[\]\n]*)\]\(([^()\n]*)\)")
+_LINK = re.compile(
+    r"\[\[([^\[\]\n]*)\]\(([^()\n]*)\)\]|\[([^\[\]\n]*)\]\(([^()\n]*)\)"
+)  # a citation keeps its brackets
 _LINE = re.compile(r"L[0-9]{1,9}")
 _OPENING, _CLOSING = "\x1b]8;;", "\x1b\\"
 
 
 def unlinked(markdown: str) -> str:
     """Only the labels: link targets say nothing in a terminal."""
-    return _LINK.sub(r"[\1]", markdown)
+    return _LINK.sub(lambda match: f"[{match[1] or match[3]}]", markdown)
 
 
 def linked(markdown: str, page: Path, root: Path) -> str:
@@ -23,7 +25,7 @@ def linked(markdown: str, page: Path, root: Path) -> str:
     """
 
     def link(match: re.Match[str]) -> str:
-        label, target = f"[{match[1]}]", match[2]
+        label, target = f"[{match[1] or match[3]}]", match[2] or match[4] or ""
         path, _, line = target.partition("#")
         path = unquote(path)
         if not path or not path.isprintable() or "://" in path:

@@ -73,7 +73,7 @@ def test_a_stance_stands_in_a_table_and_not_in_the_speech(home: Path, fake: Fake
     fake.reply = council_says(lambda role, request: stance("Buy a disk.", "E1", words=f"The {role} has read."))
     page = run_once(home, env, max_rounds=1)
     assert len(fake.requests) == 4
-    assert "| Buy a disk. | COORDINATOR, STRATEGIST, AUDITOR | 0.80, 0.80, 0.80 | [E1 a.md:1-2](../a.md#L1) |" in page
+    assert "| Buy a disk. | COORDINATOR, STRATEGIST, AUDITOR | 0.80, 0.80, 0.80 | [[E1 a.md:1-2](../a.md#L1)] |" in page
     assert "Stances, round by round" not in page  # one round: it would say the same again
     assert "| a new measurement |" in section(page, "Positions")
     assert "The STRATEGIST has read." in page
@@ -107,7 +107,7 @@ def test_an_evidence_id_that_was_never_issued_is_asked_for_again(
     assert "'E7' was never issued in this run; the ids are E1" in repair.texts[-1]
     assert len(repair.texts) <= 3
     assert len(fake.requests) == 5
-    assert "| Wait. | AUDITOR | 0.50 | [E1 a.md:1-2](../a.md#L1) |" in page
+    assert "| Wait. | AUDITOR | 0.50 | [[E1 a.md:1-2](../a.md#L1)] |" in page
     assert "- Mended to be read: AUDITOR, round 1 (1 repair turn)." in page
     assert front_matter(page)["calls"] == 5
     assert front_matter(page)["status"] == "succeeded"
@@ -252,10 +252,10 @@ def test_a_position_that_is_not_stated_again_stays_and_stands_as_dissent_with_it
     fake.reply = council_says(say, closing=json.dumps(record))
     page = run_once(home, env, max_rounds=2)
     positions = section(page, "Positions")
-    assert "| The disk is full in a month. | AUDITOR (in round 1) | 0.80 | [E1 a.md:1-2](../a.md#L1) |" in positions
+    assert "| The disk is full in a month. | AUDITOR (in round 1) | 0.80 | [[E1 a.md:1-2](../a.md#L1)] |" in positions
     dissent = dissent_of(page)
     assert "AUDITOR (in round 1), left out by the writer: The disk is full in a month." in dissent
-    assert "[E1 a.md:1-2](../a.md#L1)" in dissent
+    assert "[[E1 a.md:1-2](../a.md#L1)]" in dissent
     assert "None was put on record" not in page
 
 
@@ -329,7 +329,7 @@ def test_who_holds_a_position_is_credited_with_its_own_sources_alone(
 ) -> None:
     fake.reply = council_says(lambda role, request: stance("Wait.", *(["E1"] if role == "AUDITOR" else [])))
     page = run_once(home, env, max_rounds=1)
-    cell = "COORDINATOR, STRATEGIST: none named; AUDITOR: [E1 a.md:1-2](../a.md#L1)"
+    cell = "COORDINATOR, STRATEGIST: none named; AUDITOR: [[E1 a.md:1-2](../a.md#L1)]"
     assert f"| Wait. | COORDINATOR, STRATEGIST, AUDITOR | 0.80, 0.80, 0.80 | {cell} |" in section(page, "Positions")
 
 
@@ -523,7 +523,7 @@ def test_a_sourced_minority_stands_on_the_page_beside_a_confident_majority_witho
     page = run_once(home, env, max_rounds=3, protocol="independent")
     positions = section(page, "Positions")
     assert "| The disk is large enough. | COORDINATOR, STRATEGIST | 0.97, 0.97 | none named |" in positions
-    assert "| The disk is full within a month. | AUDITOR | 0.60 | [E1 a.md:1-2](../a.md#L1) |" in positions
+    assert "| The disk is full within a month. | AUDITOR | 0.60 | [[E1 a.md:1-2](../a.md#L1)] |" in positions
     assert "The disk is full within a month." in fake.requests[-1].texts[1]
 
 

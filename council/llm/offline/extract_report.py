@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from council.citations import CitedPlace
 from council.llm.offline.text import Statement, holds_request
 
 LABEL = (
@@ -30,8 +31,7 @@ class ExtractSection:
 
 def cite(statement: Statement) -> str:
     """`[E1: docs/path.md:12]` or `[E1: docs/path.md:12-14]`."""
-    end = f"-{statement.end_line}" if statement.end_line > statement.line else ""
-    return f"[{statement.source}: {statement.path}:{statement.line}{end}]"
+    return str(CitedPlace(statement.source, statement.path, statement.line, statement.end_line))
 
 
 def quote(statement: Statement) -> str:
