@@ -145,12 +145,9 @@ def _linked(cited: Citation, known: Mapping[str, Footnote], path: str) -> str:
     if not any(targets):
         return cited.text
     if cited.remark:
-        return (
-            cited.text.replace(cited.places[0].id, f"[{cited.places[0].id}]({targets[0]})", 1)
-            if targets[0]
-            else cited.text
-        )
-    labels = [_label(" ".join(filter(None, (place.id, place.where)))) for place in cited.places]
+        id, target = cited.places[0].id, targets[0]
+        return cited.text.replace(id, f"[{id}]({target})", 1) if target else cited.text
+    labels = [_label(f"{place.id}{' ' if place.path else ''}{place.where}") for place in cited.places]
     return " ".join(
         f"[[{label}]({target})]" if target else f"[{label}]" for label, target in zip(labels, targets, strict=True)
     )

@@ -43,7 +43,7 @@ def test_a_figure_that_the_cited_line_does_not_say_is_marked_on_the_page_in_the_
     assert "Figures looked up in the lines cited for them: 1; 1 not there." in page
     shown = run_cli("show", "last", cwd=home).stdout
     assert "21,900 EUR __[not in the cited lines]__ [E1 docs/offers.md:4]." in shown
-    assert run_cli("report", "last", "--html", "out.html", cwd=home).returncode == 0
+    assert run_cli("report", "last", "--output", "out.html", cwd=home).returncode == 0
     report = (home / "out.html").read_text()
     assert "21,900 EUR <mark>[not in the cited lines]</mark>" in report
     assert '[<a class="cite" href="#E1">E1</a>: docs/offers.md:4]' in report
