@@ -13,11 +13,15 @@ from urllib.parse import quote
 
 from council.artifacts.page import Footnote, Page, PageRequest, PageSpeech, Round, Scalar, Table
 from council.citations import MARKS, Citation, CitedPlace, citations
+from council.markup import fences
 from council.safety.markdown import for_markdown
 from council.safety.untrusted import plain_line
 
 _MARK = re.compile("|".join(map(re.escape, MARKS)))
 _TOKEN = re.compile(r"\[ORCHESTRATOR_REQUEST:\s*([^\]\n]{1,600})\]", re.IGNORECASE)
+_REQUEST_LINES = re.compile(
+    r"(?:^[ \t]*\[ORCHESTRATOR_REQUEST:[^\]\n]{1,600}\][ \t]*(?:\n|\Z))+", re.IGNORECASE | re.MULTILINE
+)
 _SPEAKER = re.compile(r"(?m)^[ \t>]*(?:\*\*|__)(?=(?:[A-Z][A-Z_]+|ORCHESTRATOR \([^)\n]*\)):)")
 _WRAPPER = re.compile(r"\[ORCHESTRATOR_REQUEST:\s*(.*)\]", re.IGNORECASE)
 _NOT_MERMAID = re.compile(r"""[^A-Za-z0-9 _./():*,='"-]+""")
@@ -63,7 +67,7 @@ def render(page: Page, path: str) -> str:
         f"# {_text_line(page.title)}",
         *("> " + for_markdown(note).replace("\n", "\n> ") for note in page.notes),
         f"## {page.heading}",
-        _voiced(for_markdown(page.answer), known, path),
+        _voiced(for_markdown(requests_listed(page.answer)), known, path),
         *sections,
         f"*{page.byline}*" if page.byline else "",
         *(part for table in page.tables for part in _table(table, known, path)),
@@ -110,7 +114,7 @@ def _round(round_: Round, known: Mapping[str, Footnote], path: str) -> Iterator[
         if isinstance(entry, PageSpeech):
             yield f"**{entry.role}:**"
             failure = f"*did not answer: {_text_line(entry.failure)}*"
-            yield failure if entry.failure else _voiced(for_markdown(entry.text), known, path)
+            yield failure if entry.failure else _voiced(for_markdown(requests_listed(entry.text)), known, path)
         elif entry.outcome == "fulfilled":
             note = f"[^{entry.id}]" if entry.id else ""
             yield f"**ORCHESTRATOR (Fulfilled Request):** {_text_line(entry.detail)},{note} asked by {entry.asked_by}."
@@ -171,6 +175,10 @@ def _href(target: str, path: str, line: str) -> str:
 
 
 def _diagram(page: Page) -> Iterator[str]:
+    """Who spoke and asked; none where every member answered, nobody asked for anything, and nobody changed their mind."""
+    entries = [entry for round_ in page.rounds for entry in round_.entries]
+    if not any(isinstance(entry, PageRequest) or entry.failure for entry in entries) and not page.has_changes:
+        return
     messages: list[str] = []
     for round_ in page.rounds:
         messages.append(f"    Note over O: round {round_.number}")
@@ -182,8 +190,6 @@ def _diagram(page: Page) -> Iterator[str]:
                 asked = _mermaid(without_brackets(entry.spelling))
                 got = f"{entry.id}, to all" if entry.id else entry.outcome
                 messages += [f"    {entry.asked_by}->>O: {asked}", f"    O-->>{entry.asked_by}: {got}"]
-    if not messages:
-        return
     roles = dict.fromkeys(
         entry.role for round_ in page.rounds for entry in round_.entries if isinstance(entry, PageSpeech)
     )
@@ -196,6 +202,18 @@ def _diagram(page: Page) -> Iterator[str]:
     lines.append(f"    O->>S: {_mermaid(page.heading).lower()}")
     yield "## How it went"
     yield "```mermaid\n" + "\n".join(lines) + "\n```"
+
+
+def requests_listed(text: str) -> str:
+    """The text with its lines of requests as a list: Markdown would run them together."""
+    blocks = [(block.start, block.end) for block in fences(text)]
+
+    def listed(lines: re.Match[str]) -> str:
+        if any(start <= lines.start() < end for start, end in blocks):
+            return lines[0]
+        return "\n" + "".join(f"- {line.strip()}\n" for line in lines[0].splitlines()) + "\n"
+
+    return _REQUEST_LINES.sub(listed, text)
 
 
 def without_brackets(asked: str) -> str:

@@ -15,6 +15,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
+from council.artifacts.render import requests_listed
 from council.citations import EVIDENCE_ID, MARKS
 from council.safety.untrusted import clean
 
@@ -55,7 +56,7 @@ class AgentMarkdown:
             self._parser.add_render_rule(rule, cell)
 
     def __call__(self, text: str) -> Markup:
-        return Markup(self._parser.render(_harmless(text)))  # noqa: S704  the parser escapes, html is off
+        return Markup(self._parser.render(_harmless(requests_listed(text))))  # noqa: S704  the parser escapes, html is off
 
     def inline(self, text: str) -> Markup:
         """One line, for a cell or an item."""

@@ -291,12 +291,11 @@ def test_a_run_whose_output_folder_vanishes_ends_and_the_next_command_is_served(
 # ── what it looks like ───────────────────────────────────────────────────────────────────────────────────────────────
 
 KEYS = [
-    "id", "title", "status", "mode", "created", "finished", "protocol", "rounds", "agents", "model", "command_sha256", "calls",
-    "tokens_in", "tokens_out", "cost", "audit_head", "tags",
+    "id", "title", "status", "created", "finished", "agents", "rounds", "model", "cost", "audit_head",
 ]  # fmt: skip
 
 
-def test_the_front_matter_is_flat_yaml_with_every_promised_key(
+def test_the_front_matter_is_flat_yaml_with_ten_keys_and_the_receipt_says_the_rest(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
     body = command('Is it "true": yes? [a, b] # no, & *never*: 100%', rounds=2)
@@ -311,13 +310,19 @@ def test_the_front_matter_is_flat_yaml_with_every_promised_key(
     assert keys["title"] == receipt["title"]
     assert keys["title"].startswith('Is it "true"')
     assert keys["status"] == "succeeded"
-    assert keys["mode"] == "language-model"
+    assert receipt["details"] == {
+        "mode": "language-model",
+        "protocol": "triad",
+        "agents": ["COORDINATOR", "STRATEGIST", "AUDITOR"],
+        "stopped": "cap",
+        "calls_saved": 0,
+    }
     assert keys["agents"] == ["COORDINATOR", "STRATEGIST", "AUDITOR"]
     assert keys["rounds"] == 2
-    assert keys["calls"] == receipt["calls"] == 7
-    assert keys["command_sha256"] == receipt["command_sha256"] == command_sha256
-    assert keys["tokens_in"] == receipt["tokens"]["input"] > 0
-    assert keys["tokens_out"] == receipt["tokens"]["output"] > 0
+    assert receipt["calls"] == 7
+    assert receipt["command_sha256"] == command_sha256
+    assert receipt["tokens"]["input"] > 0
+    assert receipt["tokens"]["output"] > 0
     assert re.fullmatch(r"0\.\d{6} USD", str(keys["cost"]))
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", str(keys["created"]))
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", str(keys["finished"]))
@@ -326,9 +331,9 @@ def test_the_front_matter_is_flat_yaml_with_every_promised_key(
 def test_tokens_that_no_provider_counted_are_unknown_and_never_zero(quick: Path) -> None:
     receipt = run_once(quick, command())
     keys = front_matter((quick / "artifacts" / "out.md").read_text())
-    assert (keys["tokens_in"], keys["tokens_out"], keys["cost"]) == ("unknown", "unknown", "none")
+    assert keys["cost"] == "none"
     assert receipt["tokens"]["unknown_calls"] == receipt["calls"] == 4
-    assert keys["mode"] == "scripted"
+    assert receipt["details"]["mode"] == "scripted"
 
 
 HOSTILE = """\
