@@ -24,7 +24,8 @@ _CUE = r"(?i:(?:see|also|cf|per|evidence|sources?|from|in|siehe|vgl|quellen?|voi
 _CITATION = re.compile(
     rf"(?P<open>[\[【])\^?{_CUE}(?P<inside>{EVIDENCE_ID}[^\[\]【】\n]{{0,600}})[\]】](?:\((?P<target>[^()\s]{{1,600}})\))?"
     rf"|\({_CUE}(?P<aside>{EVIDENCE_ID}[^()\[\]\n]{{0,600}})\)"
-    r"|\[(?P<place>[^\[\]\n:]{1,300}\.[A-Za-z0-9]{1,8}(?::|#L)[Lp]?[0-9]{1,7}(?:\s*[-–—]\s*[Lp]?[0-9]{1,7})?)\](?!\()"
+    r"|[\[(](?P<place>[^\[\]()\n:]{1,300}\.[A-Za-z0-9]{1,8}(?::|#L)[Lp]?[0-9]{1,7}(?:\s*[-–—]\s*[Lp]?[0-9]{1,7})?)[\])](?!\()"
+    r"|(?<![\w./:#\[(\\-])(?P<bare>E[0-9]{1,4})(?![\w:/#-]|\.\w)"
 )
 _TO_NEXT = re.compile(rf"\s*(?:[,;&+/|]|\b(?:and|und|et)\b)\s*(?:and\s+|und\s+|et\s+)?{_CUE}(?={EVIDENCE_ID})")
 _PART = re.compile(
@@ -78,14 +79,23 @@ class Citation:
     remark: bool = False
 
     @property
-    def is_aside(self) -> bool:
-        """True for round brackets, which may hold a term that looks like an id."""
-        return self.text.startswith("(")
+    def is_bare(self) -> bool:
+        """True for an id without brackets: `E1 says so`."""
+        return self.text[0] not in "[(【"
+
+    @property
+    def may_be_a_term(self) -> bool:
+        """True where a word of the matter, such as `E120`, looks like an id: without square brackets."""
+        return self.text[0] not in "[【"
 
 
-def citations(text: str) -> Iterator[Citation]:
-    """All citations of a text, in order; what is code in it, the caller knows."""
+def citations(text: str, *, bare: bool = False) -> Iterator[Citation]:
+    """All citations of a text, in order; what is code in it, the caller knows. `bare`: ids without brackets, too."""
     for match in _CITATION.finditer(text):
+        if match["bare"]:
+            if bare:
+                yield Citation(*match.span(), match[0], (CitedPlace(match[0]),))
+            continue
         if match["place"]:
             located = _LOCATED.fullmatch(match["place"])
             if located is not None:
@@ -108,7 +118,7 @@ def places_in(inside: str) -> list[CitedPlace]:
 
 
 def without_citations(text: str) -> str:
-    return _CITATION.sub(" ", text)
+    return _CITATION.sub(lambda match: match[0] if match["bare"] else " ", text)
 
 
 def _part(text: str) -> tuple[list[CitedPlace], bool]:

@@ -35,7 +35,7 @@ Standing = Literal["cited", "own", "missing"]
 _MAX_OPERANDS = 60
 _MAX_TRIPLES = 16  # figures of which three are added
 _SMALL = 100  # sums and products of smaller numbers come about by chance
-_ROUGHLY = Fraction(5, 100)  # `about`
+_ROUGHLY = Fraction(7, 100)  # `about`
 _BEYOND = Fraction(15, 100)  # `more than`, `less than`
 _LENGTHS = {"minute": (1, 60, 1_440, 10_080), "month": (1, 12)}  # of the times that a price may be for
 _HEADING = re.compile(r" {0,3}(#{1,6})\s")
@@ -204,6 +204,9 @@ def _follows(said: Figure, cited: Sequence[Figure], others: Sequence[Figure], be
     cited = [each for each in (*beside, *cited) if each.kind == "number"][:_MAX_OPERANDS]
     pool = [*cited, *(each for each in others if each.kind == "number")][: 2 * _MAX_OPERANDS]
     for one in cited:
+        a_year = [_value(one) * 12] if said.per == "year" else [_value(one) / 12] if said.per == "month" else []
+        if one.unit == said.unit and _is(said, a_year):
+            return True
         for other in pool:
             small = max(said.values) < _SMALL and other not in cited
             sums = [] if small else _sums(said, one, other)

@@ -24,7 +24,8 @@ _MAX_COUNTED = 12  # things that a writer counts, instead of reading their numbe
 class Figure:
     """A figure at `start` to `end`. `values` are its readings, in the `unit` that it is measured in (empty: unknown), and
     `bare` those without it: `two weeks` are 2, and 20,160 minutes. `dates` are `(year, month, day)`, with 0 for what is
-    left out. `noun` is the word behind it. `rough` is what the words before it leave open. `worded`: spelled in letters."""
+    left out. `noun` is the word behind it. `rough` is what the words before it leave open. `worded`: spelled in letters.
+    `per`: the time that an amount is for, `year` or `month`."""
 
     start: int
     end: int
@@ -36,6 +37,7 @@ class Figure:
     noun: str = ""
     rough: Hedge = ""
     worded: bool = False
+    per: str = ""
     kind: Kind = "number"
 
     @property
@@ -279,6 +281,11 @@ _LABELLED = re.compile(
 )
 _NOUN = re.compile(r"[\s\u00a0*_-]*([^\W\d_]{2,})")
 _LIST_MARK = re.compile(r"(?m)^[ \t>]*(?:#{1,6}[ \t]+)?(?:[-+*][ \t]+)?[0-9]{1,3}(?:\.[0-9]{1,3})*[.)](?=[ \t])")
+_PER = re.compile(
+    r"\s*(?:(?P<year>(?:a|per|each|every|im|pro|je|par|/)\s*(?:year|jahr|an)\b|annually|yearly|jährlich)"
+    r"|(?P<month>(?:a|per|each|every|im|pro|je|par|/)\s*(?:month|monat|mois)\b|monthly|monatlich))",
+    re.IGNORECASE,
+)
 _JOINED = re.compile(r"\s*(?:[-–—]|to|and|bis|und|à|et)\s*")
 
 
@@ -370,12 +377,12 @@ def _measured(text: str, figure: Figure, *, said: bool) -> Figure:
         values, end = frozenset(value * Fraction(each) for value in values), measured.end()
     elif unit and (again := _CODE.match(text, end)):
         end = again.end()
-    noun = _NOUN.match(text, end)
+    noun, per = _NOUN.match(text, end), _PER.match(text, end)
     hedge = _HEDGE.search(text, max(0, start - _HEDGE_CHARS), start) if said else None
     rough: Hedge = "" if hedge is None else "about" if hedge["about"] else "over" if hedge["over"] else "under"
     return replace(
         figure, start=start, end=end, text=text[start:end], values=values, bare=bare, unit=unit, rough=rough,
-        noun=noun[1].casefold() if noun else "",
+        noun=noun[1].casefold() if noun else "", per=(per.lastgroup or "") if per else "",
     )  # fmt: skip
 
 

@@ -41,7 +41,7 @@ from council.deliberation.quotations.beside import Beside, Layout
 from council.deliberation.quotations.cited_figures import CitedFigures, Standing, groups
 from council.deliberation.quotations.figures import Figure, figures
 from council.deliberation.quotations.passages import Fault, Passage, Places
-from council.deliberation.quotations.quotation_marks import Code, QuotedText, code_in, quoted
+from council.deliberation.quotations.quotation_marks import Code, QuotedText, Stretches, code_in, quoted
 from council.deliberation.quotations.wording import at_least, find_words, plain_text, trimmed
 from council.markup import sentence_ends
 
@@ -60,6 +60,7 @@ Outcome = Literal["found", "narrowed", "moved", "said", "unverified"]
 _ELLIPSIS = re.compile(r"\[\s*\.{2,}\s*\]|\(\s*\.{2,}\s*\)|\.{3,}")
 _LEFT_OUT = re.compile(rf"({_ELLIPSIS.pattern}|\[[^\[\]]{{1,200}}\])")  # an ellipsis, or a remark in square brackets
 _ONE_LETTER = re.compile(r"\[(\w)\](?=\w)")
+_CITING = re.compile(r"\b(?:according to|see|per|cf\.|evidence|source|laut|siehe|vgl\.|gemäß)\s+\Z", re.IGNORECASE)
 _CLOSING = re.compile(r"[*_]+")  # the end of an emphasis
 _NAME = re.compile(r"[\w./\\:@~#+-]+(?:\(\))?")  # of a file, a function, an option
 ONLY_OWN = "it stands only in the council's own words, which verify nothing"
@@ -194,11 +195,16 @@ class Quotations:
         """The text with corrected citations and marks behind what cannot be verified."""
         code = code_in(text)
         skipped = code.stretches()
-        cited = [each for each in citations(text) if skipped.around(each.start) is None and not self._is_term(each)]
+        named = [each for each in citations(text, bare=True) if skipped.around(each.start) is None]
+        named = [each for each in named if not (each.may_be_a_term and self._is_term(each))]
+        cited = [
+            each for each in named if not each.is_bare or _CITING.search(text, max(0, each.start - 20), each.start)
+        ]
+        in_brackets = [each for each in cited if not each.is_bare]
         edits = _Edits()
-        quotations, layout = self._laid_out(text, code, cited)
+        quotations, layout = self._laid_out(text, code, in_brackets)
         findings = list(self._findings(quotations, layout, edits))
-        said = list(self._figures_of(text, code, cited, quotations, layout, edits))
+        said = list(self._figures_of(text, code, named, quotations, layout, edits))
         wrong: dict[tuple[Fault, CitedPlace], None] = {}
         corrected: dict[tuple[str, str], None] = {}
         for citation in cited:
@@ -228,11 +234,10 @@ class Quotations:
         )
 
     def _is_term(self, cited: Citation) -> bool:
-        """True for `(E120)` where what was read or asked uses the word, and no evidence has the id."""
-        if not cited.is_aside or any(place.id in self.places.issued for place in cited.places):
-            return False
-        words = re.compile("|".join(rf"\b{place.id}\b" for place in cited.places))
-        return any(words.search(text) for text in (self._task, *(passage.text for passage in self.passages)))
+        """True for `(E120)` or `E120` where what was read or asked uses the word."""
+        ids = [place.id for place in cited.places if place.id and (cited.is_bare or place.id not in self.places.issued)]
+        words = re.compile("|".join(rf"\b{id}\b" for id in ids))
+        return bool(ids) and any(words.search(text) for text in (self._task, *(each.text for each in self.passages)))
 
     def _laid_out(
         self, text: str, code: Code, cited: Sequence[Citation]
@@ -290,12 +295,13 @@ class Quotations:
             each: [right for named in each.places for right, fault in [self.places.judged(named)] if not fault]
             for each in cited
         }
-        items: list[Figure | Citation] = sorted(
-            (*figures("".join(bare), said=True), *cited), key=lambda item: item.start
-        )
+        said = figures("".join(bare), said=True)
+        dots = Stretches([(figure.start, figure.end) for figure in said])  # `15. Dezember` ends no sentence
+        ends = [end for end in layout.ends if (around := dots.around(end)) is None or around[0] == end]
         sentences: dict[int, list[Figure | Citation]] = {}
-        for item in items:
-            sentences.setdefault(bisect_right(layout.ends, item.start), []).append(item)
+        items: list[Figure | Citation] = [*said, *cited]
+        for item in sorted(items, key=lambda item: item.start):
+            sentences.setdefault(bisect_right(ends, item.start), []).append(item)
         for sentence in sentences.values():
             here = [place for item in sentence if isinstance(item, Citation) for place in places[item]]
             holding: list[Figure] = []
