@@ -32,7 +32,9 @@ from council.deliberation.quotations.passages import Passage
 
 Standing = Literal["cited", "own", "missing"]
 
-_MAX_OPERANDS = 60
+_MAX_OPERANDS = 24
+_MAX_DERIVED = 250  # figures of one decision that are tried as sums and products
+_MAX_ROUGH = 2_000  # figures that one of "about" is compared with
 _MAX_TRIPLES = 16  # figures of which three are added
 _SMALL = 100  # sums and products of smaller numbers come about by chance
 _ROUGHLY = Fraction(7, 100)  # `about`
@@ -56,8 +58,8 @@ class CitedLines:
         return tuple(figures("\n".join(self.lines), self.language))
 
     @cached_property
-    def all(self) -> tuple[Figure, ...]:
-        return (*self.figures, *figures("\n".join(self.above), self.language))
+    def index(self) -> FigureIndex:
+        return FigureIndex((*self.figures, *figures("\n".join(self.above), self.language)))
 
     @property
     def counts(self) -> set[int]:
@@ -67,12 +69,44 @@ class CitedLines:
         return {len(said), sum(bool(_ITEM.match(line)) for line in said), len(rows), len(rows) - 1} - {0}
 
 
+class FigureIndex:
+    """Figures by what they say, for a document may hold thousands."""
+
+    def __init__(self, found: Iterable[Figure]) -> None:
+        self._by_key: dict[object, list[Figure]] = {}
+        self._all = list(found)
+        self._nouns = {(figure.unit, "" if figure.unit else _stem(figure.noun)) for figure in self._all}
+        for figure in self._all:
+            for key in _keys(figure):
+                self._by_key.setdefault(key, []).append(figure)
+
+    def says(self, said: Figure) -> bool:
+        if said.rough:
+            return any(_says(each, said) for each in self._all[:_MAX_ROUGH])
+        return any(_says(each, said) for key in _keys(said) for each in self._by_key.get(key, ()))
+
+    def contradicts(self, said: Figure) -> bool:
+        """True when another number of the same things is there."""
+        return (said.unit, "" if said.unit else _stem(said.noun)) in self._nouns and bool(said.unit or said.noun)
+
+
+def _keys(figure: Figure) -> set[object]:
+    """The keys under which figures meet that may say the same."""
+    keys: set[object] = {*figure.values, *figure.bare}
+    keys |= {("month", month) for _, month, _ in figure.dates} | set(map(Fraction, dates_as_numbers(figure)))
+    if figure.kind == "time":
+        keys = {("time", value % 720) for value in figure.values}
+    return keys or {figure.text}
+
+
 class CitedFigures:
     """Looks figures up in the passages that were read, and in the words of the `task`."""
 
     def __init__(self, passages: Sequence[Passage], task: str = "") -> None:
         self._passages = passages
         self._task = tuple(figures(task))
+        self._asked = FigureIndex(self._task)
+        self._left = _MAX_DERIVED
         self._known: dict[tuple[CitedPlace, bool], CitedLines] = {}
 
     def standing(
@@ -95,18 +129,17 @@ class CitedFigures:
         beside: Sequence[Figure],
         places: int,
     ) -> bool:
-        said = [each for lines in near for each in lines.all]
-        if any(_says(each, figure) for each in (*said, *self._task)):
+        if self._asked.says(figure) or any(lines.index.says(figure) for lines in near):
             return True
-        if (
-            figure.worded
-            and (figure.is_count or figure.bare == {1})
-            and not any(_contradicts(each, figure) for each in said)
-        ):
+        counted = figure.worded and (figure.is_count or figure.bare == {1})
+        if counted and not any(lines.index.contradicts(figure) for lines in near):
             return True
         if figure.is_count and figure.bare & {places, *(count for lines in near for count in lines.counts)}:
             return True
-        cited = [each for lines in everywhere for each in lines.figures]
+        if not self._left:
+            return False
+        self._left -= 1
+        cited = [each for lines in everywhere for each in lines.figures[:_MAX_OPERANDS]]
         return _follows(figure, cited, [*beside, *self._task], beside)
 
     def _lines_of(self, place: CitedPlace, *, own: bool = False) -> list[CitedLines]:
@@ -177,13 +210,6 @@ def _near(said: Figure, values: Iterable[Fraction], of_source: Iterable[Fraction
             ):  # fmt: skip
                 return True
     return False
-
-
-def _contradicts(source: Figure, said: Figure) -> bool:
-    """True when the source gives another number of the same things."""
-    if said.unit or source.unit:
-        return said.unit == source.unit
-    return bool(said.noun) and _stem(said.noun) == _stem(source.noun)
 
 
 def _stem(noun: str) -> str:

@@ -46,6 +46,7 @@ from council.deliberation.quotations.wording import at_least, find_words, plain_
 from council.markup import sentence_ends
 
 _MARKS: dict[Fault, str] = {"evidence": NO_SUCH_EVIDENCE, "place": NO_SUCH_PLACE}
+_MAX_BESIDE = 24  # figures of a sentence that another one of it may follow from
 MAX_LOOKED_UP = 250  # different quotations of one decision; each is a search through all that was read
 _UNCITED = (5, 10)  # words, or characters of a script without spaces
 _IN_SENTENCE = (3, 6)
@@ -184,6 +185,7 @@ class Quotations:
         self.passages = passages
         self._figures = CitedFigures(passages, task)
         self._task = task
+        self._words: dict[str, bool] = {}  # ids that the matter itself uses as words
         self._said = [plain_text(text) for text in said]
         self._known: dict[str, tuple[_Place, ...]] = {}  # what was searched before, by its words
         self.places = Places(passages, issued)
@@ -236,8 +238,13 @@ class Quotations:
     def _is_term(self, cited: Citation) -> bool:
         """True for `(E120)` or `E120` where what was read or asked uses the word."""
         ids = [place.id for place in cited.places if place.id and (cited.is_bare or place.id not in self.places.issued)]
-        words = re.compile("|".join(rf"\b{id}\b" for id in ids))
-        return bool(ids) and any(words.search(text) for text in (self._task, *(each.text for each in self.passages)))
+        return any(self._is_word(id) for id in ids)
+
+    def _is_word(self, id: str) -> bool:
+        if id not in self._words:
+            word = re.compile(rf"\b{id}\b")
+            self._words[id] = any(word.search(text) for text in (self._task, *(each.text for each in self.passages)))
+        return self._words[id]
 
     def _laid_out(
         self, text: str, code: Code, cited: Sequence[Citation]
@@ -304,21 +311,21 @@ class Quotations:
             sentences.setdefault(bisect_right(ends, item.start), []).append(item)
         for sentence in sentences.values():
             here = [place for item in sentence if isinstance(item, Citation) for place in places[item]]
-            holding: list[Figure] = []
+            holding: dict[int, Figure] = {}
             missing: list[tuple[Figure, Standing]] = []
             owned = groups([places[item] if isinstance(item, Citation) else item for item in sentence])
             for _ in range(2 if here else 0):  # what follows from a figure may stand before it
                 missing = []
                 for figure, near in owned:
-                    if not near or figure in holding:
-                        continue
-                    standing = self._figures.standing(figure, near, here, holding)
-                    if standing == "cited":
-                        holding.append(figure)
-                    else:
-                        missing.append((figure, standing))
+                    if near and figure.start not in holding:
+                        beside = list(holding.values())[:_MAX_BESIDE]
+                        standing = self._figures.standing(figure, near, here, beside)
+                        if standing == "cited":
+                            holding[figure.start] = figure
+                        else:
+                            missing.append((figure, standing))
             shown = " ".join(dict.fromkeys(map(str, here)))
-            yield from (FigureFinding(figure.text, shown, "cited") for figure in holding)
+            yield from (FigureFinding(figure.text, shown, "cited") for figure in holding.values())
             for figure, standing in missing:
                 yield FigureFinding(figure.text, shown, standing)
                 behind = _CLOSING.match(text, figure.end)
