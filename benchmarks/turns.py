@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -28,6 +30,8 @@ from council.agents.memory import (
 from council.engine.ledger import Ledger
 from council.settings import builtin_personas_dir, init_home
 from council.storage.reader import Reader
+from council.storage.store import Store
+from council.storage.versions import DATABASE_FILE
 
 TURNS = 300
 REPEATS = 3
@@ -101,7 +105,7 @@ def _turns_table(
             ),
             Figure("synced transactions per turn, most", max(turn["syncs"] for turn in turns), "", None, 1, exactly=True),
             Figure("synced transactions per turn, fewest", min(turn["syncs"] for turn in turns), "", None, 1, exactly=True),
-            Figure("database / text said", disk, "bytes", text, 1.6),
+            Figure("the database's growth, without memories / text said", disk, "bytes", text, 1.6),
         ],
     )  # fmt: skip
 
@@ -139,11 +143,20 @@ def _council(folder: Path, remembered: int = 0) -> dict[str, Any]:
     told = _told(
         [sys.executable, "-m", "benchmarks.turns_council", str(folder)], cwd=Path(benchmarks.__file__).parents[1]
     )
-    told["bytes"] = (folder / ".council" / "council.db").stat().st_size
+    database = folder / ".council" / DATABASE_FILE
+    with contextlib.closing(sqlite3.connect(database)) as raw:
+        [memories] = raw.execute("SELECT sum(length(data)) FROM kept").fetchone()
+    told["bytes"] = database.stat().st_size - memories - _new_database_bytes()
     [entry] = Ledger(Reader(folder / ".council")).newest(1)
     told["calls"] = entry.calls
     told["text_bytes"] = (TURNS + 1) * len(_SAID)  # the synthesis says it once more
     return told
+
+
+def _new_database_bytes() -> int:
+    with tempfile.TemporaryDirectory(prefix="council-new-") as name:
+        Store.open(Path(name)).close()
+        return (Path(name) / DATABASE_FILE).stat().st_size
 
 
 def _session(role: str, messages: int, text: str) -> Session:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from council.places import spelled
 
 UNVERIFIED = "[unverified]"
 NO_SUCH_EVIDENCE = "[no such evidence]"
@@ -49,20 +51,21 @@ _MAX_IDS = 40  # of a range of ids
 @dataclass(frozen=True)
 class CitedPlace:
     """One place of a citation: evidence, and a path and lines of it where they are named (`first` 0: the whole). Of a PDF
-    the lines are pages. `id` is empty where only the path is named."""
+    the lines are pages. `id` is empty where only the path is named. `in_pages`: it was spelled as pages, which only a PDF
+    has."""
 
     id: str
     path: str = ""
     first: int = 0
     last: int = 0
+    in_pages: bool = field(default=False, compare=False)
 
     @property
     def where(self) -> str:
         """`docs/a.md:3-5`, `docs/a.pdf:p3`, `docs/a.md`, or nothing."""
         if not self.first:
             return self.path
-        page = "p" if self.path.lower().endswith(".pdf") else ""
-        return f"{self.path}:{page}{self.first}" + (f"-{self.last}" if self.last > self.first else "")
+        return spelled(self.path, self.first, self.last if self.last > self.first else None)
 
     def __str__(self) -> str:
         return f"[{': '.join(filter(None, (self.id, self.where.removeprefix(':'))))}]"
@@ -150,9 +153,10 @@ def _places(id: str, rest: str) -> Iterator[CitedPlace]:
         if _A_PATH.fullmatch(path):
             yield CitedPlace(id, path)
         return
+    in_pages = re.match(r"p|seite|s\.", found[0], re.IGNORECASE) is not None
     for each in _ONE_RANGE.finditer(found["ranges"]):
         first = int(each["first"])
-        yield CitedPlace(id, path, first, max(first, int(each["last"] or 0)))
+        yield CitedPlace(id, path, first, max(first, int(each["last"] or 0)), in_pages)
 
 
 def _path(text: str) -> str:

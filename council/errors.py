@@ -49,7 +49,7 @@ EXIT_INTERRUPTED = 130  # SIGINT, as shells count it
 
 EXIT_CODES: dict[int, str] = {
     EXIT_OK: "all is well",
-    EXIT_FAILED: "a run failed",
+    EXIT_FAILED: "a run failed, or would fail as things are",
     EXIT_USAGE: "the command line or a command file does not fit",
     EXIT_CONFIG: "settings, home or personas are not in order",
     EXIT_NO_DAEMON: "no daemon where one is needed, or another one holds the home",
@@ -178,6 +178,7 @@ ModelErrorKind = Literal[
     "server",
     "timeout",
     "network",
+    "unreachable",
     "protocol",
     "blocked",
     "length",
@@ -186,14 +187,18 @@ ModelErrorKind = Literal[
 
 # A later try can succeed with the same request.
 RETRYABLE: frozenset[ModelErrorKind] = frozenset(
-    {"rate", "overload", "server", "timeout", "network", "protocol", "empty"}
+    {"rate", "overload", "server", "timeout", "network", "unreachable", "protocol", "empty"}
 )
 # Every further call would fail the same way: the run ends, and the steward is told what to mend.
 FATAL: frozenset[ModelErrorKind] = frozenset({"auth", "billing", "not_found", "request"})
 
 
 class ModelError(CouncilError):
-    """A call to a model failed. `kind` decides what happens next; `retry_after_s` is the provider's own wish, if any."""
+    """A call to a model failed. `kind` decides what happens next; `retry_after_s` is the provider's own wish, if any.
+
+    `unreachable`: there is no way to another machine just now, which time alone can mend. `network`: a connection failed
+    that time alone does not mend, such as one to this machine itself.
+    """
 
     exit_code = EXIT_FAILED
     http_status = 502
@@ -217,6 +222,11 @@ class ModelError(CouncilError):
     @property
     def retryable(self) -> bool:
         return self.kind in RETRYABLE
+
+    @property
+    def unsent(self) -> bool:
+        """True where no connection came about: nobody has heard of the call."""
+        return bool(self.data.get("unsent"))
 
     @property
     def fatal(self) -> bool:

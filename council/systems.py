@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Protocol
 
 from council.agents.memory import Memory
@@ -17,6 +17,7 @@ from council.engine.runs import ControlHandler, Handler, Run
 from council.events import Events
 from council.ids import Clock
 from council.knowledge.cortex.cortex import Cortex
+from council.llm.base import is_rehearsal
 from council.redaction import Redactor
 from council.settings import Home, Settings
 from council.storage.paths import ConfinedRoot
@@ -46,6 +47,10 @@ class Core:
     audit: Trail
     tools: ToolRegistry
 
+    def of_run(self, run: Run) -> Core:
+        """The same for one run, which keeps the model that it began with, or was told to go on with."""
+        return replace(self, spending=self.spending.of_council(run.journal.model))
+
     def equipment(
         self,
         run: Run,
@@ -56,9 +61,12 @@ class Core:
         """The means of the turns of a run: its `speakers` speak by the chains that `chain_of` tells. Raises ConfigError where
         dollars are limited and a price is not known."""
         settings = self.settings
-        asked = () if run.journal.closed else speakers  # nobody is asked any more, and a model need not be had
+        model_of = cache(lambda speaker: models.of(chain_of(speaker)))
+        if not run.journal.closed:  # else nobody is asked any more, and a model need not be had
+            for speaker in speakers:
+                model_of(speaker)
         return Equipment(
-            models={speaker.role: models.of(chain_of(speaker)) for speaker in asked},
+            model_of=model_of,
             tools=self.tools,
             limits=RequestLimits(
                 settings.max_requests_per_reply, settings.max_requests_per_task, settings.max_context_bytes_per_task
@@ -66,9 +74,9 @@ class Core:
             seconds_to_midnight=partial(seconds_to_midnight, self.clock),
             window_chars=lambda: self.spending.window_chars(map(chain_of, speakers), run.header.secret),
             streams=settings.streaming == "on",
-            functions={speaker.role: self.tools.specs(speaker.tools) for speaker in asked}
-            if settings.native_tools == "on"
-            else {},
+            rehearses=not run.journal.closed
+            and all(is_rehearsal(name) for speaker in speakers for name in self.spending.names(chain_of(speaker))),
+            functions=cache(self.tools.specs) if settings.native_tools == "on" else lambda allowed: (),
             embedder=models.embedder,
             recall=models.recall,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import tempfile
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import postgres
+from tests import docker_engine, postgres
 
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
@@ -40,17 +41,23 @@ def pytest_unconfigure() -> None:
     _bytecode.cleanup()
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """With COUNCIL_TEST_NO_SKIP=1 (continuous integration) a test that was skipped, for whatever reason, is a failure."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", []) if reporter is not None else []  # the workers of xdist have none
+    if skipped and os.environ.get("COUNCIL_TEST_NO_SKIP") == "1":
+        reporter.write_line(f"{len(skipped)} skipped, and COUNCIL_TEST_NO_SKIP=1 makes that a failure.", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 @pytest.fixture
 def require_service() -> Callable[[str, bool, str], None]:
     """`require_service("docker", available, "start the docker daemon")`: go on, or skip saying what is absent and how
-    to have it. With COUNCIL_TEST_NO_SKIP=1 (continuous integration) an absent service is a failure."""
+    to have it."""
 
     def require(name: str, available: bool, how: str) -> None:
-        if available:
-            return
-        if os.environ.get("COUNCIL_TEST_NO_SKIP") == "1":
-            pytest.fail(f"{name} absent: {how} (COUNCIL_TEST_NO_SKIP=1 makes this a failure)")
-        pytest.skip(f"{name} absent: {how}")
+        if not available:
+            pytest.skip(f"{name} absent: {how}")
 
     return require
 
@@ -60,10 +67,7 @@ def postgres_programs() -> Path:
     """The folder of PostgreSQL's programs."""
     binaries = postgres.programs()
     if binaries is None:
-        how = "install Debian's package postgresql"
-        if os.environ.get("COUNCIL_TEST_NO_SKIP") == "1":
-            pytest.fail(f"PostgreSQL absent: {how} (COUNCIL_TEST_NO_SKIP=1 makes this a failure)")
-        pytest.skip(f"PostgreSQL absent: {how}")
+        pytest.skip("PostgreSQL absent: install Debian's package postgresql")
     return binaries
 
 
@@ -85,3 +89,25 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
 def database_url(request: pytest.FixtureRequest) -> str | None:
     """The setting `database_url` for each backend: None for SQLite."""
     return None if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture(scope="session")
+def docker_server() -> Iterator[str]:
+    """The address of a Docker engine with the image that Council builds."""
+    from council.sandbox.image import build_image
+
+    with contextlib.ExitStack() as stack:
+        if docker_engine.can_start() and "DOCKER_HOST" not in os.environ:
+            address = stack.enter_context(docker_engine.engine())
+        elif docker_engine.reachable():
+            address = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+        else:
+            how = "start Docker, or install Debian's package docker.io and be root"
+            if os.environ.get("COUNCIL_TEST_NO_SKIP") == "1":
+                pytest.fail(f"Docker absent: {how} (COUNCIL_TEST_NO_SKIP=1 makes this a failure)")
+            pytest.skip(f"Docker absent: {how}")
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setenv("DOCKER_HOST", address)
+            if not docker_engine.has_image():
+                build_image()
+            yield address

@@ -22,6 +22,7 @@ or `event turn_started {"role":"AUDITOR"…}`. Changes to the disk have another 
     COUNCIL_TEST_CALLS=file      gets lines for each call of a scripted model: `begin`, then `end` or `refused`, and of each
                                  the task, purpose, round and role
     COUNCIL_TEST_CLOCK=file      holds the seconds by which the process's clock is wrong, now and whenever it is read
+    COUNCIL_TEST_NETWORK=file    hosts below `.test` are this machine while the file is there, and unknown while it is not
     COUNCIL_TEST_EPOCH=9         the journal epoch of this process
     COUNCIL_TEST_VERSION=9.9.9   the package version of this process
 """
@@ -33,6 +34,7 @@ import functools
 import json
 import os
 import signal
+import socket
 import sqlite3
 import struct
 import sys
@@ -206,6 +208,19 @@ def _set_clock(path: str) -> None:
     SystemClock.now = now  # type: ignore[method-assign]
 
 
+def _set_network(path: str) -> None:
+    known = socket.getaddrinfo
+
+    def getaddrinfo(host: Any, *arguments: Any, **keywords: Any) -> Any:
+        if os.fsdecode(host or "").endswith(".test"):
+            if not Path(path).exists():
+                raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+            host = "127.0.0.1"
+        return known(host, *arguments, **keywords)
+
+    socket.getaddrinfo = getaddrinfo
+
+
 def _note_calls(path: str) -> None:
     from council.errors import ModelError
     from council.llm.scripted import ScriptedModel
@@ -304,6 +319,8 @@ def main() -> None:
     _wrap_events(faults)
     if "COUNCIL_TEST_CLOCK" in environ:
         _set_clock(environ["COUNCIL_TEST_CLOCK"])
+    if "COUNCIL_TEST_NETWORK" in environ:
+        _set_network(environ["COUNCIL_TEST_NETWORK"])
     if "COUNCIL_TEST_CALLS" in environ:
         _note_calls(environ["COUNCIL_TEST_CALLS"])
     sys.argv = ["council", *sys.argv[1:]]

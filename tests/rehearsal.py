@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -91,7 +90,7 @@ class Shelf:
 def equipment(model: Model | None = None, texts: Mapping[str, str] | None = None, **keys: Any) -> Equipment:
     """The means of a run whose agents all speak by `model`."""
     options: dict[str, Any] = {
-        "models": defaultdict(lambda: model),
+        "model_of": lambda speaker: model,
         "tools": Shelf(texts or {}).registry(),
         "limits": RequestLimits(10, 40, 100_000),
         "seconds_to_midnight": lambda: 3_600.0,

@@ -106,7 +106,7 @@ class NoteHandler:
     core: Core
 
     def begin(self, run: Run) -> Noting:
-        return Noting(run, self.core)
+        return Noting(run, self.core.of_run(run))
 
 
 @dataclass(frozen=True)

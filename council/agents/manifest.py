@@ -52,6 +52,14 @@ class ContextNeeds(BaseModel):
         return self
 
 
+_ROLE = re.compile(r"[A-Z][A-Z0-9_]{1,31}")
+_SPELLINGS = {
+    "id": "small letters, digits, - and _, begins with a letter, and has at most 64",
+    "role": "capital letters, digits and _, begins with a letter, and has 2 to 32",
+    "aliases": "letters, digits, - and _, begins with a letter, and has at most 64",
+}
+
+
 class AgentManifest(BaseModel):
     """An agent. `instructions` is the persona text (the "DNA rules" of the source document). `model`: the one that
     speaks for it and those that stand in for that one; empty: the council's.
@@ -63,7 +71,7 @@ class AgentManifest(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
-    role: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{1,31}$")]
+    role: Annotated[str, Field(pattern=f"^{_ROLE.pattern}$")]
     purpose: Annotated[str, Field(min_length=1, max_length=300)]
     tools: tuple[str, ...] = DEFAULT_TOOLS
     context: ContextNeeds = ContextNeeds()
@@ -216,11 +224,13 @@ def parse_manifest(name: str, text: str) -> AgentManifest:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        said = first["msg"].removeprefix("Value error, ")
-        raise PersonaError(
-            f"personas/{name}: `{key}`: {said[:1].lower()}{said[1:]}.",
-            fix="see personas/README.md for the keys",
-        ) from None
+        said, fix = first["msg"].removeprefix("Value error, "), "see personas/README.md for the keys"
+        if first["type"] == "string_pattern_mismatch":
+            given = str(first["input"])
+            said = f"{plain_line(given, 60)!r} is no {key.partition('.')[0]}; it is made of {_SPELLINGS[str(first['loc'][0])]}"
+            role = re.sub(r"[^A-Z0-9]+", "_", given.upper()).strip("_")
+            fix = f"write `role: {role}`" if key == "role" and _ROLE.fullmatch(role) else "spell it so"
+        raise PersonaError(f"personas/{name}: `{key}`: {said[:1].lower()}{said[1:]}.", fix=fix) from None
 
 
 def _as_ours(name: str, keys: Mapping[str, Any]) -> dict[str, Any]:

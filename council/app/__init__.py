@@ -19,7 +19,7 @@ from council.agents.memory import Memory
 from council.app.admission import admission, principal_of
 from council.app.cassettes import CassetteSpending
 from council.app.model_building import build_model, build_pool
-from council.app.reading import build_cortex, build_tools
+from council.app.reading import build_cortex, build_texts, build_tools
 from council.app.safekeeping import build_trail, open_store
 from council.app.spending import OneModel, Spending
 from council.audit.head_file import lost_end
@@ -35,6 +35,7 @@ from council.engine.runs import Handler, Premises, Run
 from council.events import Events
 from council.ids import SystemClock
 from council.knowledge.cortex.meaning import Search
+from council.knowledge.file_texts import FileTexts
 from council.llm.base import Model
 from council.llm.pool import ModelPool
 from council.llm.replay import ReplayModel
@@ -65,6 +66,7 @@ class App(Core):
     commands: CommandTypes
     handlers: Mapping[str, Handler]
     run_secret: Callable[[RunBase], bytes | None]
+    texts: FileTexts
     telemetry: Telemetry | None = None
 
     def engine(self, on_ended: Callable[[Run, RunStatus], None]) -> Engine:
@@ -82,6 +84,7 @@ class App(Core):
             audit=self.audit,
             principal_of=partial(principal_of, self.commands, self.store),
             run_secret=self.run_secret,
+            recorded_day=self.spending.day,
             redactor=self.redactor,
         )
 
@@ -101,6 +104,7 @@ class App(Core):
         if self.telemetry is not None:
             await asyncio.to_thread(self.telemetry.close)
         await self.models.aclose()
+        self.texts.close()
         self.root.close()
         self.spending.close()
         await asyncio.to_thread(self.store.close)
@@ -139,7 +143,8 @@ def build_app(
         if lost := lost_end(store, home.runtime):
             log.warning("%s; `council doctor` and `council audit verify` say more", lost)
         root = ConfinedRoot(home.root)
-        cortex = build_cortex(root, settings, keys.redactor)
+        texts = build_texts(root, settings)
+        cortex = build_cortex(texts, settings, keys.redactor, store)
         core = Core(
             home=home,
             settings=settings,
@@ -154,7 +159,7 @@ def build_app(
             memory=Memory(home.session_states, store),
             cortex=cortex,
             audit=build_trail(home, store, settings, keys, environ, keys.redactor),
-            tools=build_tools(root, settings, Search(cortex, spending.meanings)),
+            tools=build_tools(texts, settings, Search(cortex, spending.meanings)),
         )
         every = [*core.tools, *(tool for system in systems for tool in system.tools(core))]
         core = replace(core, tools=ToolRegistry(map(tracing.tool, every) if tracing else every))
@@ -166,6 +171,7 @@ def build_app(
             commands=commands_of(systems),
             handlers=_handlers(core, systems),
             run_secret=partial(_run_secret, spending, environ),
+            texts=texts,
             telemetry=telemetry,
         )
         undo.pop_all()

@@ -10,6 +10,7 @@ from council.app.spending import Spending
 from council.budgets.budget import Budget
 from council.llm.embeddings import Recall, RecordedSearch
 from council.llm.replay import ReplayModel
+from council.turns.equipment import Models
 
 
 @dataclass(eq=False)
@@ -18,6 +19,9 @@ class CassetteSpending(Spending):
     other model asked. Runs are told by their secrets."""
 
     cassette: ReplayModel
+
+    def of_council(self, model: str) -> Models:
+        return self
 
     def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
         return (self.settings.model,)
@@ -43,6 +47,9 @@ class CassetteSpending(Spending):
     def run_secret(self, task: str) -> bytes | None:
         """The calls of a cassette were asked in the words of the run that it was recorded from."""
         return self.cassette.run_secret_for(task) if task else None
+
+    def day(self, run_secret: str) -> str | None:
+        return self.cassette.day_of(run_secret)
 
     def _recall(self, budget: Budget) -> Recall:
         async def recall(role: str, round_no: int, scope: str, question: str) -> RecordedSearch | None:

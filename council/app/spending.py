@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -43,9 +44,13 @@ class OneModel:
         self.embedding, self.meanings = known.embedding, known.meanings
         self.chain, self.names = known.chain, known.names
         self.price, self.window_chars = known.price, known.window_chars
+        self.day = known.day
         self.second_opinion, self.opinion_name = known.second_opinion, known.opinion_name
         self.close = known.close
         self._model = model
+
+    def of_council(self, model: str) -> Models:
+        return self
 
     def models_for(self, run: Run, config: BudgetConfig, chair: str) -> RunModels:
         return RunModels(lambda chain: self._model, self._known.models_for(run, config, chair).embedder)
@@ -72,10 +77,18 @@ class Spending:
         )
         self._price = cache(partial(model_price, settings))  # the bundled table is large
 
+    def of_council(self, model: str) -> Models:
+        """See `Models`: with the same calibration, day and prices."""
+        if model in ("", self.settings.model):
+            return self
+        other = copy(self)
+        other.settings = self.settings.model_copy(update={"model": model})
+        return other
+
     def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
         """The models that speak for an agent: the command's, else what settings say for its role, else its manifest's, else
         the council's; behind a single one those that settings let stand in for any. The offline engine speaks for
-        all: who starts a daemon with it wants no other model asked."""
+        all: a run that began with it wants no other model asked."""
         settings = self.settings
         if settings.model == "offline":
             return (settings.model,)
@@ -124,6 +137,10 @@ class Spending:
 
     def run_secret(self, task: str) -> bytes | None:
         """The secret that a run of this task must have; None: it draws its own."""
+        return None
+
+    def day(self, run_secret: str) -> str | None:
+        """The day that the run of this secret must have; None: its own."""
         return None
 
     def _recall(self, budget: Budget) -> Recall | None:

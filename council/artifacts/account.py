@@ -76,11 +76,12 @@ class MindChange(msgspec.Struct, frozen=True):
 
 
 class Mending(msgspec.Struct, frozen=True):
-    """A structured block that could not be read as it came. `how` is what was done to read it, `calls` how many repair
-    turns that took, `fault` why it stayed unreadable."""
+    """A structured block that could not be read as it came, of a round or (0) of a closing call. `how` is what was done to
+    read it, `calls` how many repair turns that took, `fault` why it stayed unreadable."""
 
     step: str
     role: str
+    round: int
     what: Literal["stance", "ranking", "decision record"]
     how: str
     calls: int

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from council.artifacts.page import Footnote, Page, PageRequest, PageSpeech, Round, Scalar, Table
 from council.citations import MARKS, Citation, CitedPlace, citations
 from council.markup import fences
+from council.places import anchor
 from council.safety.markdown import for_markdown
 from council.safety.untrusted import plain_line
 
@@ -59,7 +60,7 @@ def render(page: Page, path: str) -> str:
     for note in page.footnotes:
         title = _text_line(note.title)
         if note.path:
-            link = f"[{_label(note.path)}]({_href(note.path, path, str(note.first_line))})"
+            link = f"[{_label(note.path)}]({_href(note.path, path, note.first_line)})"
             title = f"{link}, {_text_line(note.title.removeprefix(f'`{note.path}` '))}"
         notes.append(f"[^{note.id}]: {note.id}: {title}, sha256 `{note.sha256}`. {_text_line(note.how)}")
     parts = [
@@ -166,12 +167,12 @@ def _target_of(place: CitedPlace, note: Footnote | None, path: str) -> str:
     if note.path and place.first and not note.first_line <= place.first <= place.last <= note.last_line:
         return ""
     target = place.path or note.path
-    return _href(target, path, str(place.first or note.first_line)) if target else ""
+    return _href(target, path, place.first or note.first_line) if target else ""
 
 
-def _href(target: str, path: str, line: str) -> str:
+def _href(target: str, path: str, place: int) -> str:
     relative = posixpath.relpath(target, posixpath.dirname(path) or ".")
-    return f"{quote(relative, safe='/.-_~')}#L{line}"
+    return f"{quote(relative, safe='/.-_~')}{anchor(target, place)}"
 
 
 def _diagram(page: Page) -> Iterator[str]:

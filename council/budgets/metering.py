@@ -36,6 +36,7 @@ async def _settled(
 ) -> Answer:
     """Makes a call of that many characters, and settles what was reserved for it, whatever becomes of it."""
     usage: Usage | None = None
+    made = True
     with budget.watch:
         try:
             answer = await call
@@ -44,13 +45,17 @@ async def _settled(
                 calibration.learn(name, chars, usage.input_tokens)
             return answer
         except ModelError as error:
+            made = not error.unsent
             usage = Usage() if error.kind in _UNBILLED else None
             raise
         except asyncio.CancelledError as cancelled:
             cancelled.add_note(CALL_CUT_OFF)
             raise
         finally:
-            budget.settle(name, entry, usage)
+            if made:
+                budget.settle(name, entry, usage)
+            else:
+                budget.spend.withdraw(entry)
 
 
 @asynccontextmanager

@@ -12,13 +12,14 @@ from typing import Annotated, Any
 import typer
 
 from council.app.model_building import build_embedding_model, embedding_name
-from council.app.reading import build_cortex
+from council.app.reading import build_cortex, build_texts
 from council.cli.context import AsJson, print_json, print_notes, state
 from council.desk.desk import Desk
 from council.knowledge.cortex.cortex import SCOPES, Cortex, CortexAnswer, Scope
 from council.knowledge.cortex.meaning import Search
 from council.knowledge.cortex.shelf import Status
 from council.llm.embeddings import Embedder, RetryingEmbedder
+from council.places import spelled
 from council.safety.untrusted import clean
 from council.storage.files import FileLock
 from council.storage.paths import ConfinedRoot
@@ -94,7 +95,7 @@ def query(
     for hit in answer.hits:
         own = "  (the council's own artifact, not a source)" if hit.own_artifact else ""
         under = f"  {hit.heading}" if hit.heading else ""
-        head = f"{hit.path}:{hit.first_line}-{hit.last_line}{own}{under}\n  sha256 {hit.sha256}"
+        head = f"{spelled(hit.path, hit.first_line, hit.last_line)}{own}{under}\n  sha256 {hit.sha256}"
         blocks.append(f"{head}\n\n{indent(clean(hit.quotation), '    ')}")
     typer.echo("\n\n".join(blocks) or "No passage fits.")
     print_notes(*answer.notes)
@@ -124,7 +125,7 @@ def _cortex(desk: Desk) -> Iterator[Cortex]:
     settings = desk.settings
     desk.home.ensure_runtime()
     with ConfinedRoot(desk.home.root) as root:
-        yield build_cortex(root, settings, desk.keys.redactor)
+        yield build_cortex(build_texts(root, settings), settings, desk.keys.redactor, desk.store)
 
 
 @asynccontextmanager

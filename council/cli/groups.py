@@ -18,8 +18,9 @@ WORK = "Work"
 LOOK = "Look"
 KNOW = "Agents and knowledge"
 MEND = "Settings and repair"
+DEVELOP = "For developers"
 ELSE = "Commands"  # of a group, and one that names no section
-SECTIONS = (START, WORK, LOOK, KNOW, MEND, ELSE)
+SECTIONS = (START, WORK, LOOK, KNOW, MEND, DEVELOP, ELSE)
 
 
 @dataclass(frozen=True)

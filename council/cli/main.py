@@ -15,7 +15,7 @@ import typer
 from council import __version__
 from council.cli import completion
 from council.cli.context import AsJson, CliState, state
-from council.cli.groups import KNOW, LOOK, MEND, START, WORK, LazyGroup, SubCommand
+from council.cli.groups import DEVELOP, KNOW, LOOK, MEND, START, WORK, LazyGroup, SubCommand
 from council.errors import EXIT_CODES, EXIT_FAILED, EXIT_INTERRUPTED, CouncilError
 
 # \b: lines stay lines.
@@ -34,7 +34,8 @@ class _Council(LazyGroup):
         "submit": SubCommand("submit:submit", WORK,
             "Drop a command into commands/, whole; with --wait, stay for the answer (and run it here if no daemon does)."),
         "validate": SubCommand("validate:validate", WORK,
-            "Say what the daemon would say of a command file, without dropping it."),
+            "Say what the daemon would say of a command file, without dropping it. Ends with code 2 when it would be refused, "
+            "and with 1 when an input cannot be read now."),
         "check": SubCommand("check:check", WORK,
             "Ask the guardrails and the ministers about a file; ends with code 6 when one of them says no. "
             "In a home its `scope_topics` hold for tasks."),
@@ -44,6 +45,8 @@ class _Council(LazyGroup):
             "Do an ended run's work again, with a new budget: all of it, or from one step on."),
         "status": SubCommand("status_command:status", LOOK,
             "Print what the daemon is doing, what waits, and how the last runs ended."),
+        "runs": SubCommand("reporting:runs", LOOK,
+            "List the runs, newest first: time, status, cost, page and title; with WORDS, those that have them."),
         "show": SubCommand("run_control:show", LOOK, "Print the answer of a run and where its artifact is."),
         "explain": SubCommand("reporting:explain", LOOK,
             "Explain how a run came about: times, tokens and cost per agent, what was read, who changed its mind, "
@@ -54,15 +57,9 @@ class _Council(LazyGroup):
             "Render an ended run's artifact again from its journal, with no model call."),
         "diff": SubCommand("journals:diff", LOOK,
             "Say where two runs part: the first step asked or answered differently, with both prompts side by side."),
-        "journal": SubCommand("journals:journal", LOOK,
-            "Print a run's journal, record by record; also of a run that has not ended."),
         "stats": SubCommand("reporting:stats", LOOK,
             "Sum up all runs: how they ended, tokens, cost, times, models, days, and the newest agent by agent."),
-        "cassette": SubCommand("journals:cassette", LOOK,
-            "Write all that ended runs asked their models, and what these answered, as a file that answers in their place."),
         "logs": SubCommand("logs_command:logs", LOOK, "Print the daemon's log: events and log records, oldest first."),
-        "eval": SubCommand("eval:evaluate", LOOK,
-            "Measure on golden questions whether the council is worth it: single answer, vote and council at an equal budget."),
         "forget": SubCommand("memory_command:forget", KNOW,
             "Take a text, or a run, out of all that Council keeps: memory, archive, index, journals, logs, its artifacts."),
         "doctor": SubCommand("maintenance:doctor", MEND,
@@ -75,9 +72,6 @@ class _Council(LazyGroup):
             "Copy the home's database, whole and consistent, also while the daemon works. Files are copied with any tool."),
         "restore": SubCommand("maintenance:restore", MEND,
             "Put a copy in the place of the database, which is set aside. Says which runs and what spending the copy lacks."),
-        "schema": SubCommand("validate:schema", MEND, "Print the JSON Schema of command files."),
-        "completion": SubCommand("completion:completion", MEND,
-            "Print the completion script of a shell; its first lines say where it goes."),
         "version": SubCommand("main:version", MEND, "Print the version."),
         "schedule": SubCommand("schedules:app", WORK, "Commands that recur: the files in commands/recurring/."),
         "audit": SubCommand("audit:app", LOOK,
@@ -90,8 +84,19 @@ class _Council(LazyGroup):
         "config": SubCommand("config:app", MEND, "Settings and where they come from."),
         "users": SubCommand("users:app", MEND,
             "The people on whose behalf a command may act (its key `user`), and their roles."),
+        "sandbox": SubCommand("sandbox:app", MEND,
+            "Foreign code in a cage: what this machine can keep apart, and a function of a file run in it (docs/security.md)."),
         "vault": SubCommand("vault:app", MEND,
             "Encrypted credentials, each for one user and role; every read is audited before it happens (docs/security.md)."),
+        "journal": SubCommand("journals:journal", DEVELOP,
+            "Print a run's journal, record by record; also of a run that has not ended."),
+        "cassette": SubCommand("journals:cassette", DEVELOP,
+            "Write all that ended runs asked their models, and what these answered, as a file that answers in their place."),
+        "eval": SubCommand("eval:evaluate", DEVELOP,
+            "Measure on golden questions whether the council is worth it: single answer, vote and council at an equal budget."),
+        "schema": SubCommand("validate:schema", DEVELOP, "Print the JSON Schema of command files."),
+        "completion": SubCommand("completion:completion", DEVELOP,
+            "Print the completion script of a shell; its first lines say where it goes."),
     }
     # fmt: on
 
@@ -100,7 +105,7 @@ app = typer.Typer(
     name="council",
     cls=_Council,
     add_completion=False,  # `council completion` prints the script of the shell that is asked for
-    context_settings={"max_content_width": 100},
+    context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
     help="Drop a command file; a council of AI agents deliberates and leaves a decision you can audit.",
     epilog=_EPILOG,
     no_args_is_help=True,
@@ -109,12 +114,21 @@ app = typer.Typer(
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
 @app.callback()
 def top(
     ctx: typer.Context,
     home: Annotated[
         Path | None, typer.Option(help="The home; else COUNCIL_HOME, else the nearest folder upward that is one.")
     ] = None,
+    show_version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
+    ] = False,
 ) -> None:
     """Options before the sub-command count for all of them."""
     state(ctx).home_flag = home

@@ -1,4 +1,4 @@
-"""`council explain`, `report`, `stats`: the course of a run, and the sums over all of them."""
+"""`council runs`, `stats`, `explain`, `report`: all runs, their sums, the course of one."""
 
 from __future__ import annotations
 
@@ -13,21 +13,28 @@ from typing import Annotated
 import msgspec
 import typer
 
-from council.cli.context import Run, columns, print_notes, state
+from council.cli.context import AsJson, Run, aligned, columns, print_json, print_notes, state
 from council.cli.given_files import checked
+from council.desk.finding import find_all
 from council.desk.retelling import explained
 from council.errors import UsageError
 from council.ids import escape_unseen, timestamp
 from council.reports.explain_terminal import show as show_explanation
+from council.reports.explain_words import cost
 from council.reports.html_report import render_html
 from council.reports.recent import recent
 from council.reports.stats import stats as sum_up
 from council.reports.stats_terminal import show as show_sums
+from council.safety.untrusted import plain_line
 from council.storage.files import write_atomic
 
 _SUFFIX = ".report.html"  # files so named are never read by agents: they would take their own past words for evidence
 _AGO = re.compile(r"([0-9]{1,5})([hdw])")
 _HOURS = {"h": 1, "d": 24, "w": 168}
+_MAX_PATH_CHARS, _MAX_TITLE_CHARS = 200, 100
+_Since = Annotated[
+    str, typer.Option(metavar="WHEN", help="Only runs admitted since then: 7d, 24h, 4w, or a date (UTC).")
+]
 _AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object; docs/explain.md has its keys.")]
 
 
@@ -55,7 +62,10 @@ def report(
     ] = "",
     show_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
     html: Annotated[bool, typer.Option("--html", hidden=True, help="The one form there is; may be left out.")] = True,
+    as_json: AsJson = False,
 ) -> None:
+    if output == "-" and as_json:
+        raise UsageError("standard output takes the page or the JSON object, not both.", fix="leave -o - or --json out")
     if output == "-" and show_it:
         raise UsageError(
             "what goes to standard output is no page to open.", fix="name a file with -o, or leave --open out"
@@ -69,12 +79,17 @@ def report(
         return
     target = place or checked(Path(f"{found.explanation.run_id}{_SUFFIX}"))
     write_atomic(target, page, sync=False, mode=0o644)
-    typer.echo(f"{target} ({len(page):,} bytes) explains run {found.explanation.run_id}.")
+    address = target.resolve().as_uri()
+    if as_json:
+        told = {"run_id": found.explanation.run_id, "file": str(target), "bytes": len(page), "address": address}
+        print_json(told)
+    else:
+        typer.echo(f"{target} ({len(page):,} bytes) explains run {found.explanation.run_id}.")
     if target.resolve().is_relative_to(desk.home.root) and not target.name.endswith(_SUFFIX):
         print_notes(f"agents of this home can read it; named *{_SUFFIX} they cannot")
-    address = target.resolve().as_uri()
     if not show_it:
-        typer.echo(f"Open it in a browser: {address}")
+        if not as_json:
+            typer.echo(f"Open it in a browser: {address}")
         return
     opened = False
     with contextlib.suppress(webbrowser.Error):
@@ -83,11 +98,46 @@ def report(
         print_notes(f"no browser could be started; open {address} in one.")
 
 
+def runs(
+    ctx: typer.Context,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(help="Only runs that have every word in title, path, file, id, type or status."),
+    ] = None,
+    since: _Since = "",
+    lane: Annotated[str, typer.Option(help="Only runs of this lane (the key `session` of their commands).")] = "",
+    count: Annotated[int, typer.Option("-n", min=1, help="At most so many, the newest.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    found = find_all(state(ctx).desk(), words or (), since=moment(since, datetime.now(UTC)), lane=lane)
+    if as_json:
+        kept = ("run_id", "title", "type", "lane", "status", "created", "finished", "cost_usd", "artifact", "file")
+        print_json({"runs": [{key: getattr(entry, key) for key in kept} for entry in found[:count]], "all": len(found)})
+        return
+    rows = [
+        (
+            entry.run_id,
+            entry.created[:16].replace("T", " "),
+            entry.status if entry.finished else "unfinished",
+            cost(entry.cost_usd) if entry.finished else "",
+            plain_line(entry.artifact, _MAX_PATH_CHARS),
+            plain_line(entry.title, _MAX_TITLE_CHARS),
+        )
+        for entry in found[:count]
+    ]
+    if rows:
+        typer.echo("\n".join(aligned([("RUN", "ADMITTED (UTC)", "STATUS", "COST", "PAGE", "TITLE"), *rows])))
+    else:
+        typer.echo("No run matches." if words or since or lane else "No run yet.")
+    if len(found) > count:
+        older = len(found) - count
+        are = "run is" if older == 1 else "runs are"
+        print_notes(f"{older} older {are} not shown; `-n {len(found)}` shows all")
+
+
 def stats(
     ctx: typer.Context,
-    since: Annotated[
-        str, typer.Option(metavar="WHEN", help="Only runs admitted since then: 7d, 24h, 4w, or a date (UTC).")
-    ] = "",
+    since: _Since = "",
     as_json: _AsJson = False,
 ) -> None:
     cli, first = state(ctx), moment(since, datetime.now(UTC))

@@ -9,28 +9,46 @@ from typing import Annotated, Literal
 import typer
 
 from council.cli.context import CliState, Run, print_json, state
-from council.cli.hyperlinks import linked, unlinked
+from council.cli.status_command import progress_line
+from council.cli.terminal_page import print_page
 from council.cli.waiting import wait_for
 from council.desk.errands import control, wait_for_end
-from council.desk.finding import find_ended, find_for, receipt_of
-from council.desk.retelling import answer_of
+from council.desk.finding import find_any, find_for
+from council.desk.retelling import answer_of, changed_sources, growing_run
 from council.engine.receipts import Receipt
+from council.errors import UsageError
+from council.settings.model_names import model_spelling
 from council.storage.files import FileLock
 
 _Steered = Annotated[
     str, typer.Argument(help="A run's id, the beginning of one, or `last`: the newest that this can be done to.")
 ]
 _Timeout = Annotated[float, typer.Option(min=0.1, help="How long to wait for the receipt, in seconds.")]
+_Model = Annotated[str, typer.Option("--model", help="Go on with this model instead of the run's own.")]
 Receipted = Annotated[bool, typer.Option("--json", help="Print the receipt.")]
 
 
 def show(ctx: typer.Context, run: Run = "last", as_json: Receipted = False) -> None:
     cli = state(ctx)
-    receipt = receipt_of(cli.desk(), find_ended(cli.desk(), run))
-    if as_json:
+    run_id = find_any(cli.desk(), run)
+    receipt = cli.desk().receipts.read(run_id)
+    if receipt is None:
+        _show_growing(cli, run_id, as_json)
+    elif as_json:
         print_json(receipt)
     else:
         print_answer(cli, receipt)
+
+
+def _show_growing(cli: CliState, run_id: str, as_json: bool) -> None:
+    desk = cli.desk()
+    run, text = growing_run(desk, run_id)
+    if as_json:
+        print_json(run)
+        return
+    page = Path(os.path.relpath(desk.home.root / run["output"]))
+    print_page(cli, text or f"# {run['title']}", page.absolute(), desk.home.root)
+    typer.echo(f"\nStatus: {progress_line(run)}. {f'The page grows: {page}' if text else 'There is no page yet.'}")
 
 
 def cancel(ctx: typer.Context, run: _Steered, timeout_s: _Timeout = 60.0, as_json: Receipted = False) -> None:
@@ -46,10 +64,11 @@ def resume(
     accept_drift: Annotated[
         bool, typer.Option("--accept-drift", help="Go on although persona, prompt or model changed meanwhile.")
     ] = False,
+    model: _Model = "",
     timeout_s: _Timeout = 60.0,
     as_json: Receipted = False,
 ) -> None:
-    run_id, receipt = _steered(state(ctx), "resume", run, timeout_s, accept_drift=accept_drift)
+    run_id, receipt = _steered(state(ctx), "resume", run, timeout_s, model, accept_drift=accept_drift)
     _print(f"Run {run_id} {_goes_on(state(ctx))}.", receipt, as_json)
 
 
@@ -59,10 +78,11 @@ def retry(
     from_step: Annotated[
         str, typer.Option("--from", metavar="STEP", help="Keep what was recorded before this step (`round/2/AUDITOR`).")
     ] = "",
+    model: _Model = "",
     timeout_s: _Timeout = 60.0,
     as_json: Receipted = False,
 ) -> None:
-    run_id, receipt = _steered(state(ctx), "retry", run, timeout_s, **{"from": from_step})
+    run_id, receipt = _steered(state(ctx), "retry", run, timeout_s, model, **{"from": from_step})
     _print(f"Run {run_id} {_goes_on(state(ctx))}.", receipt, as_json)
 
 
@@ -75,22 +95,41 @@ def print_answer(cli: CliState, receipt: Receipt) -> None:
         desk = cli.desk()
         page = Path(os.path.relpath(desk.home.root / receipt.artifact.path))
         text, became = answer_of(desk, receipt, page)
-        typer.echo(linked(text, page.absolute(), desk.home.root) if cli.hyperlinked else unlinked(text))
+        print_page(cli, text, page.absolute(), desk.home.root)
         record = f"The whole record: {page}"
         if became:
             record = f"{became}; this is from the journal, and `council replay {receipt.run_id}` prints all of it"
         typer.echo(f"\nStatus: {receipt.status}. {record}")
+        if changed := changed_sources(desk, receipt.run_id):
+            typer.echo(f"Changed since the council read them: {', '.join(changed)}.")
     if receipt.pruned is not None:
         kept = "this receipt stays" if receipt.artifact is None else "the page and its receipt stay"
         typer.echo(f"Pruned on {receipt.pruned.at} by {receipt.pruned.by}: the journal is gone, {kept}.")
 
 
 def _steered(
-    cli: CliState, to: Literal["cancel", "resume", "retry"], given: str, timeout_s: float, **keys: str | bool
+    cli: CliState,
+    to: Literal["cancel", "resume", "retry"],
+    given: str,
+    timeout_s: float,
+    model: str = "",
+    **keys: str | bool,
 ) -> tuple[str, Receipt]:
-    """The run, and the receipt of the control command; without a daemon this process obeys it, and runs nothing."""
+    """The run, and the receipt of the control command; without a daemon this process obeys it, and runs nothing. The `model`
+    that the run goes on with is named before."""
     desk = cli.desk()
     run_id = find_for(desk, given, to)
+    before = desk.receipts.read(run_id)
+    own = before.model if before is not None else ""
+    if model:
+        try:
+            keys["model"] = named = model_spelling(model)
+        except ValueError as error:
+            fix = "write <provider>:<model id>, scripted:<file>, cassette:<file> or offline"
+            raise UsageError(f"--model is {model!r}: {error}.", fix=fix) from None
+        typer.echo(f"{named} is asked{f', in place of {own}' if own else ''}.", err=True)
+    elif to != "cancel" and own:
+        typer.echo(f"The run keeps its model, {own}.", err=True)
     return run_id, wait_for(desk, control(desk, to, run_id, **keys), timeout_s, quiet=True, offline=True)
 
 

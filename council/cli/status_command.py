@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
 
 from council.cli.context import AsJson, print_json, state
 from council.desk.overview import FIRST_QUESTION, overview
 
 _SHOWN_FILES = 10
+
+
+def progress_line(run: dict[str, Any]) -> str:
+    """A run that has not ended, as `overview` tells it: `running, round 1 of 3, AUDITOR`."""
+    progress = f", round {run['round']} of {run['max_rounds']}" if run.get("max_rounds") else ""
+    speaker = f", {run['role']}" if run.get("role") else ""
+    waits = f" for {run['waiting_for']}" if run.get("waiting_for") else ""
+    return f"{run['status']}{waits}{progress}{speaker}"
 
 
 def status(ctx: typer.Context, as_json: AsJson = False) -> None:
@@ -22,10 +32,7 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
         lines.append(f"daemon  {view.state}, pid {view.daemon.get('pid', '?')}, model {view.model or '?'}")
     lines += [f"  degraded: {name}: {reason}" for name, reason in view.degraded.items()]
     for run in view.runs:
-        progress = f", round {run['round']} of {run['max_rounds']}" if run.get("max_rounds") else ""
-        speaker = f", {run['role']}" if run.get("role") else ""
-        waits = f" for {run['waiting_for']}" if run.get("waiting_for") else ""
-        lines.append(f"  {run['run_id']}  {run['status']}{waits}{progress}{speaker}: {run['title']}")
+        lines.append(f"  {run['run_id']}  {progress_line(run)}: {run['title']}")
         if run["status"] == "waiting" and run.get("error"):
             lines.append(f"    until {run['until']}, or `council resume {run['run_id']}`: {run['error']}")
     if (more := (view.unfinished or 0) - len(view.runs)) > 0:
@@ -36,6 +43,11 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
     if view.not_commands:
         lines.append(f"skipped {', '.join(view.not_commands[:_SHOWN_FILES])}")
         lines.append("        (no command by name or content; `council validate FILE` says why)")
+    if newest := view.refused["newest"]:
+        count = view.refused["count"]
+        files = "1 file" if count == 1 else f"{count} files"
+        lines.append(f"refused {files} in commands/failed/; the newest, {newest['file']}: {newest['why']}")
+        lines += [f"        fix: {newest['fix']}"] if newest["fix"] else []
     if view.recent:
         lines.append("recent")
     elif not view.runs and not view.waiting_files:

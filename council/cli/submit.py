@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -32,7 +33,7 @@ from council.errors import (
     UsageError,
 )
 from council.ids import readable_json
-from council.storage.drop import drop, lying_there, require_command_name
+from council.storage.drop import drop, is_command_name, lying_there, require_command_name
 from council.storage.files import FileLock
 
 _MAX_BYTES = 1 << 20  # no home can be set to take a larger command
@@ -113,6 +114,17 @@ def _read(files: list[str]) -> tuple[str, str, bytes]:
 
     The bytes are cut off where every home refuses them as too many. Raises UsageError.
     """
+    question = " ".join(files)
+    if " " in question and not any(os.path.exists(file) or is_command_name(file) for file in files):
+        raise UsageError(
+            f"there is no file {question!r}.",
+            fix=f"did you mean `council submit --wait --task {shlex.quote(question)}`?",
+        )
+    if len(files) == 1 and os.path.isdir(files[0]):
+        raise UsageError(
+            f"{files[0]} is a folder.",
+            fix=f'name one command file in it, or ask about its documents: `council submit --task "…" {files[0].rstrip("/")}/*`',
+        )
     if len(files) != 1:
         message = "more than one command file is named." if files else "no command file is named."
         raise UsageError(

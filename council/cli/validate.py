@@ -14,7 +14,7 @@ from council.cli.given_files import beginning_of
 from council.commands.schema import COMMAND_SCHEMA_NAME, RECURRING_SCHEMA_NAME, schema_files
 from council.desk.desk import Desk
 from council.desk.judging import FileVerdict, judge, max_command_bytes
-from council.errors import EXIT_USAGE, HomeNotFound
+from council.errors import EXIT_FAILED, EXIT_USAGE, HomeNotFound
 from council.upkeep.house import COMMANDS
 
 
@@ -37,6 +37,8 @@ def validate(
         typer.echo(told(str(file), judgement))
     if judgement.problems:
         raise typer.Exit(EXIT_USAGE)
+    if judgement.missing:
+        raise typer.Exit(EXIT_FAILED)
 
 
 def schema(
@@ -55,8 +57,10 @@ def told(file: str, judgement: FileVerdict) -> str:
     """The findings, and the good news when there is no error among them."""
     lines = [findings(file, judgement)]
     if not judgement.problems:
+        inputs = len(judgement.missing)
+        missing = "" if not inputs else f", but {'an input' if inputs == 1 else f'{inputs} inputs'} cannot be read now"
         output = f", writes {judgement.output}" if judgement.output else ""
-        lines.append(f"{file}: ok ({judgement.type}{output})")
+        lines.append(f"{file}: ok ({judgement.type}{output}){missing}")
     return "\n".join(line for line in lines if line)
 
 

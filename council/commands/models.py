@@ -73,6 +73,14 @@ class RunBase(CommandBase):
             description="Which lane goes first when a slot is free: the higher number; within a lane it changes nothing.",
         ),
     ] = 0
+    title: Annotated[
+        StrictStr | None,
+        Field(
+            max_length=120,
+            pattern=r"^[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*$",
+            description="The heading of the page, and the run's name in lists. Unset: the task's first question or sentence.",
+        ),
+    ] = None
 
     @property
     def task(self) -> str:
@@ -105,6 +113,7 @@ def dump(command: CommandBase) -> dict[str, Any]:
 def canonical_hash(command: CommandBase) -> str:
     """SHA-256 over what the command asks for: `$schema`, `id` and `priority` do not count, nor how the JSON is spelt."""
     asked = {key: value for key, value in dump(command).items() if key not in ("$schema", "id", "priority")}
-    if asked.get("user") is None:  # as it was before the key existed: ids that were bound then still answer
-        asked.pop("user", None)
+    for key in ("user", "title"):
+        if asked.get(key) is None:  # as it was before the key existed: ids that were bound then still answer
+            asked.pop(key, None)
     return sha256_hex(canonical_json(asked))

@@ -178,6 +178,13 @@ class Inbox:
         listed_s = self._clock.monotonic_s() - began_s
         await self._obey_arrivals(present, result)
         until_s = self._clock.monotonic_s() + max(_SCAN_S, _LISTING_SHARE * listed_s)
+        with self._engine.gathering():
+            await self._consider_all(present, until_s, result)
+        await self._look_for_missing(present, result)
+        return result
+
+    async def _consider_all(self, present: dict[str, os.stat_result], until_s: float, result: ScanResult) -> None:
+        """Oldest first, until time is up."""
         considered = 0
         for name, status in sorted(present.items(), key=lambda item: (item[1].st_mtime_ns, item[0])):
             if (bound := self._taking.bound.get(name)) is not None:
@@ -198,8 +205,6 @@ class Inbox:
                 break
             await asyncio.sleep(0)
             until_s += self._clock.monotonic_s() - breath_s
-        await self._look_for_missing(present, result)
-        return result
 
     async def _obey_arrivals(self, present: dict[str, os.stat_result], result: ScanResult) -> None:
         """Admits control commands first: a cancel does not stand in line behind a crowd. The newest files are looked at
@@ -341,6 +346,7 @@ class Inbox:
         self._seen.pop(name, None)
         self._closed.pop(name, None)
         result.admitted += 1
+        self._taking.mended(name)
         if isinstance(admitted, Run):
             self._taking.bound[name] = RunFile(admitted, identity)
         else:

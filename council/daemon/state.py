@@ -17,7 +17,7 @@ import msgspec
 
 from council.engine.engine import Engine
 from council.errors import StorageFailed
-from council.events import Event, Events, RoundStart, RunEnd, RunWait, SynthesisStart, TurnStart
+from council.events import Event, Events, RoundStart, RunEnd, RunState, RunWait, SynthesisStart, TurnStart
 from council.ids import Clock, timestamp
 from council.settings import Home
 from council.storage.files import overwrite, write_atomic
@@ -61,9 +61,16 @@ class StateFile:
             self._progress.setdefault(event.run_id, {}).update(event.values())
         if isinstance(event, RunEnd):
             self._progress.pop(event.run_id, None)
-        if self._timer is None:
+        if isinstance(event, RunState):  # it lasts for an instant: told at once, or nobody sees it
+            self._write_now()
+        elif self._timer is None:
             # In a context of its own: what goes wrong then is not the run's whose event came first.
             self._timer = asyncio.get_running_loop().call_later(_INTERVAL_S, self.write, context=Context())
+
+    def _write_now(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self.write()
 
     def write(self) -> None:
         """Writes the file now. A disk that is full does not stop the daemon: the file is only a view."""
@@ -110,7 +117,5 @@ class StateFile:
 
     def stop(self) -> None:
         self._unsubscribe()
-        if self._timer is not None:
-            self._timer.cancel()
         self._stopped = True
-        self.write()
+        self._write_now()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,7 @@ _MAX_NAMESAKES = 10_000
 _MAX_NAME_BYTES = 255
 _NOTE_ENDING = ".error.md"
 _ROOM_FOR_NUMBER = 8
+_CODE_OR_TAG = re.compile(r"(`[^`]*`)|(<[^\s<>`]*>?)")
 _NOT_KEPT = "The file was not kept, because it held what is to be forgotten. Drop a correct command. Nothing was run."
 
 
@@ -131,6 +133,15 @@ class Taking:
             _unlink(aside)
         return f"commands/failed/{aside.name if kept else note.name}"
 
+    def mended(self, name: str) -> None:
+        """Removes the notes on a file of this name that was corrected and put back: it became a run."""
+        heading = _heading(printable(name))
+        for note in self._home.failed.glob(f"*{_NOTE_ENDING}"):
+            if not note.with_name(note.name.removesuffix(_NOTE_ENDING)).exists():
+                with contextlib.suppress(OSError, UnicodeDecodeError), note.open(encoding="utf-8") as stream:
+                    if stream.readline().rstrip("\n") == heading:
+                        note.unlink(missing_ok=True)
+
     def _status(self, type_: str, status: RunStatus) -> RunStatus:
         """The status by which a file is taken: one that is not kept goes as if its run had been cancelled."""
         known = self._types.get(type_)
@@ -209,9 +220,8 @@ def _fitting(name: str, infix: str, spare_bytes: int) -> str:
 
 def error_page(name: str, error: CommandInvalid, *, mend: str = "") -> str:
     """The note beside a command that could not become a run. `mend`: where to correct it, if not there."""
-    name = plain_line(name, 255).replace("`", "'")
-    mend = mend or f"Correct the file beside this note and move it back to `commands/{name}`. Nothing was run."
-    lines = [f"# `{name}` could not become a run", "", f"Error code: `{error.code}`", ""]
+    mend = mend or f"Correct the file beside this note and move it back to `commands/{_name(name)}`. Nothing was run."
+    lines = [_heading(name), "", f"Error code: `{error.code}`", ""]
     problems = error.data.get("problems")
     if not isinstance(problems, list) or not all(isinstance(problem, Problem) for problem in problems):
         problems = [Problem(error.message.rstrip("."), error.fix, line=error.line, column=error.column)]
@@ -220,6 +230,15 @@ def error_page(name: str, error: CommandInvalid, *, mend: str = "") -> str:
     return "\n".join([*lines, "", mend, ""])
 
 
+def _heading(name: str) -> str:
+    return f"# `{_name(name)}` could not become a run"
+
+
+def _name(name: str) -> str:
+    return plain_line(name, 255).replace("`", "'")
+
+
 def _line(text: str) -> str:
-    """A file's own words as one line of a note that people open in a terminal or a browser."""
-    return for_markdown(plain_line(text, 2_000))
+    """A file's own words as one line of a note that people open in a terminal or a browser: a tag in them is code."""
+    words = _CODE_OR_TAG.sub(lambda found: found[1] or f"`{found[2]}`", plain_line(text, 2_000))
+    return for_markdown(words)

@@ -95,48 +95,47 @@ class HumanLines(_Terminal):
         self._speech = Speech(self._redactor)
 
 
+# Events that are always told in the same words; their texts come as one plain line each.
+_LINES: dict[type[Event], str] = {
+    events.DaemonStart: "Council {version}, model {model}, pid {pid}.",
+    events.IdleInbox: "--- Orchestrator idle. Monitoring for commands in {folder} ---",
+    events.DaemonStop: "\n--- Stopping: the turns in flight end first; again to stop at once. ---",
+    events.CommandRefusal: "[ERROR] {file} could not become a run: {error}\n    Fix: {fix}\n"
+    "    Moved to {moved_to}, with a note beside it.",
+    events.CommandAnswer: "[=] {file} has the id of run {run_id}, which already answered it.",
+    events.CommandWait: "[=] {file} has the id of run {run_id}, which goes on: it waits for that answer.",
+    events.CommandDelay: "[WAITING] commands/{file} waits for {reason}: {error}",
+    events.CommandChange: "[!] commands/{file} changed meanwhile; it is a new command.",
+    events.CompanionFailure: "[ERROR] {name}: {reason}; it is started again in {again_s:.0f} s.",
+    events.CompanionRecovery: "[+] {name} runs again.",
+    events.RunAdmission: "[!] Command file detected: commands/{file} is run {run_id}.",
+    events.RunRecovery: "[+] Run {run_id} is taken up again; {steps} steps are already done: {title}",
+    events.RoundStart: "\n--- ROUND {round} of {max_rounds} ---",
+    events.TurnStart: "  -> Orchestrator to {role}...",
+    events.EndOfRounds: "\n--- ROUNDS END: {reason} ---",
+    events.SynthesisStart: "\n--- CLOSING: {role} ---",
+    events.ModelRetry: "  ~  {error} Trying again in {wait_s:.0f} s (attempt {attempt}).",
+    events.RunWait: "[WAITING] Run {run_id} waits {seconds:.0f} s for {reason}: {error}",
+    events.RunReturn: "[!] Run {run_id} is handed back; it goes on at the next start.",
+    events.ScheduleSighting: "[!] recurring/{file} is scheduled: {schedule}.",
+    events.ScheduleDrop: "[!] recurring/{file} is due: dropped {dropped}.",
+    events.ScheduleSkip: "[!] Skipped {id}: {reason}.",
+    events.ScheduleRefusal: "[ERROR] recurring/{file} is not scheduled: {error}\n    Fix: {fix}\n    A note is in {note}",
+}
+
+
 def event_line(event: Event) -> str:
     """The line that tells a person of an event; empty for those that only programs follow."""
+    line = _LINES.get(type(event))
+    if line is not None:
+        values = {name: _shown(value) if isinstance(value, str) else value for name, value in event.values().items()}
+        return line.format(run_id=event.run_id, **values)
     match event:
-        case events.DaemonStart():
-            return f"Council {event.version}, model {_shown(event.model)}, pid {event.pid}."
-        case events.IdleInbox():
-            return f"--- Orchestrator idle. Monitoring for commands in {_shown(event.folder)} ---"
-        case events.DaemonStop():
-            return "\n--- Stopping: the turns in flight end first; again to stop at once. ---"
-        case events.CommandRefusal():
-            moved = f"Moved to {_shown(event.moved_to)}, with a note beside it."
-            said = f"{_shown(event.file)} could not become a run: {_shown(event.error)}"
-            return f"[ERROR] {said}\n    Fix: {_shown(event.fix)}\n    {moved}"
-        case events.CommandAnswer():
-            return f"[=] {_shown(event.file)} has the id of run {event.run_id}, which already answered it."
-        case events.CommandWait():
-            return (
-                f"[=] {_shown(event.file)} has the id of run {event.run_id}, which goes on: it waits for that answer."
-            )
-        case events.CommandDelay():
-            return f"[WAITING] commands/{_shown(event.file)} waits for {_shown(event.reason)}: {_shown(event.error)}"
-        case events.CommandChange():
-            return f"[!] commands/{_shown(event.file)} changed meanwhile; it is a new command."
         case events.ControlAct():
             return f"[!] {_shown(event.type)}: run {event.run_id}." if event.run_id else f"[!] {_shown(event.title)}."
-        case events.CompanionFailure():
-            again = f"it is started again in {event.again_s:.0f} s"
-            return f"[ERROR] {_shown(event.name)}: {_shown(event.reason)}; {again}."
-        case events.CompanionRecovery():
-            return f"[+] {_shown(event.name)} runs again."
-        case events.RunAdmission():
-            return f"[!] Command file detected: commands/{_shown(event.file)} is run {event.run_id}."
-        case events.RunRecovery():
-            done = f"{event.steps} steps are already done: {_shown(event.title)}"
-            return f"[+] Run {event.run_id} is taken up again; {done}"
         case events.RunStart():
             again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
             return f"\n▶  Executing task: {_shown(event.title)}{again}"
-        case events.RoundStart():
-            return f"\n--- ROUND {event.round} of {event.max_rounds} ---"
-        case events.TurnStart():
-            return f"  -> Orchestrator to {event.role}..."
         case events.TurnEnd() if event.failure:
             return f"  x  {event.role} did not answer: {_shown(event.failure)}"
         case events.TurnEnd():
@@ -144,17 +143,6 @@ def event_line(event: Event) -> str:
         case events.ToolRequest():
             outcome = _shown(event.title) if event.ok else f"refused, {_shown(event.error)}"
             return f"[ORCHESTRATOR] {event.role} asked {_shown(event.request)}: {outcome}"
-        case events.EndOfRounds():
-            return f"\n--- ROUNDS END: {_shown(event.reason)} ---"
-        case events.SynthesisStart():
-            return f"\n--- CLOSING: {event.role} ---"
-        case events.ModelRetry():
-            return f"  ~  {_shown(event.error)} Trying again in {event.wait_s:.0f} s (attempt {event.attempt})."
-        case events.RunWait():
-            wait = f"{event.seconds:.0f} s for {_shown(event.reason)}"
-            return f"[WAITING] Run {event.run_id} waits {wait}: {_shown(event.error)}"
-        case events.RunReturn():
-            return f"[!] Run {event.run_id} is handed back; it goes on at the next start."
         case events.RunEnd(status="failed" | "cancelled"):
             fix = f"\n    Fix: {_shown(event.error.fix)}" if event.error and event.error.fix else ""
             page = f"\n    Its page is {_shown(event.artifact)}" if event.artifact else ""
@@ -172,19 +160,10 @@ def event_line(event: Event) -> str:
             unread = f"; not readable: {', '.join(event.unread)}" if event.unread else ""
             runs = f"runs {event.runs}, unfinished {event.unfinished}"
             return f"--- Brought over from an older version: {runs}{unread} ---"
-        case events.ScheduleSighting():
-            return f"[!] recurring/{_shown(event.file)} is scheduled: {_shown(event.schedule)}."
-        case events.ScheduleDrop():
-            return f"[!] recurring/{_shown(event.file)} is due: dropped {_shown(event.dropped)}."
         case events.ScheduleMiss():
             times = f"{event.count}{' or more' if event.capped else ''} times since {event.first}"
             counts = f"only the latest occurrence, {event.latest}, counts"
             return f"[!] recurring/{_shown(event.file)} was missed {times}; {counts}."
-        case events.ScheduleSkip():
-            return f"[!] Skipped {_shown(event.id)}: {_shown(event.reason)}."
-        case events.ScheduleRefusal():
-            refused = f"[ERROR] recurring/{_shown(event.file)} is not scheduled: {_shown(event.error)}"
-            return f"{refused}\n    Fix: {_shown(event.fix)}\n    A note is in {_shown(event.note)}"
         case _:
             return ""
 

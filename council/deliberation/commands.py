@@ -8,28 +8,30 @@ from pydantic import AfterValidator, Field, StrictBool, StrictInt, StrictStr, fi
 
 from council.commands.models import BudgetConfig, CommandModel, RunBase
 from council.settings.model_names import model_spelling
+from council.settings.table import MAX_AGENTS, MAX_ROUNDS, ProtocolName
 
 MAX_TASK_CHARS = 100_000  # about 25,000 tokens: more belongs into an input artifact
 MAX_INPUTS = 64
-MAX_ROUNDS = 100
-MAX_AGENTS = 9
-MAX_ANSWERS = 20  # what a session file keeps of tasks; older ones lie in the archive
+MAX_ANSWERS = 40  # what a session file keeps of tasks, rehearsed and not; older ones lie in the archive
 MAX_ANSWER_CHARS = 10_000  # a digest shows the first hundreds
-
-ProtocolName = Literal["triad", "independent", "review"]
 
 
 class DeliberateConfig(CommandModel):
     """Bounds of one deliberation."""
 
     max_rounds: Annotated[
-        StrictInt, Field(ge=1, le=MAX_ROUNDS, description="How many rounds the council deliberates.")
+        StrictInt,
+        Field(
+            ge=1,
+            le=MAX_ROUNDS,
+            description="Rounds of the deliberation. Unset: the setting `max_rounds`.",
+        ),
     ] = 3
     protocol: Annotated[
         ProtocolName,
         Field(
             description="`triad`: one after the other, all hear all. `independent`: a blind first round, then critique. "
-            "`review`: blind answers, ranked without names."
+            "`review`: blind answers, ranked without names. Unset: the setting `protocol`."
         ),
     ] = "triad"
     agents: Annotated[
@@ -37,7 +39,7 @@ class DeliberateConfig(CommandModel):
         Field(
             min_length=1,
             max_length=MAX_AGENTS,
-            description="Who takes part, by role; the first one writes the decision. Unset: the triad.",
+            description="Who takes part, by role; the first one writes the decision. Unset: the setting `agents`, or triad.",
         ),
     ] = None
     early_stop: Annotated[

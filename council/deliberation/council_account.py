@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from council.artifacts.account import Account, Call, Mending, MindChange, Read, StanceEntry
 from council.deliberation.decision_page import build_page
 from council.deliberation.flips import flips
 from council.deliberation.page_state import PageState
-from council.deliberation.transcript import evidence_by_step
+from council.deliberation.transcript import Transcript, evidence_by_step
 from council.llm.structured import Repair
 from council.turns.costs import cost_of
 
@@ -21,8 +23,63 @@ def account_of(state: PageState, max_rounds: int) -> Account:
     transcript = state.transcript
     ending, settled, synthesis = transcript.ending, transcript.settled, transcript.synthesis
     stances, changes = _minds(state)
-    reads = tuple(
-        Read(
+    mended = [
+        Mending(
+            turn.step,
+            turn.role,
+            turn.round,
+            "ranking" if turn.ballot else "stance",
+            turn.repair,
+            len(turn.repairs),
+            turn.fault,
+        )
+        for turn in transcript.turns()
+    ]
+    if settled is not None and synthesis is not None:
+        tries = len(settled.repairs)
+        mended.append(
+            Mending(synthesis.step, synthesis.role, 0, "decision record", settled.repair, tries, settled.fault)
+        )
+    return Account(
+        protocol=state.protocol,
+        max_rounds=max_rounds,
+        roles=tuple(state.roles),
+        letters=dict(state.names.letters),
+        model=state.model,
+        calls=tuple(_calls(state)),
+        reads=tuple(_reads(transcript)),
+        stances=stances,
+        changes=changes,
+        mended=tuple(each for each in mended if each.how not in _READ_AS_IT_CAME or each.fault),
+        written_by=synthesis.role if synthesis else "",
+        instead_of=tuple(role for role, _ in transcript.failed_closings()) if synthesis else (),
+        stopped=ending.why if ending else "",
+        stopped_because=ending.sentence if ending else "",
+        calls_saved=ending.calls_saved if ending else 0,
+        page=build_page(state),
+    )
+
+
+def _calls(state: PageState) -> Iterator[Call]:
+    for call in state.calls:
+        result, failure, cost = call.result, call.result.failure, cost_of(call.result, state.prices)
+        yield Call(
+            step=call.step,
+            role=call.role,
+            purpose=call.purpose,
+            round=call.round,
+            model=result.model,
+            finish="" if failure else result.finish,
+            usage=result.usage,
+            usd=None if cost is None else float(cost),
+            failure=failure.kind if failure else "",
+            message=failure.message if failure else "",
+        )
+
+
+def _reads(transcript: Transcript) -> Iterator[Read]:
+    for item, step in evidence_by_step(transcript):
+        yield Read(
             step=step,
             asked_by=item.asked_by,
             round=item.round,
@@ -37,53 +94,6 @@ def account_of(state: PageState, max_rounds: int) -> Account:
             error_code=item.error_code,
             error=item.error,
         )
-        for item, step in evidence_by_step(transcript)
-    )
-    mended = [
-        Mending(
-            turn.step, turn.role, "ranking" if turn.ballot else "stance", turn.repair, len(turn.repairs), turn.fault
-        )
-        for turn in transcript.turns()
-    ]
-    if settled is not None and synthesis is not None:
-        tries = len(settled.repairs)
-        mended.append(Mending(synthesis.step, synthesis.role, "decision record", settled.repair, tries, settled.fault))
-    calls: list[Call] = []
-    for call in state.calls:
-        result, failure = call.result, call.result.failure
-        cost = cost_of(result, state.prices)
-        calls.append(
-            Call(
-                step=call.step,
-                role=call.role,
-                purpose=call.purpose,
-                round=call.round,
-                model=result.model,
-                finish="" if failure else result.finish,
-                usage=result.usage,
-                usd=None if cost is None else float(cost),
-                failure=failure.kind if failure else "",
-                message=failure.message if failure else "",
-            )
-        )
-    return Account(
-        protocol=state.protocol,
-        max_rounds=max_rounds,
-        roles=tuple(state.roles),
-        letters=dict(state.names.letters),
-        model=state.model,
-        calls=tuple(calls),
-        reads=reads,
-        stances=stances,
-        changes=changes,
-        mended=tuple(each for each in mended if each.how not in _READ_AS_IT_CAME or each.fault),
-        written_by=synthesis.role if synthesis else "",
-        instead_of=tuple(role for role, _ in transcript.failed_closings()) if synthesis else (),
-        stopped=ending.why if ending else "",
-        stopped_because=ending.sentence if ending else "",
-        calls_saved=ending.calls_saved if ending else 0,
-        page=build_page(state),
-    )
 
 
 def _minds(state: PageState) -> tuple[tuple[StanceEntry, ...], tuple[MindChange, ...]]:

@@ -14,6 +14,7 @@ from council.deliberation.transcript import Turn
 from council.engine.runs import Finish
 from council.errors import InputUnreadable
 from council.llm.base import NOBODY, is_extract, mode_of
+from council.safety.untrusted import whole_marks
 from council.turns.costs import sum_of
 from council.turns.evidence import STEWARD_INPUT, Evidence
 from council.turns.guarding import declined
@@ -26,6 +27,8 @@ def build_page(state: PageState) -> Page:
     status = state.status or "in_progress"
     succeeded = (f"**Succeeded.** {attendance(state.transcript, state.roles)}",) if status == "succeeded" else ()
     heading, answer, byline = _answer(state)
+    if state.replaces:
+        byline = f"{byline} It takes the place of the page of run {state.replaces}.".lstrip()
     withheld = state.is_withheld
     rounds: dict[int, list[PageSpeech | PageRequest]] = {}
     for entry in () if withheld else state.transcript.entries:
@@ -38,7 +41,7 @@ def build_page(state: PageState) -> Page:
             entries.append(_request(entry))
     for role, number, text in () if withheld or state.finish is not None else state.speaking:
         if text:
-            rounds.setdefault(number, []).append(PageSpeech(role, f"{text.rstrip()} …"))
+            rounds.setdefault(number, []).append(PageSpeech(role, f"{whole_marks(text.rstrip())} …"))
     footnotes = []
     for item in state.transcript.evidence():
         given = item.asked_by == STEWARD_INPUT
@@ -113,7 +116,9 @@ def _answer(state: PageState) -> tuple[str, str, str]:
             byline = f"Written by {synthesis.role} ({synthesis.result.model}) alone{instead}: nobody had spoken."
         untyped = f"It stands as it was written: {decision.untyped}." if decision.untyped else ""
         letters = " ".join(f"{state.names.of(role)} is {role}." for role in state.roles) if state.names else ""
-        parts = (byline, letters, decision.agrees_with, untyped, decision.how_read, decision.tally)
+        silent = answered and all(turn.stance is None for turn in state.transcript.turns())
+        unstated = "No agent stated its position, so none is listed." if silent else ""
+        parts = (byline, letters, decision.agrees_with, untyped, unstated, decision.how_read, decision.tally)
         return "Decision" if answered else "Answer", decision.answer, " ".join(filter(None, parts))
     if state.finish is None:
         return "In progress", state.waits or "The council is deliberating; this page grows.", ""

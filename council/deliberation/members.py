@@ -7,13 +7,14 @@ from collections.abc import Mapping
 import msgspec
 
 from council.agents.manifest import AgentManifest, context_for, seeds_folder, tools_for
-from council.agents.memory import digest
+from council.agents.memory import digest, without_rehearsals
 from council.budgets.prices import Price
 from council.deliberation.commands import DeliberateCommand
 from council.deliberation.membership import members_of
 from council.deliberation.prompts import system_text
+from council.engine.runs import Run
 from council.errors import ConfigError, Drift, MissingContextError
-from council.llm.base import is_extract
+from council.llm.base import is_extract, is_rehearsal
 from council.safety.untrusted import plain_line
 from council.systems import Core
 from council.tools.registry import ToolRegistry
@@ -28,7 +29,8 @@ class StartView(msgspec.Struct, frozen=True):
     """Recorded when a run starts, so that an edited persona or another task's end does not touch it. Members speak in
     this order; the first one writes the synthesis. `model` is the name of the council's; `prices` are by name, None when
     nobody knows one. `guard`: by which guardrails the run goes. `meanings`: by which model's vectors questions are
-    answered, empty for by words alone; None in journals that do not say."""
+    answered, empty for by words alone; None in journals that do not say. `replaces`: the run whose page stood at the place
+    of this one's."""
 
     members: tuple[Speaker, ...]
     model: str
@@ -36,6 +38,7 @@ class StartView(msgspec.Struct, frozen=True):
     prices: dict[str, Price | None] = {}
     guard: Guard = Guard()
     meanings: str | None = None
+    replaces: str = ""
 
 
 def enlist(
@@ -57,17 +60,21 @@ def enlist(
     return Speaker(manifest.role, system, given.get("memory", ""), allowed, models, model, withheld)
 
 
-def read_start(core: Core, command: DeliberateCommand, lane: str, secret: str) -> StartView:
-    """Members, memory, models and guardrails as they are now, for a run of this `secret` to keep."""
+def read_start(core: Core, command: DeliberateCommand, asked_model: str | None, run: Run) -> StartView:
+    """Members, memory, models and guardrails as they are now, for a run to keep. `asked_model` speaks for every agent."""
     members: list[Speaker] = []
     notes: list[str] = []
-    models, tools, asked_model = core.spending, core.tools, command.config.model
+    models, tools, lane = core.spending, core.tools, run.header.lane
     names = list(models.names(models.chain("", (), asked_model)))
-    for manifest in members_of(command, core.home.personas, seeds_folder(core.home, core.settings)):
+    manifests = members_of(command, core.home.personas, seeds_folder(core.home, core.settings))
+    chains = [models.chain(manifest.role, manifest.model, asked_model) for manifest in manifests]
+    # What one member is told another may hear.
+    rehearses = all(is_rehearsal(name) for chain in chains for name in models.names(chain))
+    for manifest, chain in zip(manifests, chains, strict=True):
         loaded = core.memory.load(manifest.role, lane)
-        chain = models.chain(manifest.role, manifest.model, asked_model)
         own = models.names(chain)
-        context = {"task": command.task_description, "memory": digest(loaded.session), "transcript": ""}
+        told = loaded.session if rehearses else without_rehearsals(loaded.session)
+        context = {"task": command.task_description, "memory": digest(told), "transcript": ""}
         context |= {"documents": ""} if command.input_artifacts else {}
         members.append(enlist(manifest, tools, context, chain, own[0]))
         names += own
@@ -84,18 +91,18 @@ def read_start(core: Core, command: DeliberateCommand, lane: str, secret: str) -
             role=deaf.role,
             field="transcript",
         )
-    asks = models.second_opinion(secret)
+    asks = models.second_opinion(run.header.secret)
     guard = Guard(core.settings.guardrails, core.settings.scope_topics, asks)
     guard = msgspec.structs.replace(guard, task=guard.check("task", command.task_description))
     if guard.model and not is_extract(names[0]):
         names += models.names((guard.model,))
     prices = {name: models.price(name) for name in [*names, *filter(None, (models.embedding,))]}
-    return StartView(tuple(members), names[0], tuple(notes), prices, guard, models.meanings)
+    return StartView(tuple(members), names[0], tuple(notes), prices, guard, models.meanings, run.output.replaced_run())
 
 
 class Chains:
     """The models that speak for the members of a run. An agent with a model of its own keeps those that the run began
-    with. The others have the council's, as the daemon runs now (`require`)."""
+    with. The others have the council's, which the run keeps unless another was named (`require`)."""
 
     def __init__(self, models: Models, start: StartView, asked_model: str | None) -> None:
         self._models = models
@@ -107,14 +114,17 @@ class Chains:
 
     def require(self, run_id: str, *, accepts_drift: bool) -> None:
         """Raises Drift where the run began with models that are others now, or cannot be had."""
-        now = self._models.names(self.council)[0]
-        if self._start.model != now and not accepts_drift:
-            raise Drift(
-                f"the run began with {self._start.model}; the daemon now runs with {now}.",
-                fix=f"restart the daemon with --model {self._start.model}, or `council resume {run_id} --accept-drift`",
-            )
         for member in self._start.members:
             try:
                 self._models.names(self.of(member))
             except ConfigError as error:
-                raise Drift(f"{member.role} began with {member.model}: {error.message}", fix=error.fix) from error
+                other = f"`council resume {run_id} --model …` goes on with another model"
+                raise Drift(
+                    f"{member.role} began with {member.model}: {error.message}", fix=f"{error.fix}; {other}"
+                ) from error
+        now = self._models.names(self.council)[0]
+        if self._start.model != now and not accepts_drift:
+            raise Drift(
+                f"the run began with {self._start.model}; {now} would answer now.",
+                fix=f"`council resume {run_id} --model …` goes on with the one that you name",
+            )

@@ -7,27 +7,34 @@ import posixpath
 import re
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from council.agents.manifest import AgentManifest, by_name, load_personas, require_roles, seeds_folder
+from council.commands.models import dump
 from council.commands.types import Admission
-from council.deliberation.commands import DeliberateCommand
+from council.deliberation.commands import DeliberateCommand, DeliberateConfig
 from council.engine.runs import Premises
 from council.errors import CommandInvalid, PathRefused, PersonaError
 from council.ids import slugify
 from council.safety.untrusted import plain_line
+from council.settings import Settings
 from council.storage.paths import OUTPUT_DENIED, PathRules
 
 TRIAD = ("COORDINATOR", "STRATEGIST", "AUDITOR")
 _TITLE_CHARS = 120
-_SENTENCE = re.compile(r".{12,}?[.?!:](?=\s)")  # shorter ones are "Hello." or "Task:"
+_QUESTION = re.compile(r".{3,}?\?(?=\W|$)")
+_SENTENCE = re.compile(r".{12,}?[.!](?=\s)")  # shorter ones are "Hello."
+_LEAD = re.compile(r".{12,}?:(?=\s)")
 
 
 def admit_deliberation(command: DeliberateCommand, premises: Premises) -> Admission:
-    """The title and the output path of a command; needs no model. Raises CommandInvalid for a path that will not do, or
-    an agent that is not known."""
+    """The title, the output path and the whole of a command; needs no model. Raises CommandInvalid for a path that will
+    not do, or an agent that is not known."""
+    command = with_defaults(command, premises.settings)
     if command.config.agents is not None:
         members_of(command, premises.home.personas, seeds_folder(premises.home, premises.settings))
     root = premises.root
-    title = title_of(command.task_description)
+    title = command.title or title_of(command.task_description)
     field = "output_artifact_path"
     wanted = command.output_artifact_path
     path = wanted if wanted.startswith("/") or ".." in wanted.split("/") else posixpath.normpath(wanted)
@@ -50,7 +57,26 @@ def admit_deliberation(command: DeliberateCommand, premises: Premises) -> Admiss
             fix=f"end it in .md, or in / to have {slugify(title)}.md in that folder",
             field=field,
         )
-    return Admission(title, path)
+    return Admission(title, path, recorded=dump(command))
+
+
+def with_defaults(command: DeliberateCommand, settings: Settings) -> DeliberateCommand:
+    """The command with the home's protocol, rounds and agents where it names none. Raises CommandInvalid where these do
+    not go with what it names."""
+    named = command.config.model_fields_set
+    ours = {key: getattr(settings, key) for key in ("protocol", "max_rounds", "agents") if key not in named}
+    values = {key: value for key, value in ours.items() if value}
+    try:
+        config = DeliberateConfig.model_validate({**command.config.model_dump(exclude_unset=True), **values})
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"].removeprefix("Value error, ")
+        told = ", ".join(f"{key} = {value}" for key, value in values.items())
+        raise CommandInvalid(
+            f"`config` does not go with the settings of this home ({told}): {reason}.",
+            fix="name `protocol`, `max_rounds` and `agents` in the command",
+            field="config",
+        ) from None
+    return command.model_copy(update={"config": config})
 
 
 def members_of(command: DeliberateCommand, personas: Path, seeds: Path | None) -> list[AgentManifest]:
@@ -98,10 +124,11 @@ def _deliberating(member: AgentManifest) -> AgentManifest:
 
 
 def title_of(task: str) -> str:
-    """The first sentence or line of a task, short enough for a heading."""
+    """The first question, sentence or line of a task, short enough for a heading."""
     first = plain_line(next((line for line in task.splitlines() if line.strip()), ""), 1_000).strip("# ").strip()
-    sentence = _SENTENCE.match(first)
-    first = sentence[0] if sentence else first
+    ends = [found[0] for found in (_QUESTION.match(first), _SENTENCE.match(first)) if found]
+    lead = _LEAD.match(first)
+    first = min(ends, key=len) if ends else lead[0] if lead else first
     first = first.rstrip(".:!")
     if len(first) <= _TITLE_CHARS:
         return first or "Decision"

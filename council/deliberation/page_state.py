@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from council.budgets.prices import Price
-from council.deliberation.commands import ProtocolName
 from council.deliberation.decision import Decision, decide
 from council.deliberation.names import Holders, Names
 from council.deliberation.sources_now import SourcesNow
@@ -16,17 +15,18 @@ from council.deliberation.transcript import Transcript, calls_of
 from council.engine.records import RunHeader, RunStatus
 from council.engine.runs import Finish
 from council.errors import GuardrailBlocked
+from council.settings.table import ProtocolName
 from council.turns.guarding import Judgement
 from council.turns.result import ModelCall
 
 
 @dataclass(frozen=True)
 class PageState:
-    """The state of a run, for its page. `finish` is None while the run goes on; `waits` says what for, if it does not just
-    now. `displaced` says why the page is not where it was wanted. `models` are the agents' by role, `prices` those of all
-    models by name. `sources` are the files that were read, looked at again. `speaking`: role, round and text so far of
-    those who speak just now. `beside` are calls beside turns and synthesis, `refused` those that ended the run. `judged`
-    are the verdicts of guardrails."""
+    """The state of a run, for its page. `finish` is None while the run goes on; `waits` says what for, if it does not
+    just now. `displaced` says why the page is not where it was wanted, `replaces` whose page was there. `models`
+    are the agents' by role, `prices` those of all models by name. `sources` are the files that were read, looked at
+    again. `speaking`: role, round and text so far of those who speak just now. `beside` are calls beside turns and
+    synthesis, `refused` those that ended the run. `judged` are the verdicts of guardrails."""
 
     header: RunHeader
     transcript: Transcript
@@ -41,6 +41,7 @@ class PageState:
     waits: str = ""
     audit_head: str = ""
     displaced: str = ""
+    replaces: str = ""
     speaking: Sequence[tuple[str, int, str]] = ()
     sources: SourcesNow | None = None
     beside: Sequence[ModelCall] = ()

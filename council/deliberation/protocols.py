@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from council.deliberation.commands import ProtocolName
 from council.deliberation.duties import (
     Duty,
     answer_blind,
@@ -19,6 +18,7 @@ from council.deliberation.duties import (
 from council.deliberation.names import Names
 from council.deliberation.ranking import count_in_words
 from council.deliberation.stopping import disagree
+from council.settings.table import ProtocolName
 from council.turns.speaker import Speaker
 
 if TYPE_CHECKING:

@@ -12,6 +12,8 @@ from council.errors import PathRefused, StorageFailed
 from council.knowledge.cortex.chunks import is_artifact
 from council.storage.paths import ConfinedRoot
 
+SOURCES_STEP = "sources"
+
 
 class SourceNow(msgspec.Struct, frozen=True, omit_defaults=True):
     """A file that was read, as it is when the rounds are over: `sha256`, or why it cannot be read any more. `own`: a

@@ -12,6 +12,7 @@ from council.deliberation.names import Names
 from council.deliberation.ranking import borda, ties
 from council.deliberation.stance import Stance
 from council.deliberation.transcript import Standpoint, Transcript, Turn
+from council.places import spelled
 from council.turns.result import Failure
 
 NOT_STATED = "position not stated"
@@ -185,5 +186,6 @@ def sources(ids: Sequence[str], transcript: Transcript) -> str:
     if len(cited) > _WITH_PLACES:
         return ", ".join(f"[{item.id}]" if item.path else item.id for item in cited)
     return ", ".join(
-        f"[{item.id}: {item.path}:{item.first_line}-{item.last_line}]" if item.path else item.id for item in cited
+        f"[{item.id}: {spelled(item.path, item.first_line, item.last_line)}]" if item.path else item.id
+        for item in cited
     )

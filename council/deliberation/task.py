@@ -6,6 +6,7 @@ import logging
 from datetime import timedelta
 from functools import partial
 
+from council.agents.memory import without_rehearsals
 from council.artifacts.account import Account
 from council.artifacts.render import render
 from council.deliberation.commands import DeliberateCommand
@@ -19,13 +20,13 @@ from council.deliberation.names import Names
 from council.deliberation.page_state import PageState
 from council.deliberation.remembering import STEP as SUMMARY_STEP
 from council.deliberation.remembering import SummaryTry, memory_outputs, summarise
-from council.deliberation.sources_now import SourcesNow, look_again
+from council.deliberation.sources_now import SOURCES_STEP, SourcesNow, look_again
 from council.deliberation.status import status_of
 from council.deliberation.transcript import Transcript
 from council.engine.commit import Output
-from council.engine.runs import PROVIDER, Finish, Outcome, Parked, Run
+from council.engine.runs import NETWORK, PROVIDER, Finish, Outcome, Parked, Run
 from council.ids import timestamp
-from council.llm.base import is_extract
+from council.llm.base import is_extract, is_rehearsal
 from council.systems import Core
 from council.turns.costs import sum_of, tokens_of
 from council.turns.guarding import RunGuard
@@ -35,7 +36,7 @@ from council.turns.result import ModelCall
 log = logging.getLogger(__name__)
 
 _MAX_SHOWN_S = 366 * 86_400.0  # a provider may ask for any time; then the run ends
-_REASONS = {PROVIDER: "its provider", "budget": "the next day's budget"}
+_REASONS = {PROVIDER: "its provider", NETWORK: "the network", "budget": "the next day's budget"}
 _DRIFTED = "Resumed with accepted drift: later turns may come from another model, persona or prompt than earlier ones."
 
 
@@ -44,8 +45,10 @@ class Task:
 
     def __init__(self, run: Run, core: Core) -> None:
         self._run = run
-        self._core = core
+        self._core = core.of_run(run)
         self._command = DeliberateCommand.model_validate(run.header.command)
+        # A model that was named for the retry takes the place of the command's.
+        self._asked_model = None if run.journal.named_model else self._command.config.model
         self._start = StartView((), "")
         self._guarding: RunGuard | None = None
         self._sources: SourcesNow | None = None
@@ -59,14 +62,14 @@ class Task:
         run, core, config, task = self._run, self._core, self._command.config, self._command.task_description
 
         async def begin() -> StartView:
-            return read_start(core, self._command, run.header.lane, run.header.secret)
+            return read_start(core, self._command, self._asked_model, run)
 
         async def look() -> SourcesNow:
             return await look_again(core.root, council.transcript)
 
         try:
             self._start = start = await run.step("start", begin, type=StartView, durable=False)
-            chains = Chains(core.spending, start, config.model)
+            chains = Chains(core.spending, start, self._asked_model)
             if not run.journal.closed:
                 chains.require(run.id, accepts_drift=run.journal.accepts_drift)
             for note in start.notes:
@@ -87,15 +90,16 @@ class Task:
             )
             self._page.grow()
             await council.deliberate(self._command.input_artifacts)
-            self._sources = await run.step("sources", look, type=SourcesNow, durable=False)
+            self._sources = await run.step(SOURCES_STEP, look, type=SourcesNow, durable=False)
             decision = self._state(None).decision
             parts = [decision.answer] if decision else []
             parts += [item for section in decision.sections for item in section.items] if decision else []
             await guarding.judge_decision("\n\n".join(parts))
             said = [turn.result.text for turn in council.transcript.turns() if turn.result.failure is None]
             await guarding.judge_memory([*said, *parts[:1]])
-            if not is_extract(start.model):
-                sessions = [core.memory.load(member.role, run.header.lane).session for member in start.members]
+            if not is_rehearsal(start.model):
+                lane = run.header.lane
+                sessions = [without_rehearsals(core.memory.load(member.role, lane).session) for member in start.members]
                 model = partial(models.of, chains.council)
                 self._summarised = await summarise(run, model, start.model, sessions, task, start.guard)
         except Parked as parked:
@@ -170,6 +174,7 @@ class Task:
             speaking=tuple((heard.role, heard.round, heard.text) for heard in council.asker.hearings)
             if council
             else (),
+            replaces=start.replaces if not output.displaced else "",
             sources=self._sources,
             beside=beside,
             refused=council.asker.refused if council else (),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from council.desk.desk import Desk
+from council.desk.failed_folder import NOTE_ENDING, refused_file
 from council.engine.receipts import Receipt
 from council.engine.records import FORGOTTEN
 from council.errors import CommandInvalid, DaemonRunning, UsageError, WaitTimeout
@@ -20,7 +21,6 @@ from council.storage.files import FileLock
 
 _POLL_S = 0.1
 _MAX_DRAINS = 3  # a file that is not taken up three times is none that ever will be
-_NOTE_ENDING = ".error.md"
 
 Drain = Callable[[str, float], None]  # takes that file off the inbox, in at most so many seconds; the door hands it in
 Show = Callable[[dict[str, Any] | None], None]
@@ -98,21 +98,17 @@ class Errand:
             return None
         failed = self._desk.home.failed
         for name in sorted(_names(failed) - self._failed_before):
-            if name.endswith(_NOTE_ENDING):  # of a forget command the note alone is kept
-                note, aside = failed / name, failed / name.removesuffix(_NOTE_ENDING)
+            if name.endswith(NOTE_ENDING):  # of a forget command the note alone is kept
+                note, aside = failed / name, failed / name.removesuffix(NOTE_ENDING)
                 is_ours = aside.name.startswith(self.dropped.path.stem) and not aside.exists()
             else:
-                note, is_ours = failed / f"{name}{_NOTE_ENDING}", False
+                note, is_ours = failed / f"{name}{NOTE_ENDING}", False
                 with contextlib.suppress(FileNotFoundError):
                     is_ours = (failed / name).stat().st_ino == self.dropped.inode
             if is_ours and note.exists():
-                lines = note.read_text(encoding="utf-8").splitlines()
-                problem, fix = f"{note.name} says why it was refused", ""
-                at = next((number for number, line in enumerate(lines) if line.startswith("- **")), None)
-                if at is not None:
-                    problem = lines[at].removeprefix("- **").removesuffix("**")
-                    fix = "".join(lines[at + 1 : at + 2]).strip().removeprefix("Fix: ").removesuffix(".")
-                raise CommandInvalid(problem, fix=f"{fix}; see {os.path.relpath(note)}".lstrip("; "))
+                refused = refused_file(note)
+                problem = refused.why or f"{note.name} says why it was refused"
+                raise CommandInvalid(problem, fix=f"{refused.fix}; see {os.path.relpath(note)}".lstrip("; "))
         value: Any = None
         with contextlib.suppress(ValueError):
             value = json.loads(self._data)

@@ -9,9 +9,13 @@ from council.desk.desk import Desk
 from council.desk.overview import FIRST_QUESTION
 from council.engine.receipts import Receipt
 from council.errors import RunNotFound
+from council.safety.untrusted import plain_line
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from council.engine.journal import Journal
+    from council.engine.ledger import RunEntry
 
 _SEARCHED = 1_000
 _SHOWN = 10
@@ -19,12 +23,24 @@ _LOOKED_INTO = 100  # unfinished runs whose journals are read for one that waits
 _RUN_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-z]{8}")
 
 
+def find_all(desk: Desk, words: Sequence[str] = (), *, since: str = "", lane: str = "") -> list[RunEntry]:
+    """The runs whose title, path, command file, id, type or status hold every word, newest first. `since` is RFC 3339 in
+    UTC; no value of an argument means any."""
+    wanted = [word.casefold() for word in words]
+    return [
+        entry
+        for entry in reversed(desk.ledger.since(since))
+        if entry.lane and lane in ("", entry.lane)
+        if all(word in "\n".join(_told_of(entry)).casefold() for word in wanted)
+    ]
+
+
 def find_ended(desk: Desk, given: str) -> str:
     """The one ended run that `given` means; `last` is the last that left a page. Raises RunNotFound."""
     if given == "last":
         matches = _last_pages(desk)[:1]
     else:
-        matches = [entry.run_id for entry in desk.ledger.starting_with(given, _SEARCHED) if entry.ended_ns]
+        matches = [entry for entry in desk.ledger.starting_with(given, _SEARCHED) if entry.ended_ns]
     fix = "`council status` lists the last runs and the active ones"
     return _only(desk, given, matches, nothing="no run has ended", none="no ended run matches", fix=fix)
 
@@ -33,10 +49,10 @@ def find_any(desk: Desk, given: str) -> str:
     """As `find_ended`, but also a run that has not ended; `last` is still the last that ended, if any has. Raises
     RunNotFound."""
     if given == "last":
-        matches = [*_last_pages(desk), *(entry.run_id for entry in desk.ledger.newest(1))][:1]
+        matches = [*_last_pages(desk), *desk.ledger.newest(1)][:1]
     else:
-        matches = [entry.run_id for entry in desk.ledger.starting_with(given, _SEARCHED)]
-        matches = [given] if given in matches else matches
+        matches = desk.ledger.starting_with(given, _SEARCHED)
+        matches = [entry for entry in matches if entry.run_id == given] or matches
     fix = "`council status` lists the last runs"
     return _only(desk, given, matches, nothing="there is no run", none="no run matches", fix=fix)
 
@@ -89,17 +105,26 @@ def require_journal(desk: Desk, run_id: str) -> None:
     raise RunNotFound(f"the run {run_id} {why_no_journal(receipt)}.", fix=fix)
 
 
-def _last_pages(desk: Desk) -> list[str]:
+def _told_of(entry: RunEntry) -> tuple[str, ...]:
+    return (entry.title, entry.artifact, entry.file, entry.run_id, entry.type, entry.status)
+
+
+def _last_pages(desk: Desk) -> list[RunEntry]:
     """The runs that left a page, of the last that ended; the last one first."""
-    return [entry.run_id for entry in desk.ledger.newest(_SEARCHED, ended_only=True) if entry.artifact]
+    return [entry for entry in desk.ledger.newest(_SEARCHED, ended_only=True) if entry.artifact]
 
 
-def _only(desk: Desk, given: str, matches: list[str], *, nothing: str, none: str, fix: str) -> str:
+def _only(desk: Desk, given: str, matches: list[RunEntry], *, nothing: str, none: str, fix: str) -> str:
     """Raises RunNotFound for more than one match; with `nothing` where the home has no run, with `none` for another id."""
+    matches = [entry for entry in matches if entry.lane] or matches  # a run before the receipt of a control command
     if len(matches) == 1:
-        return matches[0]
+        return matches[0].run_id
     if matches:
-        raise RunNotFound(f"{given!r} means {len(matches)} runs.", fix="give more of the id", matches=matches[:_SHOWN])
+        shown = matches[-_SHOWN:]
+        lines = [f"  {entry.run_id}  {entry.status:<9}  {plain_line(entry.title, 80)}" for entry in reversed(shown)]
+        more = f"{given!r} means {len(matches)} runs" + (f"; the newest {_SHOWN}:" if len(matches) > _SHOWN else ":")
+        fix = "give more of the id; `council runs WORDS` finds a run by its title"
+        raise RunNotFound("\n".join([more, *lines]), fix=fix, matches=[entry.run_id for entry in shown])
     root = desk.home.root
     if given == "last":
         fix = f"{FIRST_QUESTION} asks the council; `council submit FILE` drops a command"

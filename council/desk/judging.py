@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from council.app.reading import build_library
+from council.app.reading import build_library, build_texts
 from council.commands.documents import Document, NotACommand, Problem, read_document
 from council.commands.models import CommandBase
 from council.commands.parsing import validate
@@ -16,8 +16,8 @@ from council.deliberation.commands import DeliberateCommand
 from council.desk.desk import Desk
 from council.engine.outputs import written_at
 from council.errors import CommandInvalid, CouncilError, PathRefused
-from council.knowledge.library import split_range
 from council.knowledge.meant import better_fix
+from council.places import spelled, split_range, unit_of
 from council.storage.drop import is_command_name
 from council.storage.paths import ConfinedRoot
 from council.upkeep.house import COMMANDS, admission_of
@@ -28,12 +28,14 @@ _RECURRING = "recurring"
 
 @dataclass(frozen=True)
 class FileVerdict:
-    """`problems` keep a file from becoming a run; `warnings` do not. `type` and `output` are empty while unknown."""
+    """`problems` keep a file from becoming a run; `warnings` do not. `type` and `output` are empty while unknown.
+    `missing`: the inputs, among the warnings, that cannot be read now."""
 
     problems: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
     type: str = ""
     output: str = ""
+    missing: tuple[str, ...] = ()
 
 
 def max_command_bytes(desk: Desk | None) -> int:
@@ -93,24 +95,35 @@ def _admitted(desk: Desk, document: Document, command: CommandBase) -> FileVerdi
         problems = [Problem(message, error.fix, error.field, *place)]
     except CouncilError as error:
         problems = problems_of(error)
-    warnings = _path_warnings(desk, document, command, output) if isinstance(command, DeliberateCommand) else ()
-    return FileVerdict(tuple(problems), tuple(warnings), command.type, output)
+    missing: list[str] = []
+    warnings: Iterator[Problem] = iter(())
+    if isinstance(command, DeliberateCommand):
+        warnings = _path_warnings(desk, document, command, output, missing)
+    return FileVerdict(tuple(problems), tuple(warnings), command.type, output, tuple(missing))
 
 
-def _path_warnings(desk: Desk, document: Document, command: DeliberateCommand, output: str) -> Iterator[Problem]:
-    """Warns of inputs that cannot be read now, and of a file at the output that no run would replace."""
+def _path_warnings(
+    desk: Desk, document: Document, command: DeliberateCommand, output: str, missing: list[str]
+) -> Iterator[Problem]:
+    """Warns of inputs that cannot be read now, which go into `missing`, and of a file at the output that no run would
+    replace."""
     with ConfinedRoot(desk.home.root) as root:
-        library = build_library(root, desk.settings)
-        unreadable = 0
+        library = build_library(build_texts(root, desk.settings), desk.settings)
         for index, wanted in enumerate(command.input_artifacts):
             path, first, last = split_range(wanted)
+            place = document.locate(("input_artifacts", index))
             try:
-                library.read(path, first_line=first, last_line=last)
+                found = library.read(path, first_line=first, last_line=last)
+                if found.cut:
+                    unit, end = unit_of(path), min(last or found.total_lines, found.total_lines)
+                    rest = spelled(path, found.last_line, end)
+                    fix = f"name a part of it, such as `{rest}`, as one more input; or raise max_context_bytes_per_request"
+                    cut = f"{unit}s {found.first_line} to {found.last_line} of `{path}` fit; what follows up to {end} is cut off"
+                    yield Problem(cut, fix, f"input_artifacts.{index}", *place)
             except PathRefused as error:
-                unreadable += 1
-                place = document.locate(("input_artifacts", index))
+                missing.append(wanted)
                 yield Problem(error.message, better_fix(library, path, error), f"input_artifacts.{index}", *place)
-        if unreadable and unreadable == len(command.input_artifacts):
+        if missing and len(missing) == len(command.input_artifacts):
             place = document.locate(("input_artifacts",))
             fix = "create one of them, or correct the paths"
             yield Problem("no input can be read now, and then the run fails", fix, "input_artifacts", *place)

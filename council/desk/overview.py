@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from council.desk.desk import Desk
+from council.desk.failed_folder import refused_files
 from council.engine.ledger import Ledger
 from council.errors import CommandInvalid
 from council.ids import timestamp
@@ -28,7 +29,8 @@ class HomeState:
     """The state of a home. `daemon`: what it wrote into the lock, None where none runs. `runs`: those under way as the
     daemon tells them, else the first that have not ended; `unfinished`: how many these are in all. `unadmitted`: files
     that the database does not take now, each with the reason. `degraded`: companions that do not run as they should, with
-    the reason. `recent`: the last that ended, `artifact` with the page relative to the home, empty without one."""
+    the reason. `refused`: how many files in `commands/failed/` could not become a run, and the newest with the reason.
+    `recent`: the last that ended, `artifact` with the page relative to the home, empty without one."""
 
     home: str
     state: str
@@ -40,6 +42,7 @@ class HomeState:
     unfinished: int | None
     not_commands: list[str]
     waiting_files: list[str]
+    refused: dict[str, Any]
     recent: list[dict[str, str]]
 
     def as_json(self) -> dict[str, Any]:
@@ -72,6 +75,7 @@ def overview(desk: Desk) -> HomeState:
         names = sorted(entry.name for entry in os.scandir(home.commands) if entry.is_file(follow_symlinks=False))
     meant = [name for name in names if not is_left_alone(name) and name not in bound]
     not_commands = [name for name in meant if not is_command_name(name) or _is_note(home.commands / name)]
+    refused, newest = refused_files(home.failed)
     return HomeState(
         home=str(home.root),
         state=state,
@@ -83,6 +87,7 @@ def overview(desk: Desk) -> HomeState:
         unfinished=count,
         not_commands=not_commands,
         waiting_files=[name for name in meant if name not in not_commands],
+        refused={"count": refused, "newest": None if newest is None else asdict(newest)},
         recent=[
             {key: getattr(entry, key) for key in ("run_id", "status", "title", "artifact", "finished")}
             for entry in ledger.newest(_RECENT, ended_only=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from council.desk.desk import Desk
 from council.desk.finding import find_any, journal_of, receipt_of, require_journal
@@ -59,6 +60,35 @@ def answer_of(desk: Desk, receipt: Receipt, page: Path) -> tuple[str, str]:
             raise RunNotFound(f"{became}, and {error.message}", fix=error.fix) from None
     body = _FRONT_MATTER.sub("", text)
     return _FOOTNOTE_MARK.sub("", body.split("\n## Task\n")[0].strip()), became
+
+
+def growing_run(desk: Desk, run_id: str) -> tuple[dict[str, Any], str]:
+    """A run that has not ended, as `overview` tells it, with the path of its page as `output`; and the page so far, empty
+    until there is one. Raises RunNotFound, JournalDamaged."""
+    header = desk.ledger.journal(run_id).header
+    known = next((run for run in overview(desk).runs if run["run_id"] == run_id), None)
+    run = {"run_id": run_id, "title": header.title, "status": "queued", "output": header.output_path, **(known or {})}
+    text = ""
+    with contextlib.suppress(OSError):
+        text = (desk.home.root / run["output"]).read_text(encoding="utf-8", errors="replace")
+    holder = _PAGE_ID.search(text)
+    return run, _FOOTNOTE_MARK.sub("", _FRONT_MATTER.sub("", text)).strip() if holder and holder[1] == run_id else ""
+
+
+def changed_sources(desk: Desk, run_id: str) -> list[str]:
+    """The documents that an ended run read and that are other ones now; none where its journal is gone."""
+    from council.deliberation.sources_now import SOURCES_STEP, SourcesNow, source_now
+    from council.storage.paths import ConfinedRoot
+
+    if not desk.ledger.has_journal(run_id):
+        return []
+    read = desk.ledger.journal(run_id).value(SOURCES_STEP, SourcesNow) or SourcesNow()
+    with ConfinedRoot(desk.home.root) as root:
+        return [
+            f"{then.path} ({now.error})" if now.error else then.path
+            for then in read.files
+            if then.sha256 and not then.own and (now := source_now(root, then.path)).sha256 != then.sha256
+        ]
 
 
 def page_again(desk: Desk, run_id: str) -> bytes:

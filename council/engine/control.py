@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StrictBool, StrictStr
+from pydantic import AfterValidator, Field, StrictBool, StrictStr
 
 from council.commands.models import ControlBase
 from council.commands.types import Admission, CommandType
@@ -13,6 +13,7 @@ from council.engine.ledger import Ledger
 from council.engine.reopening import not_resumable, require_resumable, require_retryable
 from council.engine.runs import Premises
 from council.errors import CommandInvalid
+from council.settings.model_names import model_spelling
 
 
 class RunControl(ControlBase):
@@ -27,7 +28,17 @@ class CancelCommand(RunControl):
     type: Annotated[Literal["cancel"], Field(description="What kind of command this is.")]
 
 
-class ResumeCommand(RunControl):
+class Reopening(RunControl):
+    """The key of a command that lets an ended run go on."""
+
+    model: Annotated[
+        StrictStr | None,
+        Field(description="The model that the run goes on with. Unset: its own."),
+        AfterValidator(lambda value: None if value is None else model_spelling(value)),
+    ] = None
+
+
+class ResumeCommand(Reopening):
     """Lets a run go on at its first step that is not recorded: one that waits, or one that failed or was cancelled."""
 
     type: Annotated[Literal["resume"], Field(description="What kind of command this is.")]
@@ -36,7 +47,7 @@ class ResumeCommand(RunControl):
     ] = False
 
 
-class RetryCommand(RunControl):
+class RetryCommand(Reopening):
     """Does an ended run's work again, with a new budget: all of it, or from one recorded step on."""
 
     type: Annotated[Literal["retry"], Field(description="What kind of command this is.")]
@@ -62,7 +73,7 @@ def admit_cancel(command: CancelCommand, premises: Premises) -> Admission:
 def admit_resume(command: ResumeCommand, premises: Premises) -> Admission:
     """Raises CommandInvalid for an ended run that cannot go on, StorageFailed."""
     if not _is_unfinished(command.run, premises):
-        require_resumable(premises.store, command.run, accept_drift=command.accept_drift)
+        require_resumable(premises.store, command.run, accept_drift=accepts_drift(command))
     return _acting_on(command)
 
 
@@ -81,8 +92,14 @@ def _is_unfinished(run_id: str, premises: Premises) -> bool:
     return row is not None and row[0] is None
 
 
+def accepts_drift(command: ResumeCommand) -> bool:
+    """True also where another model is named: whoever names one accepts that it differs."""
+    return command.accept_drift or command.model is not None
+
+
 def _acting_on(command: RunControl) -> Admission:
-    return Admission(f"{command.type} {command.run}", run_id=command.run)
+    with_model = f" with {command.model}" if isinstance(command, Reopening) and command.model else ""
+    return Admission(f"{command.type} {command.run}{with_model}", run_id=command.run)
 
 
 CONTROLS = (

@@ -11,6 +11,7 @@ import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -21,7 +22,7 @@ from council.audit.trail import Trail
 from council.commands.models import CommandBase, RunBase, canonical_hash
 from council.commands.types import Admission, CommandTypes
 from council.engine import statements as sql
-from council.engine.control import CancelCommand, ResumeCommand, RetryCommand
+from council.engine.control import CancelCommand, ResumeCommand, RetryCommand, accepts_drift
 from council.engine.execution import Executor
 from council.engine.journal import FINISH, Journal, Recording, admit, load_journal
 from council.engine.ledger import end_of, entry_of
@@ -63,12 +64,14 @@ class Engine:
         audit: Trail | None = None,
         principal_of: Callable[[CommandBase], Principal] = lambda command: STEWARD,
         run_secret: Callable[[RunBase], bytes | None] = lambda command: None,
+        recorded_day: Callable[[str], str | None] = lambda run_secret: None,
         redactor: Redactor | None = None,
     ) -> None:
         """`on_ended` takes the command file of a run whose receipt answers. `controls` are those beside the engine's own.
         `before_asking_again` is told of a run that somebody lets ask its provider now. `audit` None: nothing is recorded.
         `principal_of` raises CommandInvalid for who may not give this command. `run_secret` is that of a command's run,
-        where it is given: by a cassette, or by a test that compares two runs. No record holds a secret of `redactor`.
+        where it is given: by a cassette, or by a test that compares two runs. `recorded_day` is the day of the run of a secret
+        that a cassette was recorded from. No record holds a secret of `redactor`.
         """
         settings = premises.settings
         self._store = store
@@ -79,6 +82,7 @@ class Engine:
         self._clock = clock
         self._principal_of = principal_of
         self._run_secret = run_secret
+        self._recorded_day = recorded_day
         self._before_asking_again = before_asking_again
         self._redactor = redactor or Redactor()
         self._acts: dict[str, Callable[[Any, Principal, FileIdentity], Awaitable[Sequence[str]]]] = {
@@ -140,6 +144,10 @@ class Engine:
         bound = self._receipts.bound(command.id) if command.id is not None else None
         return self.active.get(bound.run_id) if bound is not None else None
 
+    def gathering(self) -> AbstractContextManager[None]:
+        """Admits without starting: the highest priority of all that is admitted meanwhile goes first."""
+        return self._queue.gathering()
+
     def ask_for(self, run: Run) -> None:
         """Holds neither this run any longer nor those that come before it, in its lane or at its output path."""
         self._queue.ask_for(run)
@@ -148,6 +156,8 @@ class Engine:
         now = self._clock.now()
         # Nanoseconds since the epoch, but never less than before: a clock set back does not change the order.
         self._last_order = max(self._last_order + 1, int(now.timestamp() * 1_000_000_000))
+        secret = (self._run_secret(command) or secrets.token_bytes(_SECRET_BYTES)).hex()
+        recorded = self._recorded_day(secret)
         return RunHeader(
             run_id=new_run_id(now),
             epoch=EPOCH,
@@ -157,11 +167,13 @@ class Engine:
             command=self._commands[command.type].recorded(command, admission, self._redactor),
             command_hash=canonical_hash(command) if admission.keeps_hashes else FORGOTTEN,
             file=file if admission.keeps_hashes else msgspec.structs.replace(file, sha256=FORGOTTEN),
-            secret=(self._run_secret(command) or secrets.token_bytes(_SECRET_BYTES)).hex(),
+            secret=secret,
             output_path=admission.output_path,
-            title=self._redactor.redact(admission.title),
+            title=self._redactor.redact(command.title or admission.title),
             order=self._last_order,
             priority=command.priority,
+            day=self._premises.settings.day_of(now) if recorded is None else recorded,
+            model=self._premises.settings.model,
         )
 
     async def _create(self, header: RunHeader, id_: str | None, drop: str) -> Run:
@@ -225,8 +237,9 @@ class Engine:
             self.lost.append(receipt)
             self._events.publish(_end_of(receipt))
         self._last_order = max((run.header.order for run in recovered), default=0)
-        for run in recovered:
-            self._take_up(run)
+        with self._queue.gathering():
+            for run in recovered:
+                self._take_up(run)
         return recovered
 
     def _fail(self, tx: Tx, run_id: str, error: JournalDamaged) -> Receipt:
@@ -325,10 +338,14 @@ class Engine:
         if run is None and await self._is_reopened(command.run, file):
             pass
         elif run is None:
-            ask = partial(require_resumable, self._store, command.run, accept_drift=command.accept_drift)
-            await self._reopen(await asyncio.to_thread(ask), file, accept_drift=command.accept_drift)
+            drifts = accepts_drift(command)
+            ask = partial(require_resumable, self._store, command.run, accept_drift=drifts)
+            await self._reopen(await asyncio.to_thread(ask), file, command.model, accept_drift=drifts)
         elif run.journal.reopened_by == file.drop:
             pass  # the process died before it could say so
+        elif command.model is not None:
+            fix = f"`council cancel {run.id}` ends it; `council resume {run.id} --model {command.model}` then goes on"
+            raise not_resumable(run.id, "has not ended, and keeps its model", fix)
         elif run.is_waiting:
             if run.journal.waits and run.journal.waits[-1].reason == PROVIDER:
                 self._before_asking_again()
@@ -346,7 +363,7 @@ class Engine:
             pass
         elif run is None:
             receipt = await asyncio.to_thread(require_retryable, self._store, command.run, command.from_)
-            await self._reopen(receipt, file, retry_from=command.from_ or None)
+            await self._reopen(receipt, file, command.model, retry_from=command.from_ or None)
         elif run.journal.reopened_by != file.drop:
             raise not_resumable(
                 run.id, f"is {run.status}", f"`council cancel {run.id}` ends it; then it can be retried"
@@ -371,9 +388,15 @@ class Engine:
         return True
 
     async def _reopen(
-        self, receipt: Receipt, file: FileIdentity, *, accept_drift: bool = False, retry_from: str | None = ""
+        self,
+        receipt: Receipt,
+        file: FileIdentity,
+        model: str | None,
+        *,
+        accept_drift: bool = False,
+        retry_from: str | None = "",
     ) -> None:
-        """`retry_from` empty: at the first step that is not recorded; None: from the very first."""
+        """`model` None: the run's own. `retry_from` empty: at the first step that is not recorded; None: from the very first."""
         run_id = receipt.run_id
         if receipt.error is not None and receipt.error.code == MAX_WAIT:
             self._before_asking_again()
@@ -387,7 +410,10 @@ class Engine:
             await asyncio.to_thread(keep_artifact, self._premises.root, self._store, run_id, path, sha256)
         first = journal.first_step if retry_from is None else retry_from
         at = timestamp(self._clock.now())
-        await journal.reopen(Reopened(at, accept_drift=accept_drift, retry_from=first, by=file.drop))
+        if model is None and not journal.model:  # an older version did not note it; its receipt has the name
+            model = receipt.model
+        reopened = Reopened(at, accept_drift=accept_drift, retry_from=first, by=file.drop, model=model or "")
+        await journal.reopen(reopened)
         self._take_up(self._adopt(journal))
 
     def receipt(self, run_id: str) -> Receipt | None:

@@ -22,6 +22,7 @@ from council.engine.auditing import AUDIT_HEAD, RunAudit
 from council.engine.commit import roll_forward, stage
 from council.engine.journal import FINISH, Exhausted, Handback
 from council.engine.ledger import end_of
+from council.engine.outputs import point_on
 from council.engine.receipts import ArtifactRef, ErrorRef, Receipt
 from council.engine.records import EPOCH, Committed, RunStatus
 from council.engine.runs import Execution, Finish, Outcome, Parked, Run, Runs
@@ -222,6 +223,8 @@ class Executor:
                 )
                 reference = ArtifactRef(final, first.sha256)
                 receipt = msgspec.structs.replace(receipt, artifact=reference, notes=(*receipt.notes, note))
+            if receipt.artifact is not None:
+                point_on(self._root, self._store, run.id, run.header.output_path, receipt.artifact.path)
             ended_ns = max(time.time_ns(), run.header.order)
             end = end_of(receipt, text_bytes=run.journal.text_bytes, ended_ns=ended_ns)
             await self._store.write(lambda tx: tx.execute(sql.END, end), durable=False)

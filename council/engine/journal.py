@@ -13,14 +13,16 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypedDict, TypeVar
 
 import msgspec
 
 from council.engine import statements as sql
 from council.engine.auditing import AUDIT_HEAD
 from council.engine.records import (
+    OWN,
     Committed,
+    Part,
     Record,
     Reopened,
     Retried,
@@ -79,7 +81,7 @@ class JournalRow(NamedTuple):
 def row_of(record: Record) -> JournalRow:
     match record:
         case StepBegun():
-            return JournalRow("begin", record.name, "", record.at, "")
+            return JournalRow("begin", record.name, "", record.at, _encoder.encode(record.part).decode())
         case StepDone():
             return JournalRow("done", record.name, record.request, record.at, bytes(record.out).decode())
         case _:
@@ -88,11 +90,11 @@ def row_of(record: Record) -> JournalRow:
 
 def record_of(row: JournalRow) -> Record:
     """Raises JournalDamaged for a row that no version wrote."""
-    if row.kind == "begin":
-        return StepBegun(row.name, row.at_ms)
     if row.kind == "done":
         return StepDone(row.name, row.request, msgspec.Raw(row.out.encode()), row.at_ms)
     try:
+        if row.kind == "begin":  # older versions left `out` empty
+            return StepBegun(row.name, row.at_ms, msgspec.json.decode(row.out or "{}", type=Part))
         record: Record = _decoder.decode(row.out)
         return record
     except msgspec.MsgspecError as error:
@@ -163,6 +165,14 @@ def load_journal(
     return journal
 
 
+class StepOptions(TypedDict, total=False):
+    """As in `Journal.step`."""
+
+    request: str
+    durable: bool
+    part: Part
+
+
 class Journal:
     """One run's records, in memory and in the store."""
 
@@ -194,6 +204,7 @@ class Journal:
         self.text_bytes = 0
         self.reopened_by: str | None = None
         self.accepts_drift = False
+        self.named_model = ""  # when it was told to go on; empty: it keeps the one that it began with
         self.closed = False  # True: only recorded steps answer
         self.stopping = recording.stopping
         self._clock = recording.clock
@@ -226,6 +237,7 @@ class Journal:
         type: type[T],
         request: str = "",
         durable: bool = True,
+        part: Part = OWN,
     ) -> T:
         """The recorded result of step `name`, else what `fn` returns, without secrets, on the disk before this returns.
 
@@ -239,7 +251,7 @@ class Journal:
         if known is not None:
             return self._known(known, type, request)
         if name not in self._unsaved or self._unsaved[name][0] != request:
-            await self._begin(name)
+            await self._begin(name, part)
             inside = _in_step.set(name)
             try:
                 self._unsaved[name] = (request, *self.redactor.encoded(await fn(), type))
@@ -269,7 +281,7 @@ class Journal:
         done = await self._write(name, seq, change, then=lambda result: self._remember(result[0]))
         return done[1]
 
-    async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], request: str = "") -> T:
+    async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], part: Part = OWN) -> T:
         """A step of which only its outcome is kept: `fn` returns a small typed value without prompt text, and that is
         what replay returns. Raises ValueError for an outcome beyond MAX_EPHEMERAL_BYTES."""
 
@@ -279,7 +291,7 @@ class Journal:
                 raise ValueError(f"the outcome of the ephemeral step {name} is larger than {MAX_EPHEMERAL_BYTES} bytes")
             return outcome
 
-        return await self.step(name, small, type=type, request=request)
+        return await self.step(name, small, type=type, part=part)
 
     async def put(self, name: str, value: T, *, type: type[T], request: str = "") -> T:
         """The recorded result of `name`, else `value` without secrets, now on the disk: a step whose work is done already.
@@ -336,6 +348,11 @@ class Journal:
     def reopened(self) -> bool:
         """True when the run had ended before, and was told to go on."""
         return self.reopened_by is not None
+
+    @property
+    def model(self) -> str:
+        """The spelling of the model that the run asks; empty where an older version did not note it."""
+        return self.named_model or self.header.model
 
     @property
     def first_step(self) -> str:
@@ -412,7 +429,7 @@ class Journal:
     def _result(self, record: StepDone, type: type[T]) -> T:
         return msgspec.json.decode(bytes(record.out), type=type)
 
-    async def _begin(self, name: str) -> None:
+    async def _begin(self, name: str, part: Part = OWN) -> None:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             await asyncio.sleep(0)  # what was held back while a record was written
@@ -420,7 +437,7 @@ class Journal:
             raise Exhausted(name)
         if self.stopping():
             raise Handback
-        self._defer(StepBegun(name, self._now_ms()))
+        self._defer(StepBegun(name, self._now_ms(), part))
 
     def _defer(self, record: Record) -> None:
         """Goes along with what is written next: a call's reservation, or the step itself."""
@@ -487,6 +504,7 @@ class Journal:
             self.committed = record
         elif isinstance(record, Reopened):
             self.reopened_by, self.accepts_drift = record.by, self.accepts_drift or record.accept_drift
+            self.named_model = record.model or self.named_model
             self.committed, self.ended = None, False
             self.waits.clear()
             for step in ENDING:

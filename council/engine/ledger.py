@@ -55,7 +55,7 @@ class Ledger:
         self._store = store
 
     def newest(self, count: int, *, ended_only: bool = False) -> list[RunEntry]:
-        """The newest runs, newest first; of ended ones the one that ended last comes first."""
+        """The newest runs, newest first; of ended ones the one that ended last comes first. No control commands."""
         return self._entries(sql.NEWEST_ENDED if ended_only else sql.NEWEST, count)
 
     def starting_with(self, prefix: str, count: int) -> list[RunEntry]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import posixpath
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from urllib.parse import quote
 
 import msgspec
 
@@ -145,6 +147,14 @@ class OutputFile:
                 return current
         return self._root.fingerprint(self.path) or None
 
+    def replaced_run(self) -> str:
+        """The run whose page stands where this one is to go; empty for none. Raises StorageFailed."""
+        try:
+            self.settle()
+        except PathRefused:
+            return ""
+        return self._replaced[0] if self._replaced else ""
+
     def _noting(self, written: Written) -> Callable[[Tx], None]:
         replaced = self._replaced
 
@@ -156,6 +166,22 @@ class OutputFile:
                 keep_page(tx, *((owner, _ARTIFACT) if is_there else (written.run_id, f"artifact-of-{owner}.md")), data)
 
         return note
+
+
+def point_on(root: ConfinedRoot, store: Looking, run_id: str, wanted: str, final: str) -> None:
+    """A growing page that a person wrote into ends with the way to the finished one; said once. Raises StorageFailed."""
+    entry = written_at(store, wanted)
+    if wanted == final or entry is None or entry.run_id != run_id:
+        return
+    link = posixpath.relpath(final, posixpath.dirname(wanted) or ".")
+    pointer = f"\n\n*The run has ended. Its page is [{final}]({quote(link)}).*\n".encode()
+    try:
+        data = root.read(wanted, max_bytes=_MAX_KEPT_BYTES).data
+        is_edited = sha256_hex(data) not in entry.sha256s and run_id.encode() in data  # else it is all the person's own
+        if is_edited and pointer.strip() not in data:
+            root.write_atomic(wanted, data.rstrip() + pointer)
+    except PathRefused as error:
+        log.warning("%s does not tell where the page of run %s is: %s", wanted, run_id, error)
 
 
 def keep_page(tx: Tx, owner: str, name: str, data: bytes) -> None:

@@ -6,8 +6,9 @@ Says when a run is executed and when it waits, never what it does. In memory: a 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime, timedelta
 
 from council.engine.journal import FINISH, Handback
@@ -50,6 +51,7 @@ class RunQueue:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.running = 0
         self.stopping = asyncio.Event()
+        self._gathering = False
 
     @property
     def held(self) -> int:
@@ -89,6 +91,16 @@ class RunQueue:
             run.output.step_aside("is being written by another run")
         self._start(run)
 
+    @contextlib.contextmanager
+    def gathering(self) -> Iterator[None]:
+        """Nothing starts until the end of it: what has joined by then is compared by its priority."""
+        self._gathering = True
+        try:
+            yield
+        finally:
+            self._gathering = False
+            self._pump()
+
     def stop(self) -> None:
         """Starts and wakes nothing any more."""
         self.stopping.set()
@@ -97,7 +109,7 @@ class RunQueue:
 
     def _pump(self) -> None:
         """Starts whatever may start, while there are slots."""
-        while not self.stopping.is_set() and self.running < self._slots:
+        while not (self.stopping.is_set() or self._gathering) and self.running < self._slots:
             run = self._lanes.next()
             if run is None:
                 break

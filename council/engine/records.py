@@ -34,7 +34,9 @@ class FileIdentity(msgspec.Struct, frozen=True):
 
 class RunHeader(msgspec.Struct, frozen=True, tag="run", tag_field="t"):
     """Record 0. `secret` (hex, 32 bytes) feeds every random choice of the run; `command_hash` ignores spelling and id;
-    `order` grows with each admission: the order in a lane, after a restart too. `priority` chooses between lanes."""
+    `order` grows with each admission: the order in a lane, after a restart too. `priority` chooses between lanes. `day` is
+    that of its admission in the home's zone (2026-11-20), the one clock that a prompt holds. `model` is the spelling of the
+    daemon's model at the admission. Both are empty where an older version did not note them."""
 
     run_id: str
     epoch: int
@@ -49,6 +51,8 @@ class RunHeader(msgspec.Struct, frozen=True, tag="run", tag_field="t"):
     title: str = ""
     order: int = 0
     priority: int = 0
+    day: str = ""
+    model: str = ""
 
     @property
     def admitted_ms(self) -> int:
@@ -59,12 +63,25 @@ class RunHeader(msgspec.Struct, frozen=True, tag="run", tag_field="t"):
         return ordered_ms if second_ms <= ordered_ms < second_ms + 1000 else second_ms
 
 
+class Part(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The part that a step has in its run: its `kind` in a word of its system, whose it is, and in which round. `kind` empty:
+    it is the run's own, or an older version recorded it."""
+
+    kind: str = ""
+    role: str = ""
+    round: int = 0
+
+
+OWN = Part()
+
+
 class StepBegun(msgspec.Struct, frozen=True, tag="begin", tag_field="t", omit_defaults=True):
     """Written without a sync: tells after a kill that a call may have been in flight. `at` (here and below): milliseconds
     since the epoch, 0 where an older version did not note it."""
 
     name: str
     at: int = 0
+    part: Part = OWN
 
 
 class StepDone(msgspec.Struct, frozen=True, tag="done", tag_field="t", omit_defaults=True):
@@ -121,12 +138,13 @@ class Committed(msgspec.Struct, frozen=True, tag="commit", tag_field="t"):
 class Reopened(msgspec.Struct, frozen=True, tag="reopen", tag_field="t"):
     """An ended run goes on: what was recorded of its end no longer counts, what was recorded of its work does, up to the
     step `retry_from` when that is set (a retry: that step and all recorded after it are done again). `by` names the drop
-    that asked for it."""
+    that asked for it. `model` is the spelling of the model that was named for it; empty: the run keeps its own."""
 
     at: str
     accept_drift: bool
     retry_from: str = ""
     by: str = ""
+    model: str = ""
 
 
 Record = RunHeader | StepBegun | StepDone | Retried | Waiting | Committed | Reopened

@@ -7,16 +7,16 @@ import contextlib
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, Unpack
 
 import msgspec
 
 from council.engine.auditing import AUDIT_HEAD
 from council.engine.commit import Kept, Output
-from council.engine.journal import Journal
+from council.engine.journal import Journal, StepOptions
 from council.engine.outputs import OutputFile
 from council.engine.receipts import ErrorRef, TokenCount
-from council.engine.records import FileIdentity, RunHeader, RunStatus
+from council.engine.records import OWN, FileIdentity, Part, RunHeader, RunStatus
 from council.errors import CouncilError
 from council.events import Event, Events
 from council.ids import Principal
@@ -29,7 +29,8 @@ T = TypeVar("T")
 
 
 _MOST_ENDINGS = 64  # at once: more than there are slots
-PROVIDER = "provider"  # what a run waits for whose provider asked for a pause
+# What a run waits for whose provider asked for a pause, or cannot be reached.
+PROVIDER, NETWORK = "provider", "network"
 
 
 class Parked(CouncilError):
@@ -127,25 +128,17 @@ class Run:
         """Tells of something in this run."""
         self._events.publish(msgspec.structs.replace(event, run_id=self.id))
 
-    async def step(
-        self,
-        name: str,
-        fn: Callable[[], Awaitable[T]],
-        *,
-        type: type[T],
-        request: str = "",
-        durable: bool = True,
-    ) -> T:
+    async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], **how: Unpack[StepOptions]) -> T:
         """See `Journal.step`: a recorded step is never run again."""
-        return await self.journal.step(name, fn, type=type, request=request, durable=durable)
+        return await self.journal.step(name, fn, type=type, **how)
 
     async def effect(self, name: str, fn: Callable[[Tx], T], *, type: type[T], request: str = "") -> T:
         """See `Journal.effect`: a change and its record, once."""
         return await self.journal.effect(name, fn, type=type, request=request)
 
-    async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T]) -> T:
+    async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], part: Part = OWN) -> T:
         """See `Journal.ephemeral`: of such a step only its outcome is kept."""
-        return await self.journal.ephemeral(name, fn, type=type)
+        return await self.journal.ephemeral(name, fn, type=type, part=part)
 
     def choice(self, purpose: str) -> random.Random:
         """A generator for one purpose, seeded by the run's secret: the same after every restart."""

@@ -32,8 +32,9 @@ receipt, ended_ns) VALUES (?, ?, ?, '', ?, ?, ?, ?, ?, 0, 0, ?, ?)"""
 
 # ── lists ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-NEWEST = f"{_ENTRIES} ORDER BY run DESC LIMIT ?"
-NEWEST_ENDED = f"{_ENTRIES} WHERE ended_ns IS NOT NULL ORDER BY ended_ns DESC, run DESC LIMIT ?"
+# A control command, and the id of an occurrence that was skipped, have a row that is answered by a receipt and no lane.
+NEWEST = f"{_ENTRIES} WHERE lane <> '' ORDER BY run DESC LIMIT ?"
+NEWEST_ENDED = f"{_ENTRIES} WHERE lane <> '' AND ended_ns IS NOT NULL ORDER BY ended_ns DESC, run DESC LIMIT ?"
 STARTING_WITH = f"{_ENTRIES} WHERE run_id >= ? AND run_id < ? ORDER BY run_id LIMIT ?"
 SINCE = f"{_ENTRIES} WHERE created >= ? ORDER BY run_id"
 ENDED = f"{_ENTRIES} WHERE ended_ns IS NOT NULL AND pruned = '' AND header IS NOT NULL ORDER BY ended_ns, run LIMIT ?"
@@ -79,7 +80,6 @@ KEPT_DATA = "SELECT data FROM kept WHERE owner = ? AND name = ?"
 KEPT_NAMES = "SELECT name FROM kept WHERE owner = ? ORDER BY name"
 KEPT_OF = "SELECT name, data FROM kept WHERE owner = ? ORDER BY name"
 KEPT_BYTES = "SELECT data FROM kept WHERE owner = ?"
-DROP_ONE_KEPT = "DELETE FROM kept WHERE owner = ? AND name = ?"
 
 # ── forgetting ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

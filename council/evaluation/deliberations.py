@@ -15,7 +15,6 @@ from typing import Literal
 import msgspec
 
 from council.app import App
-from council.deliberation.commands import ProtocolName
 from council.deliberation.deliberate import CouncilSilent, Deliberation
 from council.deliberation.prompts import context_message
 from council.deliberation.task import Task
@@ -28,6 +27,7 @@ from council.events import CommandAnswer, CommandRefusal, Event, RunEnd, RunWait
 from council.llm.base import Message, Model, Reply, TurnInfo
 from council.llm.structured import Reading, ReplyProblem, repair_turns
 from council.reports.past_run import PastRun, work_again
+from council.settings.table import ProtocolName
 from council.storage.drop import drop
 from council.turns.fencing import Fencer
 
@@ -177,7 +177,7 @@ class Deliberations:
             reason = f"{receipt.error.code}: {receipt.error.message}" if receipt.error else receipt.status
             raise CouncilFailed(f"run {receipt.run_id} brought no answer: {reason}", fix=_fix_of(receipt))
         fencer, transcript = Fencer(bytes.fromhex(header.secret)), task.deliberation.transcript
-        material = context_message("", transcript.task, transcript.inputs, fencer)
+        material = context_message("", transcript.task, transcript.inputs, fencer, day=header.day)
         return task.deliberation, material
 
     async def _read(self, question: Question, deliberation: Deliberation, material: Message) -> tuple[Ballot, bool]:

@@ -146,7 +146,7 @@ class Evaluation:
                 return await call()
             except ModelError as error:
                 wait_s = error.retry_after_s or _DEFAULT_WAIT_S
-                if error.kind not in ("rate", "overload") or waited_s + wait_s > self._max_wait_s:
+                if error.kind not in ("rate", "overload", "unreachable") or waited_s + wait_s > self._max_wait_s:
                     raise
                 await asyncio.sleep(wait_s)
                 waited_s += wait_s

@@ -28,7 +28,7 @@ BALLOT = "BALLOT"  # the role of a call that answers a question by itself; its `
 READER = "READER"  # the role of a call that asks again for the council's answer
 _CHARS_PER_TOKEN = 4  # of prose; only for what no provider counted
 # Not worked on, not billed.
-_REFUSED = frozenset({"auth", "billing", "not_found", "request", "rate", "overload", "server"})
+_REFUSED = frozenset({"auth", "billing", "not_found", "request", "rate", "overload", "server", "unreachable"})
 
 Arm = Literal["ballot", "council"]
 

@@ -16,12 +16,11 @@ from council import __version__
 from council.agents.manifest import seeds_folder
 from council.app import App, build_app
 from council.app.model_building import model_price
-from council.app.reading import build_library
+from council.app.reading import build_library, build_texts
 from council.app.safekeeping import open_store
 from council.budgets.budget import Budget, BudgetLimits
 from council.budgets.metering import Calibration
 from council.budgets.spend import Spend
-from council.deliberation.commands import ProtocolName
 from council.errors import UsageError
 from council.evaluation import results
 from council.evaluation.deliberations import Deliberations
@@ -39,6 +38,7 @@ from council.llm.base import Model
 from council.llm.fallback import FallbackModel
 from council.llm.retry import RetryingModel
 from council.settings import Home, ProviderKeys, Settings
+from council.settings.table import ProtocolName
 from council.storage.paths import ConfinedRoot
 from council.storage.store import Store
 
@@ -146,7 +146,7 @@ def open_session(
             "the offline engine extracts passages and answers no question.", fix="name a language model with --model"
         )
     with ConfinedRoot(wanted.folder) if wanted.folder.is_dir() else ConfinedRoot(home.root) as root:
-        loaded = load_folder(wanted.folder, build_library(root, settings))
+        loaded = load_folder(wanted.folder, build_library(build_texts(root, settings), settings))
         questions = in_order(loaded, split=wanted.split, limit=wanted.limit, seed=wanted.seed)
         if not questions:
             known = ", ".join(sorted({each.split for each in loaded}))
@@ -158,7 +158,9 @@ def open_session(
         else:
             found = results.begin(wanted.folder, setup, home.personas, SystemClock())
         try:
-            results.bring_documents(found, root, questions, max_bytes=settings.max_file_bytes)
+            results.bring_documents(
+                found, root, questions, max_bytes=max(settings.max_file_bytes, settings.max_document_bytes)
+            )
             clock = SystemClock()
             meter = Meter(found.calls, {each.task: each.ref for each in questions})
             steward = open_store(home, settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from textwrap import indent
@@ -12,10 +13,12 @@ from pydantic import Field, JsonValue
 from council.errors import PathRefused, StorageFailed
 from council.knowledge.cortex.cortex import SCOPES, CortexAnswer, Scope
 from council.knowledge.cortex.meaning import Search
+from council.knowledge.cortex.selection import of_language_models
 from council.knowledge.cortex.shelf import Hit
-from council.knowledge.library import Library, LibraryDocument, split_range
+from council.knowledge.library import Library, LibraryDocument
 from council.llm.base import Source
 from council.llm.embeddings import CountedEmbedder, EmbeddingCall, RecordedSearch
+from council.places import spelled, split_range, unit_of
 from council.tools.tokens import MAX_ARGUMENT_CHARS
 from council.tools.tool import Arguments, Tool, ToolContext, ToolResult
 
@@ -29,7 +32,9 @@ _QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "`": "`"}
 
 
 class FilePath(Arguments):
-    path: str = Field(description="path relative to the home, optionally :first-last", json_schema_extra=_TOLD)
+    path: str = Field(
+        description="path relative to the home, optionally :first-last, of a PDF :pN-M", json_schema_extra=_TOLD
+    )
 
 
 class FileGlob(Arguments):
@@ -41,24 +46,25 @@ class CortexQuestion(Arguments):
 
 
 def read_file(library: Library) -> Tool:
-    """`READ_FILE(path)`, `READ_FILE(path:10-40)`."""
+    """`READ_FILE(path)`, `READ_FILE(path:10-40)`, `READ_FILE(path.pdf:p3-5)`."""
 
     async def run(arguments: FilePath, /, *, context: ToolContext) -> ToolResult:
         path, first, last = split_range(arguments.path)
         try:
-            document = library.read(path, first_line=first, last_line=last)
+            document = await asyncio.to_thread(library.read, path, first_line=first, last_line=last)
         except PathRefused as error:
             return refused(error)
         return provided(document)
 
     return Tool(
         name="READ_FILE",
-        description="gives the content of one file of the home, with line numbers; whole, or the lines you name",
+        description="gives the text of one file of the home, whole or the lines you name, with line numbers; of a PDF, pages",
         arguments=FilePath,
         effect="read",
         spellings=(
             "[ORCHESTRATOR_REQUEST: READ_FILE(path/to/file.md)]",
             "[ORCHESTRATOR_REQUEST: READ_FILE(path/to/file.md:10-40)]",
+            "[ORCHESTRATOR_REQUEST: READ_FILE(path/to/file.pdf:p3-5)]",
         ),
         run=run,
     )
@@ -104,6 +110,7 @@ def query_cortex(search: Search) -> Tool:
             return ToolResult.refused("withheld", "this agent is given no memory; ask without a scope")
         # Whose memory is looked into; empty for files, which are everybody's.
         own = f"{context.lane}/{context.role.lower()}" if context.role else context.lane
+        group = own if scope == "memory" else ""
         embedder = None if context.embedder is None else CountedEmbedder(context.embedder)
         recall = context.recall
         recorded = await recall(context.role, context.round, scope, question) if recall is not None else None
@@ -111,7 +118,7 @@ def query_cortex(search: Search) -> Tool:
             answer, nearness = await search.query(
                 question,
                 scope=scope,
-                group="" if scope == "files" else own,
+                group=group if context.rehearses else of_language_models(group),
                 patience_s=_CORTEX_PATIENCE_S,
                 embedder=embedder,
                 recorded=recorded,
@@ -174,7 +181,7 @@ def answered(question: str, answer: CortexAnswer) -> ToolResult:
 
 
 def place(hit: Hit) -> str:
-    return f"{hit.path}:{hit.first_line}-{hit.last_line}"
+    return spelled(hit.path, hit.first_line, hit.last_line)
 
 
 def provided(document: LibraryDocument) -> ToolResult:
@@ -185,11 +192,13 @@ def provided(document: LibraryDocument) -> ToolResult:
 
 
 def span(document: LibraryDocument) -> str:
-    """Says which lines of how many these are, and whether the text was cut."""
+    """Says which lines or pages of how many these are, how the text was got, and whether it was cut."""
     if document.total_lines == 0:
         return "(empty file)"
-    cut = ", cut to fit: ask for the other lines by number" if document.cut else ""
-    return f"lines {document.first_line}-{document.last_line} of {document.total_lines}{cut}"
+    unit = unit_of(document.path)
+    note = f" ({document.note})" if document.note else ""
+    cut = f", cut to fit: ask for the other {unit}s by number" if document.cut else ""
+    return f"{unit}s {document.first_line}-{document.last_line} of {document.total_lines}{note}{cut}"
 
 
 def refused(error: PathRefused) -> ToolResult:

@@ -45,6 +45,7 @@ class RecordedRun(msgspec.Struct, frozen=True):
     window_chars: int
     status: str
     opinions: str | msgspec.UnsetType = msgspec.UNSET
+    day: str = ""
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -52,7 +53,7 @@ class Header(msgspec.Struct, frozen=True):
     many characters the model's window was taken for, 0 without end. `status`: how the run ended. `redacted`: in how many
     calls a secret was left out. `runs`: all of them where there are several; the other fields are then those of the first.
     `meanings`: by which embedding model questions were answered, empty for by words alone; unset in files that do not say.
-    `opinions`: the model that gave second opinions; unset where none did."""
+    `opinions`: the model that gave second opinions; unset where none did. `day`: what the agents were told of the day."""
 
     cassette: int
     council: str
@@ -69,6 +70,7 @@ class Header(msgspec.Struct, frozen=True):
     meanings: str | msgspec.UnsetType = msgspec.UNSET
     searches: tuple[RecordedSearch, ...] | msgspec.UnsetType = msgspec.UNSET
     opinions: str | msgspec.UnsetType = msgspec.UNSET
+    day: str = ""
 
 
 class CassetteMessage(msgspec.Struct, frozen=True):
@@ -148,7 +150,9 @@ def joined(cassettes: Sequence[tuple[Cassette, str]], beside: Sequence[CassetteC
         raise ValueError("a cassette needs a run")
     heads = [cassette.header for cassette, _ in cassettes]
     runs = tuple(
-        RecordedRun(head.run_id, head.run_secret, sha256_hex(task), head.window_chars, head.status, head.opinions)
+        RecordedRun(
+            head.run_id, head.run_secret, sha256_hex(task), head.window_chars, head.status, head.opinions, head.day
+        )
         for head, (_, task) in zip(heads, cassettes, strict=True)
     )
     calls = [call for cassette, _ in cassettes for call in cassette.calls]

@@ -14,7 +14,7 @@ import msgspec
 from council.errors import ModelError, ModelErrorKind
 from council.llm.base import AbsentModel, Message, Model, Reply, RequestOptions, restart
 
-FALLS_BACK: frozenset[ModelErrorKind] = frozenset({"overload", "server", "rate", "network", "timeout"})
+FALLS_BACK: frozenset[ModelErrorKind] = frozenset({"overload", "server", "rate", "network", "unreachable", "timeout"})
 
 
 class FallbackModel:

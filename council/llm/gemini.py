@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import os
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from functools import partial
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from google.genai import Client, types
 
 DEFAULT_MODEL_ID = "gemini-2.5-flash"
+API_URL = "https://generativelanguage.googleapis.com/"
 MAX_LISTED_MODELS = 1_000
 _USES = frozenset({"generateContent", "embedContent"})
 
@@ -60,6 +62,7 @@ class GeminiModel:
         self._model_id = model_id
         self._api_key = api_key
         self._base_url = base_url
+        self._url = base_url or os.environ.get("GOOGLE_GEMINI_BASE_URL") or API_URL  # as the SDK chooses
         self._api_version = api_version
         self._timeout_s = request_timeout_s
         self._max_output_tokens = max_output_tokens
@@ -68,6 +71,7 @@ class GeminiModel:
             self.name,
             Secret(api_key.reveal().strip()),
             partial(fix_of_kind, key_name),
+            url=self._url,
             address_fix="check the base URL and the API version of the model.",
         )
         self._error = self._failures.error
@@ -195,7 +199,7 @@ class GeminiModel:
             # Without its own transport the SDK switches to aiohttp wherever that happens to be installed, and its
             # exceptions change. A redirect would carry the key to another host.
             async_client_args={
-                "transport": open_transport(self._base_url, tls),
+                "transport": open_transport(self._url, tls),
                 "follow_redirects": False,
                 "verify": tls,
                 "ssl": tls,

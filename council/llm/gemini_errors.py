@@ -43,6 +43,7 @@ _RULES: tuple[Rule, ...] = (
     ((400, 403, 429), _PAYMENT, "billing"),
     ((400, 403), _NEEDS_BILLING, "billing"),
 )
+_CONNECTION = "check the connection, the proxy variables (HTTPS_PROXY, NO_PROXY) and the base URL."
 _FIX: dict[ModelErrorKind, str] = {
     **FIX,
     "auth": "check {key} in .env: the key must exist, be whole and be allowed to use the Gemini API.",
@@ -50,7 +51,8 @@ _FIX: dict[ModelErrorKind, str] = {
     "not_found": "`council models list gemini` names those that this key can use; the API version matters (v1, v1beta).",
     "rate": "wait, lower the number of concurrent runs, or raise the quota of the key's project.",
     "overload": "nothing is wrong here; the model is busy. Try later or name another model.",
-    "network": "check the connection, the proxy variables (HTTPS_PROXY, NO_PROXY) and the base URL.",
+    "network": _CONNECTION,
+    "unreachable": _CONNECTION,
     "protocol": "try again; if it keeps happening something between here and the provider alters the answers.",
 }
 

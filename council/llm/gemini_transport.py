@@ -8,36 +8,26 @@ made: the HTTP client comes with it.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, cast
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 
-from council.llm.http_failures import AnswerTooLarge, ProxyUnusable, is_loopback
+from council.llm.http_failures import CONNECT_TIMEOUT_S, AnswerTooLarge, ProxyUnusable, proxy_before
 
 if TYPE_CHECKING:
     import ssl
 
-API_URL = "https://generativelanguage.googleapis.com/"
 MAX_ANSWER_BYTES = 16 * 1024 * 1024  # far above any answer, with all the frames of a stream around each word
 MAX_LINE_BYTES = 4 * 1024 * 1024  # of a stream: an event is a line, and the SDK puts it together piece by piece
 _ERROR_BEGINS_WITHIN = 200  # bytes, of an answer that is an error
 _BODY_HEADERS = frozenset({b"content-encoding", b"content-length", b"transfer-encoding"})
 
 
-def open_transport(base_url: str | None, tls: ssl.SSLContext) -> httpx2.AsyncBaseTransport:
+def open_transport(url: str, tls: ssl.SSLContext) -> httpx2.AsyncBaseTransport:
     """Raises ProxyUnusable when the environment names a proxy that cannot be used."""
-    url = urlsplit(base_url or os.environ.get("GOOGLE_GEMINI_BASE_URL") or API_URL)
-    proxies = getproxies()
-    proxy = proxies.get(url.scheme) or proxies.get("all")
-    host = url.hostname or ""
-    if proxy is None or proxy_bypass(host) or is_loopback(host):
-        return BoundedTransport(httpx2.AsyncHTTPTransport(verify=tls))
     try:
-        inner = httpx2.AsyncHTTPTransport(verify=tls, proxy=proxy if "://" in proxy else f"http://{proxy}")
+        inner = httpx2.AsyncHTTPTransport(verify=tls, proxy=proxy_before(url))
     except (ValueError, ImportError) as error:
         raise ProxyUnusable(str(error)) from None
     return BoundedTransport(inner)
@@ -51,6 +41,8 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         request.headers["Accept-Encoding"] = "identity"
+        timeouts = request.extensions.get("timeout", {})  # the SDK gives one for all operations
+        request.extensions["timeout"] = {**timeouts, "connect": CONNECT_TIMEOUT_S}
         response = await self._inner.handle_async_request(request)
         if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
             await response.aclose()

@@ -2,13 +2,14 @@
 
 An exchange reads foreign bytes, so any exception can come out of it; each gets a kind here. Causes are told in the
 words of the operating system where it has some. A refusal is an answer that says no: its kind follows from words,
-then from the status, by the tables here. Also here: quoting a server's words, reading Retry-After, and telling
-loopback addresses, which a proxy cannot reach.
+then from the status, by the tables here. Also here: quoting a server's words, reading Retry-After, and finding the
+proxy before an address.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import math
 import os
@@ -21,6 +22,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from council.errors import ModelError, ModelErrorKind
 from council.llm.bounds import whole_characters
@@ -29,6 +32,21 @@ from council.redaction import Redactor, Secret
 MESSAGE_CHARS = 300  # of a server's own words; an HTML error page is not a message
 PROXY_VARIABLES = "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY"
 _MAX_CAUSES = 10
+CONNECT_TIMEOUT_S = 10.0  # far above any handshake; else a network that swallows packets would pass for a slow model
+# No way to the other machine, or one that broke: as when a laptop wakes before its network does.
+_NO_WAY = frozenset(
+    {
+        errno.ECONNREFUSED,
+        errno.ECONNRESET,
+        errno.ECONNABORTED,
+        errno.ETIMEDOUT,
+        errno.ENETDOWN,
+        errno.ENETUNREACH,
+        errno.ENETRESET,
+        errno.EHOSTDOWN,
+        errno.EHOSTUNREACH,
+    }
+)
 
 
 class ProxyUnusable(Exception):
@@ -153,15 +171,35 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def proxy_before(url: str) -> str | None:
+    """The address of the proxy that the environment names for `url`; None for a direct connection."""
+    parts = urlsplit(url)
+    host, proxies = parts.hostname or "", getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if proxy is None or is_loopback(host) or proxy_bypass(host):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _is_elsewhere(url: str) -> bool:
+    """Tells whether what is connected to for `url`, a proxy perhaps, is another machine."""
+    try:
+        host = urlsplit(proxy_before(url) or url).hostname
+    except ValueError:
+        return False
+    return bool(host) and not is_loopback(host or "")
+
+
 class Failures:
     """Makes the errors of one model, by its name. Its key stands in none of them."""
 
     def __init__(
-        self, model: str, key: Secret | None, fix_of: Callable[[ModelErrorKind], str], *, address_fix: str
+        self, model: str, key: Secret | None, fix_of: Callable[[ModelErrorKind], str], *, url: str, address_fix: str
     ) -> None:
         """`fix_of` says what to do about a kind of failure, where the error itself does not suggest anything;
-        `address_fix` about an address that no request can be sent to."""
+        `address_fix` about an address that no request can be sent to. `url` is that of the provider."""
         self.model = model
+        self._url = url
         self._redactor = Redactor([key] if key is not None else [])
         self._fix_of = fix_of
         self._address_fix = address_fix
@@ -197,6 +235,8 @@ class Failures:
         import httpx2
 
         match exc:
+            case httpx2.ConnectTimeout() if _is_elsewhere(self._url):
+                return self.error("unreachable", f"the connection to {self.model} was not made in time.", unsent=True)
             case httpx2.TimeoutException() | TimeoutError():
                 return self.error("timeout", f"{self.model} did not answer in time.")
             case ProxyUnusable() | httpx2.ProxyError():
@@ -224,9 +264,11 @@ class Failures:
                     if len(causes) > _MAX_CAUSES:
                         break
                 causes, why, fix = causes[:_MAX_CAUSES], "", ""
+                kind: ModelErrorKind = "network"
                 for cause in causes:
                     if isinstance(cause, socket.gaierror):
                         why, fix = "no such host is known", "check the host's name in the address, and the network."
+                        kind = "unreachable"
                     elif isinstance(cause, ssl.SSLCertVerificationError):
                         told = brief(cause.verify_message or str(cause)).rstrip(".")
                         why = f"the server's certificate is not accepted ({told})"
@@ -236,7 +278,11 @@ class Failures:
                 if not why:
                     number = next((cause.errno for cause in causes if isinstance(cause, OSError) and cause.errno), 0)
                     why = os.strerror(number).lower() if number > 0 else _words(exc)
-                return self.error("network", f"the connection to {self.model} failed: {why}.", fix)
+                    kind = "unreachable" if number in _NO_WAY else kind
+                if not _is_elsewhere(self._url):
+                    kind = "network"
+                unsent = isinstance(exc, httpx2.ConnectError)
+                return self.error(kind, f"the connection to {self.model} failed: {why}.", fix, unsent=unsent)
             case ValueError() | TypeError() | KeyError() | AttributeError() | IndexError() | RecursionError():
                 flaw = "it is nested too deeply" if isinstance(exc, RecursionError) else "it has another form"
                 if isinstance(exc, json.JSONDecodeError | UnicodeDecodeError):

@@ -24,6 +24,7 @@ from council.errors import ModelError, ModelErrorKind
 from council.llm.base import Finish, Message, OnText, Reply, RequestOptions, tell
 from council.llm.bounds import whole_characters
 from council.llm.http_failures import (
+    CONNECT_TIMEOUT_S,
     AnswerTooLarge,
     Failures,
     ProxyUnusable,
@@ -115,6 +116,7 @@ class OpenAICompatibleModel:
             self.name,
             self._api_key,
             partial(fix_of_kind, server, model_id, self._base_url),
+            url=self._base_url,
             address_fix=f"check base_url and headers in [providers.{server.name}].",
         )
         self._error, self._quote = self._failures.error, self._failures.quote
@@ -345,7 +347,7 @@ class OpenAICompatibleModel:
         try:
             # A redirect would carry the key and the documents to another host. A proxy cannot reach this machine's own servers.
             self._client = httpx2.AsyncClient(
-                timeout=httpx2.Timeout(self._timeout_s),
+                timeout=httpx2.Timeout(self._timeout_s, connect=CONNECT_TIMEOUT_S),
                 follow_redirects=False,
                 trust_env=not is_loopback(host),
                 verify=tls,

@@ -269,7 +269,7 @@ def fix_of_kind(server: Server, model_id: str, base_url: str, kind: ModelErrorKi
     if kind == "not_found":
         fetch = f"`{server.fetch.format(model=model_id)}`, or " if server.fetch else ""
         return f"{fetch}choose a model that is there: `council models list` names them."
-    if kind == "network":
+    if kind in ("network", "unreachable"):
         start = f"is the server running ({server.start})? " if server.start else ""
         return f"{start}check the connection, the proxy variables (HTTPS_PROXY, NO_PROXY) and base_url ({base_url})."
     return _FIX[kind]

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from council.errors import ConfigError, CouncilError
 from council.llm.base import Model
 from council.redaction import Secret
+from council.settings.model_names import meant_model
 
 if TYPE_CHECKING:
     from council.llm.embeddings import Embedder
@@ -151,8 +152,8 @@ def find_provider(name: str, tables: Mapping[str, Mapping[str, Any]]) -> Provide
             f"there is no provider {name!r}, and [providers.{name}] has no base_url.",
             fix="give it the base_url of its server, or install the package that provides it",
         )
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
+    meant = meant_model(f"{name}:") or next(iter(difflib.get_close_matches(name, known, n=1)), "")
+    hint = f"did you mean {meant.rstrip(':')}? " if meant else ""
     raise ConfigError(f"there is no provider {name!r}.", fix=f"{hint}there are {', '.join(known)}; see docs/models.md")
 
 

@@ -75,6 +75,10 @@ class ReplayModel:
         signed = self._run_of(run_secret).opinions
         return "" if isinstance(signed, msgspec.UnsetType) else _named(signed)
 
+    def day_of(self, run_secret: str) -> str:
+        """The day that the agents of the recorded run with this secret (hex) were told; empty where they were told none."""
+        return self._run_of(run_secret).day
+
     @property
     def meanings(self) -> str | None:
         """By which embedding model questions were answered, empty for by words alone; None where the file does not say."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from council.artifacts.account import StanceEntry
-from council.reports.explain import AgentShare, CallEntry, Explanation
+from council.reports.explain import AgentShare, Explanation
 from council.reports.explain_words import duration, plain
 from council.reports.scale import TimeScale, nice_ceiling
 from council.reports.svg import Svg
@@ -142,9 +142,10 @@ def timeline_chart(told: Explanation) -> str | None:
             x = scale.x(attempt.began_ms)
             svg.line(x, 6, x, bottom, "attempt", f"attempt {attempt.number}: {attempt.because}")
     calls = {call.step: call for call in told.calls}
+    lane_of = {step.name: step.role if step.role in roles and step.kind != "request" else _RUN for step in told.steps}
     for step in timed:
         call, began = calls.get(step.name), step.began_ms or 0
-        x, y = scale.x(began), y_of[_lane_of(step.name, call, roles)]
+        x, y = scale.x(began), y_of[lane_of[step.name]]
         width = scale.x(step.ended_ms or began) - x
         if step.outcome not in ("done", "refused"):
             hint = f"{step.name}: {step.outcome}"
@@ -156,20 +157,12 @@ def timeline_chart(told: Explanation) -> str | None:
             kind = "failed" if call.failure else "closing" if "closing" in call.purpose else "call"
         svg.rect(x, y - _BAR / 2, max(2.5, width), _BAR, kind, f"{step.name}: {duration(step.seconds)}", radius=2)
     for retry in told.retries:
-        y = y_of[_lane_of(retry.step, calls.get(retry.step), roles)]
+        y = y_of[lane_of.get(retry.step, _RUN)]
         x0, x1 = scale.x(retry.at_ms), scale.x(retry.at_ms + int(retry.wait_s * 1000))
         hint = f"try {retry.attempt} failed ({retry.kind}); {duration(retry.wait_s)} until the next"
         svg.rect(x0, y - _BAR / 2, x1 - x0, _BAR, "retry", hint)
         svg.cross(x0, y, 7, "retry-mark", hint)
     return svg.markup()
-
-
-def _lane_of(name: str, call: CallEntry | None, roles: Sequence[str]) -> str:
-    if call is not None and call.role in roles:
-        return call.role
-    parts = name.split("/")
-    is_turn = len(parts) >= 3 and parts[0] == "round" and "request" not in parts
-    return parts[2] if is_turn and parts[2] in roles else roles[0] if name == "synthesis" and roles else _RUN
 
 
 # ── tokens and latency ───────────────────────────────────────────────────────────────────────────────────────────────

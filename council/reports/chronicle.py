@@ -28,7 +28,7 @@ class StepEntry(msgspec.Struct, frozen=True):
     """`began_ms`, `ended_ms`: since the epoch, None where the journal does not say. `outcome`: `done` (recorded), `parked`
     (the run waits, the step is taken again), `refused` (its failure ended the run), `cut off` (the process died or was
     stopped), `under way`, `not recorded` (the run ended without it). `again`: a retry took it anew later, so it no longer
-    counts."""
+    counts. `kind`, `role` and `round` as in `Part`."""
 
     name: str
     began_ms: int | None
@@ -36,6 +36,9 @@ class StepEntry(msgspec.Struct, frozen=True):
     outcome: Outcome
     attempt: int
     again: bool = False
+    kind: str = ""
+    role: str = ""
+    round: int = 0
 
     @property
     def counts(self) -> bool:
@@ -124,7 +127,7 @@ def milliseconds(timestamp: str) -> int:
 class _Writer:
     def __init__(self) -> None:
         self.chronicle = Chronicle()
-        self._begun: dict[str, int] = {}
+        self._begun: dict[str, StepBegun] = {}
         self._because = "start"
         self._retry_from = ""
         self._attempt_open = False
@@ -148,12 +151,11 @@ class _Writer:
                 self.chronicle.attempts.append(made)
                 self._attempt_open, self._retry_from = True, ""
             else:
-                self._begun[record.name] = record.at
+                self._begun[record.name] = record
         elif isinstance(record, StepDone) and (refused := value_in(record.out, ModelCall)) is not None:
-            self._step(refused.step, self._begun.pop(refused.step, 0), record.at, "refused")
+            self._step(self._begun.pop(refused.step, StepBegun(refused.step)), record.at, "refused")
         elif isinstance(record, StepDone):
-            began = self._begun.pop(record.name, 0)
-            self._step(record.name, began or record.at, record.at, "done")
+            self._step(self._begun.pop(record.name, StepBegun(record.name, record.at)), record.at, "done")
             if record.name == FINISH:
                 finish: Finish | None = msgspec.json.decode(record.out, type=Finish | None)
                 if finish is not None and finish.error is not None and finish.error.code == MAX_WAIT:
@@ -167,7 +169,8 @@ class _Writer:
             retry = RetryEntry(record.step, record.at, record.attempt, record.wait_s, record.kind, record.error)
             self.chronicle.retries.append(retry)
         elif isinstance(record, Waiting):
-            since = max([milliseconds(record.since), *self._begun.values()])  # `since` is cut to the second
+            begun = (step.at for step in self._begun.values())
+            since = max([milliseconds(record.since), *begun])  # `since` is cut to the second
             self._leave("parked", since)
             self._end_attempt("waiting")
             self._because = "wait over"
@@ -198,11 +201,13 @@ class _Writer:
         self._attempt_open = False
 
     def _leave(self, outcome: Outcome, at: int | None) -> None:
-        for name, began in self._begun.items():
-            self._step(name, began, at, outcome)
+        for begun in self._begun.values():
+            self._step(begun, at, outcome)
         self._begun.clear()
 
-    def _step(self, name: str, began: int, ended: int | None, outcome: Outcome) -> None:
+    def _step(self, begun: StepBegun, ended: int | None, outcome: Outcome) -> None:
+        part, attempt = begun.part, len(self.chronicle.attempts)
+        times = (begun.at or None, ended or None)
         self.chronicle.steps.append(
-            StepEntry(name, began or None, ended or None, outcome, len(self.chronicle.attempts))
+            StepEntry(begun.name, *times, outcome, attempt, kind=part.kind, role=part.role, round=part.round)
         )

@@ -17,6 +17,7 @@ from council.reports.explain import AgentShare, Explanation
 from council.reports.explain_words import (
     Moment,
     asked_for,
+    call_of,
     change_words,
     charged_line,
     clock,
@@ -30,7 +31,6 @@ from council.reports.explain_words import (
     plain,
     spent_line,
     status_line,
-    step_words,
     time_line,
     timeline,
 )
@@ -134,7 +134,7 @@ def _parts(told: Explanation, columns: int) -> Iterator[RenderableType]:
             table.add_row(Text(clock(moment.at_ms), "dim"), waited, Text(moment.what), Text(moment.detail, "dim"))
         yield section("Retries and waits", [table])
     if told.mended:
-        yield section("Repairs", [_line(f"{step_words(m.step)}: {mended_words(m)}") for m in told.mended])
+        yield section("Repairs", [_line(f"{call_of(m.role, m.round)}: {mended_words(m)}") for m in told.mended])
 
 
 def section(title: str, body: Sequence[RenderableType]) -> RenderableType:

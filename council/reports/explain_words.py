@@ -6,7 +6,6 @@ Texts of agents, files and providers come out as one plain line each, cut to a l
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from typing import Literal
 
 from council.artifacts.account import Mending, MindChange, Read
 from council.artifacts.render import without_brackets
+from council.places import spelled
 from council.reports.chronicle import StepEntry
 from council.reports.explain import CallEntry, Explanation
 from council.safety.untrusted import plain_line
@@ -22,8 +22,6 @@ NOT_KNOWN = "–"
 UNEXPLAINED = "unexplained: it names no evidence that was new to it"
 STEWARD = "STEWARD"
 Mark = Literal["done", "failed", "retry", "wait", "attempt", "cut"]
-_TURN = re.compile(r"round/([0-9]+)/([^/]+)")
-_REPAIR = re.compile(r"(.+)/repair/([0-9]+)")
 _MAX_CHARS = 300
 _OWN_STEPS = {
     "start": "personas, memory, tools and model are read",
@@ -116,7 +114,7 @@ def clock(ms: int | None) -> str:
 def lines_read(read: Read) -> str:
     """`docs/a.md:1-12`, or the request where it was no file."""
     if read.path and read.id:
-        return f"{plain(read.path)}:{read.first_line}-{read.last_line}"
+        return plain(spelled(read.path, read.first_line, read.last_line))
     return plain(read.path or read.request, 160)
 
 
@@ -156,13 +154,13 @@ def timeline(explanation: Explanation) -> list[Moment]:
 
 def delays(explanation: Explanation) -> list[Moment]:
     """Retries and waits alone."""
-    moments = []
+    moments, words = [], {step.name: step_words(step) for step in explanation.steps}
     for wait in explanation.waits:
         over = "" if wait.until_ms is not None else f" for {duration(wait.asked_s)}, and still does"
         what = f"the run waits for {wait.reason}{over}"
         moments.append(Moment(wait.since_ms, wait.seconds, "wait", what, plain(wait.error)))
     for retry in explanation.retries:
-        what = f"{step_words(retry.step)}: try {retry.attempt} failed ({retry.kind})"
+        what = f"{words[retry.step]}: try {retry.attempt} failed ({retry.kind})"
         moments.append(Moment(retry.at_ms, retry.wait_s, "retry", what, plain(retry.error)))
     return _in_order(moments)
 
@@ -175,23 +173,25 @@ def _in_order(moments: list[Moment]) -> list[Moment]:
     return [moment for _, _, moment in sorted(known, key=lambda item: item[:2])]
 
 
-def step_words(name: str) -> str:
-    """A step's name for a person."""
-    repair = _REPAIR.fullmatch(name)
-    if repair is not None:
-        return f"{step_words(repair[1])}, repair turn {repair[2]}"
-    turn = _TURN.fullmatch(name)
-    if turn is not None:
-        return f"{plain(turn[2], 60)}, round {turn[1]}"
-    if name.partition("/")[0] == "synthesis":
-        role = name.partition("/")[2]
-        return f"the closing call{f' of {plain(role, 60)}' if role else ''}"
-    return _OWN_STEPS.get(name, plain(name, 100))
+def step_words(step: StepEntry) -> str:
+    """A step for a person."""
+    match step.kind:
+        case "turn" | "closing":
+            return call_of(step.role, step.round)
+        case "repair" | "closing repair":
+            return f"{call_of(step.role, step.round)}, repair turn"
+        case _:
+            return _OWN_STEPS.get(step.name, plain(step.name, 100))
+
+
+def call_of(role: str, round_no: int) -> str:
+    """An agent's call of a round, or (round 0) its closing one."""
+    return f"{plain(role, 60)}, round {round_no}" if round_no else f"the closing call of {plain(role, 60)}"
 
 
 def _step(step: StepEntry, call: CallEntry | None, read: Read | None) -> Moment:
     """A step, with the call or the read that it was."""
-    what = step_words(step.name)
+    what = step_words(step)
     if read is not None:
         what = f"{plain(read.asked_by, 60)} {'gives' if read.asked_by == STEWARD else 'asks for'} {asked_for(read)}"
     elif call is not None and call.purpose == "closing":

@@ -26,7 +26,7 @@ from council.safety.untrusted import plain_line
 _TEMPLATES = Path(__file__).parent / "templates"
 _FILTERS = (
     words.duration, words.cost, words.number, words.clock, words.lines_read, words.outcome_of, words.change_words,
-    words.mended_words, words.asked_for, words.step_words,
+    words.mended_words, words.asked_for, words.call_of,
 )  # fmt: skip
 
 

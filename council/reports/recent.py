@@ -24,7 +24,7 @@ MAX_JOURNAL_BYTES = 16 << 20  # a longer one is left out: this is a glance
 
 
 class RecentCall(msgspec.Struct, frozen=True):
-    """One call that was answered. `tokens` None: nobody counted; `seconds` None: the journal has no times."""
+    """One call that was answered. `role` empty, `seconds` None: the journal does not say. `tokens` None: nobody counted."""
 
     role: str
     model: str
@@ -56,14 +56,6 @@ class Recent(msgspec.Struct, frozen=True):
     left_out: int = 0
 
 
-class _Member(msgspec.Struct):
-    role: str
-
-
-class _Start(msgspec.Struct):
-    members: tuple[_Member, ...]
-
-
 def recent(entries: Sequence[RunEntry], ledger: Ledger) -> Recent:
     """Of the newest runs among `entries` (rows in the order of their admission) that called a model."""
     newest = [entry for entry in entries if entry.lane and entry.finished and entry.calls][-MAX_RUNS:]
@@ -86,15 +78,13 @@ def calls_of(ledger: Ledger, run_id: str) -> Iterator[RecentCall]:
     assert isinstance(header, RunHeader)
     chronicle = chronicle_of([header, *records], "not recorded")
     steps = {step.name: step for step in Journal(header, enumerate(records)).steps()}
-    start = value_in(steps["start"].answer, _Start) if "start" in steps else None
-    roles = [member.role for member in start.members] if start is not None else []
     for name, step in steps.items():
         answer = value_in(step.answer, TurnResult)
         if answer is None or answer.failure is not None:
             continue
         taken, usage = chronicle.step(name), answer.usage
         yield RecentCall(
-            next((part for part in name.split("/") if part in roles), roles[0] if roles else ""),  # the chair closes
+            taken.role if taken is not None else "",
             answer.model,
             None if usage is None else usage.input_tokens + usage.output_tokens,
             taken.seconds if taken is not None else None,
@@ -106,7 +96,8 @@ def _shares(found: Mapping[str, Sequence[RecentCall]], by: str) -> Iterator[Shar
     groups: dict[str, dict[str, list[RecentCall]]] = defaultdict(lambda: {run_id: [] for run_id in found})
     for run_id, of_run in found.items():
         for call in of_run:
-            groups[getattr(call, by)][run_id].append(call)
+            if name := getattr(call, by):
+                groups[name][run_id].append(call)
     shares = []
     for name, of_runs in groups.items():
         calls = [call for of_run in of_runs.values() for call in of_run]

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar, Unpack
 
-from council.engine.journal import Journal
-from council.engine.records import EPOCH, FORGOTTEN
+from council.engine.journal import Journal, StepOptions
+from council.engine.records import EPOCH, FORGOTTEN, OWN, Part
 from council.engine.runs import Finish, Handler
 from council.errors import CouncilError
 from council.llm.base import Message, Model, RequestOptions, TurnInfo, request_hash
@@ -97,16 +97,8 @@ class _NotingRun(PastRun):
         self._recorded = {step.name: step for step in journal.steps()}
         self.asked: list[AskedCall] = []
 
-    async def step(
-        self,
-        name: str,
-        fn: Callable[[], Awaitable[T]],
-        *,
-        type: type[T],
-        request: str = "",
-        durable: bool = False,
-    ) -> T:
-        if request:
+    async def step(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], **how: Unpack[StepOptions]) -> T:
+        if request := how.get("request"):
             known = self._recorded.get(name)
             if known is not None and known.request not in ("", request):
                 raise CannotRender(
@@ -120,9 +112,9 @@ class _NotingRun(PastRun):
                 checked = known is None or known.request == request
                 call = AskedCall(name, request, noted.system, noted.messages, noted.info, known is not None, checked)
                 self.asked.append(call)
-        return await super().step(name, fn, type=type, request=request, durable=durable)
+        return await super().step(name, fn, type=type, **how)
 
-    async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T]) -> T:
+    async def ephemeral(self, name: str, fn: Callable[[], Awaitable[T]], *, type: type[T], part: Part = OWN) -> T:
         opinion = value_in(self._recorded[name].answer, Opinion) if name in self._recorded else None
         if opinion is not None:
             try:
@@ -132,4 +124,4 @@ class _NotingRun(PastRun):
                 if opinion.asked in (request, FORGOTTEN):
                     checked = opinion.asked == request
                     self.asked.append(AskedCall(name, request, noted.system, noted.messages, noted.info, True, checked))
-        return await super().ephemeral(name, fn, type=type)
+        return await super().ephemeral(name, fn, type=type, part=part)

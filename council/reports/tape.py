@@ -98,6 +98,7 @@ def record(journal: Journal, asked: Iterable[AskedCall], status: str, redactor: 
         model=start.model,
         status=status,
         window_chars=window,
+        day=header.day,
         calls=len(calls),
         redacted=redacted,
         meanings=msgspec.UNSET if start.meanings is None else start.meanings,

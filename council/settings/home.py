@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -146,20 +146,14 @@ def init_home(directory: Path, *, personas_from: Path) -> list[Path]:
 
     Raises ConfigError when a place cannot be made or written.
     """
-    from council.settings.table import council_toml_template  # late: finding a home needs none of pydantic
-
     created: list[Path] = []
     try:
-        for name in _FOLDERS:
-            folder = directory / name
+        for path, content in home_files(personas_from):
+            folder = (directory / path).parent
             if not folder.is_dir():
                 folder.mkdir(parents=True)
                 created.append(folder)
-            _write_new(folder / README_NAME, home_readme(name), created)
-        for persona in sorted(personas_from.iterdir()):
-            if persona.is_file() and persona.name != README_NAME and not persona.name.startswith("."):
-                _write_new(directory / "personas" / persona.name, persona.read_bytes(), created)
-        _write_new(directory / "council.toml", council_toml_template().encode(), created)
+            _write_new(directory / path, content, created)
         ignored = directory / ".gitignore"
         present = ignored.read_bytes() if ignored.exists() else b""
         missing = [line for line in _GITIGNORE_LINES if line.encode() not in present.splitlines()]
@@ -174,6 +168,18 @@ def init_home(directory: Path, *, personas_from: Path) -> list[Path]:
             fix="name a folder that this user can write to.",
         ) from error
     return created
+
+
+def home_files(personas_from: Path) -> Iterator[tuple[str, bytes]]:
+    """The files of a new home, by their paths in it. Raises OSError."""
+    from council.settings.table import council_toml_template  # late: finding a home needs none of pydantic
+
+    for name in _FOLDERS:
+        yield f"{name}/{README_NAME}", home_readme(name)
+    for persona in sorted(personas_from.iterdir()):
+        if persona.is_file() and persona.name != README_NAME and not persona.name.startswith("."):
+            yield f"personas/{persona.name}", persona.read_bytes()
+    yield "council.toml", council_toml_template().encode()
 
 
 def home_readme(folder: str) -> bytes:

@@ -10,6 +10,13 @@ DEFAULT_MODEL = "gemini:gemini-2.5-flash"
 DEFAULT_EMBEDDING_MODEL = "gemini:gemini-embedding-001"
 WITHOUT_EMBEDDINGS = ("offline", "scripted", "cassette", "kairos")
 PROVIDER_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+# Families of models that people name without a provider, and where each is to be had.
+_PROVIDERS = {
+    "gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "chatgpt": "openai", "gemini": "gemini",
+    "claude": "openrouter", "llama": "ollama", "qwen": "ollama", "mistral": "ollama", "mixtral": "ollama",
+    "gemma": "ollama", "phi": "ollama", "deepseek": "ollama",
+}  # fmt: skip
+_FAMILY = re.compile(rf"({'|'.join(_PROVIDERS)})(?=[-0-9.:])")
 # Which of the known providers mean a model when none is named.
 _ALONE = {"gemini": DEFAULT_MODEL, "offline": "offline", "kairos": "kairos"}
 
@@ -21,14 +28,24 @@ def model_spelling(value: str) -> str:
         return _ALONE[value]
     provider, _, name = value.partition(":")
     if not name and provider not in WITHOUT_EMBEDDINGS and PROVIDER_NAME.fullmatch(value):
-        near = difflib.get_close_matches(value, _ALONE, n=1)
-        meant = f" (did you mean {near[0]}?)" if near else ""
+        near = meant_model(value) or next(iter(difflib.get_close_matches(value, _ALONE, n=1)), "")
+        meant = f" (did you mean {near}?)" if near else ""
         raise ValueError(f"it names a provider or a model, not both; write both, as in ollama:qwen2.5:7b{meant}")
     if provider == "offline" or not PROVIDER_NAME.fullmatch(provider) or not name.strip():
-        raise ValueError("not a model")
+        near = meant_model(value)
+        raise ValueError(f"not a model (did you mean {near}?)" if near else "not a model")
     if not name.isprintable():
         raise ValueError("it holds characters that no model's name can hold")
     return value
+
+
+def meant_model(name: str) -> str:
+    """The model that a bare name most likely means: `openai:gpt-4o` for `gpt-4o`; empty for a name of no known family."""
+    family = _FAMILY.match(name.lower())
+    if family is None:
+        return ""
+    provider = _PROVIDERS[family[1]]
+    return f"{provider}:{'anthropic/' if provider == 'openrouter' else ''}{name}"
 
 
 def model_chain(names: Sequence[str], *, may_be_offline: bool = True) -> tuple[str, ...]:

@@ -6,11 +6,14 @@ environment, so a test means what it says.
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
+from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any, Literal, get_args, get_origin
 from urllib.parse import unquote, urlsplit
+from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -27,6 +30,9 @@ _DAY_S = 86_400
 _MIB = 1_048_576
 
 MAX_GLOB_CHARS = 1024  # as long as a path may be
+MAX_ROUNDS = 100
+MAX_AGENTS = 9
+ProtocolName = Literal["triad", "independent", "review"]
 Names = tuple[str, ...]  # in a file a list, or as text in the two spellings that `_listed` takes
 
 
@@ -154,6 +160,19 @@ class Settings(BaseModel):
         examples=[{"AUDITOR": ["gemini:gemini-2.5-pro", "gemini:gemini-2.5-flash"]}],
         json_schema_extra={"allowed": "a table with a model or a list of models per role"},
     )
+    protocol: ProtocolName = Field(
+        default="triad", description="How a council deliberates whose command names no `protocol` (docs/protocols.md)."
+    )
+    max_rounds: int = Field(
+        default=3, ge=1, le=MAX_ROUNDS, description="Rounds of a deliberation whose command names no `max_rounds`."
+    )
+    agents: Names = Field(
+        default=(),
+        max_length=MAX_AGENTS,
+        description="Who takes part, by role, where a command names no `agents`; the triad when unset.",
+        examples=[["COORDINATOR", "AUDITOR"]],
+        json_schema_extra={"allowed": f"a list of at most {MAX_AGENTS} roles"},
+    )
     embedding_model: str | None = Field(
         default=None,
         description="With it QUERY_CORTEX finds passages by their meaning, too: they are sent to this model's server.",
@@ -280,9 +299,21 @@ class Settings(BaseModel):
         le=2**50,
         description="Room on the disk for the journals of ended runs; the oldest go first.",
     )
+    timezone: str = Field(
+        default="",
+        description="The time zone of this home. Agents are told the date on which a command was admitted there.",
+        examples=["Europe/Berlin"],
+        json_schema_extra={"allowed": "an IANA name such as Europe/Berlin; empty: the zone of the machine"},
+    )
     max_command_bytes: int = Field(default=262_144, ge=1, le=_MIB, description="Largest command file.")
     max_file_bytes: int = Field(
         default=_MIB, ge=1, le=64 * _MIB, description="Largest file that an input or a tool reads."
+    )
+    max_document_bytes: int = Field(
+        default=32 * _MIB,
+        ge=1,
+        le=256 * _MIB,
+        description="Largest PDF, DOCX or HTML file that an input or a tool reads.",
     )
     max_requests_per_reply: int = Field(default=8, ge=0, le=100, description="Tool requests honoured in one reply.")
     max_requests_per_task: int = Field(default=60, ge=0, le=10_000, description="Tool requests honoured in one run.")
@@ -339,7 +370,7 @@ class Settings(BaseModel):
 
     database_url: str | None = Field(
         default=None,
-        description="A PostgreSQL database of this home's own, in place of SQLite in .council/; never with a password.",
+        description="A PostgreSQL database of this home's own (`council[postgres]`), in place of SQLite; never with a password.",
         examples=["postgresql://council@db-host/council"],
         json_schema_extra={"allowed": "a postgresql:// URL"},
     )
@@ -365,6 +396,30 @@ class Settings(BaseModel):
         description="How the names of this home's secrets in AWS begin.",
         json_schema_extra={"allowed": "letters, digits and _ + = . @ -"},
     )
+    sandbox_workers: int | None = Field(
+        default=None,
+        ge=1,
+        le=64,
+        description="Jobs of foreign code that run at once; as many as there are cores when unset.",
+        examples=[4],
+    )
+    sandbox_bubblewrap: Literal["auto", "off"] = Field(
+        default="auto",
+        description="`auto`: bubblewrap adds namespaces around foreign code where it is installed (docs/security.md).",
+    )
+    sandbox_image: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Image of containers for foreign code; unset: what `council sandbox build-image` made, else "
+        "python:3.11-slim. It is never pulled.",
+        examples=["python:3.12-slim"],
+        json_schema_extra={"allowed": "an image that Docker has"},
+    )
+    allow_weak_sandbox: bool = Field(
+        default=False,
+        description="Foreign code also runs where the system call filter cannot be laid on (L1). Not safe.",
+        json_schema_extra={"allowed": "true or false"},
+    )
     otel_endpoint: str | None = Field(
         default=None,
         description="Where OpenTelemetry spans go (OTLP over HTTP); else OTEL_EXPORTER_OTLP_ENDPOINT; unset: nowhere.",
@@ -376,6 +431,10 @@ class Settings(BaseModel):
         description="Spans also carry what agents are told, say and read. Without it no text of a run is in them.",
         json_schema_extra={"allowed": "true or false"},
     )
+
+    def day_of(self, moment: datetime) -> str:
+        """The date of a moment in the home's zone, such as 2026-11-20."""
+        return moment.astimezone(ZoneInfo(self.timezone) if self.timezone else None).date().isoformat()
 
     @field_validator("*", mode="before")
     @classmethod
@@ -389,6 +448,14 @@ class Settings(BaseModel):
     @classmethod
     def _check_model(cls, value: str) -> str:
         return model_spelling(value)
+
+    @field_validator("timezone")
+    @classmethod
+    def _check_timezone(cls, value: str) -> str:
+        if value and value not in available_timezones():
+            near = difflib.get_close_matches(value, available_timezones(), n=1)
+            raise ValueError(f"{value!r} is no time zone; did you mean {near[0] if near else 'Europe/Berlin'}?")
+        return value
 
     @field_validator("embedding_model")
     @classmethod
@@ -456,7 +523,7 @@ class Settings(BaseModel):
     def _lower(cls, value: object) -> object:
         return value.lower() if isinstance(value, str) else value
 
-    @field_validator("read_roots", "deny", "scope_topics", mode="before")
+    @field_validator("read_roots", "deny", "scope_topics", "agents", mode="before")
     @classmethod
     def _split_list(cls, value: object) -> object:
         return _listed(value)

@@ -12,7 +12,10 @@ from council.errors import ConfigError, StorageFailed
 from council.storage.mounts import network_file_system
 from council.storage.versions import DATABASE_FILE
 
-MAX_LOG_BYTES = 16 << 20  # of SQLite's write-ahead log, before a busy writer moves it into the file
+LOG_BYTES = (
+    4 << 20
+)  # an idle writer moves a longer write-ahead log into the database file; it is used again at this size
+MAX_LOG_BYTES = 16 << 20  # a busy writer moves it at this one
 _BUSY_TIMEOUT_MS = 2_000
 _CONNECT_TIMEOUT_S = 10
 _STATEMENT_TIMEOUT_MS = 60_000
@@ -56,7 +59,7 @@ _WRITING = (
     "auto_vacuum = INCREMENTAL",
     "journal_mode = WAL",
     "wal_autocheckpoint = 0",  # only the writer moves the log, when nobody waits
-    f"journal_size_limit = {MAX_LOG_BYTES}",
+    f"journal_size_limit = {LOG_BYTES}",
     "synchronous = FULL",
     "foreign_keys = ON",
     "secure_delete = ON",  # what is deleted stands in no page
@@ -167,9 +170,14 @@ class PostgresDriver:
 
     def __init__(self, database_url: str) -> None:
         """Raises ConfigError."""
-        import psycopg
-        from psycopg.conninfo import conninfo_to_dict
-
+        try:
+            import psycopg
+            from psycopg.conninfo import conninfo_to_dict
+        except ImportError as error:
+            raise ConfigError(
+                f"`database_url` names a PostgreSQL, and psycopg cannot be used here ({error}).",
+                fix="pip install 'council[postgres]'; leave it out for SQLite in the home",
+            ) from None
         self.errors: tuple[type[BaseException], ...] = (psycopg.Error,)
         url = database_url.replace("postgres://", "postgresql://", 1)
         try:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from council.errors import DaemonRunning, StorageFailed
 from council.storage.drivers import (
+    LOG_BYTES,
     MAX_LOG_BYTES,
     MemoryDriver,
     PostgresDriver,
@@ -48,7 +49,6 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _BUSY_TRIES = 3  # SQLite's lock is not fair: a process that hammers may win several times
-_LOG_BYTES = 4 << 20  # an idle writer moves a longer log into the database file, a busy one at MAX_LOG_BYTES
 _MOST_WAITING = 10_000  # records in one batch, for deferred ones to be kept while the database takes none
 _LOCK_PATIENCE_S = 5.0  # for a process that moves the log into the file
 _LOCK_PAUSE_S = 0.01
@@ -240,8 +240,7 @@ class Store:
                 closing = self._closing
             with self._lock:
                 self._commit(self._taken())
-                log_bytes = self._driver.log_bytes()
-                if log_bytes >= (MAX_LOG_BYTES if self._queue else _LOG_BYTES):
+                if self._driver.log_bytes() > (MAX_LOG_BYTES if self._queue else LOG_BYTES):
                     try:
                         self._checkpoint("RESTART")
                     except StorageFailed as error:

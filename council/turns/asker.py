@@ -8,7 +8,8 @@ call that no run is lost over, `Asker.ask` the recorded one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from itertools import count, takewhile
 from typing import Any
 
@@ -17,8 +18,9 @@ import msgspec
 from council.artifacts.account import Purpose
 from council.budgets.budget import BudgetSpent
 from council.budgets.metering import CALL_CUT_OFF
-from council.engine.runs import PROVIDER, Parked, Run
-from council.errors import ModelError, ReplayMiss
+from council.engine.records import Part
+from council.engine.runs import NETWORK, PROVIDER, Parked, Run
+from council.errors import ModelError, ModelErrorKind, ReplayMiss
 from council.events import SpeechPiece, TurnStart
 from council.llm.base import Message, Model, OnText, ToolCall, ToolSpec, TurnInfo, is_extract, request_hash
 from council.logs import log_context
@@ -29,6 +31,8 @@ from council.turns.hearing import Hearing
 from council.turns.result import CANCELLED, Failure, ModelCall, TurnResult
 from council.turns.speaker import Speaker
 
+UNREACHABLE: ModelErrorKind = "unreachable"
+_NETWORK_PAUSE_S, _MAX_NETWORK_PAUSE_S = 5.0, 300.0  # a laptop that wakes is back in seconds; a failed line takes hours
 _DEFAULT_RATE_WAIT_S = 60.0  # a rate limit without Retry-After: providers count by the minute
 
 
@@ -64,45 +68,34 @@ class Asker:
         if tries and journal.closed and not journal.recorded(step):
             self.refused.append(msgspec.structs.replace(journal.result(tries[-1], ModelCall), purpose=purpose))
 
-        def tell(hearing: Hearing, piece: str | None) -> None:
-            self._run.publish(SpeechPiece(role=hearing.role, round=hearing.round, text=piece))
-            self._changed()
-
         async def call() -> TurnResult:
             if is_turn:
                 self._run.publish(TurnStart(role=speaker.role, round=info.round))
-            hearing = None
-            if equipment.streams and info.purpose != "other" and not is_extract(speaker.model):
-                hearing = Hearing(speaker.role, info.round, tell)
-                self.hearings.append(hearing)
-            try:
-                result = await ask_model(
-                    equipment.models[speaker.role],
+            watched = equipment.streams and info.purpose != "other" and not is_extract(speaker.model)
+            with self._hearing(speaker.role, info.round) if watched else nullcontext() as hearing:
+                return await ask_model(
+                    equipment.model_of(speaker),
                     system=speaker.system,
                     messages=messages,
                     info=info,
                     schema=schema,
-                    tools=equipment.functions.get(speaker.role, ()) if is_turn else (),
+                    tools=equipment.functions(speaker.tools) if is_turn else (),
                     spell=equipment.tools.spell,
                     on_text=hearing,
                 )
-                if hearing is not None:
-                    hearing.end()
-                return result
-            finally:
-                if hearing is not None:
-                    self.hearings.remove(hearing)
 
         async def note_refused(failure: Failure) -> None:
             """The step stays open, so that a resumed run asks again. The call counts where it was the last."""
-            round_no = 0 if purpose in ("closing", "closing repair") else info.round
             result = TurnResult("", speaker.model, failure=failure)
             refused = ModelCall(step, info.role, round_no, result, purpose)
             self.refused.append(await journal.put(f"{step}/refused/{len(tries) + 1}", refused, type=ModelCall))
 
+        round_no = 0 if purpose in ("closing", "closing repair") else info.round
         try:
             request = request_hash(speaker.model, speaker.system, messages)
-            return await self._run.step(step, call, type=TurnResult, request=request)
+            return await self._run.step(
+                step, call, type=TurnResult, request=request, part=Part(purpose, info.role, round_no)
+            )
         except ReplayMiss:
             raise  # nobody was asked
         except ModelError as error:
@@ -113,8 +106,8 @@ class Asker:
                 words = f"{speaker.model} was asked, and had not answered when the run was cancelled."
                 await note_refused(Failure(CANCELLED, words))
             raise
-        except ProviderBusy as busy:
-            raise Parked(PROVIDER, busy.seconds, busy.error) from busy
+        except Postponed as postponed:
+            raise parked(self._run, postponed.error) from postponed
         except BudgetSpent as spent:
             if spent.tomorrow:  # another day is of use
                 raise Parked("budget", equipment.seconds_to_midnight(), spent) from spent
@@ -122,14 +115,37 @@ class Asker:
                 raise
             return await journal.put(step, TurnResult("", speaker.model, failure=Failure.of(spent)), type=TurnResult)
 
+    @contextmanager
+    def _hearing(self, role: str, round_no: int) -> Iterator[Hearing]:
+        """Hears an agent speak, for whoever watches."""
 
-class ProviderBusy(Exception):
-    """The provider asks to come back later than a turn may wait."""
+        def tell(hearing: Hearing, piece: str | None) -> None:
+            self._run.publish(SpeechPiece(role=role, round=round_no, text=piece))
+            self._changed()
 
-    def __init__(self, error: ModelError, seconds: float) -> None:
+        hearing = Hearing(role, round_no, tell)
+        self.hearings.append(hearing)
+        try:
+            yield hearing
+            hearing.end()
+        finally:
+            self.hearings.remove(hearing)
+
+
+class Postponed(Exception):
+    """The provider asks to come back later than a turn may wait, or there is no way to it."""
+
+    def __init__(self, error: ModelError) -> None:
         super().__init__(error.message)
         self.error = error
-        self.seconds = seconds
+
+
+def parked(run: Run, error: ModelError) -> Parked:
+    """The wait of a run for what a call was postponed for. Nobody says when a network is back: the pauses grow."""
+    if error.kind == UNREACHABLE:
+        earlier = sum(wait.reason == NETWORK for wait in run.journal.waits)
+        return Parked(NETWORK, min(_NETWORK_PAUSE_S * 2.0 ** min(earlier, 16), _MAX_NETWORK_PAUSE_S), error)
+    return Parked(PROVIDER, error.retry_after_s or _DEFAULT_RATE_WAIT_S, error)
 
 
 async def ask_model(
@@ -146,8 +162,8 @@ async def ask_model(
     """Asks the model once (retries are the model's own business). A native call stands in the text as the request that
     `spell` makes of it, unless it is written there as well. So from here on there is one spelling.
 
-    Raises ModelError when it is fatal (key, billing, unknown model, malformed request), ProviderBusy when a rate limit
-    outlasts the retries.
+    Raises ModelError when it is fatal (key, billing, unknown model, malformed request), Postponed when a rate limit or a
+    missing network outlasts the retries.
     """
     try:
         with log_context(agent=info.role or None, round=info.round or None):
@@ -157,8 +173,8 @@ async def ask_model(
     except ModelError as error:
         if error.fatal:
             raise
-        if error.kind in ("rate", "overload") and (error.kind == "rate" or error.retry_after_s is not None):
-            raise ProviderBusy(error, error.retry_after_s or _DEFAULT_RATE_WAIT_S) from error
+        if error.kind in ("rate", UNREACHABLE) or (error.kind == "overload" and error.retry_after_s is not None):
+            raise Postponed(error) from error
         return TurnResult("", model.name, failure=Failure.of(error))
     whole = clean(reply.text).strip()  # without what nobody sees
     text = without_thoughts(whole).strip()
@@ -177,15 +193,23 @@ async def ask_model(
 
 
 async def attempt(
-    model: Model, *, system: str, messages: Sequence[Message], info: TurnInfo, schema: Mapping[str, Any] | None = None
+    model: Model,
+    *,
+    system: str,
+    messages: Sequence[Message],
+    info: TurnInfo,
+    schema: Mapping[str, Any] | None = None,
+    waits: Run | None = None,
 ) -> TurnResult:
     """Asks as `ask_model`, for what no run is lost over: whatever goes wrong is a result. Raises ReplayMiss: nobody was
-    asked."""
+    asked; and Parked where there is no network, and the run `waits` for it."""
     try:
         return await ask_model(model, system=system, messages=messages, info=info, schema=schema)
     except ReplayMiss:
         raise
-    except ProviderBusy as busy:
-        return TurnResult("", model.name, failure=Failure.of(busy.error))
+    except Postponed as postponed:
+        if waits is not None and postponed.error.kind == UNREACHABLE:
+            raise parked(waits, postponed.error) from postponed
+        return TurnResult("", model.name, failure=Failure.of(postponed.error))
     except (ModelError, BudgetSpent) as error:
         return TurnResult("", model.name, failure=Failure.of(error))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 from council.budgets.prices import Price
@@ -12,6 +12,7 @@ from council.engine.runs import Run
 from council.llm.base import Model, ToolSpec
 from council.llm.embeddings import Embedder, Recall
 from council.tools.registry import ToolRegistry
+from council.turns.speaker import Speaker
 
 
 @dataclass(frozen=True)
@@ -25,18 +26,19 @@ class RequestLimits:
 
 @dataclass(frozen=True)
 class Equipment:
-    """The means of one run. `models` is whom to ask for an agent, by role. `window_chars`: how many characters the smallest
+    """The means of one run. `model_of` is whom to ask for an agent. `window_chars`: how many characters the smallest
     context of their models holds, by what is known of tokens now; 0: without end. `streams`: text is shown as it arrives.
-    `functions` are the tools that an agent's model gets as functions, by role. `embedder` is what tools search with,
-    `recall` what a recorded run searched with."""
+    `rehearses`: no language model is among them. `functions` are the tools that a model gets as functions, of those that its
+    agent may use. `embedder` is what tools search with, `recall` what a recorded run searched with."""
 
-    models: Mapping[str, Model]
+    model_of: Callable[[Speaker], Model]
     tools: ToolRegistry
     limits: RequestLimits
     seconds_to_midnight: Callable[[], float]
     window_chars: Callable[[], int]
     streams: bool = False
-    functions: Mapping[str, tuple[ToolSpec, ...]] = field(default_factory=dict)
+    rehearses: bool = False
+    functions: Callable[[tuple[str, ...]], tuple[ToolSpec, ...]] = lambda allowed: ()
     embedder: Embedder | None = None
     recall: Recall | None = None
 
@@ -53,6 +55,10 @@ class RunModels:
 class Models(Protocol):
     """The models of all runs, by chain: spellings of which each stands in for the one before it."""
 
+    def of_council(self, model: str) -> Models:
+        """The same models and budgets for a run whose council asks `model`, whatever the daemon runs with; empty: as the
+        daemon."""
+
     def chain(self, role: str, manifest: tuple[str, ...], command: str | None) -> tuple[str, ...]:
         """The chain that speaks for an agent, by what its manifest and the command say; role "": for the council."""
 
@@ -61,6 +67,9 @@ class Models(Protocol):
 
     def price(self, name: str) -> Price | None:
         """None when nobody knows it."""
+
+    def day(self, run_secret: str) -> str | None:
+        """The day that the run of this secret must have, where it is one that was recorded."""
 
     def second_opinion(self, run_secret: str) -> str:
         """The spelling of the model that the guardrails of the run of this secret ask as well; empty for none."""

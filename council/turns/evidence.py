@@ -15,8 +15,8 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     """The answer to a request (or a named input): text from outside with its place, or the reason it was refused.
 
     `id` (`E1`, `E2`, …) is empty for a refusal and for a repeated request, which names the earlier id in `repeats`.
-    `embeddings` are the model calls that finding it took, `nearness` what they came to. `guard` is the verdict of a
-    guardrail; a blocked text is a refusal, and not kept.
+    `first_line` and `last_line` are pages where the path is that of a PDF. `embeddings` are the model calls that finding
+    it took, `nearness` what they came to. `guard` is the verdict of a guardrail; a blocked text is a refusal, and not kept.
     """
 
     asked_by: str

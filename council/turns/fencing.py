@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from council.ids import sha256_hex
+from council.places import is_paged
 from council.safety.untrusted import fence
 from council.turns.evidence import Evidence
 
@@ -22,7 +23,7 @@ class Fencer:
             sha256=item.sha256,
             ordinal=int(item.id[1:]),
             first_line=item.first_line,
-            numbered=bool(item.path),
+            numbered=bool(item.path) and not is_paged(item.path),
         )
 
     def words(self, text: str, source_id: str, ordinal: int) -> str:

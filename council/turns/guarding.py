@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from council.engine.records import Part
 from council.engine.runs import Run
 from council.errors import GuardrailBlocked
 from council.ids import sha256_hex
@@ -171,18 +172,21 @@ class RunGuard:
             return ALLOWED
 
         async def ask() -> Opinion:
-            # Whatever goes wrong is an outcome: the rules have judged, and no run is lost for want of an opinion.
+            # Whatever goes wrong is an outcome: the rules have judged, and no run is lost for want of an opinion. A missing
+            # network is waited for, as the turns would.
             assert self._model is not None
             name, messages = self._model_name, question(stage, text, self._run.secret)
             asked = request_hash(name, SYSTEM, messages)
             info = TurnInfo(GUARDIAN, "other", task=self._task)
-            reply = await attempt(self._model(), system=SYSTEM, messages=messages, info=info, schema=SCHEMA)
+            reply = await attempt(
+                self._model(), system=SYSTEM, messages=messages, info=info, schema=SCHEMA, waits=self._run
+            )
             if reply.failure is not None:
                 return Opinion(name, asked, failure=reply.failure.kind, usage=reply.usage)
             complete = reply.finish == "stop"
             return read_opinion(reply.text, complete=complete, model=reply.model, asked=asked, usage=reply.usage)
 
-        opinion = await self._run.ephemeral(step, ask, type=Opinion)
+        opinion = await self._run.ephemeral(step, ask, type=Opinion, part=Part("second opinion"))
         self.opinions[step] = opinion
         return self._guard.applied(opinion.verdict())
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from council.engine.records import Part
 from council.engine.runs import Run
 from council.errors import GuardrailBlocked, ToolRefused
 from council.events import ToolRequest
 from council.ids import sha256_hex
-from council.knowledge.library import split_range
+from council.places import numbers, split_range
 from council.safety.echoes import OutsideTexts
 from council.safety.untrusted import clean, inert, plain_line
 from council.tools.tokens import Request, echoed, parse
@@ -48,7 +49,7 @@ class Requests:
             result = await self._call(request, ("READ_FILE",), STEWARD_INPUT, 0)
             return self._evidence(request, result, STEWARD_INPUT, 0)
 
-        item = await self._run.step(f"input/{number}", read, type=Evidence, durable=False)
+        item = await self._run.step(f"input/{number}", read, type=Evidence, durable=False, part=Part("input"))
         self._inputs.append(item)
         self._outside.add(item.text)
         return item
@@ -77,7 +78,7 @@ class Requests:
                 return self._evidence(request, result, speaker.role, round_no)
 
             news = not journal.recorded(name)
-            item = await self._run.step(name, answer, type=Evidence)
+            item = await self._run.step(name, answer, type=Evidence, part=Part("request", speaker.role, round_no))
             self._hear(item)
             if news:
                 self._run.publish(
@@ -126,6 +127,7 @@ class Requests:
             lane=lane,
             round=round_no,
             memory=memory,
+            rehearses=self._equipment.rehearses,
             embedder=self._equipment.embedder,
             recall=self._equipment.recall,
         )
@@ -160,13 +162,13 @@ class Requests:
             if (known.sha256, known.title, known.text) == (sha256, shown.title, text):
                 return msgspec.structs.replace(shown, repeats=known.id, path=known.path)
         first_line = source.first_line if source else 1
-        lines = max(1, len(text.splitlines())) if not source else max(1, text.removesuffix("\n").count("\n") + 1)
+        lines = max(1, len(text.splitlines()))
         return msgspec.structs.replace(
             shown,
             id=f"E{len(issued) + 1}",
             path=source.path if source else "",
             first_line=first_line,
-            last_line=first_line + lines - 1,
+            last_line=numbers(source.path, text, first_line)[-1] if source else lines,
             sha256=sha256,
             text=text,
             guard=verdict,

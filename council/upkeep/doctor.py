@@ -6,6 +6,7 @@ What is not there yet is not mentioned.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import shlex
@@ -32,6 +33,8 @@ from council.errors import CommandInvalid, ConfigError, CouncilError, ModelError
 from council.ids import Clock, timestamp
 from council.keys.key_sources import require_keys
 from council.llm.base import Message
+from council.sandbox.job import Level
+from council.sandbox.probes import probe_zygote
 from council.settings import Home, LoadedSettings, ProviderKeys, Settings, load_settings
 from council.storage.drivers import PostgresDriver, flaw_in
 from council.storage.drop import is_command_name
@@ -77,6 +80,7 @@ def examine(
     if loaded is not None:
         checks += [check_model(home, loaded.settings, keys), check_personas(home, loaded.settings)]
         checks += [check_keys(home, loaded.settings, keys, environ), check_watching(loaded.settings)]
+        checks += [check_sandbox(loaded.settings)]
     checks += [
         *check_schedules(home),
         check_disk(home),
@@ -179,6 +183,15 @@ def check_watching(settings: Settings, proc: Path = Path("/proc")) -> Check:
     if watches < _MIN_WATCHES:
         return Check(name, "warn", f"{shown}; else {every}", "sudo sysctl fs.inotify.max_user_watches=65536")
     return Check(name, "ok", shown)
+
+
+def check_sandbox(settings: Settings) -> Check:
+    """Tries to get out of the cage for foreign code. Without one it is refused, and all else works."""
+    probe = asyncio.run(probe_zygote(settings))
+    if probe.level is None:
+        return Check("sandbox", "warn", f"foreign code is refused: {probe.message}", probe.fix)
+    enough = probe.level >= Level.L2
+    return Check("sandbox", "ok" if enough else "warn", f"{probe.level.name}: {probe.message}", probe.fix)
 
 
 # ── the home ─────────────────────────────────────────────────────────────────────────────────────────────────────────

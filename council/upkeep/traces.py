@@ -22,7 +22,7 @@ from council.commands.documents import NotACommand, read_document
 from council.engine import statements as sql
 from council.engine.journal import Journal, header_of, record_of, rows_of
 from council.engine.outputs import Written, all_written, kept_data, kept_names, note_written
-from council.engine.receipts import ArtifactRef, rewrite_receipt
+from council.engine.receipts import ArtifactRef, Receipt, rewrite_receipt
 from council.engine.records import FORGOTTEN, Committed, Record, RunHeader
 from council.engine.rewriting import (
     changed,
@@ -279,14 +279,8 @@ class Traces:
 
         numbered = self._store.read(look)
         receipt = before_receipt = self._core.receipts.read(found.run_id)
-        if numbered is None:  # the journal is gone, and nobody knows what its command held: then its hashes go
-            if receipt is None:
-                return False
-            if receipt.id is not None:
-                self._core.receipts.forget_command(receipt.id, receipt.run_id, self.change(receipt.id))
-            after_receipt = changed_receipt(receipt, self.change, command_held=True)
-            self._core.receipts.rewrite(after_receipt)
-            return after_receipt != receipt
+        if numbered is None:
+            return receipt is not None and self._in_receipt(receipt)
         seqs, before = numbered
         header = before[0]
         assert isinstance(header, RunHeader)
@@ -328,6 +322,14 @@ class Traces:
         return (
             changed_pages or new_receipt != before_receipt or msgspec.json.encode(after) != msgspec.json.encode(before)
         )
+
+    def _in_receipt(self, receipt: Receipt) -> bool:
+        """Of a run whose journal is gone: nobody knows what its command held, so its hashes go."""
+        if receipt.id is not None:
+            self._core.receipts.forget_command(receipt.id, receipt.run_id, self.change(receipt.id))
+        after = changed_receipt(receipt, self.change, command_held=True)
+        self._core.receipts.rewrite(after)
+        return after != receipt
 
     async def _page(self, run_id: str, records: list[Record], artifact: str, known: set[str]) -> bytes | None:
         """The page as the changed journal renders it; where it cannot be rendered any more (another version wrote it), the

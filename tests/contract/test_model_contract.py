@@ -259,13 +259,17 @@ class TestModelContract:
     def test_the_window_has_a_size(self, model: Model) -> None:
         assert model.context_tokens > 0
 
-    async def test_closing_twice_is_closing_once(self, model: Model) -> None:
+    async def test_closing_twice_is_closing_once_and_leaves_nothing_at_work(self, model: Model) -> None:
+        before = asyncio.all_tasks()
         await model.generate(ASK, system="", info=TURN)
         await model.aclose()
         await model.aclose()
+        assert asyncio.all_tasks() <= before
 
     async def test_a_model_that_was_never_asked_can_be_closed(self, model: Model) -> None:
+        before = asyncio.all_tasks()
         await model.aclose()
+        assert asyncio.all_tasks() <= before
 
 
 @pytest.mark.parametrize("opener", FAILING_MODELS, ids=lambda opener: opener.__name__)

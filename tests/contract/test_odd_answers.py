@@ -184,7 +184,7 @@ async def test_a_server_on_this_machine_is_asked_without_the_proxy(
 
 async def test_a_host_that_nobody_knows_and_a_port_that_nobody_serves(stage: Stage) -> None:
     unknown = await stage.fails(at="http://no-such-host.invalid")
-    assert (unknown.kind, "no such host is known" in unknown.message) == ("network", True)
+    assert (unknown.kind, "no such host is known" in unknown.message) == ("unreachable", True)
     refused = await stage.fails(at="http://127.0.0.1:9")
     assert (refused.kind, "connection refused" in refused.message) == ("network", True)
 

@@ -39,6 +39,7 @@ from typing import Any
 import pytest
 
 from council.agents.memory import Session, encode_session
+from tests import documents
 from tests.e2e.gate import Gate
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
 from tests.harness import (
@@ -226,8 +227,16 @@ def test_what_is_no_file_in_the_place_of_a_persona_fails_the_run_and_hangs_nothi
 
 BAD_INPUTS = {
     "docs/binary.md": "binary",
-    "docs/utf16.md": "UTF-8",
-    "docs/latin1.md": "UTF-8",
+    "docs/noise.md": "an encoding that was not recognised",
+    "docs/scan.pdf": "run text recognition (OCR) over it first",
+    "docs/locked.pdf": "protected by a password",
+    "docs/half.pdf": "is damaged",
+    "docs/bomb.pdf": "takes more time, memory or room",
+    "docs/long.pdf": "has more than 2,000 pages",
+    "docs/endless.pdf": "is damaged",
+    "docs/bomb.docx": "takes more time, memory or room",
+    "docs/letter.rtf": "is RTF, which is not read",
+    "docs/ascii.txt": "is a PDF under another name",
     "docs/large.md": "larger than the 1,048,576 bytes",
     "docs/pipe.md": "a pipe",
     "docs/link.md": "a symbolic link",
@@ -246,8 +255,16 @@ def make_bad_inputs(home: Path) -> None:
     docs.mkdir()
     (docs / "good.md").write_text("the one good line\n")
     (docs / "binary.md").write_bytes(b"\x7fELF\x00\x01CANARY")
-    (docs / "utf16.md").write_bytes("CANARY in two bytes\n".encode("utf-16"))
-    (docs / "latin1.md").write_bytes("CANARY wähle\n".encode("latin-1"))
+    (docs / "noise.md").write_bytes(b"CANARY" + bytes(range(1, 256)) * 20)
+    (docs / "scan.pdf").write_bytes(documents.pdf([], []))
+    (docs / "locked.pdf").write_bytes(documents.encrypted_pdf(["CANARY"], password="p"))
+    (docs / "half.pdf").write_bytes(b"%PDF-1.7\nCANARY")
+    (docs / "bomb.pdf").write_bytes(documents.pdf_bomb())
+    (docs / "long.pdf").write_bytes(documents.pdf(*[["CANARY"]] * 5000))
+    (docs / "endless.pdf").write_bytes(documents.endless_pages())
+    (docs / "bomb.docx").write_bytes(documents.docx_bomb())
+    (docs / "letter.rtf").write_bytes(b"{\\rtf1 CANARY}")
+    (docs / "ascii.txt").write_bytes(documents.pdf(["CANARY"]))
     (docs / "large.md").write_bytes(b"CANARY\n" * 200_000)
     os.mkfifo(docs / "pipe.md")
     (home.parent / "secret.md").write_text("CANARY\n")

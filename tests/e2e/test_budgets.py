@@ -93,6 +93,16 @@ def test_a_limit_in_dollars_without_a_known_price_fails_before_any_call_and_name
     assert run_cli("run", "--once", cwd=home, env=model).returncode == 0
 
 
+def test_the_price_of_whoever_speaks_last_is_asked_for_before_anybody_speaks(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    (home / "council.toml").write_text('[agent_models]\nAUDITOR = "gemini:model-nobody-prices"\n')
+    drop_command(home, budgeted(max_usd=1.0))
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 1
+    assert fake.requests == []
+    assert '[prices."gemini:model-nobody-prices"]' in receipts(home)[0]["error"]["fix"]
+
+
 # ── with a scripted model, whose calls are noted ─────────────────────────────────────────────────────────────────────
 
 

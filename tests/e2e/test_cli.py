@@ -324,7 +324,7 @@ def test_the_last_run_is_the_one_that_ended_last_also_within_one_second(quick: P
 def test_show_of_an_unknown_or_ambiguous_run_ends_with_2_and_a_way_on(quick: Path) -> None:
     none = run_cli("show", "last", cwd=quick)
     assert none.returncode == 2
-    assert "no run has ended" in none.stderr
+    assert "there is no run" in none.stderr
     for number in (1, 2):
         drop_command(quick, command(output_artifact_path=f"artifacts/{number}.md"))
     assert run_cli("run", "--once", cwd=quick).returncode == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -113,7 +114,10 @@ def test_on_a_terminal_a_citation_opens_its_line_and_nothing_else_is_a_link(home
     page.write_text(page.read_text().replace("## Task\n", f"{cited} {strange}\n\n## Task\n", 1))
     shown = on_a_terminal("show", cwd=home, env=environment(TERM="xterm-256color"))
     address = f"{(home / 'docs' / 'needs.md').as_uri()}#L3"
-    assert f"\x1b]8;;{address}\x1b\\[E1 docs/needs.md:3]\x1b]8;;\x1b\\" in shown
+    assert set(re.findall(r"\x1b\]8;id=\d+;([^\x1b]*)\x1b\\(?:\x1b\[[0-9;]*m)*\[E1 docs/needs.md:3\]", shown)) == {
+        address
+    }
+    assert shown.count("\x1b]8;id=") == shown.count("file://")
     assert "[out] [web] [gone] [up]" in shown
     assert "\x1b" not in on_a_terminal("show", cwd=home, env=environment(TERM="dumb"))
     assert "[E1 docs/needs.md:3]" in run_cli("show", cwd=home).stdout

@@ -103,6 +103,22 @@ def test_the_sdist_holds_what_building_and_testing_need(sdist: Path) -> None:
     assert not [name for name in names if ".council" in name.parts or name.name == ".env"]
 
 
+def test_the_sdist_passes_the_tests_that_read_files_beside_the_package(sdist: Path, tmp_path: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    top = tmp_path / f"council-{__version__}"
+    reading = (
+        "settings/test_home.py",
+        "cli/test_generated_docs.py",
+        "llm/test_providers.py",
+        "test_architecture_page.py",
+    )
+    tests = [f"tests/unit/{name}" for name in reading]
+    run(sys.executable, "-m", "pytest", "-q", "-n", "0", *tests, cwd=top, env=environment(PYTHONPATH=str(top)))
+    collected = run(sys.executable, "-m", "pytest", "-q", "-n", "0", "--collect-only", "tests", cwd=top)
+    assert "error" not in collected.stdout.splitlines()[-1]
+
+
 def test_the_installed_wheel_runs_outside_the_repository(installed: Path, tmp_path: Path) -> None:
     where = "import council, council.settings as s; print(council.__file__); print(s.builtin_personas_dir())"
     env = environment(PYTHONPATH=str(installed))

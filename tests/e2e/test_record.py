@@ -76,8 +76,8 @@ def test_a_typed_record_becomes_headings_claims_with_links_and_dissent_with_its_
         "### Next steps\n\n1. Write the schema.\n2. Move the data.\n\n"
         "### Confidence\n\n0.75 of 1, by the writer's own word; nobody calibrated it.\n\n"
         "### What would change our mind\n\n- More than one writer.\n\n"
-        "*Synthesis by COORDINATOR (gemini:gemini-2.5-flash) of 3 turns. Its record was read out of a code "
-        "fence. Quotations looked up in what was read: 1; 1 found as cited.*"
+        "*Synthesis by COORDINATOR (gemini:gemini-2.5-flash) of 3 turns. No agent stated its position, so none is "
+        "listed. Its record was read out of a code fence. Quotations looked up in what was read: 1; 1 found as cited.*"
     ) in page
     assert "[unverified]" not in page
 

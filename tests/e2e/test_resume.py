@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, error, text
-from tests.harness import Daemon, command, drop_command, receipts, run_cli, withdrawn_receipts
+from tests.harness import Daemon, command, drop_command, environment, receipts, run_cli, withdrawn_receipts
 
 
 def wrong_key_for_the_auditor(request: RecordedRequest) -> FakeReply:
@@ -59,25 +61,83 @@ def test_a_waiting_run_goes_on_at_once(home: Path, fake: FakeGemini, env: dict[s
         daemon.stop()
 
 
-def test_a_run_whose_persona_changed_is_ended_by_drift_only_when_it_would_mix_and_goes_on_when_that_is_accepted(
-    home: Path, fake: FakeGemini, env: dict[str, str]
-) -> None:
+@pytest.fixture
+def cut_off(home: Path, env: dict[str, str]) -> str:
+    """A run of the fake Gemini that was killed in its first round."""
     drop_command(home, command(rounds=2))
     with Daemon(home, env=env) as daemon:
-        daemon.wait("turn_started", role="AUDITOR", round=1)
+        run_id: str = daemon.wait("turn_started", role="AUDITOR", round=1)["run_id"]
         daemon.kill()
+    return run_id
+
+
+def test_a_run_keeps_its_model_whatever_the_next_daemon_runs_with(
+    home: Path, fake: FakeGemini, env: dict[str, str], cut_off: str
+) -> None:
     other = {**env, "COUNCIL_MODEL": "gemini:gemini-2.5-pro"}
-    assert run_cli("run", "--once", cwd=home, env=other).returncode == 1
+    assert run_cli("run", "--once", cwd=home, env=other).returncode == 0
+    assert {request.model for request in fake.requests} == {"gemini-2.5-flash"}
+    assert [receipt["model"] for receipt in receipts(home)] == ["gemini:gemini-2.5-flash"]
+
+
+def test_a_run_whose_model_cannot_be_had_ends_by_drift_and_goes_on_with_the_one_that_is_named(
+    home: Path, fake: FakeGemini, cut_off: str
+) -> None:
+    without_key = environment(COUNCIL_MODEL="offline")
+    assert run_cli("run", "--once", cwd=home, env=without_key).returncode == 1
     [failed] = receipts(home)
     assert failed["error"]["code"] == "drift"
-    assert run_cli("resume", failed["run_id"], cwd=home, env=other).returncode == 2
+    assert f"`council resume {cut_off} --model …`" in failed["error"]["fix"]
+    assert run_cli("resume", cut_off, cwd=home, env=without_key).returncode == 2
     assert "ended by drift" in (home / "commands" / "failed" / "resume.json.error.md").read_text()
-    run_cli("resume", failed["run_id"], "--accept-drift", cwd=home, env=other)
-    assert run_cli("run", "--once", cwd=home, env=other).returncode == 0
+    asked = len(fake.requests)
+    told = run_cli("resume", cut_off, "--model", "offline", cwd=home, env=without_key)
+    assert (told.returncode, told.stderr) == (0, "offline is asked, in place of gemini:gemini-2.5-flash.\n")
+    assert run_cli("run", "--once", cwd=home, env=without_key).returncode == 0
+    assert len(fake.requests) == asked
     assert "Resumed with accepted drift" in (home / "artifacts" / "out.md").read_text()
     records = json.loads(run_cli("audit", "tail", "--json", cwd=home).stdout)["records"]
     kinds = [(record["kind"], record["action"]) for record in records]
     assert kinds == [("effect", "run_ended"), ("approval", "drift_accepted"), ("effect", "run_ended")]
+
+
+def test_a_retry_of_an_offline_run_sends_nothing_to_the_model_of_the_daemon(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    (home / "council.toml").write_text('embedding_model = "gemini:gemini-embedding-001"\n')
+    (home / "note.md").write_text("The archive is kept for ten years.\n")
+    drop_command(home, command(input_artifacts=["note.md"]))
+    assert run_cli("run", "--once", "--model", "offline", cwd=home, env=env).returncode == 0
+    told = run_cli("retry", "last", cwd=home, env=env)
+    assert told.stderr == "The run keeps its model, offline.\n"
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
+    assert (fake.requests, fake.embeddings) == ([], [])
+    [ended] = [receipt for receipt in receipts(home) if receipt["type"] == "deliberate"]
+    assert (ended["status"], ended["model"]) == ("succeeded", "offline")
+
+
+def test_a_retry_with_a_model_asks_that_one_and_so_does_the_next_retry(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    drop_command(home, command(config={"max_rounds": 1, "model": "gemini:gemini-2.5-pro"}))
+    assert run_cli("run", "--once", "--model", "offline", cwd=home, env=env).returncode == 0
+    assert fake.requests == []
+    told = run_cli("retry", "last", "--model", "gemini", cwd=home, env=env)
+    assert told.stderr == "gemini:gemini-2.5-flash is asked, in place of offline.\n"
+    assert fake.requests == []
+    for times in (1, 2):
+        assert run_cli("run", "--once", "--model", "offline", cwd=home, env=env).returncode == 0
+        assert [request.model for request in fake.requests] == times * 4 * ["gemini-2.5-flash"]
+        run_cli("retry", "last", cwd=home, env=env)
+
+
+def test_a_run_that_waits_is_given_no_other_model(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:
+    fake.reply = lambda request: error(429, "RESOURCE_EXHAUSTED", retry_after=3600)
+    drop_command(home, command())
+    assert run_cli("run", "--once", cwd=home, env=env).returncode == 75
+    refused = run_cli("resume", "last", "--model", "offline", cwd=home, env=env)
+    assert refused.returncode == 2
+    assert "has not ended, and keeps its model" in refused.stderr
 
 
 def test_a_run_that_succeeded_or_never_was_cannot_be_resumed(home: Path, fake: FakeGemini, env: dict[str, str]) -> None:

@@ -63,7 +63,9 @@ def test_a_note_is_judged_run_explained_audited_and_forgotten(home: Path, env: d
         assert (ended["status"], ended["artifact"]) == ("succeeded", "artifacts/apples.md")
         assert NOTE["words"] in (home / "artifacts" / "apples.md").read_text()
         assert "noted" in ask(home, "journal", "last", env=env)
-        assert ended["run_id"] in ask(home, "explain", "last", env=env)
+        steps = json.loads(ask(home, "explain", "last", "--json", env=env))["steps"]
+        (remark,) = [step for step in steps if step["name"] == "remark"]
+        assert (remark["kind"], remark["role"]) == ("turn", "AUDITOR")
         assert "note_taken" in ask(home, "audit", "tail", env=env)
         drop_command(home, {"type": "forget", "text": NOTE["words"], "salt": "0123456789abcdef"}, "forget.json")
         daemon.wait("run_ended", file="forget.json")

@@ -36,10 +36,20 @@ def test_an_absent_service_is_a_skip_that_says_how_to_have_it(
     result.stdout.fnmatch_lines(["*docker absent: start the daemon*"])
 
 
-def test_an_absent_service_is_a_failure_where_skips_are_forbidden(
+def test_a_skip_of_any_kind_is_a_failure_where_skips_are_forbidden(
     run_with_service: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    run_with_service.makepyfile(
+        test_mark="""
+            import pytest
+            @pytest.mark.skipif(True, reason="never here")
+            def test_marked(): ...
+        """,
+        test_module="import pytest; pytest.skip('not at all', allow_module_level=True)",
+    )
+    monkeypatch.delenv("COUNCIL_TEST_NO_SKIP", raising=False)
+    assert run_with_service.runpytest("-p", "no:asyncio").ret == pytest.ExitCode.OK
     monkeypatch.setenv("COUNCIL_TEST_NO_SKIP", "1")
     result = run_with_service.runpytest("-p", "no:asyncio")
-    result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["*docker absent: start the daemon*"])
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["3 skipped, and COUNCIL_TEST_NO_SKIP=1 makes that a failure."])

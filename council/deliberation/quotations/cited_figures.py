@@ -11,6 +11,7 @@ number in digits may be the count of the lines or places that are cited.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -29,6 +30,7 @@ from council.deliberation.quotations.figures import (
     same_date,
 )
 from council.deliberation.quotations.passages import Passage
+from council.places import without_marks
 
 Standing = Literal["cited", "own", "missing"]
 
@@ -156,16 +158,16 @@ class CitedFigures:
 
 
 def _cited_lines(passage: Passage, first: int, last: int) -> CitedLines:
-    lines = passage.text.removesuffix("\n").split("\n")
-    low, high = first - passage.first_line, last - passage.first_line + 1
+    lines = without_marks(passage.path, passage.text.removesuffix("\n")).split("\n")
+    low, high = bisect_left(passage.numbers, first), bisect_right(passage.numbers, last)
     above: list[str] = []
     level = 7
-    for line in reversed(lines[: max(0, low)]):
+    for line in reversed(lines[:low]):
         heading = _HEADING.match(line)
         if heading and len(heading[1]) < level:
             level = len(heading[1])
             above.append(line)
-    cited = lines[max(0, low) : max(0, high)]
+    cited = lines[low:high]
     top = low
     while 0 < top < len(lines) and lines[top].lstrip().startswith("|") and lines[top - 1].lstrip().startswith("|"):
         top -= 1

@@ -12,19 +12,22 @@ from typing import Literal
 from council.citations import CitedPlace
 from council.deliberation.quotations.wording import plain_lines
 from council.knowledge.cortex.chunks import is_artifact
+from council.places import is_paged, numbers, unit_of, without_marks
 from council.turns.evidence import Evidence
 
 ARCHIVE = "session_states/"
 _MAX_DESCRIBED = 8
 _NUMBERED = re.compile(r"(?m)^[ \t>]*+[0-9]")
 _INDENTATION = re.compile(r"(?m)^    ")
-_HIT = re.compile(r"(?m)^(?P<path>\S.*):(?P<first>[0-9]+)-[0-9]+ sha256 (?P<sha256>[0-9a-f]{64})(?P<rest>[^\n]*)$")
+_HIT = re.compile(
+    r"(?m)^(?P<path>\S.*):p?(?P<first>[0-9]+)(?:-[0-9]+)? sha256 (?P<sha256>[0-9a-f]{64})(?P<rest>[^\n]*)$"
+)
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A stretch of text that was read: lines from `first_line` of `path` (empty: of no file). `own`: written by the
-    council itself. `sha256` is that of the whole file."""
+    """A stretch of text that was read: lines (of a PDF: pages) from `first_line` of `path` (empty: of no file). `own`: written
+    by the council itself. `sha256` is that of the whole file."""
 
     id: str
     path: str
@@ -35,20 +38,26 @@ class Passage:
 
     @property
     def last_line(self) -> int:
-        return self.first_line + self.text.removesuffix("\n").count("\n")
+        return self.numbers[-1]
+
+    @cached_property
+    def numbers(self) -> list[int]:
+        """The number of each line; of a PDF, that of its page."""
+        return numbers(self.path, self.text, self.first_line)
 
     @cached_property
     def plain(self) -> tuple[str, list[int]]:
         """The text as it is compared, and where each line of the passage begins in it."""
-        return plain_lines(self.text)
+        return plain_lines(without_marks(self.path, self.text))
 
     @cached_property
     def numbered(self) -> tuple[str, list[int]]:
         """The same with the numbers that lines begin with; the very same where none does."""
-        return plain_lines(self.text, numbers=True) if _NUMBERED.search(self.text) else self.plain
+        text = without_marks(self.path, self.text)
+        return plain_lines(text, numbers=True) if _NUMBERED.search(text) else self.plain
 
     def line_at(self, starts: Sequence[int], offset: int) -> int:
-        return self.first_line + bisect_right(starts, offset) - 1
+        return self.numbers[min(bisect_right(starts, offset), len(self.numbers)) - 1]
 
 
 def passages_of(item: Evidence, own_paths: Collection[str] = ()) -> list[Passage]:
@@ -92,7 +101,11 @@ class Places:
 
     def described(self, id: str) -> str:
         """The lines of files that a piece of evidence holds."""
-        held = [f"{path}, lines {low}-{high}" for path, ids in self.spans.items() for low, high in ids.get(id, ())]
+        held = [
+            f"{path}, {unit_of(path)}s {low}-{high}"
+            for path, ids in self.spans.items()
+            for low, high in ids.get(id, ())
+        ]
         return "; ".join(held[:_MAX_DESCRIBED]) or "of no file"
 
     def judged(self, cited: CitedPlace) -> tuple[CitedPlace, Fault]:
@@ -108,12 +121,14 @@ class Places:
                 return cited, "" if cited.id in self.issued else "evidence"
             held = [(path, ids[cited.id]) for path, ids in self.spans.items() if cited.id in ids]
             held += [("", self._unnamed[cited.id])] if cited.id in self._unnamed else []
+            if cited.in_pages and not any(is_paged(path) for path, _ in held):
+                return CitedPlace(cited.id), ""
             met = [(path, lines) for path, spans in held if (lines := _overlap(spans, cited.first, cited.last))]
             return (CitedPlace(cited.id, met[0][0], *met[0][1]) if len(met) == 1 else cited), "" if met else "place"
         known = [cited.path] if cited.path in self.spans else []
         ending = known or [path for path in self.spans if path.endswith(f"/{cited.path}")]
         whole = [path for path in ending if cited.id in self.spans[path]] or ending
-        if len(whole) != 1:
+        if len(whole) != 1 or (cited.in_pages and not is_paged(whole[0])):
             return cited, missing
         path, ids = whole[0], self.spans[whole[0]]
         for id in dict.fromkeys((cited.id, *ids)):

@@ -1,4 +1,5 @@
-"""A text cut into passages that can be cited: Markdown by its headings, anything else by windows of lines. Pure.
+"""A text cut into passages that can be cited: Markdown by its headings, a PDF by its pages, anything else by windows of
+lines. Pure.
 
 Boundaries alone gained nothing in our measurements; path and heading text beside the body did, so
 every chunk carries the headings above it.
@@ -12,12 +13,14 @@ from dataclasses import dataclass
 
 from council.knowledge.library import split_lines
 from council.markup import fences
+from council.places import document_kind, is_paged, marked_page
 from council.safety.untrusted import plain_line
 
 MAX_CHUNK_CHARS = 1600  # the best of 800, 1600 and 3200 where it was measured, by a little
 _MAX_HEADING_CHARS = 300
 _MAX_TITLE_CHARS = 120  # of one heading among them
 _MARKDOWN = (".md", ".markdown", ".mdx")
+_AS_MARKDOWN = ("docx", "html")  # the kinds of document whose text is Markdown
 _TABLES = (".csv", ".tsv")
 
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
@@ -32,12 +35,14 @@ _ARTIFACT_MARKS = (
 
 @dataclass(frozen=True)
 class Chunk:
-    """Lines `first_line` to `last_line` (from 1, both included); `text` is exactly them, `heading` what stands above."""
+    """Lines `first_line` to `last_line` (from 1, both included); `text` is exactly them, `heading` what stands above. `page`
+    is that of a PDF, else 0."""
 
     first_line: int
     last_line: int
     heading: str
     text: str
+    page: int = 0
 
 
 @dataclass(frozen=True)
@@ -47,13 +52,21 @@ class _Section:
     level: int
     heading: str
     bare: bool  # nothing below its heading
+    page: int = 0
 
 
 def cut(path: str, text: str) -> list[Chunk]:
     """The passages of a file, in order; none overlap, only blank lines and bare headings of parents are left out."""
     lines = split_lines(text)
-    if path.lower().endswith(_MARKDOWN):
+    if path.lower().endswith(_MARKDOWN) or document_kind(path) in _AS_MARKDOWN:
         sections = _markdown_sections(lines)
+    elif is_paged(path):
+        marks = [(index, page) for index, line in enumerate(lines) if (page := marked_page(line)) is not None]
+        ends = [*(index for index, _ in marks[1:]), len(lines)]
+        sections = [
+            _Section(index + 1, end, 0, f"page {page}", bare=False, page=page)
+            for (index, page), end in zip(marks, ends, strict=True)
+        ]
     else:
         # What a row means stands in the first line of a table.
         heading = lines[0] if lines and path.lower().endswith(_TABLES) else ""
@@ -64,7 +77,7 @@ def cut(path: str, text: str) -> list[Chunk]:
         if section.bare and following is not None and following.level > section.level:
             continue  # its words are in the headings of what follows
         for start, end in _windows(lines, section.start, section.end):
-            chunks.append(Chunk(start + 1, end, section.heading, "".join(lines[start:end])))
+            chunks.append(Chunk(start + 1, end, section.heading, "".join(lines[start:end]), section.page))
     return chunks
 
 
@@ -79,6 +92,12 @@ def front_matter(text: str) -> list[str]:
         if line.rstrip() == "---":
             return lines[1:index]
     return []
+
+
+def front_matter_value(text: str, key: str) -> str:
+    """The value of a key at the top of a Markdown text, as it is written there; empty when there is none."""
+    lines = (line.partition(":") for line in front_matter(text))
+    return next((value.strip() for name, _, value in lines if name == key), "")
 
 
 def is_artifact(text: str) -> bool:

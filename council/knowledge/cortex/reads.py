@@ -5,28 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from council.errors import PathRefused
-from council.ids import sha256_hex
 from council.knowledge.cortex.catalog import Entry
 from council.knowledge.cortex.chunks import Chunk, cut
-from council.knowledge.library import as_text
-from council.storage.paths import ConfinedRoot
+from council.knowledge.file_texts import FileTexts
 
 
 class Reads:
-    """Reads whole texts through the confined root, and counts them. Of a text `redact` leaves what may be kept, line for
-    line."""
+    """Reads whole texts, and counts them. Of a text `redact` leaves what may be kept, line for line."""
 
-    def __init__(self, root: ConfinedRoot, max_bytes: int, redact: Callable[[str], str]) -> None:
-        self._root = root
+    def __init__(self, texts: FileTexts, redact: Callable[[str], str]) -> None:
+        self._texts = texts
         self._redact = redact
-        self.max_bytes = max_bytes
+        self.max_bytes = texts.max_bytes
         self.count = 0
 
     def read(self, path: str) -> tuple[str, str]:
         """Redacted text with plain newlines, and the SHA-256 of the bytes. Raises PathRefused."""
         self.count += 1
-        data = self._root.read(path, max_bytes=self.max_bytes).data
-        return self._redact(as_text(path, data)), sha256_hex(data)
+        found = self._texts.read(path)
+        return self._redact(found.text), found.sha256
 
     def passages(self, path: str, entry: Entry) -> dict[int, Chunk]:
         """The passages of a file by their first line; none if it is not the file that was indexed as `entry`."""

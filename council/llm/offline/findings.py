@@ -9,6 +9,7 @@ from council.llm.offline.extract_report import ExtractSection, bullets, cite, co
 from council.llm.offline.mismatches import Mismatch
 from council.llm.offline.rules import absolutes, empty_headings, open_items, ownerless
 from council.llm.offline.text import Statement
+from council.places import spelled
 
 
 def quoted(label: str, statements: Sequence[Statement], limit: int, *, skip: int = 0, text: str = "") -> ExtractSection:
@@ -51,7 +52,7 @@ def ownerless_section(case: Case, limit: int, *, skip: int = 0) -> ExtractSectio
 
 def empty_section(case: Case, limit: int) -> ExtractSection:
     found = empty_headings(case.corpus.headings)
-    shown = tuple(f"“{h.text}” [{h.source}: {h.path}:{h.line}]" for h in found[:limit])
+    shown = tuple(f"“{h.text}” [{h.source}: {spelled(h.path, h.line)}]" for h in found[:limit])
     return ExtractSection("Headings with nothing under them.", "", shown, total=len(found))
 
 

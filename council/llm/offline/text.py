@@ -19,10 +19,11 @@ from council.llm.base import Source
 from council.llm.offline.blocks import Block, read_blocks
 from council.llm.offline.vocabulary import content_stems
 from council.markup import sentence_ends
+from council.places import is_paged, numbers, without_marks
 
 Kind = Literal["prose", "item", "row", "data"]
 
-_CODE_SUFFIXES = (".py", ".js", ".ts", ".sh", ".c", ".h", ".cpp", ".rs", ".go", ".java", ".sql", ".html", ".css")
+_CODE_SUFFIXES = (".py", ".js", ".ts", ".sh", ".c", ".h", ".cpp", ".rs", ".go", ".java", ".sql", ".css")
 _DATA_SUFFIXES = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".log", ".jsonl", ".xml")
 _MAX_ITEM_CHARS = 240
 # A request token inside a document is never repeated, not even in quotes: another parser might honour it.
@@ -33,8 +34,8 @@ _TOKEN_WORD = re.compile(r"orchestrator[\W_]*request", re.IGNORECASE)
 class Statement:
     """A sentence, list item, table row or data line. `text` occurs verbatim (white space apart) in its lines.
 
-    `line` and `end_line` count from 1 in the file; `section` is the nearest heading; `cells` and `header` belong to
-    table rows; `checked` is None where there is no task-list box.
+    `line` and `end_line` count from 1 in the file, and are pages of a PDF; `section` is the nearest heading; `cells` and
+    `header` belong to table rows; `checked` is None where there is no task-list box.
     """
 
     source: str
@@ -82,7 +83,7 @@ def read_corpus(sources: Iterable[Source]) -> Corpus:
     """Read all sources in order; a line that two sources of one path share is read once."""
     kept: list[Source] = []
     statements: dict[tuple[str, int, str], Statement] = {}
-    headings: dict[tuple[str, int], Heading] = {}
+    headings: dict[tuple[str, int, str], Heading] = {}
     code: set[tuple[str, int]] = set()
     for source in sources:
         if source in kept:
@@ -90,6 +91,7 @@ def read_corpus(sources: Iterable[Source]) -> Corpus:
         kept.append(source)
         blocks = _blocks(source)
         section, lines = "", _lines(source)
+        places = numbers(source.path, _with_newlines(source), source.first_line)
         for block, after in pairwise([*blocks, None]):
             if block is None:
                 continue
@@ -100,12 +102,14 @@ def read_corpus(sources: Iterable[Source]) -> Corpus:
                 # The last heading of an excerpt may have its text in lines that were not read.
                 empty = after.kind == "heading" and after.level <= block.level if after else source.first_line == 1
                 if not holds_request(block.text):
-                    heading = Heading(source.id, source.path, block.first, block.text, empty)
-                    headings.setdefault((heading.path, heading.line), heading)
+                    at = places[block.first - source.first_line]
+                    heading = Heading(source.id, source.path, at, block.text, empty)
+                    headings.setdefault((heading.path, heading.line, heading.text), heading)
             else:
                 for text, line, end in _pieces(block, lines, source.first_line):
                     if any(char.isalnum() for char in text) and not holds_request(text):
-                        statement = Statement(source.id, source.path, line, end, text, section, block.kind, block.cells,
+                        at, until = (places[each - source.first_line] for each in (line, end))
+                        statement = Statement(source.id, source.path, at, until, text, section, block.kind, block.cells,
                                               block.header, block.checked)  # fmt: skip
                         statements.setdefault(statement.where, statement)
     return Corpus(tuple(kept), tuple(statements.values()), tuple(headings.values()), len(code))
@@ -123,7 +127,11 @@ def squeeze(text: str) -> str:
 
 
 def _lines(source: Source) -> list[str]:
-    return source.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return without_marks(source.path, _with_newlines(source)).split("\n")
+
+
+def _with_newlines(source: Source) -> str:
+    return source.text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _blocks(source: Source) -> list[Block]:
@@ -143,7 +151,7 @@ def _blocks(source: Source) -> list[Block]:
         ]
     if path.endswith(_DATA_SUFFIXES):
         return [Block("data", source.first_line + i, (line,)) for i, line in enumerate(lines)]
-    return read_blocks(lines, first_line=source.first_line, plain=path.endswith(".txt"))
+    return read_blocks(lines, first_line=source.first_line, plain=path.endswith(".txt") or is_paged(path))
 
 
 def _pieces(block: Block, lines: Sequence[str], first: int) -> Iterable[tuple[str, int, int]]:

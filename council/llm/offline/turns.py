@@ -23,6 +23,7 @@ from council.llm.offline.quantities import quantities
 from council.llm.offline.rank import best, bm25, central
 from council.llm.offline.rules import obligations, open_items, options
 from council.llm.offline.text import Statement
+from council.places import numbers, spelled, unit_of
 
 MAX_TURN_CHARS = 2_500  # a page; nine turns of it stay readable
 MAX_REQUESTS = 4
@@ -67,10 +68,10 @@ def _coordinator(case: Case, number: int) -> Content:
     if number == 1:
         lines = []
         for source in case.corpus.sources:
-            last = source.first_line + len(source.text.rstrip("\n").split("\n")) - 1
+            last = numbers(source.path, source.text.rstrip("\n"), source.first_line)[-1]
             titles = [h.text for h in case.corpus.headings if h.source == source.id]
-            title = f": “{titles[0]}” [{source.id}: {source.path}:{source.first_line}]" if titles else ""
-            lines.append(f"{source.id} `{source.path}`, lines {source.first_line}-{last}{title}")
+            title = f": “{titles[0]}” [{source.id}: {spelled(source.path, source.first_line)}]" if titles else ""
+            lines.append(f"{source.id} `{source.path}`, {unit_of(source.path)}s {source.first_line}-{last}{title}")
         skipped = case.corpus.skipped_lines
         note = f"{skipped} lines of code were not read as text." if skipped else ""
         sections = [

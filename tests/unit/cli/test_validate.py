@@ -33,7 +33,7 @@ def check(home: Path | None, file: Path, *options: str, flags: Path | None = Non
 def told(home: Path, file: Path) -> dict[str, Any]:
     code, text = check(home, file, "--json")
     found: dict[str, Any] = json.loads(text)
-    assert code == (0 if found["valid"] else 2)
+    assert code == (2 if not found["valid"] else 1 if found["missing"] else 0)
     return found
 
 

@@ -10,7 +10,7 @@ import yaml
 
 from council.commands.documents import MAX_PROBLEMS, NotACommand, Problem, Unparsable
 from council.commands.models import canonical_hash
-from council.commands.parsing import parse_command
+from council.commands.parsing import is_kept, parse_command
 from council.deliberation.commands import DeliberateCommand
 from council.engine.control import CancelCommand
 from council.errors import CommandInvalid
@@ -321,3 +321,23 @@ def test_front_matter_that_is_not_closed_may_still_be_completed() -> None:
 def test_an_unknown_key_at_any_depth_of_any_type_is_an_error_and_no_defect(text: str) -> None:
     error = refused(text)
     assert error.line == 1
+
+
+# ── files that failed ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("data", "kept"),
+    [
+        (b'{"type": "forget", "text": "a name"}', False),
+        (b'{"type": " Forgett ", "text": "a name"}', False),
+        (b'{"type": "forget", "text": "a name', False),
+        ('{"type": "forget", "text": "a name'.encode("utf-16-le"), False),
+        (b'{"type": "forget", "task_description": "How do we forget', True),
+        (b'{"type": "deliberate", "task_description": "x"}', True),
+        (b'{"task_description": "What does type: forget', True),
+        (b'["forget"]', True),
+    ],
+)
+def test_what_would_lie_there_with_the_words_that_are_to_be_forgotten_is_not_kept(data: bytes, kept: bool) -> None:
+    assert is_kept(COMMANDS, "a.json", data) is kept

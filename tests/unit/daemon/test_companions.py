@@ -12,7 +12,7 @@ import pytest
 from council.daemon import companions
 from council.daemon.companions import Companions
 from council.errors import CouncilError
-from council.events import Event, Events
+from council.events import CompanionFailure, CompanionRecovery, Event, Events
 
 
 class Broken(CouncilError):
@@ -46,6 +46,23 @@ def raising(error: Exception) -> Callable[[], None]:
     return fail
 
 
+@dataclass
+class Relapsing:
+    """Fails twice, runs until it is told that it recovered, fails again, and then runs until it is stopped."""
+
+    name: str = "one"
+    begun: int = 0
+    recovered: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self) -> None:
+        self.begun += 1
+        if self.begun == 3:
+            await self.recovered.wait()
+        if self.begun <= 3:
+            raise Broken("again", fix="")
+        await asyncio.Event().wait()
+
+
 async def kept(companion: Scripted, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """The events of a companion until it has recovered and was stopped."""
     monkeypatch.setattr(companions, "_FIRST_PAUSE_S", 0.01)
@@ -77,3 +94,27 @@ async def test_one_that_dies_is_told_and_started_again_with_growing_pauses(monke
     assert [event["reason"] for event in told[:3]] == reasons
     assert [event["again_s"] for event in told[:3]] == [0.01, 0.02, 0.02]
     assert told[3:] == [{"event": "companion_recovered", "name": "one"}]
+
+
+async def test_one_that_had_recovered_is_started_again_as_soon_as_the_first_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(companions, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(companions, "_STEADY_S", 0.05)
+    companion, events, pauses, ended = Relapsing(), Events(), list[float](), asyncio.Event()
+
+    def hear(event: Event) -> None:
+        match event:
+            case CompanionFailure():
+                pauses.append(event.again_s)
+            case CompanionRecovery() if companion.recovered.is_set():
+                ended.set()
+            case CompanionRecovery():
+                companion.recovered.set()
+
+    events.subscribe(hear)
+    every = Companions([companion], events, str)
+    every.start()
+    await asyncio.wait_for(ended.wait(), 10)
+    await every.stop()
+    assert pauses == [0.01, 0.02, 0.01]

@@ -241,6 +241,49 @@ def test_words_left_out_are_shown(words: str, full: str) -> None:
     assert (finding.outcome, finding.full) == (("found", full) if "second" not in full else ("unverified", ""))
 
 
+OFFER = Passage(
+    "E1",
+    "docs/offer.pdf",
+    2,
+    "[page 2]\nThe Kangoo costs 19,900 EUR and is\n[page 3]\ndelivered within two weeks.\n[page 4]\nValid until May.\n",
+)
+HIT = Passage("E2", "docs/offer.pdf", 9, "The guarantee lasts\nfor three years.\n")
+PAGES = Quotations((OFFER, HIT, Passage("E3", "docs/needs.md", 1, NEEDS)), ("E1", "E2", "E3"))
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ('"The Kangoo costs 19,900 EUR" [E1: docs/offer.pdf:p2]', None),
+        ('"The Kangoo costs 19,900 EUR" [E1: docs/offer.pdf:2]', "[E1: docs/offer.pdf:p2]"),
+        ('"The Kangoo costs 19,900 EUR" [E1: docs/offer.pdf, page 2]', "[E1: docs/offer.pdf:p2]"),
+        ('"The Kangoo costs 19,900 EUR" [E1: docs/offer.pdf, pp. 2-3]', "[E1: docs/offer.pdf:p2-3]"),
+        ('"The Kangoo costs 19,900 EUR" [E1: page 2]', "[E1: docs/offer.pdf:p2]"),
+        ('"The Kangoo costs 19,900 EUR" [E1: offer.pdf:p4]', "[E1: docs/offer.pdf:p2]"),
+        ('"costs 19,900 EUR and is delivered within two weeks" [E1: docs/offer.pdf:p2-3]', None),
+        ('"The guarantee lasts for three years" [E1: docs/offer.pdf:p2]', "[E2: docs/offer.pdf:p9]"),
+        ("Two weeks [E1: docs/offer.pdf:p2-40].", "[E1: docs/offer.pdf:p2-4]"),
+    ],
+)
+def test_a_pdf_is_cited_by_its_pages_in_any_spelling(text: str, printed: str | None) -> None:
+    checked = PAGES.check(text)
+    before, _, rest = text.partition("[")
+    after = rest.partition("]")[2]
+    assert checked.text == (text if printed is None else f"{before}{printed}{after}")
+    assert not checked.no_places
+    assert all(finding.outcome != "unverified" for finding in checked.findings)
+
+
+@pytest.mark.parametrize("place", ["docs/offer.pdf:p5", "docs/offer.pdf:p1", "docs/needs.md:p3"])
+def test_a_page_that_nobody_read_or_that_a_text_does_not_have_is_marked(place: str) -> None:
+    assert "[no such place]" in PAGES.check(f"So it is [E1: {place}].").text
+
+
+def test_a_page_of_a_text_names_the_evidence_as_a_whole() -> None:
+    assert PAGES.check("So it is [E3: page 3].").text == "So it is [E3]."
+    assert PAGES.check('"outlive its vendor" [E3: page 3]').text == '"outlive its vendor" [E3: docs/needs.md:4]'
+
+
 def test_what_is_left_out_before_and_behind_a_quotation_is_no_omission() -> None:
     [finding] = RULES.check("“… a second sentence stands here …” [E1: rules.md:1]").findings
     assert (finding.outcome, finding.full) == ("found", "")

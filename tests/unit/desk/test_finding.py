@@ -89,6 +89,14 @@ def test_a_beginning_means_the_active_run_before_an_ended_one(desk: Desk, store:
     assert find_for(desk, "20261120", "cancel") == TWO
 
 
+def test_a_beginning_of_two_runs_under_way_is_refused_with_both(desk: Desk, store: Store) -> None:
+    begun(store, ONE)
+    begun(store, TWO)
+    with pytest.raises(RunNotFound) as refusal:
+        find_for(desk, "20261120", "cancel")
+    assert refusal.value.data["matches"] == [ONE, TWO]
+
+
 def test_there_is_nothing_to_cancel_where_nothing_goes_on(desk: Desk, store: Store) -> None:
     ended(store, ONE, 1, artifact=PAGE)
     with pytest.raises(RunNotFound, match="there is no run to cancel"):

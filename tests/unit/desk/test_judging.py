@@ -7,7 +7,9 @@ from pathlib import Path
 
 from council.desk.desk import Desk
 from council.desk.judging import FileVerdict, judge, max_command_bytes, problems_of
+from council.engine.outputs import Written, note_written
 from council.errors import CommandInvalid
+from council.ids import sha256_hex
 from council.storage.store import Store
 from tests.harness import command
 from tests.rows import begun
@@ -42,6 +44,18 @@ def test_a_file_at_the_output_that_no_run_left_is_a_warning(desk: Desk) -> None:
     (desk.home.artifacts / "out.md").write_text("mine")
     [warning] = judge(desk, NAME, data()).warnings
     assert (warning.field, "is there already" in warning.message) == ("output_artifact_path", True)
+
+
+def test_a_page_at_the_output_is_a_warning_only_when_it_was_edited_since_a_run_left_it(
+    desk: Desk, store: Store
+) -> None:
+    page = desk.home.artifacts / "out.md"
+    page.write_text("a decision")
+    left = Written("artifacts/out.md", "r1", (sha256_hex("a decision"),))
+    store.write_now(lambda tx: note_written(tx, left))
+    assert judge(desk, NAME, data()).warnings == ()
+    page.write_text("a decision, and mine")
+    assert [warning.field for warning in judge(desk, NAME, data()).warnings] == ["output_artifact_path"]
 
 
 def test_a_user_who_is_not_known_is_a_problem_as_it_is_for_the_daemon(desk: Desk) -> None:

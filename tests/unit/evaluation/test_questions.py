@@ -10,6 +10,7 @@ import pytest
 
 from council.evaluation import questions
 from council.evaluation.questions import Question, QuestionsInvalid, load_folder
+from council.knowledge.file_texts import FileTexts
 from council.knowledge.library import Library
 from council.storage.paths import ALWAYS_DENIED, ConfinedRoot, PathRules
 
@@ -97,7 +98,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def library(folder: Path) -> Iterator[Library]:
     with ConfinedRoot(folder) as root:
-        yield Library(root, PathRules(deny=ALWAYS_DENIED), max_file_bytes=1 << 20, max_text_bytes=1 << 16)
+        yield Library(FileTexts(root, 1 << 20, 1 << 20), PathRules(deny=ALWAYS_DENIED), max_text_bytes=1 << 16)
 
 
 FINE = {"id": "q1", "question": "Which?", "choices": {"A": "one", "B": "two"}, "answer": "A"}
@@ -197,7 +198,7 @@ def test_the_example_that_is_shipped_is_in_order(tmp_path: Path) -> None:
     for path in (EXAMPLE / "evaluation").iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     with ConfinedRoot(EXAMPLE / "demo") as root:
-        library = Library(root, PathRules(deny=ALWAYS_DENIED), max_file_bytes=1 << 20, max_text_bytes=1 << 16)
+        library = Library(FileTexts(root, 1 << 20, 1 << 20), PathRules(deny=ALWAYS_DENIED), max_text_bytes=1 << 16)
         found = load_folder(tmp_path, library)
     assert len(found) == 24
     assert all(each.right and each.documents for each in found)

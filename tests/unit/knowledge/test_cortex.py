@@ -19,6 +19,7 @@ from council.knowledge.cortex.cortex import Cortex, CortexAnswer
 from council.knowledge.cortex.selection import GitIgnores
 from council.knowledge.cortex.shelf import Hit
 from council.knowledge.cortex.tantivy_index import TantivyIndex
+from council.knowledge.file_texts import FileTexts
 from council.knowledge.library import Library
 from council.storage.files import FileLock
 from council.storage.paths import ALWAYS_DENIED, ConfinedRoot, PathRules
@@ -42,7 +43,7 @@ def make(home: Path) -> Iterator[Make]:
     def make_cortex(*, deny: tuple[str, ...] = (), allow: tuple[str, ...] = ("**",)) -> Cortex:
         roots.append(ConfinedRoot(home))
         rules = PathRules(deny=(*ALWAYS_DENIED, *deny), allow=allow)
-        return Cortex(roots[-1], rules, home / ".council" / "cortex", max_file_bytes=100_000)
+        return Cortex(FileTexts(roots[-1], 100_000, 100_000), rules, home / ".council" / "cortex")
 
     yield make_cortex
     for root in roots:
@@ -185,7 +186,6 @@ CANARY = "xylocanary77"
         "ignored.md",
         "image.md",
         "huge.md",
-        "utf16.md",
     ],
 )
 def test_nothing_of_a_file_that_may_not_be_read_or_is_no_text_is_in_the_index(
@@ -195,7 +195,6 @@ def test_nothing_of_a_file_that_may_not_be_read_or_is_no_text_is_in_the_index(
     special = {
         "image.md": b"\0" + content,
         "huge.md": content * 5000,
-        "utf16.md": f"\ufeff{CANARY}".encode("utf-16-le"),
     }
     write(home, ".gitignore", "/ignored.md\n")
     write(home, path, special.get(path, content))
@@ -225,7 +224,7 @@ def test_with_narrow_read_roots_only_files_below_them_are_found(home: Path, make
 
 def test_the_library_lists_files_below_narrow_read_roots(home: Path) -> None:
     with ConfinedRoot(home) as root:
-        library = Library(root, PathRules(deny=(), allow=("docs/**",)), max_file_bytes=1000, max_text_bytes=1000)
+        library = Library(FileTexts(root, 1000, 1000), PathRules(deny=(), allow=("docs/**",)), max_text_bytes=1000)
         assert library.list("**") == (["docs/herons.md", "docs/storage.md"], False)
 
 
@@ -544,6 +543,7 @@ import os, signal, sys
 from pathlib import Path
 from council.knowledge.cortex import catalog, shelf, tantivy_index
 from council.knowledge.cortex.cortex import Cortex
+from council.knowledge.file_texts import FileTexts
 from council.storage.paths import ALWAYS_DENIED, ConfinedRoot, PathRules
 
 def die(*_args, **_keys):
@@ -564,7 +564,7 @@ elif where == "while writing the catalog":
     catalog.write_atomic = lambda path, data: (path.with_name(".catalog.json.1.tmp").write_bytes(data[:50]), die())
 home = Path(sys.argv[1])
 rules = PathRules(deny=ALWAYS_DENIED)
-Cortex(ConfinedRoot(home), rules, home / ".council" / "cortex", max_file_bytes=100_000).refresh()
+Cortex(FileTexts(ConfinedRoot(home), 100_000, 100_000), rules, home / ".council" / "cortex").refresh()
 """
 
 

@@ -11,6 +11,7 @@ import pytest
 from council.errors import StorageFailed
 from council.knowledge.cortex.cortex import Cortex, CortexAnswer
 from council.knowledge.cortex.meaning import Search
+from council.knowledge.file_texts import FileTexts
 from council.knowledge.tools import query_cortex, split_question
 from council.storage.paths import ALWAYS_DENIED, ConfinedRoot, PathRules
 from council.tools.registry import ToolRegistry
@@ -27,7 +28,7 @@ def cortex(tmp_path: Path) -> Cortex:
         folder.mkdir(parents=True)
         (folder / "r1.md").write_text(f"## {role.upper()}\n\nWe keep walrus backups in {lane}.\n")
     rules = PathRules(deny=ALWAYS_DENIED)
-    return Cortex(ConfinedRoot(tmp_path), rules, tmp_path / ".council" / "cortex", max_file_bytes=100_000)
+    return Cortex(FileTexts(ConfinedRoot(tmp_path), 100_000, 100_000), rules, tmp_path / ".council" / "cortex")
 
 
 async def ask(cortex: Cortex, spelled: str, context: ToolContext | None = None) -> ToolResult:

@@ -13,6 +13,7 @@ from council.knowledge.cortex.cortex import Cortex
 from council.knowledge.cortex.meaning import Search
 from council.knowledge.cortex.shelf import fused
 from council.knowledge.cortex.vectors import MAX_QUESTIONS, DimensionsChanged, VectorKey, Vectors
+from council.knowledge.file_texts import FileTexts
 from council.llm.embeddings import Embeddings, Purpose, unit_vectors
 from council.storage.paths import ALWAYS_DENIED, ConfinedRoot, PathRules
 from tests.meanings import DIMENSIONS, vector_of
@@ -135,7 +136,9 @@ def home(tmp_path: Path) -> Path:
 
 def search_in(home: Path) -> Search:
     return Search(
-        Cortex(ConfinedRoot(home), PathRules(deny=ALWAYS_DENIED), home / ".council" / "cortex", max_file_bytes=10_000),
+        Cortex(
+            FileTexts(ConfinedRoot(home), 10_000, 10_000), PathRules(deny=ALWAYS_DENIED), home / ".council" / "cortex"
+        ),
         "m",
     )
 

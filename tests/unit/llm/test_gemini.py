@@ -334,9 +334,9 @@ async def test_a_refused_connection_is_a_network_error() -> None:
     await model.aclose()
 
 
-async def test_a_host_without_an_address_is_a_network_error() -> None:
+async def test_a_host_without_an_address_is_unreachable() -> None:
     model = GeminiModel(api_key=Secret(KEY), base_url="http://gemini.invalid")
-    assert (await failure_of(model)).kind == "network"
+    assert (await failure_of(model)).kind == "unreachable"
     await model.aclose()
 
 

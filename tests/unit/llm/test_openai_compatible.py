@@ -670,9 +670,9 @@ async def test_a_validation_error_does_not_repeat_the_prompt(fake: FakeOpenAI, m
     assert (error.kind, error.message) == ("request", "openai:small-1 answered 422: body.messages: Field required.")
 
 
-async def test_a_host_without_an_address_is_a_network_error(fake: FakeOpenAI) -> None:
+async def test_a_host_without_an_address_is_unreachable(fake: FakeOpenAI) -> None:
     model = at(fake, base_url="http://models.invalid/v1")
-    assert (await failure_of(model)).kind == "network"
+    assert (await failure_of(model)).kind == "unreachable"
     await model.aclose()
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from council.engine.journal import FINISH
+from council.engine.journal import FINISH, record_of, row_of
 from council.engine.records import (
     EPOCH,
     FileIdentity,
+    Part,
     Record,
     Reopened,
     Retried,
@@ -18,6 +19,7 @@ from council.engine.records import (
 )
 from council.engine.rewriting import changed_records
 from council.reports.chronicle import chronicle_of
+from council.reports.explain_words import step_words
 
 HEADER = RunHeader(
     "r", EPOCH, "2026-11-20T22:00:00Z", "main", "deliberate", {}, "h", FileIdentity("c", 1, 2, "s"), "00"
@@ -26,6 +28,14 @@ HEADER = RunHeader(
 
 def done(name: str, at: int) -> StepDone:
     return StepDone(name, "", msgspec.Raw(b"null"), at=at)
+
+
+def test_a_step_is_whose_its_row_says_and_nobodys_in_an_older_journal() -> None:
+    told = StepBegun("whatever", 1000, Part("turn", "AUDITOR", 2))
+    rows = [row_of(told), row_of(StepBegun("round/2/AUDITOR", 1000))._replace(out="")]
+    steps = chronicle_of([HEADER, *map(record_of, rows)], "under way").steps
+    assert [(step.kind, step.role, step.round) for step in steps] == [("turn", "AUDITOR", 2), ("", "", 0)]
+    assert [step_words(step) for step in steps] == ["AUDITOR, round 2", "round/2/AUDITOR"]
 
 
 def test_a_stop_a_kill_and_a_wait_end_an_attempt_each_in_its_way() -> None:

@@ -605,3 +605,17 @@ def test_ten_times_the_text_takes_about_ten_times_as_long(piece: str, function: 
         return min(times)
 
     assert best_s(200_000) < 40 * best_s(20_000) + 0.02
+
+
+@pytest.mark.parametrize(
+    ("text", "chars", "line"),
+    [
+        ("It costs 100 [E1 docs/a.md:8] and", 27, "It costs 100…"),
+        ("It costs 100 [E1 docs/a.md:8] and", 31, "It costs 100 [E1 docs/a.md:8]…"),
+        ("It costs 100.[^E12] So", 18, "It costs 100.…"),
+        ("It costs 100.[^E12] So", 15, "It costs 100.…"),
+        ("A list [1, 2, 3, 4] is kept", 15, "A list [1, 2,…"),
+    ],
+)
+def test_a_line_is_never_cut_within_a_citation_or_a_footnote_mark(text: str, chars: int, line: str) -> None:
+    assert plain_line(text, chars) == line

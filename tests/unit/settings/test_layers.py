@@ -120,9 +120,9 @@ def test_an_unknown_flag_is_named_with_the_nearest_flag(home: Home) -> None:
 
 
 def test_a_key_of_commands_is_not_taken_for_a_setting_that_sounds_a_little_like_it(home: Home) -> None:
-    write(home, toml="max_rounds = 2\n")
+    write(home, toml="early_stop = true\n")
     assert refusal(home) == (
-        "`max_rounds` in council.toml is not a setting. Fix: `council config show` lists every setting."
+        "`early_stop` in council.toml is not a setting. Fix: `council config show` lists every setting."
     )
 
 

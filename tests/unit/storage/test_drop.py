@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import stat
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -104,6 +105,19 @@ def test_a_failing_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytes
         drop(tmp_path, "a.json", b"{}")
     assert "space" in failure.value.fix
     assert os.listdir(tmp_path) == []
+
+
+def test_the_bytes_are_on_the_disk_before_the_name_is_seen_and_the_name_before_the_drop_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[bool, bool]] = []  # a folder or a file, and whether the command was seen by then
+
+    def note(fd: int) -> None:
+        synced.append((stat.S_ISDIR(os.fstat(fd).st_mode), (tmp_path / "a.json").exists()))
+
+    monkeypatch.setattr(os, "fsync", note)
+    drop(tmp_path, "a.json", b"{}")
+    assert synced == [(False, False), (True, True)]
 
 
 def test_a_drop_without_an_inbox_is_storage_failed(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ async def test_the_idle_writer_alone_moves_a_long_log_into_the_file(
         set_mark(store, "a", "x" * 100_000)
         await store.write(lambda tx: None)
         assert driver.count(CHECKPOINT) == 0  # it is short
-        monkeypatch.setattr("council.storage.store._LOG_BYTES", 50_000)
+        monkeypatch.setattr("council.storage.store.LOG_BYTES", 50_000)
         await store.write(lambda tx: tx.execute(SET_MARK, ("b", "")))
         await asyncio.wait_for(moved.wait(), 60)
     without_log = f"file:{tmp_path}/council.db?immutable=1"
@@ -185,10 +185,22 @@ async def test_the_idle_writer_alone_moves_a_long_log_into_the_file(
     assert store._raw.execute("PRAGMA wal_autocheckpoint").fetchone()[0] == 0
 
 
+async def test_a_log_that_was_moved_into_the_file_is_filled_anew_before_it_is_moved_again(store: Store) -> None:
+    moved = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    with watched(store) as driver:
+        driver.after[CHECKPOINT] = lambda: loop.call_soon_threadsafe(moved.set)  # type: ignore[assignment,return-value]
+        await store.write(lambda tx: tx.execute(SET_MARK, ("a", "x" * drivers.LOG_BYTES)))
+        await asyncio.wait_for(moved.wait(), 60)
+        for number in range(20):
+            await store.write(lambda tx, number=number: tx.execute(SET_MARK, (f"{number}", "")))  # type: ignore[misc]
+        assert driver.count(CHECKPOINT) == 1
+
+
 async def test_the_log_stays_while_another_process_writes(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("council.storage.store._LOG_BYTES", 0)
+    monkeypatch.setattr("council.storage.store.LOG_BYTES", 0)
     with watched(store) as driver, locked_by_another_process(tmp_path, fcntl.LOCK_SH):
         for number in range(3):
             await store.write(lambda tx, number=number: tx.execute(SET_MARK, (f"{number}", "")))  # type: ignore[misc]

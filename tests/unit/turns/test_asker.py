@@ -10,10 +10,11 @@ import pytest
 from council.artifacts.account import Purpose
 from council.budgets.budget import BudgetSpent
 from council.budgets.metering import CALL_CUT_OFF
+from council.engine.records import Waiting
 from council.engine.runs import Parked, Run
 from council.errors import Drift, ModelError, ReplayMiss
 from council.llm.base import Message, ToolCall, TurnInfo
-from council.turns.asker import Asker, ProviderBusy, ask_model, attempt
+from council.turns.asker import Asker, Postponed, ask_model, attempt
 from council.turns.result import TurnResult
 from tests.rehearsal import MODEL, TASK, ListeningModel, Rehearsal, Shelf, equipment, says, speaker
 
@@ -164,6 +165,19 @@ async def test_a_provider_that_asks_for_a_pause_parks_the_run(
     assert played.steps() == []
 
 
+async def test_a_missing_network_is_waited_for_with_pauses_that_grow_and_end_with_an_answer(played: Rehearsal) -> None:
+    pauses = []
+    for _ in range(9):
+        with pytest.raises(Parked) as parked:
+            await ask(asker(played.run, says({"error": {"kind": "unreachable"}})))
+        assert parked.value.reason == "network"
+        pauses.append(parked.value.seconds)
+        await played.run.journal.wait(Waiting("network", "2026-01-01T00:00:00Z", parked.value.seconds, ""))
+    assert pauses == [5, 10, 20, 40, 80, 160, 300, 300, 300]
+    await ask(asker(played.run, says("It holds.")))
+    assert played.run.journal.waits == []
+
+
 async def test_a_spent_budget_is_raised_from_a_turn(played: Rehearsal) -> None:
     with pytest.raises(BudgetSpent):
         await ask(asker(played.run, raises(SPENT)))
@@ -215,8 +229,8 @@ async def test_tools_are_offered_as_functions_to_turns_of_models_that_take_them(
     played: Rehearsal, native: bool, info: TurnInfo, names: list[str]
 ) -> None:
     model = says("It holds.")
-    functions = {"AUDITOR": Shelf().registry().specs(["READ_FILE"])} if native else {}
-    await ask(asker(played.run, model, functions=functions), info)
+    functions = {"functions": Shelf().registry().specs} if native else {}
+    await ask(asker(played.run, model, **functions), info)
     assert [tool.name for tool in model.heard[0].options["tools"]] == names
 
 
@@ -263,7 +277,7 @@ async def test_an_attempt_that_a_cassette_has_no_reply_for_is_raised() -> None:
         await attempt(raises(ReplayMiss("nothing", fix="", model=MODEL)), system="", messages=QUESTION, info=TURN)
 
 
-async def test_a_call_says_how_long_a_busy_provider_wants_to_be_left_alone() -> None:
-    with pytest.raises(ProviderBusy) as busy:
+async def test_a_call_to_a_busy_provider_can_be_made_later() -> None:
+    with pytest.raises(Postponed) as busy:
         await ask_model(raises(ModelError("rate", "slowly", retry_after_s=3)), system="", messages=QUESTION, info=TURN)
-    assert busy.value.seconds == 3
+    assert busy.value.error.retry_after_s == 3

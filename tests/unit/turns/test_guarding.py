@@ -38,6 +38,13 @@ async def test_a_task_that_the_rules_block_is_declined_where_guardrails_are_on(
     assert one.task.allows is (mode == "off")
 
 
+@pytest.mark.parametrize("mode", ["on", "warn", "off"])
+async def test_an_ordinary_task_is_allowed_in_every_mode(played: Rehearsal, mode: Any) -> None:
+    one = guarding(played, says(ALLOW), mode=mode)
+    await one.judge_task()
+    assert one.task == ALLOWED
+
+
 @pytest.mark.parametrize(
     ("reply", "outcome", "code"),
     [

@@ -1,4 +1,4 @@
-"""A rehearsed run for each test of this room."""
+"""A rehearsed run for each test that wants one."""
 
 from __future__ import annotations
 

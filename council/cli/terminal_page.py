@@ -1,0 +1,77 @@
+"""A page in the terminal: rendered and wrapped, each citation a link that opens its file (OSC 8). Pipes get plain Markdown."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from council.cli.context import CliState, columns
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
+
+_LINK = re.compile(r"(?P<outer>\[)?\[([^\[\]\n]*)\]\(([^()\n]*)\)(?(outer)\])")  # a citation has its own brackets
+_LINE = re.compile(r"L[0-9]{1,9}")
+_MAX_COLUMNS = 100  # a longer line is hard to follow
+
+
+def print_page(cli: CliState, markdown: str, page: Path, root: Path) -> None:
+    """Prints it as a terminal shows Markdown; elsewhere as it stands, without the targets of its links."""
+    if not sys.stdout.isatty():
+        sys.stdout.write(_LINK.sub(r"[\2]", markdown) + "\n")
+        return
+    from markdown_it import MarkdownIt
+    from rich.console import Console  # not at the top: heavy, and only a terminal shows it
+    from rich.markdown import Heading, Markdown
+    from rich.text import Text
+
+    addresses: set[str] = set()
+
+    class PlainHeading(Heading):
+        """At the left and without a box, for a page has many."""
+
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+            self.text.justify = "left"
+            yield from [Text(), self.text] if self.tag == "h2" else [self.text]
+
+    class FileLinks(MarkdownIt):
+        """Its own rule forbids links to files, and allows all others."""
+
+        def validateLink(self, url: str) -> bool:
+            return url in addresses
+
+    console = Console(width=min(_MAX_COLUMNS, columns()), no_color=not cli.coloured, highlight=False)
+
+    def linked(found: re.Match[str]) -> str:
+        label, address = rf"\[{found[2]}\]", _address(found[3], page, root) if cli.hyperlinked else ""
+        addresses.add(address)
+        return f"[{label}]({address})" if address else label
+
+    text = _LINK.sub(linked, markdown)
+    parser = FileLinks().enable(["strikethrough", "table"]).disable(["autolink", "image"])
+    shown = Markdown("", hyperlinks=True)
+    shown.elements = {**Markdown.elements, "heading_open": PlainHeading}  # type: ignore[misc]
+    shown.parsed = parser.parse(text)
+    console.print(shown)
+
+
+def _address(target: str, page: Path, root: Path) -> str:
+    """The file below `root`, relative to `page`, that a link leads to; empty for anything else.
+
+    What agents write may name an address, and nobody clicks on one unseen.
+    """
+    path, _, line = target.partition("#")
+    path = unquote(path)
+    if not path or not path.isprintable() or "://" in path:
+        return ""
+    try:
+        file = (page.parent / path).resolve()
+        if not file.is_relative_to(root.resolve()) or not file.is_file():
+            return ""
+    except (OSError, ValueError):  # too long, or no path at all
+        return ""
+    return f"{file.as_uri()}#{line}" if _LINE.fullmatch(line) else file.as_uri()

@@ -1,0 +1,141 @@
+"""The child process that turns one document into text: bytes come in on standard input, JSON goes out.
+
+It imports nothing of the house and no file of it knows a path: run as `python -I document_process.py KIND LIMITS`, where
+LIMITS is a JSON object. It limits itself before it looks at a byte. Its exit code names a refusal (`EXITS`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import json
+import resource
+import signal
+import sys
+import zipfile
+from collections.abc import Callable
+
+EXITS = {10: "encrypted", 11: "broken", 12: "too_heavy", 13: "too_many_pages", 14: "encoding"}
+# The encodings that documents are found in; among all that exist, short texts are often mistaken for a rare one.
+_ENCODINGS = [
+    *("utf_16", "utf_32", "cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "koi8_r"),
+    *("cp932", "euc_jp", "gb18030", "big5", "cp949"),
+]
+
+
+class DocumentRefusal(Exception):
+    """The reason is one of the names in `EXITS`."""
+
+
+def pdf_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
+    from pypdf import PdfReader
+    from pypdf.errors import FileNotDecryptedError, LimitReachedError
+
+    try:
+        reader = PdfReader(io.BytesIO(data))
+        if reader.is_encrypted and not reader.decrypt(""):  # many open without a password, and only forbid printing
+            raise DocumentRefusal("encrypted")
+        if len(reader.pages) > limits["pages"]:
+            raise DocumentRefusal("too_many_pages")
+        pages: list[str] = []
+        size = 0
+        for page in reader.pages:
+            pages.append(page.extract_text())
+            size += len(pages[-1])
+            if size > limits["output_bytes"]:
+                raise DocumentRefusal("too_heavy")
+        return pages, ""
+    except FileNotDecryptedError:
+        raise DocumentRefusal("encrypted") from None
+    except LimitReachedError as error:  # cycles in the tree of pages are among them
+        raise DocumentRefusal("broken" if "cycle" in str(error) or "loop" in str(error) else "too_heavy") from None
+
+
+def docx_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
+    import defusedxml
+    import mammoth
+
+    defusedxml.defuse_stdlib()  # mammoth parses with xml.dom.minidom
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        if sum(entry.file_size for entry in archive.infolist()) > limits["unpacked_bytes"]:
+            raise DocumentRefusal("too_heavy")
+    no_image = mammoth.images.img_element(lambda image: {})
+    found = mammoth.convert_to_html(
+        io.BytesIO(data),
+        convert_image=no_image,
+        include_embedded_style_map=False,
+        style_map="p[style-name='Title'] => h1:fresh",
+    )
+    return html_pages(found.value.encode(), limits)
+
+
+def html_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
+    """Markdown, without emphasis, links and images: what a page says, in the words in which it is quoted."""
+    from bs4 import BeautifulSoup
+    from markdownify import MarkdownConverter
+
+    soup = BeautifulSoup(data, "lxml")
+    for unseen in soup.select("script, style, template, noscript, [hidden]"):
+        unseen.decompose()
+    converter = MarkdownConverter(
+        heading_style="ATX",
+        bullets="-",
+        table_infer_header=True,
+        strip=["a", "img", "b", "strong", "em", "i"],
+        escape_asterisks=False,
+        escape_underscores=False,
+    )
+    return [converter.convert_soup(soup)], ""
+
+
+def text_pages(data: bytes, limits: dict[str, int]) -> tuple[list[str], str]:
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(data, cp_isolation=_ENCODINGS).best()
+    if best is None:
+        raise DocumentRefusal("encoding")
+    return [str(best)], best.encoding
+
+
+KINDS: dict[str, Callable[[bytes, dict[str, int]], tuple[list[str], str]]] = {
+    "pdf": pdf_pages,
+    "docx": docx_pages,
+    "html": html_pages,
+    "text": text_pages,
+}
+
+
+def main(kind: str, limits: dict[str, int]) -> int:
+    """Returns the exit code."""
+    exits = {name: code for code, name in EXITS.items()}
+    _limit_this_process(limits)
+    try:
+        pages, encoding = KINDS[kind](sys.stdin.buffer.read(), limits)
+        sys.stdout.buffer.write(json.dumps({"pages": pages, "encoding": encoding}).encode())
+        sys.stdout.buffer.flush()
+    except DocumentRefusal as refused:
+        return exits[str(refused)]
+    except MemoryError:
+        return exits["too_heavy"]
+    except OSError as error:
+        return exits["too_heavy" if error.errno == errno.EFBIG else "broken"]
+    except ImportError:  # says nothing about the document
+        raise
+    except Exception:  # noqa: BLE001  a parser raises whatever a hostile file makes it raise
+        return exits["broken"]
+    return 0
+
+
+def _limit_this_process(limits: dict[str, int]) -> None:
+    signal.alarm(limits["wall_s"])  # also when nobody is left to end it
+    resource.setrlimit(resource.RLIMIT_CPU, (limits["cpu_s"], limits["cpu_s"] + 1))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limits["output_bytes"], limits["output_bytes"]))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform != "darwin":  # whose kernel refuses this one
+        resource.setrlimit(resource.RLIMIT_AS, (limits["memory_bytes"], limits["memory_bytes"]))
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(BrokenPipeError):
+        sys.exit(main(sys.argv[1], json.loads(sys.argv[2])))

@@ -1,0 +1,148 @@
+"""A network that is not there is waited for; a server that answers, and one on this machine, are not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fake_gemini import FakeGemini
+from tests.fake_openai import FakeOpenAI
+from tests.harness import (
+    FAULTY,
+    Daemon,
+    command,
+    drop_command,
+    faulty_environment,
+    journal,
+    make_home,
+    receipts,
+    run_cli,
+    settled,
+    wait_until,
+)
+
+QUICK = "model_attempts = 1\nsettle_s = 0.5\nscan_interval_s = 0.5\n"
+
+
+@pytest.fixture
+def other() -> Iterator[FakeOpenAI]:
+    with FakeOpenAI() as server:
+        yield server
+
+
+@pytest.fixture(params=["gemini", "openai"])
+def far(request: pytest.FixtureRequest, tmp_path: Path, fake: FakeGemini, other: FakeOpenAI) -> Path:
+    """A home whose provider has an address on another machine."""
+    settings = {
+        "gemini": f'gemini_base_url = "http://models.test:{fake.port}"\n',
+        "openai": f'model = "openai:gpt-4o"\n[providers.openai]\nbase_url = "http://models.test:{other.port}/v1"\n',
+    }
+    return make_home(tmp_path / "home", settings=QUICK + settings[request.param])
+
+
+@pytest.fixture
+def gone(tmp_path: Path) -> dict[str, str]:
+    """An environment without a network; `there` brings it back."""
+    return faulty_environment(
+        GEMINI_API_KEY="test-key-0123456789abcdef",
+        OPENAI_API_KEY="test-key-0123456789abcdef",
+        COUNCIL_TEST_NETWORK=str(tmp_path / "network"),
+    )
+
+
+def there(environment: dict[str, str]) -> None:
+    Path(environment["COUNCIL_TEST_NETWORK"]).touch()
+
+
+def test_a_run_waits_for_the_network_says_so_and_goes_on_by_itself(far: Path, gone: dict[str, str]) -> None:
+    with Daemon(far, env=gone, module=FAULTY) as daemon:
+        daemon.ready()
+        drop_command(far, command(config={"max_rounds": 1, "budget": {"max_calls": 4}}))
+        waits = daemon.wait("run_waiting")
+        assert (waits["reason"], waits["seconds"]) == ("network", 5.0)
+        run_id = waits["run_id"]
+        wait_until(lambda: "waiting for network" in run_cli("status", cwd=far).stdout, "the wait is shown")
+        status = run_cli("status", cwd=far).stdout
+        assert f"until {waits['until']}, or `council resume {run_id}`: the connection to " in status
+        page = (far / "artifacts" / "out.md").read_text()
+        assert "The council waits for the network: the connection to " in page
+        assert "failed: no such host is known. It goes on by itself at " in page
+        there(gone)
+        assert daemon.wait("run_ended", run_id=run_id)["status"] == "succeeded"
+        assert daemon.stop() == 0
+    [receipt] = receipts(far)
+    assert (receipt["calls"], receipt["attempts"]) == (4, 2)
+    assert len(settled(far, run_id)) == 4  # nobody heard of the calls that found no way
+    assert run_cli("replay", "--check", run_id, cwd=far).returncode == 0
+
+
+def test_a_host_that_refuses_the_connection_is_waited_for(tmp_path: Path, gone: dict[str, str]) -> None:
+    with FakeGemini() as closed:
+        url = f"http://models.test:{closed.port}"
+    home = make_home(tmp_path / "home", settings=f'{QUICK}gemini_base_url = "{url}"\n')
+    there(gone)
+    drop_command(home, command())
+    assert run_cli("run", "--once", cwd=home, env=gone, module=FAULTY).returncode == 75
+    [run] = json.loads(run_cli("status", "--json", cwd=home).stdout)["runs"]
+    assert (run["status"], run["waiting_for"]) == ("waiting", "network")
+    assert "failed: connection refused." in run["error"]
+
+
+def test_a_server_on_this_machine_that_is_not_there_is_not_waited_for(tmp_path: Path, gone: dict[str, str]) -> None:
+    with FakeGemini() as closed:
+        url = closed.url
+    home = make_home(tmp_path / "home", settings=f'{QUICK}gemini_base_url = "{url}"\n')
+    drop_command(home, command())
+    assert run_cli("run", "--once", cwd=home, env=gone, module=FAULTY).returncode == 1
+    [receipt] = receipts(home)
+    assert "connection refused" in (home / "artifacts" / "out.md").read_text()
+    assert receipt["status"] == "failed"
+
+
+def test_a_configured_fallback_answers_before_anything_is_waited_for(
+    tmp_path: Path, gone: dict[str, str], other: FakeOpenAI
+) -> None:
+    settings = 'gemini_base_url = "http://models.test:9"\nfallback_models = ["openai:gpt-4o"]\n'
+    home = make_home(tmp_path / "home", settings=f'{QUICK}{settings}[providers.openai]\nbase_url = "{other.url}"\n')
+    drop_command(home, command())
+    assert run_cli("run", "--once", cwd=home, env=gone, module=FAULTY).returncode == 7
+    [receipt] = receipts(home)
+    assert [record["t"] for record in journal(home, receipt["run_id"])].count("wait") == 0
+    assert (
+        "openai:gpt-4o answered in place of gemini:gemini-2.5-flash (unreachable)"
+        in (home / "artifacts" / "out.md").read_text()
+    )
+
+
+def test_a_fallback_that_is_out_of_reach_too_leaves_the_run_waiting(tmp_path: Path, gone: dict[str, str]) -> None:
+    settings = 'gemini_base_url = "http://models.test:9"\nfallback_models = ["openai:gpt-4o"]\n'
+    url = "http://others.test:9/v1"
+    home = make_home(tmp_path / "home", settings=f'{QUICK}{settings}[providers.openai]\nbase_url = "{url}"\n')
+    drop_command(home, command())
+    assert run_cli("run", "--once", cwd=home, env=gone, module=FAULTY).returncode == 75
+
+
+def test_the_network_is_waited_for_no_longer_than_any_wait(far: Path, gone: dict[str, str]) -> None:
+    (far / "council.toml").write_text("max_wait_s = 4\n" + (far / "council.toml").read_text())
+    drop_command(far, command())
+    assert run_cli("run", "--once", cwd=far, env=gone, module=FAULTY).returncode == 1
+    [receipt] = receipts(far)
+    assert receipt["error"]["code"] == "max_wait"
+    assert "waited 0 s for network" in receipt["error"]["message"]
+
+
+def test_a_second_opinion_waits_for_the_network_as_the_council_does(
+    tmp_path: Path, fake: FakeGemini, gone: dict[str, str]
+) -> None:
+    settings = f'guardrail_model = "gemini"\ngemini_base_url = "http://models.test:{fake.port}"\n'
+    home = make_home(tmp_path / "home", settings=QUICK + settings)
+    drop_command(home, command())
+    assert run_cli("run", "--once", cwd=home, env=gone, module=FAULTY).returncode == 75
+    there(gone)
+    assert run_cli("resume", "last", cwd=home, env=gone, module=FAULTY).returncode == 0
+    run_cli("run", "--once", cwd=home, env=gone, module=FAULTY)
+    assert [request for request in fake.requests if "You are the safety minister" in request.system] != []
+    assert "could not be had (unreachable)" not in (home / "artifacts" / "out.md").read_text()

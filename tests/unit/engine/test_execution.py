@@ -1,0 +1,117 @@
+"""One run's execution, with a handler of a few lines and a store in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from council.engine.execution import Executor
+from council.engine.journal import FINISH
+from council.engine.runs import Finish, Outcome, Run, Runs
+from council.errors import CouncilError, StorageFailed
+from council.events import Events
+from council.ids import SystemClock
+from council.storage.paths import ConfinedRoot
+from council.storage.store import Store
+from tests.rows import begun
+
+MOST = 3
+
+
+class Broken(CouncilError):
+    code = "broken"
+
+
+@dataclass
+class Work:
+    """Fails with `error`, if there is one, and leaves a receipt alone."""
+
+    error: Exception | None = None
+    begun: int = 0
+
+    def begin(self, run: Run) -> Work:
+        return self
+
+    async def work(self) -> None:
+        self.begun += 1
+        if self.error is not None:
+            raise self.error
+
+    def conclude(self, finish: Finish) -> Outcome:
+        return Outcome(
+            "failed" if finish.error else "cancelled" if finish.cancelled else "succeeded", None, error=finish.error
+        )
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Iterator[ConfinedRoot]:
+    with ConfinedRoot(tmp_path) as one:
+        yield one
+
+
+def executed(store: Store, root: ConfinedRoot, work: Work) -> tuple[Executor, Run, list[str]]:
+    runs, ended = Runs({"deliberate": work}), list[str]()
+    executor = Executor(
+        store,
+        root,
+        runs,
+        lambda type_: "run_ended",
+        SystemClock(),
+        None,
+        max_attempts=MOST,
+        on_ended=lambda run, status: ended.append(status),
+    )
+    return executor, Run(begun(store, "r1"), Events(), None, runs), ended
+
+
+@pytest.mark.parametrize(("earlier", "code"), [(MOST - 1, None), (MOST, "max_attempts")])
+async def test_a_run_may_die_so_often_without_a_step_and_not_once_more(
+    store: Store, root: ConfinedRoot, earlier: int, code: str | None
+) -> None:
+    work = Work()
+    executor, run, ended = executed(store, root, work)
+    for _ in range(earlier):
+        await run.journal.attempt()
+    receipt = await executor.execute(run)
+    assert (receipt.error and receipt.error.code) == code
+    assert receipt.attempts == earlier + 1
+    assert ended == [receipt.status] == ["failed" if code else "succeeded"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (Broken("No.", fix="mend it"), "broken", "No."),
+        (ValueError("the secret words"), "internal", "internal error (ValueError)."),
+    ],
+)
+async def test_an_error_of_the_work_is_the_runs_end_and_a_defect_tells_none_of_its_words(
+    store: Store, root: ConfinedRoot, error: Exception, code: str, message: str
+) -> None:
+    executor, run, ended = executed(store, root, Work(error))
+    receipt = await executor.execute(run)
+    assert receipt.error is not None
+    assert (receipt.error.code, receipt.error.message, ended) == (code, message, ["failed"])
+
+
+async def test_a_disk_that_fails_is_no_end_and_nothing_of_one_is_recorded(store: Store, root: ConfinedRoot) -> None:
+    executor, run, ended = executed(store, root, Work(StorageFailed("full.", fix="free some space")))
+    with pytest.raises(StorageFailed):
+        await executor.execute(run)
+    assert (run.journal.recorded(FINISH), run.journal.committed, ended) == (False, None, [])
+
+
+async def test_a_run_that_is_cancelled_before_it_began_asks_nobody_and_says_who_cancelled_it(
+    store: Store, root: ConfinedRoot
+) -> None:
+    executor, run, ended = executed(store, root, Work())
+    run.cancel_reason = "ada"
+    receipt = await executor.execute(run)
+    assert (receipt.status, run.journal.result(FINISH, Finish).cancelled_by, ended) == (
+        "cancelled",
+        "ada",
+        ["cancelled"],
+    )

@@ -1,0 +1,154 @@
+"""Runs that go on, wait and come back: slots, the time that one may wait, and a process that is about to stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from council.engine.journal import FINISH, Handback
+from council.engine.queue import MAX_WAIT, RunQueue
+from council.engine.runs import Finish, Parked, Run
+from council.errors import ModelError, StorageFailed
+from council.events import Events
+from council.ids import SystemClock, timestamp
+from council.storage.store import Store
+from tests.rehearsal import Rehearsal
+from tests.rows import begun
+
+MOST_S = 100.0
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class HeldClock(SystemClock):
+    """Stands still until it is set."""
+
+    def __init__(self) -> None:
+        self.at = NOW
+
+    def now(self) -> datetime:
+        return self.at
+
+
+def queue(execute: Callable[[Run], Awaitable[None]], clock: HeldClock | None = None, slots: int = 4) -> RunQueue:
+    at = clock or HeldClock()
+    return RunQueue(
+        execute,
+        lambda error: Finish(timestamp(at.now()), error),
+        at,
+        slots=slots,
+        max_wait_s=MOST_S,
+        storage_retry_s=7.0,
+    )
+
+
+def parked(seconds: float) -> Parked:
+    return Parked("provider", seconds, ModelError("rate", "busy"))
+
+
+async def worked(run: Run) -> None:
+    """Waits until nobody works at the run."""
+    while run.task is not None:
+        await asyncio.wait([run.task])
+
+
+@pytest.mark.parametrize(("seconds", "waits"), [(MOST_S, True), (MOST_S + 1, False)])
+async def test_a_run_waits_as_long_as_it_may_and_ends_where_it_would_be_longer(
+    played: Rehearsal, seconds: float, waits: bool
+) -> None:
+    async def execute(run: Run) -> None:
+        if not run.journal.recorded(FINISH):
+            raise parked(seconds)
+
+    line, run = queue(execute), played.run
+    line.join(run)
+    await worked(run)
+    line.stop()
+    assert (run.status, run.waiting_for) == (("waiting", "provider") if waits else ("running", ""))
+    assert run.journal.recorded(FINISH) is not waits
+
+
+async def test_the_waits_of_a_run_that_got_nothing_in_between_count_as_one(played: Rehearsal) -> None:
+    clock, ended = HeldClock(), []
+
+    async def execute(run: Run) -> None:
+        if run.journal.recorded(FINISH):
+            ended.append(run.journal.result(FINISH, Finish).error)
+            return
+        raise parked(60.0)
+
+    line, run = queue(execute, clock), played.run
+    line.join(run)
+    await worked(run)
+    clock.at += timedelta(seconds=60)
+    line.wake(run)
+    await worked(run)
+    line.stop()
+    assert [error.code for error in ended if error is not None] == [MAX_WAIT]
+
+
+async def test_a_full_disk_is_waited_for_however_long_it_takes(played: Rehearsal) -> None:
+    clock = HeldClock()
+
+    async def execute(run: Run) -> None:
+        raise StorageFailed("the disk is full.", fix="free some space")
+
+    line, run = queue(execute, clock), played.run
+    line.join(run)
+    for _ in range(3):
+        await worked(run)
+        assert (run.status, run.waiting_for) == ("waiting", "storage")
+        clock.at += timedelta(days=2)
+        line.wake(run)
+    await worked(run)
+    line.stop()
+    assert not run.journal.recorded(FINISH)
+
+
+async def test_a_run_that_is_handed_back_stays_queued_and_nothing_is_woken_once_the_queue_stops(
+    played: Rehearsal,
+) -> None:
+    executed: list[str] = []
+
+    async def execute(run: Run) -> None:
+        executed.append(run.status)
+        raise parked(1.0) if len(executed) == 1 else Handback
+
+    line, run = queue(execute), played.run
+    line.join(run)
+    await worked(run)
+    line.wake(run)
+    await worked(run)
+    assert (executed, run.status) == (["running", "running"], "queued")
+    run.status = "waiting"
+    line.stop()
+    line.wake(run)
+    assert (run.status, run.task) == ("waiting", None)
+
+
+async def test_no_more_runs_are_at_work_than_there_are_slots_and_a_wait_frees_one(store: Store) -> None:
+    at_work, most, go_on = 0, [0], asyncio.Event()
+
+    async def execute(run: Run) -> None:
+        nonlocal at_work
+        at_work += 1
+        most.append(at_work)
+        await go_on.wait()
+        at_work -= 1
+        raise parked(1.0)
+
+    line = queue(execute, slots=2)
+    runs = [Run(begun(store, f"r{number}", lane=f"lane-{number}"), Events(), None) for number in range(5)]
+    for run in runs:
+        line.join(run)
+    assert line.running == 2
+    while at_work < 2:
+        await asyncio.sleep(0)
+    go_on.set()
+    for run in runs:
+        while run.status != "waiting":
+            await asyncio.sleep(0)
+    line.stop()
+    assert max(most) == 2
