@@ -148,7 +148,7 @@ def test_a_question_without_a_word_is_told_so(make: Make) -> None:
 def test_the_councils_own_artifacts_are_marked_put_behind_sources_and_left_out_while_they_grow(
     home: Path, make: Make
 ) -> None:
-    page = "---\nid: x\nstatus: {}\ncommand_sha256: abc\n---\n# {}\n\nThe otter plan, otter, otter.\n"
+    page = "---\nid: x\nstatus: {}\naudit_head: null\n---\n# {}\n\nThe otter plan, otter, otter.\n"
     write(home, "artifacts/old.md", page.format("succeeded", "Old"))
     write(home, "plans/new.md", page.format("succeeded", "Elsewhere"))
     write(home, "artifacts/now.md", page.format("in_progress", "Now"))
