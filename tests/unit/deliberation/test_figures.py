@@ -9,9 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.citations import NOT_IN_CITED_LINES
+from council.deliberation.decision import look_up
 from council.deliberation.quotations.figures import figures, readings
 from council.deliberation.quotations.lookup import Quotations
 from council.deliberation.quotations.passages import Passage
+from council.deliberation.transcript import Transcript
+from council.turns.evidence import Evidence
 
 AMOUNTS = (
     "{0:,} EUR", "EUR {0:,}", "€{0:,}", "{0} euros", "{1} €", "{1} Euro", "{2} EUR", "{2} euro", "EUR {3}", "{0:,}.00 EUR",
@@ -48,6 +51,14 @@ def test_another_amount_is_marked_in_every_spelling(value: int, other: int, said
 @given(day=st.dates(date(1990, 1, 1), date(2099, 12, 31)), said=st.sampled_from(DATES), source=st.sampled_from(DATES))
 def test_a_date_is_found_in_every_spelling(day: date, said: str, source: str) -> None:
     assert not is_marked(day.strftime(said), f"It ends on {day.strftime(source)}.")
+
+
+@pytest.mark.parametrize(("day", "is_marked"), [("2026-11-22", False), ("2026-11-21", True), ("", True)])
+def test_the_day_of_the_task_needs_no_line_that_says_it(day: str, is_marked: bool) -> None:
+    read = Evidence("A_ROLE", 0, "", id="E1", title="a.md", path="a.md", text="The offer is valid until 15 December.\n")
+    look = look_up(Transcript("Is the offer still valid?", [read], day=day))
+    said = look.check("As of 22 November 2026 the offer is valid [E1: a.md:1].").text
+    assert (NOT_IN_CITED_LINES in said) == is_marked
 
 
 @given(
