@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks import (
+    cage,
     cancelling,
     client,
     pickup,
@@ -20,7 +21,7 @@ from benchmarks.report import RESULTS, render
 
 def main() -> None:
     benchmarks = (
-        pickup, cancelling, startup, store, turns, resting, throughput, tokens, client, secrets_and_audit, untrusted,
+        pickup, cancelling, startup, store, turns, resting, throughput, tokens, client, secrets_and_audit, untrusted, cage,
     )  # fmt: skip
     page = render([table for benchmark in benchmarks for table in benchmark.measure()])
     RESULTS.write_text(page)

@@ -16,7 +16,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -40,6 +39,7 @@ CONTROL_MEMORY_BYTES = 600 << 20
 CONTROL_CPU_S = 2
 _TIMEOUT_S = 30
 _PR_SET_CHILD_SUBREAPER = 36
+_MARK = signal.SIGRTMIN + 1  # comes after every other signal that is on its way
 # The control's own answer goes where a job's answer goes, to descriptor 3.
 _CONTROL = """
 import json, os, resource, sys
@@ -53,7 +53,7 @@ os.write(3, json.dumps(value, default=str).encode())
 """
 _LISTENER = """
 import os, signal, sys
-for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGRTMIN):
+for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGRTMIN, signal.SIGRTMIN + 1):
     signal.signal(number, lambda number, frame: None)
 reading, writing = os.pipe()
 os.set_blocking(writing, False)
@@ -202,11 +202,9 @@ class Host:
             self._datagrams.recv(100)
             heard.add("connection")
         assert self._listener.stdout is not None
-        pipe = self._listener.stdout.fileno()
-        os.set_blocking(pipe, False)
-        time.sleep(0.002)  # a signal that was sent is handled by the other process
-        with contextlib.suppress(BlockingIOError):
-            os.read(pipe, 100)
+        os.kill(self._listener.pid, _MARK)
+        while (number := os.read(self._listener.stdout.fileno(), 1)) != bytes([_MARK]):
+            assert number, "the listener ended"
             heard.add("signal")
         return heard
 
@@ -238,17 +236,28 @@ def _ended(pids: set[int]) -> set[int]:
     return left
 
 
-def adopt_orphans() -> None:
-    """From now on every process that this one's descendants leave behind becomes a child of it, and `below` sees it."""
-    assert ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+@contextlib.contextmanager
+def adopted_orphans() -> Iterator[None]:
+    """In the block, what this process's descendants leave behind becomes a child of it, so that `below` sees it."""
+    before = below()
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    assert prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    try:
+        yield
+    finally:
+        wait_until(lambda: not _ended(below() - before), "nothing is left")
+        assert prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0) == 0
 
 
 def below(pid: int | None = None) -> set[int]:
-    """All descendants of a process, of this one by default; zombies that are not reaped, too."""
+    """All descendants of a process, of this one by default; zombies that are not reaped, too. A Docker engine and what
+    it starts are not counted."""
     parents: dict[int, int] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+            name, _, about = path.read_text().partition("(")[2].rpartition(")")
+            if name != "dockerd":
+                parents[int(path.parent.name)] = int(about.split()[1])
     found, looked_at = set(), [pid or os.getpid()]
     while looked_at:
         parent = looked_at.pop()

@@ -97,10 +97,10 @@ def docker_server() -> Iterator[str]:
     from council.sandbox.image import build_image
 
     with contextlib.ExitStack() as stack:
-        if docker_engine.reachable():
-            address = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
-        elif docker_engine.can_start():
+        if docker_engine.can_start() and "DOCKER_HOST" not in os.environ:
             address = stack.enter_context(docker_engine.engine())
+        elif docker_engine.reachable():
+            address = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
         else:
             how = "start Docker, or install Debian's package docker.io and be root"
             if os.environ.get("COUNCIL_TEST_NO_SKIP") == "1":

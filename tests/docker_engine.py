@@ -1,6 +1,6 @@
-"""A Docker engine for tests: the one that is there, else one of the tests' own from Debian's package `docker.io`.
+"""A Docker engine for tests: one of their own, from Debian's package `docker.io`, else the one that DOCKER_HOST names.
 
-The own one needs root. Its data, its socket and its pid lie in a temporary folder, and it is stopped by that pid.
+Their own needs root. Its data, its socket and its pid lie in a temporary folder, and it is stopped by that pid.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ def engine() -> Iterator[str]:
     flags = [
         "--iptables=false", "--ip6tables=false", "--bridge=none", f"--data-root={folder}/data",
         f"--exec-root={folder}/exec", f"--pidfile={folder}/pid", f"--host={address}",
+        "--add-runtime=runsc=/bin/false",  # a gVisor to be named; nothing is run by it
     ]  # fmt: skip
     environment = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"}
     with (folder / "log").open("wb") as log:

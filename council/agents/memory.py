@@ -119,14 +119,17 @@ class Memory:
         return LoadedSession(self._marked(session))
 
     def _marked(self, session: Session) -> Session:
-        """Tasks that an older version left unmarked, marked by what is kept of their runs. Raises StorageFailed."""
-        tasks = (
-            task
-            if task.rehearsed is not msgspec.UNSET
-            else msgspec.structs.replace(task, rehearsed=was_rehearsed(self._store, task.run_id))
+        """Tasks that an older version left unmarked, marked by what is kept of their runs. A summary goes that it made of
+        rehearsals, too. Raises StorageFailed."""
+        unmarked = {task.run_id for task in session.tasks if task.rehearsed is msgspec.UNSET}
+        rehearsed = {run_id for run_id in unmarked if was_rehearsed(self._store, run_id)}
+        tasks = tuple(
+            msgspec.structs.replace(task, rehearsed=task.run_id in rehearsed) if task.run_id in unmarked else task
             for task in session.tasks
         )
-        return msgspec.structs.replace(session, tasks=tuple(tasks))
+        fresh = {task.run_id for task in _after(session.tasks, session.summary.through)}
+        summary = Summary() if rehearsed - fresh else session.summary
+        return msgspec.structs.replace(session, tasks=tasks, summary=summary)
 
     def _read(self, path: Path, role: str, lane: str) -> tuple[Session | None, str]:
         """The session, empty when there is no file, or None and why a file is none. Raises OSError."""
@@ -175,15 +178,12 @@ class Memory:
                 kept.insert(0, task)
         newest = msgspec.structs.replace(session, tasks=tuple(kept))
         output = Output(_relative(self.path(session.role, session.lane), home), encode_session(newest))
-        pages = [self._archived(session, task, task.run_id, home) for task in session.tasks]
-        return [
-            output,
-            *(
-                page
-                for page, task in zip(pages, session.tasks, strict=True)
-                if task.run_id == lived or not (home / page.path).exists()
-            ),
+        pages = [
+            self._archived(session, task, task.run_id, home)
+            for task in session.tasks
+            if task.run_id == lived or not self._page(session, task.run_id).exists()
         ]
+        return [output, *pages]
 
     def copies(self, outputs: Iterable[Output]) -> tuple[Kept, ...]:
         """The last good copies of the session files among the files of a commit."""
@@ -211,7 +211,6 @@ class Memory:
         return [session_file, *pages]
 
     def _archived(self, session: Session, task: RememberedTask, stem: str, home: Path) -> Output:
-        path = self._folder / "archive" / session.lane / session.role.lower() / f"{stem}.md"
         head = json.dumps(task.title, ensure_ascii=False)
         lines = ["---", f"role: {session.role}", f"lane: {session.lane}", f"run: {task.run_id}", f"task: {head}"]
         lines += [f"status: {task.status}", f"finished: {task.finished}"]
@@ -221,7 +220,10 @@ class Memory:
             lines += [f"## {speaker}", "", inert(clean(message.text)), ""]
         if not any(message.text.startswith(task.answer) for message in task.messages):
             lines += ["## REMEMBERED ANSWER", "", inert(clean(task.answer)), ""]
-        return Output(_relative(path, home), "\n".join(lines).encode())
+        return Output(_relative(self._page(session, stem), home), "\n".join(lines).encode())
+
+    def _page(self, session: Session, stem: str) -> Path:
+        return self._folder / "archive" / session.lane / session.role.lower() / f"{stem}.md"
 
 
 def was_rehearsed(store: Looking, run_id: str) -> bool:

@@ -60,10 +60,11 @@ def show(ctx: typer.Context, role: _Role, lane: _Lane = "main", as_json: AsJson 
     for task in session.tasks:
         held = f"{len(task.messages)} messages{', rehearsed' if task.rehearsed else ''}"
         lines.append(f"  {task.run_id}  {task.status:<9}  {task.finished}  {task.title} ({held})")
-    if carried:
-        lines += ["", "What every prompt carries of it:", "", carried.rstrip()]
-    else:
-        lines += ["", "A language model is told nothing of it: these tasks were rehearsed."]
+    rehearsed = digest(session) if any(task.rehearsed for task in session.tasks) else ""
+    for who, words in (("A language model", carried), ("A rehearsal", rehearsed)):
+        lines += ["", f"{who} is told:", "", words.rstrip()] if words else []
+    if not carried:
+        lines += ["", "A language model is told nothing of this: it was rehearsed."]
     typer.echo("\n".join(lines))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from council.cli.context import AsJson, aligned, print_json, state
-from council.errors import EXIT_FAILED, EXIT_REFUSED, UsageError
+from council.errors import EXIT_FAILED, EXIT_REFUSED, StorageFailed, UsageError
 from council.ids import STEWARD, readable_json
 from council.sandbox.cage import open_sandbox
 from council.sandbox.job import MAX_CODE_BYTES, Job, Level, Limits, Result
@@ -64,13 +64,13 @@ def run(
     desk = state(ctx).desk()
     try:
         argument = json.loads(input_)
-        code = read_limited(file, MAX_CODE_BYTES).decode()
     except ValueError as error:
-        raise UsageError(
-            f"the input is no JSON, or the file is no UTF-8: {error}.", fix="--input '{\"a\": 1}'"
-        ) from None
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}.", fix="name a file") from None
+        raise UsageError(f"--input is no JSON: {error}.", fix="--input '{\"a\": 1}'") from None
+    try:
+        code = read_limited(file, MAX_CODE_BYTES).decode()
+    except (OSError, StorageFailed, UnicodeDecodeError) as error:
+        said = error.message if isinstance(error, StorageFailed) else f"cannot read {file}: {error}."
+        raise UsageError(said, fix=f"name a file of Python code, UTF-8, at most {MAX_CODE_BYTES:,} bytes") from None
     limits = None if wall_s is None else Limits(wall_s=wall_s, cpu_s=30)
     job = Job(code, entry, argument, limits=limits, seed=seed)
     result = asyncio.run(_result_of(job, desk, docker=docker))

@@ -11,7 +11,7 @@ from council.artifacts.account import Account
 from council.artifacts.render import render
 from council.deliberation.commands import DeliberateCommand
 from council.deliberation.council_account import account_of
-from council.deliberation.decision_page import build_page, notes_of
+from council.deliberation.decision_page import build_page, details_of, notes_of
 from council.deliberation.deliberate import Deliberation
 from council.deliberation.growing_page import GrowingPage
 from council.deliberation.members import Chains, StartView, read_start
@@ -138,6 +138,7 @@ class Task:
             calls=len(results),
             tokens=tokens_of(results),
             cost_usd=sum_of(results, state.prices),
+            details=details_of(state),
         )
 
     def account(self, finish: Finish | None) -> Account:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -13,8 +12,6 @@ from council.sandbox.job import MAX_ARGUMENT_BYTES, MAX_CODE_BYTES, Job, Level, 
 
 if TYPE_CHECKING:
     from council.settings import Settings
-
-log = logging.getLogger(__name__)
 
 Kind = Literal["zygote", "docker"]
 
@@ -57,7 +54,6 @@ class Sandbox:
             async with self._turn:
                 result = await self._backend.run(job)
         if result.status == "refused":
-            log.warning("a sandbox job was refused: %s", result.error)
             detail = {
                 "reason": result.error,
                 "backend": self._backend.name,
@@ -83,7 +79,7 @@ def open_sandbox(kind: Kind, settings: Settings, refuse: Callable[[Mapping[str, 
         from council.sandbox.zygotes import Zygotes
 
         backend = Zygotes(bubblewrap=settings.sandbox_bubblewrap == "auto", weak=settings.allow_weak_sandbox)
-        workers = settings.sandbox_workers or len(os.sched_getaffinity(0))
+        workers = settings.sandbox_workers or os.cpu_count() or 1
     return Sandbox(backend, workers=workers, refuse=refuse)
 
 

@@ -96,7 +96,8 @@ def engine() -> Any:
     try:
         return docker.from_env().api
     except DockerException as error:
-        raise NoCage(f"Docker cannot be reached: {error}.", fix=_FIX_ENGINE) from None
+        where = os.environ.get("DOCKER_HOST", "its usual socket")
+        raise NoCage(f"Docker cannot be reached at {where}.", fix=_FIX_ENGINE) from error
 
 
 def found_image(api: Any, wanted: str | None) -> str:

@@ -188,8 +188,7 @@ class _Cage:
 def _prctl(libc: ctypes.CDLL, what: str, number: int, value: int, pointer: Any = None) -> None:
     nothing = ctypes.c_ulong(0)
     if libc.prctl(number, ctypes.c_ulong(value), pointer or nothing, nothing, nothing) != 0:
-        failed = ctypes.get_errno()
-        raise OSError(failed, f"{what}: {os.strerror(failed)}")
+        raise OSError(f"{what}: {os.strerror(ctypes.get_errno())}")
 
 
 # ── in a container ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -43,10 +43,6 @@ _READ_BYTES = 65_536
 _MAX_WORD_BYTES = 4096
 
 
-class Lost(Exception):
-    """The zygote died, or no longer answers."""
-
-
 class Zygotes:
     """Starts, lends, recycles and replaces zygotes. Nothing runs before the first job."""
 
@@ -118,7 +114,7 @@ class Zygote:
             environment["LD_LIBRARY_PATH"] = str(sysconfig.get_config_var("LIBDIR"))
         command = [*(_bubblewrap_command(bubblewrap, environment) if bubblewrap else []), _interpreter(), *INTERPRETER]
         fix = _FIX_BUBBLEWRAP if bubblewrap else ""
-        zygote: Zygote | None = None
+        ready, zygote = False, None
         try:
             process = await asyncio.create_subprocess_exec(
                 *command, stdin=first_words, stdout=asyncio.subprocess.DEVNULL, stderr=errors,
@@ -127,9 +123,10 @@ class Zygote:
             theirs.close()
             zygote = cls(process, ours)
             async with asyncio.timeout(_START_S):
-                if await asyncio.get_running_loop().sock_recv(ours, _MAX_WORD_BYTES) == b"ready":
-                    return zygote
-            said = os.pread(errors, _READ_BYTES, 0).decode("utf-8", "replace").strip().rpartition("\n")[2]
+                ready = await asyncio.get_running_loop().sock_recv(ours, _MAX_WORD_BYTES) == b"ready"
+            if ready:
+                return zygote
+            said = os.pread(errors, _READ_BYTES, 0).decode("utf-8", "replace").strip(" .\n").rpartition("\n")[2]
             raise NoCage(f"{_NOT_SET_UP}: {said or 'its first process said nothing'}.", fix=fix)
         except (OSError, TimeoutError) as error:
             raise NoCage(f"{_NOT_SET_UP}: {error or 'its first process did not start in time'}.", fix=fix) from None
@@ -137,9 +134,9 @@ class Zygote:
             for fd in (errors, first_words):
                 os.close(fd)
             theirs.close()
-            if zygote is None:
+            if not ready:
                 ours.close()
-            elif sys.exc_info()[0] is not None:
+            if zygote is not None and not ready:
                 zygote.kill()
 
     @property
@@ -178,8 +175,8 @@ class Zygote:
                 told = json.loads(await notice or b"null")
                 data = await answer
             if told is None:
-                raise Lost
-        except (Lost, OSError, TimeoutError):
+                raise ConnectionError  # the zygote is gone
+        except (OSError, TimeoutError):
             self.kill()
             error = "The sandbox was lost while the job ran; it is not repeated"
             return Result("sandbox_lost", Level.L2, error=error, wall_s=time.monotonic() - began)

@@ -12,7 +12,7 @@ import pytest
 from council.sandbox.cage import Sandbox
 from council.sandbox.job import Job, Limits
 from council.sandbox.zygotes import Zygotes
-from tests.cage import Host, adopt_orphans, below, open_descriptors
+from tests.cage import Host, adopted_orphans, below, open_descriptors
 from tests.hostile import BY_EFFECT
 
 TIGHT = Limits(wall_s=3, cpu_s=1)
@@ -22,8 +22,7 @@ GREETING = Job("def greet(name):\n    return f'hello {name}'\n", "greet", "counc
 
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
-    adopt_orphans()
-    with Host(tmp_path) as host:
+    with adopted_orphans(), Host(tmp_path) as host:
         for name, value in host.environment.items():
             monkeypatch.setenv(name, value)  # what a careless daemon would hand down
         yield host

@@ -15,8 +15,9 @@ import pytest
 
 from council.sandbox.cage import Backend, Sandbox
 from council.sandbox.job import MAX_ARGUMENT_BYTES, MAX_CODE_BYTES, Harness, Job, Level, Limits
+from council.sandbox.probes import sweep_job
 from council.sandbox.zygotes import Zygotes
-from tests.cage import adopt_orphans, below, living
+from tests.cage import adopted_orphans, below, living
 from tests.harness import wait_until
 
 FORGERY = "import os\ndef forge(document):\n    os.write(3, {}.encode('utf-8', 'surrogatepass'))\n    os._exit(0)\n"
@@ -92,6 +93,18 @@ async def test_an_error_is_told_in_the_words_of_the_source(sandbox: Sandbox) -> 
     results = [await sandbox.run(Job(code, "f")) for code, _ in ERRORS]
     assert [result.error for result in results] == [error for _, error in ERRORS]
     assert {(result.status, result.value) for result in results} == {("error", None)}
+
+
+async def test_odd_sources_are_errors_of_their_own_job(sandbox: Sandbox) -> None:
+    for code in (
+        "(" * 60_000,
+        "def f(x): return '\0'",
+        "x = " + "-" * 50_000 + "1",
+        "f = lambda x: " + "x." * 20_000 + "x",
+    ):
+        assert (await sandbox.run(Job(code, "f"))).status in ("error", "memory")
+    for code in ("# coding: utf-7\ndef f(x): return x", "from __future__ import annotations\ndef f(x: no): return x"):
+        assert (await sandbox.run(Job(code, "f", 7))).value == 7
 
 
 async def test_a_traceback_shows_the_foreign_code_and_nothing_of_the_cage(sandbox: Sandbox) -> None:
@@ -176,17 +189,17 @@ async def test_a_forged_answer_reaches_the_caller_as_what_it_is_or_not_at_all(
 
 
 async def test_a_caller_that_no_longer_waits_leaves_nothing_behind(sandbox: Sandbox) -> None:
-    adopt_orphans()
-    before = below()
-    await sandbox.run(job("return x"))
-    waiting = asyncio.ensure_future(sandbox.run(job("import time\n    time.sleep(99)")))
-    await asyncio.sleep(0.3)
-    waiting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-    assert (await sandbox.run(job("return x", 7))).value == 7
-    await sandbox.aclose()
-    wait_until(lambda: living() <= before, "no process is left")
+    with adopted_orphans():
+        before = below()
+        await sandbox.run(job("return x"))
+        waiting = asyncio.ensure_future(sandbox.run(job("import time\n    time.sleep(99)")))
+        await asyncio.sleep(0.3)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert (await sandbox.run(job("return x", 7))).value == 7
+        await sandbox.aclose()
+        await asyncio.to_thread(wait_until, lambda: living() <= before, "no process is left")
 
 
 class TestZygotes:
@@ -198,6 +211,12 @@ class TestZygotes:
     @pytest.fixture(params=[False, True], ids=["bare", "bubblewrap"])
     def backend(self, request: pytest.FixtureRequest) -> Backend:
         return Zygotes(bubblewrap=request.param)
+
+    async def test_every_system_call_that_is_not_allowed_is_refused(self, sandbox: Sandbox) -> None:
+        found = (await sandbox.run(sweep_job())).value
+        assert found["tried"] > 400
+        assert (found["passed"], found["executable_memory"]) == ([], False)
+        assert (found["descriptors"], found["environment"]) == ([0, 1, 2, 3], {})
 
     async def test_processor_time_ends_even_code_in_c(self, sandbox: Sandbox) -> None:
         limits = Limits(cpu_s=1)

@@ -54,12 +54,18 @@ def test_a_job_that_fails_ends_with_one_and_says_why(home: Path) -> None:
 
 
 def test_what_cannot_be_a_job_is_told_with_a_fix(home: Path) -> None:
-    for arguments in (("job.py", "--entry", "area", "--input", "{"), ("none.py", "--entry", "area")):
-        done = run_cli("sandbox", "run", *arguments, cwd=home)
+    (home / "large.py").write_text("#" * 70_000)
+    (home / "latin.py").write_bytes(b"# \xe9")
+    for file, argument, fix in (
+        ("job.py", "{", "--input '{\"a\": 1}'"),
+        ("none.py", "1", "name a file of Python code"),
+        ("large.py", "1", "at most 65,536 bytes"),
+        ("latin.py", "1", "UTF-8"),
+        (".", "1", "name a file of Python code"),
+    ):
+        done = run_cli("sandbox", "run", file, "--entry", "area", "--input", argument, cwd=home)
         assert done.returncode == 2
-        assert "fix: " in done.stderr
-    (home / "job.py").write_text("#" * 70_000)
-    assert run_cli("sandbox", "run", "job.py", "--entry", "area", cwd=home).returncode != 0
+        assert fix in done.stderr.partition("fix: ")[2]
 
 
 def test_a_check_proves_the_cage_by_probes_and_doctor_has_a_line_of_it(home: Path) -> None:
@@ -282,6 +288,8 @@ def test_a_kill_in_mid_job_leaves_no_container(home: Path, docker_server: str) -
 
 
 def test_an_image_is_made_of_the_local_interpreter_and_runs(home: Path, docker_server: str) -> None:
+    import docker
+
     env = environment(DOCKER_HOST=docker_server)
     done = run_cli("sandbox", "build-image", "--json", cwd=home, env=env)
     assert json.loads(done.stdout)["image"] == "council-sandbox:latest"
@@ -289,14 +297,17 @@ def test_an_image_is_made_of_the_local_interpreter_and_runs(home: Path, docker_s
         home, docker_server, "import ssl, sqlite3, sys\ndef f(x):\n    return list(sys.version_info[:3])\n"
     )
     assert version["value"] == list(sys.version_info[:3])
-    check = run_cli("sandbox", "check", cwd=home, env=env)
-    assert "docker  L3" in check.stdout
+    check = run_cli("sandbox", "check", "--json", cwd=home, env=env)
+    levels = {each["name"]: each["level"] for each in json.loads(check.stdout)["sandboxes"]}
+    assert levels["docker"] == "L3"
+    has_gvisor = "runsc" in docker.DockerClient(base_url=docker_server).info()["Runtimes"]
+    assert levels.get("gvisor") == ("L4" if has_gvisor else None)
 
 
 def test_without_an_engine_or_an_image_the_job_is_refused_with_what_mends_it(home: Path, docker_server: str) -> None:
     (home / "council.toml").write_text('sandbox_image = "none-such:1"\n')
     for server, reason, fix in (
-        ("unix:///none/such.sock", "Docker cannot be reached", "start Docker"),
+        ("unix:///none/such.sock", "Docker cannot be reached at unix:///none/such.sock", "start Docker"),
         (docker_server, "Docker has no image none-such:1", "council sandbox build-image"),
     ):
         result = docker_job(home, server, "def f(x):\n    return 1\n")

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from council.citations import CitedPlace
 from council.llm.offline.text import Statement, holds_request
-from council.places import spelled
 
 LABEL = (
     "*Offline, extractive, no language model: quoted lines are copied from the documents; "
@@ -31,8 +31,7 @@ class ExtractSection:
 
 def cite(statement: Statement) -> str:
     """`[E1: docs/path.md:12]` or `[E1: docs/path.md:12-14]`."""
-    end = statement.end_line if statement.end_line > statement.line else None
-    return f"[{statement.source}: {spelled(statement.path, statement.line, end)}]"
+    return str(CitedPlace(statement.source, statement.path, statement.line, statement.end_line))
 
 
 def quote(statement: Statement) -> str:
