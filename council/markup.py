@@ -170,7 +170,9 @@ def without_thoughts(reply: str) -> str:
 _END = re.compile(
     r"(?<![.!?…])[.!?…]+[\"'”’)\]*_]*(?:\s++(?=\S)|\s*\Z)|[。！？]+[”’」』)]*|\n(?=[ \t]*(?:\n|[-+*•|#]|[0-9]{1,3}[.)]\s))"
 )
-_ABBREVIATED = re.compile(r"(?:(?<!\w)[a-z]|\b(?i:cf|vs|etc|ca|approx|mr|mrs|ms|dr|prof|fig|st|nr|no|abs|bzw|inkl|zzgl|ggf|evtl))\Z")
+_ABBREVIATED = re.compile(
+    r"(?:(?<!\w)[a-z]|\b(?i:cf|vs|etc|ca|approx|mr|mrs|ms|dr|prof|fig|st|nr|no|abs|bzw|inkl|zzgl|ggf|evtl))\Z"
+)
 _DAY = re.compile(r"(?<![\w.,])[0-9]{1,2}\Z")
 _MONTH = re.compile(r"(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")  # 4. Mai: English writes no full stop there
 

@@ -14,22 +14,19 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
-from council.llm.offline.quantities import Quantity, dates_of, quantities, row_labels
+from council.llm.offline.quantities import Quantity, dates_of, head_of, quantities, row_labels
 from council.llm.offline.text import Statement
-from council.llm.offline.vocabulary import content_stems, is_content, lexicon, pattern, stem, tokens, words
+from council.llm.offline.vocabulary import content_stems, is_content, lexicon, pattern, stem, tokens, weak_words
 
 _MAX_HOLDERS = 60  # a word around more figures names nothing, and comparing all of them would be quadratic
 _LEAST = 0.4  # of the words that could be shared; below it, lines that only share a subject get in
+_SAME_HEAD = 0.25  # the deposit of 900, a deposit of 1,200
 _TIED = 0.8  # a partner that fits nearly as well as the best one
 
-_FACTORS = (12.0, 4.0, 52.0, 1.19, 1.2, 1.07, 1.081, 100.0, 1000.0)  # a year and its parts, taxes, units
+_TAXES = (1.19, 1.2, 1.07, 1.1, 1.081)
+_NEIGHBOURS = 3  # years further apart date something else than the figure
 _MAX_RATIO = {"amount": 3.0, "measure": 3.0, "bare": 3.0, "percent": 5.0}  # beyond it, two figures of another thing
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
-
-
-@cache
-def _weak() -> frozenset[str]:
-    return frozenset(stem(word, language) for word in words("words", "weak") for language in ("en", "de"))
 
 
 @cache
@@ -50,7 +47,7 @@ def mismatches(statements: Sequence[Statement], terms: Collection[str] = ()) -> 
     """One per subject and pair of values: those with most task words first, then in order of the documents."""
     compared = Comparison(statements)
     chosen: dict[tuple[object, ...], Mismatch] = {}
-    for left, right in compared.pairs():
+    for left, right in [*compared.pairs(), *wrong_extremes(compared.found)]:
         shared = compared.near(left) & compared.near(right)
         first = left.statement
         words = tuple(
@@ -75,8 +72,13 @@ class Comparison:
         self._near: dict[Quantity, frozenset[str]] = {q: self._with_heads(q.near) for q in self.found}
         self._wide: dict[Quantity, frozenset[str]] = {}
         self._pairs: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        self._vocabulary: dict[str, set[str]] = defaultdict(set)
+        dated: dict[str, Counter[str]] = defaultdict(Counter)
         for s in statements:
             self._pairs[s.path] |= set(_phrases(s, s.text))
+            self._vocabulary[s.path] |= set(s.stems)
+            dated[s.path].update(_YEAR.findall(f"{s.text} {s.title}"))
+        self._year = {path: counted.most_common(1)[0][0] for path, counted in dated.items() if counted}
         self._siblings = Siblings(statements)
         for q in self.found:
             s = q.statement
@@ -123,6 +125,7 @@ class Comparison:
                 and fit > confirmed
                 and not _same_value(a, b)
                 and not _explained(a, b)
+                and not self._other_year(a, b)
             ):
                 told.append((fit, a, b))
         return [(a, b) for _, a, b in sorted(told, key=lambda entry: -entry[0])]
@@ -138,7 +141,7 @@ class Comparison:
                 return 0.0
         near_a, near_b, wide_a, wide_b = self._near[a], self._near[b], self._wide[a], self._wide[b]
         shared = near_a & near_b
-        strong = shared - _weak()
+        strong = shared - weak_words()
         half = ((near_a & wide_b) | (wide_a & near_b)) - shared
         alone = len(strong) == 1 and len(shared | half) == 1 and not (a.rate and a.rate == b.rate)
         if not any(map(str.isalpha, strong)) or (alone and not self._rare(strong)):
@@ -150,7 +153,7 @@ class Comparison:
         noun = {a.noun} & {b.noun} - {""}  # counts of one noun: it says as much as any other word
         gained = (
             self._weight(shared)
-            + 3 * self._weight(noun & _weak())
+            + 3 * self._weight(noun & weak_words())
             + 0.6 * self._weight(half)
             + 0.15 * self._weight((wide_a & wide_b) - shared - half)
         )
@@ -160,20 +163,23 @@ class Comparison:
         single = (
             len(shared) == 1 and not half and "row" not in (left.kind, right.kind) and not (a.rate and a.rate == b.rate)
         )
-        return gained / (possible + 1.0) * (0.75 if single else 1.0) * (0.6 if left.path == right.path else 1.0)
+        heads = {head_of(a)} & {head_of(b)} - {""}
+        bonus = _SAME_HEAD if "row" not in (left.kind, right.kind) and heads and self._rare(heads) else 0.0
+        return bonus + gained / (possible + 1.0) * (0.75 if single else 1.0) * (0.6 if left.path == right.path else 1.0)
 
     def _named(self, row: Quantity, other: Quantity) -> bool:
         """The other line holds all that names the row: its ids and dates too, so that no neighbour is taken for it."""
         labels, _ = row_labels(row.statement)
         s = other.statement
         said = self._wide[other] | self._near[other]
-        words = frozenset(content_stems(" ".join(labels), row.statement.language)) - _weak()
+        words = frozenset(content_stems(" ".join(labels), row.statement.language)) - weak_words()
         ids = {
             word for label in labels for word in re.findall(r"\b[a-z]+-?\d\w*\b", label.lower()) if not dates_of(label)
         }
+        ids |= {clock for label in labels for clock in re.findall(r"\b\d?\d:\d\d", label)}
         dates = [date for label in labels for date in dates_of(label)]
         text = next((part for part in re.split(r"(?<=[.;!?])\s", s.text) if other.shown in part), s.text)
-        if any(re.search(rf"\b{re.escape(word)}\b", text.lower()) is None for word in ids):
+        if any(re.search(rf"\b0?{re.escape(word.removeprefix('0'))}\b", text.lower()) is None for word in ids):
             return False
         if any(not any(_same_date(date, each) for each in dates_of(text)) for date in dates):
             return False
@@ -182,10 +188,11 @@ class Comparison:
             heads = set(content_stems(row.clause.rpartition("|")[2], row.statement.language))
             return bool(self._with_heads(heads) & said)
         if s.kind == "row":
-            theirs = frozenset(content_stems(" ".join(row_labels(s)[0]), s.language)) - _weak()
+            theirs = frozenset(content_stems(" ".join(row_labels(s)[0]), s.language)) - weak_words()
             small, large = sorted((self._with_heads(words), self._with_heads(theirs)), key=len)
             return bool(words and theirs) and small <= large
-        return bool(words) and all(self._with_heads({word}) & said for word in words)
+        missing = {word for word in words if not self._with_heads({word}) & said}
+        return bool(words) and (not missing or (len(words - missing) > 1 and missing <= self._vocabulary[s.path]))
 
     def _contrasted(self, a: Quantity, b: Quantity) -> bool:
         """One document tells them apart: service manual, safety manual."""
@@ -197,11 +204,20 @@ class Comparison:
                     return True
         return False
 
+    def _other_year(self, a: Quantity, b: Quantity) -> bool:
+        """One side names a year, and the other another one, or its document is of another one."""
+        named = [set(_YEAR.findall(q.clause)) for q in (a, b)]
+        if not any(named) or a.kind == "date":
+            return False
+        years = [found or {self._year.get(q.statement.path, "")} for found, q in zip(named, (a, b), strict=True)]
+        distances = [abs(int(x) - int(y)) for x in years[0] for y in years[1] if x and y]
+        return bool(distances) and 0 < min(distances) <= _NEIGHBOURS
+
     def _rare(self, words: Collection[str]) -> bool:
         return any(self._spoken[word] <= 4 for word in words)
 
     def _weight(self, words: Collection[str]) -> float:
-        weak = _weak()
+        weak = weak_words()
         return sum(
             math.log(self._total / (1 + self._spoken[word])) * (0.25 if word in weak else 1.0)
             for word in words
@@ -211,8 +227,44 @@ class Comparison:
     def _with_heads(self, words: Collection[str]) -> frozenset[str]:
         """The words, and the known word that ends a compound: Jahresbeitrag is a Beitrag, too."""
         heads = {word[i:] for word in words for i in range(3, len(word) - 4) if word[i:] in self._known}
-        heads -= _weak()
+        heads -= weak_words()
         return frozenset(words) | heads
+
+
+def wrong_extremes(found: Sequence[Quantity]) -> list[tuple[Quantity, Quantity]]:
+    """A highest or lowest figure of a text that stands nowhere in the column that it speaks of, beside the one that does."""
+    columns: dict[tuple[str, str], list[Quantity]] = defaultdict(list)
+    for q in found:
+        if q.statement.kind == "row" and isinstance(q.value, float):
+            columns[q.statement.path, q.clause.rpartition("|")[2].strip()].append(q)
+    told = []
+    for q in found:
+        extreme = next((name for name in ("high", "low") if _frames()[name].search(q.clause)), "")
+        if (
+            not extreme
+            or q.statement.kind == "row"
+            or not isinstance(q.value, float)
+            or q.kind not in ("measure", "bare", "count")
+        ):
+            continue
+        for cells in columns.values():
+            first = cells[0]
+            same = first.unit == q.unit != "" or bool(set(content_stems(first.clause.rpartition("|")[2])) & q.near)
+            named = [
+                c for c in cells if (ids := _ids(c)) and ids <= set(re.findall(r"[\w-]+", q.statement.text.lower()))
+            ]
+            values = [c.value for c in cells if isinstance(c.value, float)]
+            top = max(named or cells, key=lambda c: c.value if extreme == "high" else -c.value)  # type: ignore[operator]
+            decimals = len(q.shown.partition(".")[2].split(" ")[0]) if "." in q.shown else 0
+            stands = any(value == q.value or round(value, decimals) == q.value for value in values)
+            if same and len(cells) > 3 and not stands and _comparable_values(q, top) and not _explained(q, top):
+                told.append((q, top))
+    return told
+
+
+def _ids(row: Quantity) -> set[str]:
+    """Names of a row such as W3."""
+    return {word for label in row_labels(row.statement)[0] for word in re.findall(r"\b[a-z]+-?\d\w*\b", label.lower())}
 
 
 class Siblings:
@@ -298,10 +350,8 @@ def _comparable(a: Quantity, b: Quantity) -> bool:
         return False
     if (a.rate and b.rate and a.rate != b.rate) or ("every" in (a.rate, b.rate) and a.rate != b.rate):
         return False
-    if isinstance(a.value, float) and isinstance(b.value, float) and a.value != b.value:
-        low, high = sorted((abs(a.value), abs(b.value)))
-        if not low or high / low > _MAX_RATIO.get(a.kind if a.kind != "bare" else b.kind, 6.0):
-            return False
+    if not _comparable_values(a, b):
+        return False
     frames = [{name for name, said in _frames().items() if said.search(q.clause)} for q in (a, b)]
     differ = frozenset[str]().union(*frames) - (frames[0] & frames[1])
     if any({"start", "end"} <= frame for frame in frames):
@@ -311,6 +361,13 @@ def _comparable(a: Quantity, b: Quantity) -> bool:
     return not differ or (len(differ) == 1 and differ <= {"net", "gross"})
 
 
+def _comparable_values(a: Quantity, b: Quantity) -> bool:
+    if not isinstance(a.value, float) or not isinstance(b.value, float) or a.value == b.value:
+        return True
+    low, high = sorted((abs(a.value), abs(b.value)))
+    return low > 0 and high / low <= _MAX_RATIO.get(a.kind if a.kind != "bare" else b.kind, 6.0)
+
+
 def _explained(a: Quantity, b: Quantity) -> bool:
     """A word or a ratio on either side says why the figures differ."""
     if any(
@@ -318,15 +375,11 @@ def _explained(a: Quantity, b: Quantity) -> bool:
         for q in (a, b)
     ):
         return True
-    years = [
-        set(_YEAR.findall(q.clause)) - ({str(q.value[0])} if isinstance(q.value, tuple) else set()) for q in (a, b)
-    ]
-    if all(years) and years[0].isdisjoint(years[1]):
-        return True
     if isinstance(a.value, tuple) or isinstance(b.value, tuple):
         return False
     low, high = sorted((abs(a.value), abs(b.value)))
-    if a.kind in ("amount", "bare", "measure") and any(abs(high / low / factor - 1) < 0.001 for factor in _FACTORS):
+    taxed = any(pattern("patterns", "tax").search(f"{q.statement.text} {q.clause}") for q in (a, b))
+    if taxed and any(abs(high / low / tax - 1) < 0.001 for tax in _TAXES):
         return True
     exact, round_ = sorted((a.value, b.value), key=lambda v: -len(f"{v:.10g}".replace(".", "").strip("0")))
     digits = len(f"{round_:.10g}".replace(".", "").strip("0"))

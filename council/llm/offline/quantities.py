@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from council.llm.offline.text import Statement
-from council.llm.offline.vocabulary import is_content, stem
+from council.llm.offline.vocabulary import is_content, stem, weak_words
 
 Day = tuple[int, int, int]
 Value = float | Day  # a date as (year, month, day), with 0 for what is not said
@@ -133,12 +133,22 @@ def quantities(statement: Statement) -> list[Quantity]:
         if number is None:
             found += _of_text(statement, cell.strip(), f"{label} | {column}")
             continue
-        kind, unit = _unit_of_column(f"{statement.header[index] if column else ''} {cell}")
+        header = statement.header[index] if column else ""
+        kind, unit = (
+            _unit_of_column(cell) if re.search(rf"{_CURRENCY}|%", cell, re.IGNORECASE) else _unit_of_column(header)
+        )
         near = frozenset(_stems(statement, f"{label} {column}"))
         rate = _rate_of(_RATE.search(f"{label} {column}"))
         shown = cell.strip().strip("*").strip()
         found.append(Quantity(statement, kind, unit, rate, number, shown, f"{label} | {column}", "", near))
     return found
+
+
+def head_of(quantity: Quantity) -> str:
+    """The word that the figure belongs to: the last one of substance before it in its clause; empty without one."""
+    before = quantity.clause.partition(quantity.shown)[0]
+    said = [word for word in _stems(quantity.statement, before) if word in quantity.near and word not in weak_words()]
+    return said[-1] if said else ""
 
 
 def row_labels(row: Statement) -> tuple[tuple[str, ...], int]:

@@ -35,6 +35,12 @@ def words(table: str, name: str) -> frozenset[str]:
 
 
 @cache
+def weak_words() -> frozenset[str]:
+    """Stems that introduce a figure, or head figures of any subject."""
+    return frozenset(stem(word, language) for word in words("words", "weak") for language in ("en", "de"))
+
+
+@cache
 def pattern(table: str, name: str, *, end: str = "") -> re.Pattern[str]:
     """Matches any of the entry's words, whole."""
     lines = "|".join(lexicon()[table][name].split("\n")).strip("|")
