@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks import (
     cancelling,
     client,
+    offline_sets,
     pickup,
     resting,
     secrets_and_audit,
@@ -21,6 +22,7 @@ from benchmarks.report import RESULTS, render
 def main() -> None:
     benchmarks = (
         pickup, cancelling, startup, store, turns, resting, throughput, tokens, client, secrets_and_audit, untrusted,
+        offline_sets,
     )  # fmt: skip
     page = render([table for benchmark in benchmarks for table in benchmark.measure()])
     RESULTS.write_text(page)

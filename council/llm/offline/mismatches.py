@@ -133,6 +133,7 @@ class Comparison:
     def _fit(self, a: Quantity, b: Quantity) -> float:
         """From 0 to about 1.5: the weight of the shared words over that of the words which the shorter side has."""
         left, right = a.statement, b.statement
+        one_path = left.path == right.path
         one_table = left.path == right.path and left.kind == right.kind and left.kind in ("row", "data")
         if left.where == right.where or one_table or not _comparable(a, b) or self._siblings.apart(left, right):
             return 0.0
@@ -148,7 +149,7 @@ class Comparison:
             return 0.0
         if a.kind == b.kind == "count" and a.noun != b.noun and len(strong) < 2:
             return 0.0
-        if self._contrasted(a, b):
+        if self._contrasted(a, b) or (one_path and len(strong) < 2):
             return 0.0
         noun = {a.noun} & {b.noun} - {""}  # counts of one noun: it says as much as any other word
         gained = (
@@ -378,6 +379,8 @@ def _explained(a: Quantity, b: Quantity) -> bool:
     if isinstance(a.value, tuple) or isinstance(b.value, tuple):
         return False
     low, high = sorted((abs(a.value), abs(b.value)))
+    if a.kind == "amount" and abs(high / low - round(high / low)) < 0.001:
+        return True  # one is a multiple of the other
     taxed = any(pattern("patterns", "tax").search(f"{q.statement.text} {q.clause}") for q in (a, b))
     if taxed and any(abs(high / low / tax - 1) < 0.001 for tax in _TAXES):
         return True

@@ -192,7 +192,7 @@ def _of_text(statement: Statement, text: str, label: str = "") -> Iterator[Quant
         kind = match.lastgroup or ""
         before, after = text[: match.start()], text[match.end() :]
         value, unit = _value(match, kind, statement.language)
-        if value is None or _RANGE_BEFORE.search(before[-36:]) or _RANGE_AFTER.match(after):
+        if value is None or kind == "clock" or _RANGE_BEFORE.search(before[-36:]) or _RANGE_AFTER.match(after):
             continue
         start = max(cut for cut in cuts if cut <= match.start())
         stop = min((m.start() for m in _CLAUSE_END.finditer(masked, match.end())), default=len(text))
@@ -209,6 +209,8 @@ def _of_text(statement: Statement, text: str, label: str = "") -> Iterator[Quant
             named = _NAMING.search(before[-14:]) or _NOT_COUNTED.match(after)
             if not named and re.fullmatch(r"\d{1,9}[.,]\d\d", match.group()):
                 kind = "bare"
+                if not _RATE.match(after):  # 07.20 may be a time
+                    continue
             elif named or year or not noun or re.match(r"\s*[^\w\s]", after):
                 continue
         if kind in ("iso", "dotted", "date") and _DATED.search(before[-24:]):

@@ -22,12 +22,16 @@ def quoted(label: str, statements: Sequence[Statement], limit: int, *, none: str
 def disagreements(case: Case, limit: int) -> ExtractSection:
     """Pairs of quotes that give one thing two figures."""
     shown = tuple(
-        f"*{' '.join(m.words)}*: {quote(m.first.statement)} says {m.first.shown}, "
+        f"{_subject(m.words)}{quote(m.first.statement)} says {m.first.shown}, "
         f"{quote(m.second.statement)} says {m.second.shown}."
         for m in case.mismatches[:limit]
     )
     text = "Two lines seem to speak of one thing. Either figure may be right." if shown else _NONE
     return ExtractSection("Figures that differ.", text, shown, total=len(case.mismatches))
+
+
+def _subject(words: Sequence[str]) -> str:
+    return f"*{' '.join(words)}*: " if words else ""
 
 
 def totals(case: Case, limit: int) -> ExtractSection:

@@ -14,6 +14,7 @@ from council.llm.offline.vocabulary import pattern
 _SPELLED_OUT = re.compile(
     rf"{FIGURE}((?:\s*[×x*]\s*{FIGURE})|(?:\s*\+\s*{FIGURE}){{1,8}})\s*=\s*{FIGURE}", re.IGNORECASE
 )
+_LABEL_WORDS = 6  # longer ones are sentences that mention a sum
 _MAX_SIGNS = 3  # rows that may be added, subtracted or left out: 27 readings
 
 
@@ -64,7 +65,7 @@ def _column(rows: Sequence[Statement], header: tuple[str, ...], index: int) -> l
     for row in rows:
         cell = row.cells[index].strip("*_ ") if index < len(row.cells) else ""
         value = parse_number(cell, row.language)
-        if value is None and any(char.isalnum() for char in cell):
+        if value is None and any(char.isdigit() for char in cell):
             return []
         label = " ".join(c.strip("*_ ") for c in row.cells if parse_number(c, row.language) is None).strip()
         if value is not None:
@@ -75,7 +76,7 @@ def _column(rows: Sequence[Statement], header: tuple[str, ...], index: int) -> l
 def _totals(entries: Sequence[_Entry]) -> Iterator[WrongSum]:
     since, totals = 0, list[float]()
     for index, entry in enumerate(entries):
-        if not pattern("sums", "total").match(entry.label):
+        if len(entry.label.split()) > _LABEL_WORDS or not pattern("sums", "total").search(entry.label):
             continue
         above = entries[since:index]
         plain = [e.value for e in above if not pattern("sums", "signed").search(e.label)]
