@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, product
 
 from council.llm.offline.quantities import Quantity, dates_of, head_of, quantities, row_labels
 from council.llm.offline.text import Statement
@@ -21,6 +21,7 @@ from council.llm.offline.vocabulary import content_stems, is_content, lexicon, p
 _MAX_HOLDERS = 60  # a word around more figures names nothing, and comparing all of them would be quadratic
 _LEAST = 0.4  # of the words that could be shared; below it, lines that only share a subject get in
 _SAME_HEAD = 0.25  # the deposit of 900, a deposit of 1,200
+_FEWEST = 20  # statements: in fewer, every word looks common
 _TIED = 0.8  # a partner that fits nearly as well as the best one
 
 _TAXES = (1.19, 1.2, 1.07, 1.1, 1.081)
@@ -48,7 +49,7 @@ def mismatches(statements: Sequence[Statement], terms: Collection[str] = ()) -> 
     compared = Comparison(statements)
     chosen: dict[tuple[object, ...], Mismatch] = {}
     for left, right in [*compared.pairs(), *wrong_extremes(compared.found)]:
-        shared = compared.near(left) & compared.near(right)
+        shared = (compared.near(left) & compared.near(right)) - weak_words()
         first = left.statement
         words = tuple(
             dict.fromkeys(w.lower() for w in tokens(f"{left.clause} {first.text}") if stem(w, first.language) in shared)
@@ -66,7 +67,7 @@ class Comparison:
     def __init__(self, statements: Sequence[Statement]) -> None:
         self.found = [q for statement in statements for q in quantities(statement) if q.near]
         spoken = Counter(word for s in statements for word in {*s.stems, *content_stems(s.title, s.language)})
-        self._total = len(statements) + 1
+        self._total = max(len(statements) + 1, _FEWEST)
         self._spoken = spoken
         self._known = frozenset(spoken)
         self._near: dict[Quantity, frozenset[str]] = {q: self._with_heads(q.near) for q in self.found}
@@ -196,13 +197,16 @@ class Comparison:
         return bool(words) and (not missing or (len(words - missing) > 1 and missing <= self._vocabulary[s.path]))
 
     def _contrasted(self, a: Quantity, b: Quantity) -> bool:
-        """One document tells them apart: service manual, safety manual."""
-        for modifier, head in _phrases(a.statement, a.clause):
-            for other, same in _phrases(b.statement, b.clause):
-                if head == same and modifier != other and modifier not in self._near[b] and other not in self._near[a] and any(
-                    {(modifier, head), (other, head)} <= known for known in self._pairs.values()
-                ):  # fmt: skip
-                    return True
+        """Told apart: service manual and safety manual, where one document has both."""
+        phrases = [set(_phrases(q.statement, q.clause)) for q in (a, b)]
+        for (modifier, head), (other, same) in product(*phrases):
+            apart = modifier != other and modifier not in self._near[b] and other not in self._near[a]
+            if (
+                head == same
+                and apart
+                and any({(modifier, head), (other, head)} <= known for known in self._pairs.values())
+            ):
+                return True
         return False
 
     def _other_year(self, a: Quantity, b: Quantity) -> bool:

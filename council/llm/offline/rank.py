@@ -14,7 +14,8 @@ _K1, _B = 1.2, 0.6  # the usual saturation; lengths weigh less than in web searc
 _AGAIN = 0.6  # what a task word still counts after each statement that covered it
 _MAX_SPREAD = 120  # candidates for the spread, which is quadratic; a run quotes a fifth of that
 _BYLINE = re.compile(
-    r"(?i)\W*(?:(?:written|prepared|drafted|compiled|edited) by|(?:author|status|date|version|from|to|subject|sent|von|an|betreff|datum)s?:)"
+    r"(?i)\W*(?:(?:written|prepared|drafted|compiled|edited) by"
+    r"|(?:author|status|date|version|from|to|subject|sent|von|an|betreff|datum)s?:)"
 )
 _MIN_WORDS = 4  # below that a statement is a label, not something to quote
 

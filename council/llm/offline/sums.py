@@ -7,13 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, product
 
-from council.llm.offline.quantities import FIGURE, parse_number, quantities
+from council.llm.offline.quantities import figure_pattern, parse_number, quantities
 from council.llm.offline.text import Statement
 from council.llm.offline.vocabulary import pattern
 
-_SPELLED_OUT = re.compile(
-    rf"{FIGURE}((?:\s*[×x*]\s*{FIGURE})|(?:\s*\+\s*{FIGURE}){{1,8}})\s*=\s*{FIGURE}", re.IGNORECASE
-)
 _LABEL_WORDS = 6  # longer ones are sentences that mention a sum
 _MAX_SIGNS = 3  # rows that may be added, subtracted or left out: 27 readings
 
@@ -124,8 +121,10 @@ def _leading(cell: str, row: Statement) -> float | None:
 
 
 def _spelled_out(statement: Statement) -> Iterator[WrongSum]:
-    for match in _SPELLED_OUT.finditer(statement.text):
-        values = [parse_number(text, statement.language) for text in re.findall(FIGURE, match.group(), re.IGNORECASE)]
+    one = figure_pattern()
+    equation = rf"{one}(?:\s*[×x*]\s*{one}|(?:\s*\+\s*{one}){{1,8}})\s*=\s*{one}"
+    for match in re.finditer(equation, statement.text, re.IGNORECASE):
+        values = [parse_number(part, statement.language) for part in re.split("[×x*+=]", match.group())]
         numbers = [value for value in values if value is not None]
         if len(numbers) < 3 or len(numbers) != len(values):
             continue

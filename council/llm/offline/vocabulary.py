@@ -41,6 +41,17 @@ def weak_words() -> frozenset[str]:
 
 
 @cache
+def spellings(table: str) -> str:
+    """A pattern of all spellings of a table."""
+    return f"(?:{'|'.join(lexicon()[table].values())})"
+
+
+def named(table: str, text: str) -> str:
+    """The name of what `text` spells; empty for what no entry spells."""
+    return next((name for name in lexicon()[table] if pattern(table, name).fullmatch(text.strip())), "")
+
+
+@cache
 def pattern(table: str, name: str, *, end: str = "") -> re.Pattern[str]:
     """Matches any of the entry's words, whole."""
     lines = "|".join(lexicon()[table][name].split("\n")).strip("|")
