@@ -60,7 +60,7 @@ class Comparison:
 
     def __init__(self, statements: Sequence[Statement]) -> None:
         self.found = [q for statement in statements for q in quantities(statement) if q.near]
-        spoken = Counter(word for s in statements for word in {*s.stems, *content_stems(s.title, s.language)})
+        spoken = Counter(word for s in statements for word in set(s.stems))
         self._total = max(len(statements) + 1, _FEWEST)
         self._spoken = spoken
         self._known = frozenset(spoken)
@@ -330,6 +330,9 @@ def _comparable(a: Quantity, b: Quantity) -> bool:
         return False
     if not _comparable_values(a, b):
         return False
+    ids = [{word for word in q.near if not word.isalpha()} for q in (a, b)]
+    if all(ids) and ids[0].isdisjoint(ids[1]):
+        return False  # of room A12 and of room A14
     differ = a.frames ^ b.frames
     if any({"start", "end"} <= frame for frame in (a.frames, b.frames)):
         differ -= {"start", "end"}  # from start to finish

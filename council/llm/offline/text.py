@@ -107,7 +107,7 @@ def read_corpus(sources: Iterable[Source], fallback: Language = "en") -> Corpus:
         languages.add(language)
         if not language and not source.path.lower().endswith(".csv"):
             language = fallback
-        title = next((block.text for block in blocks if block.kind != "code"), "")
+        title = next((block.text for block in blocks if block.kind in ("heading", "prose")), "")
         section, lines = "", _lines(source)
         places = numbers(source.path, _with_newlines(source), source.first_line)
         for block, after in pairwise([*blocks, None]):

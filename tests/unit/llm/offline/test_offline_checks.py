@@ -69,6 +69,7 @@ def test_one_label_with_two_figures_is_found(left: str, right: str, found: tuple
             "From: Bob\nDate: Wed, 4 March 2026 07:55\nSubject: tent",
         ),
         ("07.10 heating on, 16 C inside", "07.35 heating on, 14 C inside"),  # times of a log
+        ("Room A12 has 64 m² for all pupils.", "Room A14 has 58 m² for all pupils."),
         ("Der Beitrag für Erwachsene beträgt 60 Euro.", "Der Beitrag für Kinder beträgt 30 Euro."),
         ("Die Saalmiete beträgt 200 € netto.", "Die Saalmiete beträgt 238 € brutto."),
     ],
