@@ -50,6 +50,5 @@ def test_every_page_is_reached_from_the_readme() -> None:
 
 def test_the_command_of_the_readme_is_one() -> None:
     example = README.read_text(encoding="utf-8").partition("```json\n")[2].partition("```")[0]
-    assert (
-        parse_command(COMMANDS, "storage.json", example.encode()).task == "Which storage engine should the archive use?"
-    )
+    command = dump(parse_command(COMMANDS, "storage.json", example.encode()))
+    assert command["task_description"] == "Which storage engine should the archive use?"
