@@ -52,7 +52,7 @@ is wrong. An unknown key is an error. Paths are relative to the home. The [JSON 
 _TAIL = """\
 ## Recurring commands
 
-A file in `commands/recurring/` holds any of these commands, without `id`. It needs one more key, [`schedule`](schedules.md).
+A file in `commands/recurring/` holds one of these commands, without `id`. It needs one more key, [`schedule`](schedules.md).
 """
 
 
