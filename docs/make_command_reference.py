@@ -52,7 +52,7 @@ is wrong. An unknown key is an error. Paths are relative to the home. The [JSON 
 _TAIL = """\
 ## Recurring commands
 
-A file in `commands/recurring/` holds any of these commands, without `id`. It needs one more key, [`schedule`](schedules.md).
+A file in `commands/recurring/` holds one of these commands, without `id`. It needs one more key, [`schedule`](schedules.md).
 """
 
 
@@ -119,9 +119,8 @@ def _takes(schema: dict[str, Any]) -> str:
 def _default(schema: dict[str, Any]) -> str:
     """The value that stands for a missing key; nothing where the description says what does."""
     default = schema.get("default")
-    return (
-        "" if default in (None, [], "", {}) or "Unset:" in schema.get("description", "") else f"`{json.dumps(default)}`"
-    )
+    plain = isinstance(default, (str, int, float)) and default != "" and "Unset:" not in schema.get("description", "")
+    return f"`{json.dumps(default)}`" if plain else ""
 
 
 def _table(rows: Any) -> list[str]:

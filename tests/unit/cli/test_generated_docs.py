@@ -101,10 +101,10 @@ def test_the_examples_of_command_files_are_the_same_command(language: str) -> No
     page = generated("make_command_reference.py", "reference")
     example = page.partition(f"```{language}\n")[2].partition("```")[0]
     name = {"json": "a.json", "yaml": "a.yaml", "markdown": "a.md"}[language]
-    command = parse_command(COMMANDS, name, example.encode())
-    assert command.task == "Which storage engine should the archive use?"
-    assert dump(command)["input_artifacts"] == ["docs/needs.md"]
-    assert dump(command)["output_artifact_path"] == "artifacts/storage.md"
+    command = dump(parse_command(COMMANDS, name, example.encode()))
+    assert command["task_description"] == "Which storage engine should the archive use?"
+    assert command["input_artifacts"] == ["docs/needs.md"]
+    assert command["output_artifact_path"] == "artifacts/storage.md"
 
 
 def test_the_reference_names_every_command_and_every_exit_code(group: Any) -> None:
