@@ -1,7 +1,7 @@
 """Builds everything from settings: the only room that names concrete classes.
 
 A council is a core and a list of systems. `build_app` puts together what the other modules build: `models` and what they
-may spend, what agents may read, what is kept. Another system is one more entry of `SYSTEMS`.
+may spend, what agents may read, what is kept. The list is handed in by the door.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from council.app.spending import OneModel, Spending
 from council.audit.head_file import lost_end
 from council.commands.models import CommandBase, RunBase
 from council.commands.types import DEFAULT_TYPE, Admission, CommandTypes
-from council.deliberation.system import DELIBERATION
 from council.engine.control import CONTROLS
 from council.engine.engine import Engine
 from council.engine.ledger import Ledger
@@ -51,9 +50,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TEST_RUN_SECRET = "COUNCIL_TEST_RUN_SECRET"  # noqa: S105  hex; lets a test give two runs of one comparison one secret
-
-
-SYSTEMS = (DELIBERATION,)
 
 
 @dataclass(frozen=True)
@@ -115,7 +111,7 @@ def build_app(
     settings: Settings,
     keys: ProviderKeys,
     *,
-    systems: Sequence[System] = SYSTEMS,
+    systems: Sequence[System],
     environ: Mapping[str, str] | None = None,
     telemetry: Telemetry | None = None,
     around: Callable[[Model], Model] = lambda model: model,

@@ -166,7 +166,7 @@ def doctor(
 ) -> None:
     cli = state(ctx)
     desk = cli.desk(model=model)
-    checks = examine(desk.home, desk.keys, flags=desk.flags, environ=desk.environ, clock=SystemClock())
+    checks = examine(desk.home, desk.keys, desk.commands, flags=desk.flags, environ=desk.environ, clock=SystemClock())
     if online and not any(check.name == "settings" and check.status == "fail" for check in checks):
         checks.append(asyncio.run(ping(desk.home, desk.settings, desk.keys)))
     redact = desk.keys.redactor.redact

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
+from council.desk.house import house
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipts
 from council.settings.home import Home, names_a_server
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
     from council.agents.manifest import AgentManifest
     from council.app import App
     from council.app.safekeeping import Safe
+    from council.commands.models import CommandBase
+    from council.commands.types import Admission, CommandTypes
     from council.redaction import Secret
     from council.settings import LoadedSettings, ProviderKeys, Settings
+    from council.systems import System
 
 Result = TypeVar("Result")
 
@@ -37,12 +41,16 @@ class Desk:
         environ: Mapping[str, str],
         flags: Mapping[str, object] | None = None,
         warn: Callable[[str], None] = lambda warning: None,
+        *,
+        systems: Callable[[], Sequence[System]] = house,
     ) -> None:
-        """`flags`: settings that the door was given; None means not given. `warn` is told of each oddity in `.env`."""
+        """`flags`: settings that the door was given; None means not given. `warn` is told of each oddity in `.env`.
+        `systems` loads those of this council."""
         self.home = home
         self.environ = environ
         self.flags = flags or {}
         self._warn = warn
+        self.systems = systems
 
     def offline(self) -> Desk:
         """The same home and keys with the offline model: for work that asks no model, and so needs no key of one."""
@@ -117,6 +125,24 @@ class Desk:
         finally:
             lock.release()
 
+    # ── what its systems know ────────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def commands(self) -> CommandTypes:
+        """The types of command of its systems. Raises ConfigError."""
+        from council.app import commands_of
+
+        return commands_of(self.systems())
+
+    def admission_of(self, command: CommandBase) -> Admission:
+        """The word of the home's daemon on a command, without an app. Raises as `admission`."""
+        from council.app.admission import admission
+        from council.engine.runs import Premises
+        from council.storage.paths import ConfinedRoot
+
+        with ConfinedRoot(self.home.root) as root:
+            return admission(self.commands, Premises(self.home, self.settings, self.store, root), command)
+
     # ── what is built over it ────────────────────────────────────────────────────────────────────────────────────────
 
     def personas(self) -> dict[str, AgentManifest]:
@@ -134,7 +160,7 @@ class Desk:
         from council.app import build_app
 
         settings = self.settings.model_copy(update={"model": "offline"})
-        app = build_app(self.home, settings, self.keys, environ=self.environ)
+        app = build_app(self.home, settings, self.keys, systems=self.systems(), environ=self.environ)
 
         async def work() -> Result:
             try:

@@ -16,7 +16,7 @@ from council.engine.runs import Finish, Handler
 from council.errors import CouncilError
 from council.llm.base import Message, Model, RequestOptions, TurnInfo, request_hash
 from council.reports.chronicle import value_in
-from council.reports.past_run import PastRun, work_again
+from council.reports.past_run import PastRun, begin_again, work_again
 from council.safety.second_opinion import Opinion
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class AskedCall:
 async def requests_of(journal: Journal, handlers: Callable[[Model], Mapping[str, Handler]]) -> list[AskedCall]:
     """All requests of a run, in the order of its work. `handlers` are those that ask a given model.
 
-    Raises CannotRender when another version of Council asked in other words, JournalDamaged for a blob that is gone.
+    Raises CannotRender when another version of Council asked in other words, UnknownType, JournalDamaged for a blob that is gone.
     """
     header = journal.header
     if header.epoch != EPOCH:
@@ -57,10 +57,7 @@ async def requests_of(journal: Journal, handlers: Callable[[Model], Mapping[str,
         )
     noting = _NotingModel()
     run = _NotingRun(journal)
-    handler = handlers(noting).get(header.type)
-    if handler is None:  # of a type that upkeep does, which asks no model
-        return []
-    execution = handler.begin(run)
+    execution = begin_again(run, handlers(noting))
     finish = journal.result("finish", Finish) if journal.recorded("finish") else Finish("")
     await work_again(execution, finish.error)
     return run.asked

@@ -40,8 +40,8 @@ def env() -> dict[str, str]:
     return faulty_environment()
 
 
-def ask(home: Path, *arguments: str, env: dict[str, str], code: int = 0) -> str:
-    done = run_cli("--home", str(home), *arguments, cwd=home, env=env, module=SAMPLE)
+def ask(home: Path, *arguments: str, env: dict[str, str], code: int = 0, module: str = SAMPLE) -> str:
+    done = run_cli("--home", str(home), *arguments, cwd=home, env=env, module=module)
     assert done.returncode == code, done.stderr
     return done.stdout
 
@@ -67,6 +67,8 @@ def test_a_note_is_judged_run_explained_audited_and_forgotten(home: Path, env: d
         (remark,) = [step for step in steps if step["name"] == "remark"]
         assert (remark["kind"], remark["role"]) == ("turn", "AUDITOR")
         assert "note_taken" in ask(home, "audit", "tail", env=env)
+        page = home / "artifacts" / "apples.md"
+        assert ask(home, "replay", "last", env=env) == page.read_text()
         drop_command(home, {"type": "forget", "text": NOTE["words"], "salt": "0123456789abcdef"}, "forget.json")
         daemon.wait("run_ended", file="forget.json")
         assert daemon.stop() == 0
@@ -159,3 +161,21 @@ def test_without_the_sample_its_types_are_not_known(home: Path) -> None:
     told = run_cli("--home", str(home), "validate", str(file), cwd=home, env=environment())
     assert told.returncode == 2
     assert "is 'note'; known types: deliberate, cancel, resume, retry, memory, forget" in told.stdout
+
+
+def test_a_council_without_the_sample_names_the_type_of_its_runs_and_tells_what_it_can(home: Path) -> None:
+    drop_command(home, NOTE, "note.json")
+    ask(home, "run", "--once", env=faulty_environment())
+    page = (home / "artifacts" / "apples.md").read_text()
+    assert ask(home, "replay", "last", env=environment()) == page
+    (home / "artifacts" / "apples.md").unlink()
+    assert NOTE["words"] in ask(home, "show", "last", env=environment())
+    for asked in ("replay", "show"):
+        refused = run_cli("--home", str(home), asked, "last", cwd=home, env=environment())
+        assert refused.returncode == 1
+        assert "error (unknown_type): run " in refused.stderr
+        assert "is of type 'note', which no system of this council knows." in refused.stderr
+    explained = json.loads(ask(home, "explain", "last", "--json", env=environment(), module="council"))
+    assert explained["missing"] == [
+        "No system of this council knows runs of type `note`: what its agents did is not told."
+    ]

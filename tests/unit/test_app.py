@@ -5,21 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 from council.agents.manifest import DEFAULT_TOOLS
-from council.app import build_app
+from council.app import build_app, commands_of
 from council.app.reading import build_cortex, build_texts, build_tools
+from council.desk.house import house
 from council.knowledge.cortex.meaning import Search
 from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.paths import ConfinedRoot
-from council.upkeep.house import ALL_SYSTEMS, COMMANDS
 from tests.harness import make_home, opened
 
 
 def test_every_command_type_that_becomes_a_run_has_a_handler(tmp_path: Path) -> None:
     home, settings = Home(make_home(tmp_path / "home")), Settings(model="offline")
-    app = build_app(home, settings, ProviderKeys(), systems=ALL_SYSTEMS)
-    assert app.handlers.keys() == {type_.name for type_ in COMMANDS if not type_.is_control}
-    assert {type_.name for type_ in COMMANDS if type_.is_control} == {"cancel", "resume", "retry"}
+    app = build_app(home, settings, ProviderKeys(), systems=house())
+    assert app.handlers.keys() == {type_.name for type_ in commands_of(house()) if not type_.is_control}
+    assert {type_.name for type_ in commands_of(house()) if type_.is_control} == {"cancel", "resume", "retry"}
     app.root.close()
     app.store.close()
 

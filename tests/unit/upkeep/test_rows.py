@@ -11,6 +11,7 @@ from sqlalchemy import JSON, Column, Integer, LargeBinary, String, Table, Text, 
 
 from council.app import App, build_app
 from council.app.safekeeping import TABLES
+from council.desk.house import house
 from council.engine.ledger import Ledger
 from council.engine.runs import Runs
 from council.ids import SystemClock
@@ -53,7 +54,7 @@ def letters() -> Iterator[Table]:
 async def app(tmp_path: Path, letters: Table) -> AsyncIterator[App]:
     keys = ProviderKeys()
     keys.redactor.register(Secret(SECRET))
-    app = build_app(Home(make_home(tmp_path / "home")), Settings(model="offline"), keys)
+    app = build_app(Home(make_home(tmp_path / "home")), Settings(model="offline"), keys, systems=house())
     app.store.write_now(lambda tx: letters.create(tx.core))
     for number, run_id in enumerate((FIRST, "20260102-000000-bbbbbbbb")):
         ended(app.store, run_id, 1_000 + number)
