@@ -20,7 +20,7 @@ from council.app.admission import admission, principal_of
 from council.app.cassettes import CassetteSpending
 from council.app.model_building import build_model, build_pool
 from council.app.reading import build_cortex, build_texts, build_tools
-from council.app.safekeeping import build_trail, open_store
+from council.app.safekeeping import TABLES, build_trail, open_store
 from council.app.spending import OneModel, Spending
 from council.audit.head_file import lost_end
 from council.commands.models import CommandBase, RunBase
@@ -155,6 +155,7 @@ def build_app(
             memory=Memory(home.session_states, store),
             cortex=cortex,
             audit=build_trail(home, store, settings, keys, environ, keys.redactor),
+            tables=tables_of(systems),
             tools=build_tools(texts, settings, Search(cortex, spending.meanings)),
         )
         every = [*core.tools, *(tool for system in systems for tool in system.tools(core))]
@@ -178,6 +179,11 @@ def commands_of(systems: Iterable[System]) -> CommandTypes:
     """The types of command that a council of these systems knows, in the order in which they are told."""
     every = [*(type_ for system in systems for type_ in system.commands), *CONTROLS]
     return CommandTypes(sorted(every, key=lambda type_: (type_.name != DEFAULT_TYPE, not type_.is_control)))
+
+
+def tables_of(systems: Iterable[System]) -> tuple[str, ...]:
+    """The modules that declare the tables of such a council: the house's own and those of its systems."""
+    return (*TABLES, *(system.tables for system in systems if system.tables))
 
 
 def _handlers(core: Core, systems: Iterable[System]) -> Mapping[str, Handler]:

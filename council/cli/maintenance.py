@@ -72,12 +72,12 @@ def prune(ctx: typer.Context, dry_run: _DryRun = False, as_json: AsJson = False)
     desk = state(ctx).desk()
     bounds = bounds_of(desk.settings)
     if dry_run:  # takes no lock: nothing is changed, and a daemon may run
-        retention = Retention(desk.store, bounds, SystemClock())
+        retention = Retention(desk.store, bounds, SystemClock(), desk.tables)
         gone, removed = retention.due(), retention.surplus()
         kept = retention.kept() - len(gone)
     else:
         with desk.held(), desk.safe() as safe:
-            retention = Retention(safe.store, bounds, SystemClock())
+            retention = Retention(safe.store, bounds, SystemClock(), desk.tables)
             gone = list(retention.prune(retention.due()))
             removed, kept = list(retention.tidy()), retention.kept()
     freed = sum(one.bytes for one in gone)

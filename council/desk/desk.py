@@ -134,6 +134,13 @@ class Desk:
 
         return commands_of(self.systems())
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The modules that declare the tables of the home's database."""
+        from council.app import tables_of
+
+        return tables_of(self.systems())
+
     def admission_of(self, command: CommandBase) -> Admission:
         """The word of the home's daemon on a command, without an app. Raises as `admission`."""
         from council.app.admission import admission

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,10 @@ def test_a_note_is_judged_run_explained_audited_and_forgotten(home: Path, env: d
         drop_command(home, {"type": "forget", "text": NOTE["words"], "salt": "0123456789abcdef"}, "forget.json")
         daemon.wait("run_ended", file="forget.json")
         assert daemon.stop() == 0
+    with closing(sqlite3.connect(home / ".council" / "council.db")) as database:
+        [(about, words)] = database.execute("SELECT about, words FROM sample_notes").fetchall()
+    assert (about, words[:11]) == ("apples", "[forgotten ")
+    assert list((home / ".council" / "copies").iterdir())
     assert NOTE["words"].encode() not in whole(home).replace(file.read_bytes(), b"")
 
 
