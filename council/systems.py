@@ -10,7 +10,7 @@ from typing import Protocol
 from council.agents.memory import Memory
 from council.audit.trail import Trail
 from council.budgets.spend import seconds_to_midnight
-from council.commands.types import CommandType
+from council.commands.types import CommandType, CommandTypes
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipts
 from council.engine.runs import ControlHandler, Handler, Run
@@ -30,8 +30,8 @@ from council.turns.speaker import Speaker
 
 @dataclass(frozen=True)
 class Core:
-    """The house without its systems: built once by `app`. `tables` are the modules that declare tables, `tools`
-    those of all systems once these are built."""
+    """The house without its systems: built once by `app`. `commands` are the types of all systems, `tables`
+    the modules that declare tables, `tools` those of all systems once these are built."""
 
     home: Home
     settings: Settings
@@ -46,6 +46,7 @@ class Core:
     memory: Memory
     cortex: Cortex
     audit: Trail
+    commands: CommandTypes
     tables: tuple[str, ...]
     tools: ToolRegistry
 

@@ -41,6 +41,8 @@ class NoteCommand(RunBase):
     type: Annotated[Literal["note"], Field(description="What kind of command this is.")]
     about: Annotated[StrictStr, Field(pattern=r"^[a-z]+$")]
     words: StrictStr
+    outcome: StrictStr = ""
+    action: StrictStr = ""
     remarks: tuple[Remark, ...] = ()
 
 

@@ -59,7 +59,6 @@ class App(Core):
     model: Model
     models: ModelPool
     systems: tuple[System, ...]
-    commands: CommandTypes
     handlers: Mapping[str, Handler]
     run_secret: Callable[[RunBase], bytes | None]
     texts: FileTexts
@@ -155,6 +154,7 @@ def build_app(
             memory=Memory(home.session_states, store),
             cortex=cortex,
             audit=build_trail(home, store, settings, keys, environ, keys.redactor),
+            commands=commands_of(systems),
             tables=tables_of(systems),
             tools=build_tools(texts, settings, Search(cortex, spending.meanings)),
         )
@@ -165,7 +165,6 @@ def build_app(
             model=pool.get(settings.model),
             models=pool,
             systems=tuple(systems),
-            commands=commands_of(systems),
             handlers=_handlers(core, systems),
             run_secret=partial(_run_secret, spending, environ),
             texts=texts,

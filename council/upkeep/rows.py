@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Table, and_, delete, inspect, select, update
 
-from council.engine.rewriting import Change, changed
+from council.engine.rewriting import Change, changed_words
 from council.storage.store import Tx
 from council.storage.tables import GOES_WITH_RUN, SEALED, metadata, words_of
 from council.upkeep.texts import changed_text
@@ -59,7 +59,7 @@ def _changes(
 
 
 def _changed(value: Any, change: Change) -> Any:
-    return changed_text(value, change) if isinstance(value, bytes) else changed(value, change)
+    return changed_text(value, change) if isinstance(value, bytes) else changed_words(value, change)
 
 
 def _tables(tx: Tx, rooms: Iterable[str]) -> list[Table]:

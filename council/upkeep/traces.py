@@ -284,8 +284,9 @@ class Traces:
         seqs, before = numbered
         header = before[0]
         assert isinstance(header, RunHeader)
-        after = changed_records(before, self.change)
-        held = command_held(header, self.change)
+        names = self._core.commands.keys_of_names(header.type)
+        after = changed_records(before, names, self.change)
+        held = command_held(header, names, self.change)
         commits = [record for record in before if isinstance(record, Committed)]
         known: set[str] = set()
         page = None

@@ -60,7 +60,7 @@ def test_a_note_is_judged_run_explained_audited_and_forgotten(home: Path, env: d
     assert "`words` must be text in quotes" in ask(home, "validate", str(file), env=env, code=2)
     with Daemon(home, env=env, module=SAMPLE) as daemon:
         daemon.ready()
-        drop_command(home, NOTE, "note.json")
+        drop_command(home, {**NOTE, "outcome": NOTE["words"], "action": "555-0172"}, "note.json")
         ended = daemon.wait("run_ended")
         assert (ended["status"], ended["artifact"]) == ("succeeded", "artifacts/apples.md")
         assert NOTE["words"] in (home / "artifacts" / "apples.md").read_text()
@@ -73,7 +73,10 @@ def test_a_note_is_judged_run_explained_audited_and_forgotten(home: Path, env: d
         assert ask(home, "replay", "last", env=env) == page.read_text()
         drop_command(home, {"type": "forget", "text": NOTE["words"], "salt": "0123456789abcdef"}, "forget.json")
         daemon.wait("run_ended", file="forget.json")
+        drop_command(home, {"type": "forget", "text": "555-0172", "salt": "0123456789abcdef"}, "number.json")
+        assert daemon.wait("run_ended", file="number.json")["status"] == "succeeded"
         assert daemon.stop() == 0
+    assert b"555-0172" not in whole(home)
     with closing(sqlite3.connect(home / ".council" / "council.db")) as database:
         [(about, words)] = database.execute("SELECT about, words FROM sample_notes").fetchall()
     assert (about, words[:11]) == ("apples", "[forgotten ")
