@@ -30,7 +30,8 @@ from council.engine.engine import Engine
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipts
 from council.engine.records import RunStatus
-from council.engine.runs import Handler, Premises, Run
+from council.engine.runs import ControlHandler, Handler, Premises, Run
+from council.errors import ConfigError
 from council.events import Events
 from council.ids import SystemClock
 from council.knowledge.cortex.meaning import Search
@@ -60,6 +61,7 @@ class App(Core):
     models: ModelPool
     systems: tuple[System, ...]
     handlers: Mapping[str, Handler]
+    controls: Mapping[str, ControlHandler]
     run_secret: Callable[[RunBase], bytes | None]
     texts: FileTexts
     telemetry: Telemetry | None = None
@@ -74,7 +76,7 @@ class App(Core):
             self.events,
             self.clock,
             on_ended=on_ended,
-            controls={name: one for system in self.systems for name, one in system.controls(self).items()},
+            controls=self.controls,
             before_asking_again=self.models.lift_pauses,
             audit=self.audit,
             principal_of=partial(principal_of, self.commands, self.store),
@@ -115,7 +117,8 @@ def build_app(
     telemetry: Telemetry | None = None,
     around: Callable[[Model], Model] = lambda model: model,
 ) -> App:
-    """Raises ConfigError: the model cannot be had (no key, unknown name, unreadable script). `telemetry` is closed with
+    """Raises ConfigError: the model cannot be had (no key, unknown name, unreadable script), or the systems do not fit
+    together. `telemetry` is closed with
     the app. `around` is put around each provider's model, inside everything that is the house's own: it sees every call
     that is made."""
     environ = os.environ if environ is None else environ
@@ -166,17 +169,36 @@ def build_app(
             models=pool,
             systems=tuple(systems),
             handlers=_handlers(core, systems),
+            controls={name: one for system in systems for name, one in system.controls(core).items()},
             run_secret=partial(_run_secret, spending, environ),
             texts=texts,
             telemetry=telemetry,
         )
+        for type_ in (type_ for system in systems for type_ in system.commands):
+            if type_.name not in (app.controls if type_.is_control else app.handlers):
+                raise ConfigError(
+                    f"the command type {type_.name!r} has nobody who does its work.",
+                    fix=f"name it in `{'controls' if type_.is_control else 'handlers'}` of its system",
+                )
         undo.pop_all()
         return app
 
 
 def commands_of(systems: Iterable[System]) -> CommandTypes:
-    """The types of command that a council of these systems knows, in the order in which they are told."""
+    """The types of command that a council of these systems knows, in the order in which they are told. Raises ConfigError
+    for two types of one name, and for a type whose `names` are no keys of its model."""
     every = [*(type_ for system in systems for type_ in system.commands), *CONTROLS]
+    seen: set[str] = set()
+    for type_ in every:
+        if type_.name in seen:
+            raise ConfigError(f"there are two command types {type_.name!r}.", fix="give one of them another name")
+        seen.add(type_.name)
+        keys = {field.alias or name for name, field in type_.model.model_fields.items()}
+        for name in sorted(type_.names - keys):
+            raise ConfigError(
+                f"`names` of the command type {type_.name!r} has {name!r}, which is no key of its model.",
+                fix=f"its keys are: {', '.join(sorted(keys))}",
+            )
     return CommandTypes(sorted(every, key=lambda type_: (type_.name != DEFAULT_TYPE, not type_.is_control)))
 
 

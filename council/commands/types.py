@@ -102,6 +102,11 @@ class CommandTypes:
     def names(self) -> tuple[str, ...]:
         return tuple(self._types)
 
+    def audited_as(self, name: str) -> str:
+        """The audit's word for the end of a run of this type, an unknown one too."""
+        type_ = self._types.get(name)
+        return CommandType.audited_as if type_ is None else type_.audited_as
+
     def keys_of_names(self, name: str) -> frozenset[str]:
         """The keys of a command of this type that hold names and paths; of an unknown type those that all have."""
         type_ = self._types.get(name)

@@ -96,7 +96,7 @@ class Engine:
             store,
             premises.root,
             self._runs,
-            lambda type_: commands[type_].audited_as,
+            commands.audited_as,
             clock,
             audit,
             max_attempts=settings.max_attempts,

@@ -8,16 +8,9 @@ from collections.abc import Mapping
 from council.engine.journal import Exhausted, Journal
 from council.engine.outputs import PlacedOutput
 from council.engine.receipts import ErrorRef
-from council.engine.runs import Execution, Finish, Handler, Run
+from council.engine.runs import Execution, Finish, Handler, Run, Runs
 from council.errors import CouncilError, RunNotFound
 from council.events import Events
-
-
-class UnknownType(CouncilError):
-    """A run of a type that no system of this council brings."""
-
-    code = "unknown_type"
-    http_status = 409
 
 
 async def replay(journal: Journal, handlers: Mapping[str, Handler]) -> bytes:
@@ -29,7 +22,7 @@ async def replay(journal: Journal, handlers: Mapping[str, Handler]) -> bytes:
         raise RunNotFound(f"run {run_id} has not ended.", fix="`council status` shows how far it is")
     if not journal.header.output_path or not committed.files:
         raise RunNotFound(f"run {run_id} left no artifact.", fix="`council show` prints its receipt")
-    execution = begin_again(PastRun(journal), handlers)
+    execution = Runs(handlers).begin(PastRun(journal))
     finish = journal.result("finish", Finish)
     await work_again(execution, finish.error)
     outcome = execution.conclude(finish)
@@ -44,17 +37,6 @@ class PastRun(Run):
         journal.closed = True
         output = PlacedOutput(journal.header, journal.committed) if journal.header.output_path else None
         super().__init__(journal, Events(), output)
-
-
-def begin_again(run: Run, handlers: Mapping[str, Handler]) -> Execution:
-    """The work of a past run, by who does its type here. Raises UnknownType."""
-    handler = handlers.get(run.header.type)
-    if handler is None:
-        raise UnknownType(
-            f"run {run.id} is of type {run.header.type!r}, which no system of this council knows.",
-            fix="use the council that made it, with all its systems",
-        )
-    return handler.begin(run)
 
 
 async def work_again(execution: Execution, ended_with: ErrorRef | None) -> None:

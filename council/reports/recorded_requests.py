@@ -12,11 +12,11 @@ from typing import NoReturn, TypeVar, Unpack
 
 from council.engine.journal import Journal, StepOptions
 from council.engine.records import EPOCH, FORGOTTEN, OWN, Part
-from council.engine.runs import Finish, Handler
+from council.engine.runs import Finish, Handler, Runs
 from council.errors import CouncilError
 from council.llm.base import Message, Model, RequestOptions, TurnInfo, request_hash
 from council.reports.chronicle import value_in
-from council.reports.past_run import PastRun, begin_again, work_again
+from council.reports.past_run import PastRun, work_again
 from council.safety.second_opinion import Opinion
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ async def requests_of(journal: Journal, handlers: Callable[[Model], Mapping[str,
         )
     noting = _NotingModel()
     run = _NotingRun(journal)
-    execution = begin_again(run, handlers(noting))
+    execution = Runs(handlers(noting)).begin(run)
     finish = journal.result("finish", Finish) if journal.recorded("finish") else Finish("")
     await work_again(execution, finish.error)
     return run.asked
