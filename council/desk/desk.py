@@ -159,6 +159,14 @@ class Desk:
         seeds = self.settings.seeds_dir
         return load_personas(self.home.personas, self.home.root / seeds if seeds else None)
 
+    def reading_tools(self) -> tuple[str, ...]:
+        """The names, in capitals, of the tools of this council that only read. Raises ConfigError, StorageFailed."""
+
+        async def names(app: App) -> tuple[str, ...]:
+            return tuple(tool.name.upper() for tool in app.tools if tool.effect == "read")
+
+        return self.read_offline(names)
+
     def read_offline(self, read: Callable[[App], Awaitable[Result]]) -> Result:
         """The result of `read` over this home's council with the offline model, which is not asked: what was recorded is
         read without a key."""

@@ -24,6 +24,13 @@ from tests.harness import (
 SAMPLE = "tests.sample_daemon"
 CANARY = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
 NOTE: dict[str, Any] = {"type": "note", "about": "apples", "words": "Apples keep for three months."}
+SPEC: dict[str, Any] = {
+    "role": "NOTE_COUNTER",
+    "purpose": "Counts the notes on a subject for those who plan a harvest.",
+    "dna_rules": ["Count every note once.", "Say so where you are not sure."],
+    "output_schema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+    "tools": ["COUNT_NOTES"],
+}
 SCRIPT = """\
 replies:
   - {role: AUDITOR, round: 0, text: "An auditor would count them."}
@@ -130,6 +137,14 @@ def test_an_agent_is_asked_by_one_system_and_uses_the_tool_of_another(home: Path
         assert (asked["request"], asked["ok"]) == ("[ORCHESTRATOR_REQUEST: COUNT_NOTES(apples)]", True)
         assert daemon.stop() == 0
     assert "1 notes on apples" in ask(home, "journal", "last", "--jsonl", env=env)
+
+
+def test_a_spec_may_name_a_tool_of_any_system_that_only_reads(home: Path, env: dict[str, str]) -> None:
+    spec = home / "counter.json"
+    spec.write_text(json.dumps(SPEC))
+    assert "ok (as spec)" in ask(home, "check", str(spec), env=env)
+    refused = run_cli("--home", str(home), "check", str(spec), cwd=home, env=environment())
+    assert (refused.returncode, "COUNT_NOTES" in refused.stdout) == (6, True)
 
 
 # ── companions ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -47,7 +47,7 @@ async def test_systems_that_fit_are_one_council(tmp_path: Path) -> None:
     await app.aclose()
 
 
-def test_a_persona_that_names_no_tools_may_use_all_there_are(tmp_path: Path) -> None:
+def test_a_persona_that_names_no_tools_gets_those_of_every_council(tmp_path: Path) -> None:
     settings = Settings(model="offline")
     home = make_home(tmp_path / "home")
     with ConfinedRoot(home) as root, opened(home) as store:
