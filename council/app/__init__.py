@@ -16,7 +16,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from council.agents.memory import Memory
-from council.app.admission import admission, principal_of
 from council.app.cassettes import CassetteSpending
 from council.app.model_building import build_model, build_pool
 from council.app.reading import build_cortex, build_texts, build_tools
@@ -24,11 +23,12 @@ from council.app.safekeeping import TABLES, build_trail, open_store
 from council.app.spending import OneModel, Spending
 from council.audit.head_file import lost_end
 from council.commands.models import CommandBase, RunBase
-from council.commands.types import DEFAULT_TYPE, Admission, CommandTypes
+from council.commands.types import DEFAULT_TYPE, CommandTypes
+from council.engine.admission import Grant, admission
 from council.engine.control import CONTROLS
 from council.engine.engine import Engine
 from council.engine.ledger import Ledger
-from council.engine.receipts import Receipts
+from council.engine.receipts import Receipt, Receipts
 from council.engine.records import RunStatus
 from council.engine.runs import ControlHandler, Handler, Premises, Run
 from council.errors import ConfigError
@@ -79,13 +79,12 @@ class App(Core):
             controls=self.controls,
             before_asking_again=self.models.lift_pauses,
             audit=self.audit,
-            principal_of=partial(principal_of, self.commands, self.store),
             run_secret=self.run_secret,
             recorded_day=self.spending.day,
             redactor=self.redactor,
         )
 
-    def admission_of(self, command: CommandBase) -> Admission:
+    def admission_of(self, command: CommandBase) -> Grant | Receipt:
         """The daemon's word on a command, with no run. Raises as `admission`."""
         return admission(self.commands, self._premises, command)
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from council.app import App
     from council.app.safekeeping import Safe
     from council.commands.models import CommandBase
-    from council.commands.types import Admission, CommandTypes
+    from council.commands.types import CommandTypes
+    from council.engine.admission import Grant
+    from council.engine.receipts import Receipt
     from council.redaction import Secret
     from council.settings import LoadedSettings, ProviderKeys, Settings
     from council.systems import System
@@ -141,9 +143,9 @@ class Desk:
 
         return tables_of(self.systems())
 
-    def admission_of(self, command: CommandBase) -> Admission:
+    def admission_of(self, command: CommandBase) -> Grant | Receipt:
         """The word of the home's daemon on a command, without an app. Raises as `admission`."""
-        from council.app.admission import admission
+        from council.engine.admission import admission
         from council.engine.runs import Premises
         from council.storage.paths import ConfinedRoot
 

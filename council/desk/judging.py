@@ -15,6 +15,7 @@ from council.commands.recurring import parse_recurring
 from council.commands.types import CommandTypes
 from council.deliberation.commands import DeliberateCommand
 from council.desk.desk import Desk
+from council.engine.admission import Grant
 from council.engine.outputs import written_at
 from council.errors import CommandInvalid, CouncilError, PathRefused
 from council.knowledge.meant import better_fix
@@ -90,7 +91,8 @@ def _admitted(desk: Desk, document: Document, command: CommandBase) -> FileVerdi
     """Makes the checks that only the home can answer, the same as admission does."""
     output, problems = "", []
     try:
-        output = desk.admission_of(command).output_path
+        granted = desk.admission_of(command)
+        output = granted.terms.output_path if isinstance(granted, Grant) else ""
     except CommandInvalid as error:
         place = document.locate(tuple(error.field.split("."))) if error.field else (None, None)
         message = error.message.removeprefix(f"`{error.field}`").lstrip(": ")

@@ -22,6 +22,7 @@ from council.audit.trail import Trail
 from council.commands.models import CommandBase, RunBase, canonical_hash
 from council.commands.types import Admission, CommandTypes
 from council.engine import statements as sql
+from council.engine.admission import Grant, admission
 from council.engine.control import CancelCommand, ResumeCommand, RetryCommand, accepts_drift
 from council.engine.execution import Executor
 from council.engine.journal import FINISH, Journal, Recording, admit, load_journal
@@ -34,7 +35,7 @@ from council.engine.reopening import not_resumable, require_resumable, require_r
 from council.engine.runs import PROVIDER, ControlHandler, Finish, Handler, Premises, Run, Runs
 from council.errors import CommandInvalid, CouncilError, JournalDamaged, StorageFailed
 from council.events import Events, RunAdmission, RunEnd, RunFailure, RunRecovery
-from council.ids import STEWARD, Clock, Principal, new_run_id, timestamp
+from council.ids import Clock, Principal, new_run_id, timestamp
 from council.redaction import Redactor
 from council.storage.store import Store, Tx
 
@@ -62,14 +63,13 @@ class Engine:
         controls: Mapping[str, ControlHandler] | None = None,
         before_asking_again: Callable[[], None] = lambda: None,
         audit: Trail | None = None,
-        principal_of: Callable[[CommandBase], Principal] = lambda command: STEWARD,
         run_secret: Callable[[RunBase], bytes | None] = lambda command: None,
         recorded_day: Callable[[str], str | None] = lambda run_secret: None,
         redactor: Redactor | None = None,
     ) -> None:
         """`on_ended` takes the command file of a run whose receipt answers. `controls` are those beside the engine's own.
         `before_asking_again` is told of a run that somebody lets ask its provider now. `audit` None: nothing is recorded.
-        `principal_of` raises CommandInvalid for who may not give this command. `run_secret` is that of a command's run,
+        `run_secret` is that of a command's run,
         where it is given: by a cassette, or by a test that compares two runs. `recorded_day` is the day of the run of a secret
         that a cassette was recorded from. No record holds a secret of `redactor`.
         """
@@ -80,7 +80,6 @@ class Engine:
         self._receipts = Receipts(store)
         self._events = events
         self._clock = clock
-        self._principal_of = principal_of
         self._run_secret = run_secret
         self._recorded_day = recorded_day
         self._before_asking_again = before_asking_again
@@ -125,14 +124,10 @@ class Engine:
 
         Raises CommandInvalid, PathRefused or IdConflict when it cannot become a run; StorageFailed when it cannot now.
         """
-        if command.id is not None:
-            is_active = self.active.__contains__
-            answered = self._receipts.answering(command.id, canonical_hash(command), is_active)
-            if answered is not None:
-                return answered
-        self._principal_of(command)
-        admission = self._commands[command.type].admit(command, self._premises)
-        header = self._refused.get(file.drop) or self._header(command, file, admission)
+        granted = await asyncio.to_thread(admission, self._commands, self._premises, command)
+        if isinstance(granted, Receipt):
+            return granted
+        header = self._refused.get(file.drop) or self._header(command, file, granted.terms)
         run = await self._create(header, command.id, file.drop)
         run.publish(RunAdmission(title=header.title, file=file.name, output=header.output_path))
         self._queue.join(run)
@@ -297,10 +292,10 @@ class Engine:
     async def obey(self, command: CommandBase, file: FileIdentity) -> tuple[Receipt, str]:
         """Does at once what a control command asks. Its receipt, which is all that it leaves, and the run that it acted on,
         if on one. Raises CommandInvalid when it cannot be done, JournalDamaged, StorageFailed."""
-        principal = self._principal_of(command)
         premises = replace(self._premises, drop=file.drop)
-        admission = await asyncio.to_thread(self._commands[command.type].admit, command, premises)
-        notes = await self._acts[command.type](command, principal, file)
+        granted = await asyncio.to_thread(admission, self._commands, premises, command)
+        assert isinstance(granted, Grant)  # no receipt answers the id of a control command
+        notes = await self._acts[command.type](command, granted.principal, file)
         now = self._clock.now()
         receipt = Receipt(
             run_id=new_run_id(now),
@@ -312,12 +307,12 @@ class Engine:
             command_hash=canonical_hash(command),
             created=timestamp(now),
             finished=timestamp(now),
-            title=self._redactor.redact(admission.title),
+            title=self._redactor.redact(granted.terms.title),
             notes=tuple(map(self._redactor.redact, notes)),
         )
         await self._store.write(lambda tx: answer(tx, receipt, time.time_ns()))
         self._cancels.pop(file.drop, None)
-        return receipt, admission.run_id
+        return receipt, granted.terms.run_id
 
     async def _cancel(self, command: CancelCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
         """A drop whose cancel or answer the store refused comes again: its run may have ended by it meanwhile."""
