@@ -36,7 +36,7 @@ class Kept:
 
 
 def stage(root: ConfinedRoot, outputs: list[Output], run_id: str) -> tuple[CommitFile, ...]:
-    """Writes every output beside its final place, and syncs all but copies. Raises StorageFailed; what was staged is then removed."""
+    """Writes every output beside its final place, and syncs all but copies. Raises StorageFailed; then nothing stays staged."""
     staged: list[CommitFile] = []
     try:
         for output in outputs:
