@@ -8,6 +8,7 @@ import typer
 
 from council.cli.context import AsJson, print_json, state
 from council.desk.overview import FIRST_QUESTION, overview
+from council.safety.untrusted import plain_line
 
 _SHOWN_FILES = 10
 
@@ -46,7 +47,8 @@ def status(ctx: typer.Context, as_json: AsJson = False) -> None:
     if newest := view.refused["newest"]:
         count = view.refused["count"]
         files = "1 file" if count == 1 else f"{count} files"
-        lines.append(f"refused {files} in commands/failed/; the newest, {newest['file']}: {newest['why']}")
+        name = plain_line(newest["file"], 255)
+        lines.append(f"refused {files} in commands/failed/; the newest, {name}: {newest['why']}")
         lines += [f"        fix: {newest['fix']}"] if newest["fix"] else []
     if view.recent:
         lines.append("recent")

@@ -527,8 +527,8 @@ def test_a_run_that_drift_ended_shows_what_was_said_and_replay_shows_the_same(
     home: Path, fake: FakeGemini, env: dict[str, str]
 ) -> None:
     run_id = killed_in_mid_run(home, env, fake)
-    other = {**env, "COUNCIL_MODEL": "gemini:gemini-2.5-pro"}
-    assert run_cli("run", "--once", cwd=home, env=other).returncode == 1
+    other = {**env, "COUNCIL_TEST_EPOCH": str(EPOCH + 1), "PYTHONPATH": faulty_environment()["PYTHONPATH"]}
+    assert run_cli("run", "--once", cwd=home, env=other, module=FAULTY).returncode == 1
     page = (home / "artifacts" / "out.md").read_bytes()
     assert b"The words of the first speaker." in page
     assert b"drift" in page
