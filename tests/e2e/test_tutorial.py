@@ -111,7 +111,6 @@ class Terminal:
         bin_folder = Path(sys.executable).parent
         env = environment(PATH=f"{bin_folder}:{os.environ['PATH']}", PS1=f"{_PROMPT}$?{_PROMPT}")
         env |= {"TERM": "dumb", "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}  # no progress bar that paints over itself
-        env.pop("COLUMNS", None)  # the width of whoever runs the tests would count more than that of this terminal
         self._bash = subprocess.Popen(
             [sys.executable, "-c", _START], cwd=folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs
         )
