@@ -13,6 +13,7 @@ from typing import Any
 
 from council.app import build_app
 from council.daemon.service import Service
+from council.desk.house import house
 from council.events import Event
 from council.llm.base import Message, Reply
 from council.llm.gemini import GeminiModel
@@ -23,7 +24,7 @@ def main(folder: Path, url: str) -> None:
     home = Home(folder.resolve())
     environ = {"GEMINI_API_KEY": "test-key-0123456789", "GOOGLE_GEMINI_BASE_URL": url}
     settings = load_settings(home, flags={}, environ=environ).settings
-    app = build_app(home, settings, load_provider_keys(home, environ), environ=environ)
+    app = build_app(home, settings, load_provider_keys(home, environ), environ=environ, systems=house())
     calls: list[dict[str, float]] = []
     task = 0
     generate = GeminiModel.generate

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from council.app import App, build_app
 from council.daemon.service import Service
+from council.desk.house import house
 from council.engine.engine import Engine
 from council.engine.records import RunHeader, RunStatus
 from council.engine.runs import Finish, Outcome, Premises, Run
@@ -76,7 +77,7 @@ class TimedApp(App):
 def timed_app(home: Home) -> App:
     """The app as `council run --model offline` builds it, with the clocks put in."""
     settings = load_settings(home, flags={"model": "offline"}, environ={}).settings
-    app = build_app(home, settings, load_provider_keys(home, {}), environ={})
+    app = build_app(home, settings, load_provider_keys(home, {}), environ={}, systems=house())
     return TimedApp(**{**vars(app), "root": TimedRoot(home.root)})
 
 

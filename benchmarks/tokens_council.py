@@ -12,6 +12,7 @@ from typing import Any
 
 from council.app import build_app
 from council.daemon.service import Service
+from council.desk.house import house
 from council.events import Event
 from council.llm.base import Message, Reply
 from council.llm.scripted import ScriptedModel
@@ -20,7 +21,13 @@ from council.settings import Home, load_provider_keys, load_settings
 
 def main(folder: Path) -> None:
     home = Home(folder.resolve())
-    app = build_app(home, load_settings(home, flags={}, environ={}).settings, load_provider_keys(home, {}), environ={})
+    app = build_app(
+        home,
+        load_settings(home, flags={}, environ={}).settings,
+        load_provider_keys(home, {}),
+        environ={},
+        systems=house(),
+    )
     tasks: list[int] = []
     answer = ScriptedModel.generate
 

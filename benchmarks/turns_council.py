@@ -19,6 +19,7 @@ from council.app import build_app
 from council.daemon.service import Service
 from council.deliberation.growing_page import GrowingPage
 from council.deliberation.prompts import Discussion
+from council.desk.house import house
 from council.events import Event
 from council.settings import Home, load_provider_keys, load_settings
 from council.storage.store import Store
@@ -74,7 +75,13 @@ class Clocks:
 
 def main(folder: Path) -> None:
     home = Home(folder.resolve())
-    app = build_app(home, load_settings(home, flags={}, environ={}).settings, load_provider_keys(home, {}), environ={})
+    app = build_app(
+        home,
+        load_settings(home, flags={}, environ={}).settings,
+        load_provider_keys(home, {}),
+        environ={},
+        systems=house(),
+    )
     clocks = Clocks()
     clocks.count_syncs()
     GrowingPage.show = clocks.aside(GrowingPage.show, clocks.rendered_s)  # type: ignore[method-assign]

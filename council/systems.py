@@ -10,7 +10,7 @@ from typing import Protocol
 from council.agents.memory import Memory
 from council.audit.trail import Trail
 from council.budgets.spend import seconds_to_midnight
-from council.commands.types import CommandType
+from council.commands.types import CommandType, CommandTypes
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipts
 from council.engine.runs import ControlHandler, Handler, Run
@@ -30,7 +30,8 @@ from council.turns.speaker import Speaker
 
 @dataclass(frozen=True)
 class Core:
-    """The house without its systems: built once by `app`. `tools` are those of all systems once these are built."""
+    """The house without its systems: built once by `app`. `commands` are the types of all systems, `tables`
+    the modules that declare tables, `tools` those of all systems once these are built."""
 
     home: Home
     settings: Settings
@@ -45,6 +46,8 @@ class Core:
     memory: Memory
     cortex: Cortex
     audit: Trail
+    commands: CommandTypes
+    tables: tuple[str, ...]
     tools: ToolRegistry
 
     def of_run(self, run: Run) -> Core:
@@ -98,7 +101,7 @@ class System:
     """One system. Nothing of it is built before the core is there; its commands are admitted without one.
 
     `handlers` are those of its commands that become runs, `controls` those of its control commands, by type. `tables` is
-    the module that declares its tables.
+    the module that declares its tables: by it `forget`, retention and the generated schema reach them.
     """
 
     name: str

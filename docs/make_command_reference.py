@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from council.app import commands_of
 from council.commands.models import CommandBase, RunBase
 from council.commands.schema import command_schema
 from council.commands.types import DEFAULT_TYPE
-from council.upkeep.house import COMMANDS
+from council.desk.house import house
 
 TARGET = Path(__file__).parent / "command-file.md"
 
@@ -58,18 +59,19 @@ A file in `commands/recurring/` holds one of these commands, without `id`. It ne
 
 def reference() -> str:
     """The whole page."""
-    definitions = command_schema(COMMANDS)["definitions"]
-    models = {type_.name: type_.model.__name__ for type_ in COMMANDS}
+    commands = commands_of(house())
+    definitions = command_schema(commands)["definitions"]
+    models = {type_.name: type_.model.__name__ for type_ in commands}
     keys = {name: dict(_keys(definitions[model], definitions)) for name, model in models.items()}
     of_all = [str(field.alias or name) for name, field in CommandBase.model_fields.items()]
     of_runs = [name for name in RunBase.model_fields if name not in CommandBase.model_fields]
-    types = f"| `type` | {', '.join(f'`{name}`' for name in COMMANDS.names)} | `{DEFAULT_TYPE}` | The type of the command. |"
+    types = f"| `type` | {', '.join(f'`{name}`' for name in commands.names)} | `{DEFAULT_TYPE}` | The type of the command. |"
     rows = keys[DEFAULT_TYPE]
     lines = [_HEAD, "## Keys of every command", "", *_table([types, *(rows[key] for key in of_all if key != "type")])]
     lines += ["## Keys of commands that take their turn", ""]
-    runs = ", ".join(f"`{type_.name}`" for type_ in COMMANDS if not type_.is_control)
+    runs = ", ".join(f"`{type_.name}`" for type_ in commands if not type_.is_control)
     lines += [f"These keys belong to {runs}.", "", *_table(rows[key] for key in of_runs)]
-    at_once = ", ".join(f"`{type_.name}`" for type_ in COMMANDS if type_.is_control)
+    at_once = ", ".join(f"`{type_.name}`" for type_ in commands if type_.is_control)
     lines += [f"The daemon carries out {at_once} at once.", ""]
     for name, model in models.items():
         own = [row for key, row in keys[name].items() if key not in (*of_all, *of_runs)]

@@ -25,10 +25,6 @@ from council.tools.tool import Arguments, Tool, ToolContext, ToolResult
 from council.turns.asker import Asker
 from council.turns.speaker import Speaker
 
-_TABLE = (
-    "CREATE TABLE IF NOT EXISTS sample_notes (run_id TEXT PRIMARY KEY, about TEXT NOT NULL, chars INTEGER NOT NULL)"
-)
-_KEEP = "INSERT INTO sample_notes (run_id, about, chars) VALUES (?, ?, ?)"
 _COUNT = "SELECT count(*) FROM sample_notes WHERE about = ?"
 
 
@@ -45,6 +41,8 @@ class NoteCommand(RunBase):
     type: Annotated[Literal["note"], Field(description="What kind of command this is.")]
     about: Annotated[StrictStr, Field(pattern=r"^[a-z]+$")]
     words: StrictStr
+    outcome: StrictStr = ""
+    action: StrictStr = ""
     remarks: tuple[Remark, ...] = ()
 
 
@@ -87,8 +85,11 @@ class Noting:
         self.remark = reply.text
 
         def keep(tx: Tx) -> int:
-            tx.execute(_TABLE)
-            tx.execute(_KEEP, (self.run.id, command.about, len(command.words)))
+            from tests.sample_tables import sample_notes  # not at the top: it loads SQLAlchemy
+
+            sample_notes.create(tx.core, checkfirst=True)
+            row = {"run_id": self.run.id, "about": command.about, "words": command.words}
+            tx.core.execute(sample_notes.insert().values(row))
             return len(command.words)
 
         await self.run.effect("noted", keep, type=int)
@@ -166,4 +167,5 @@ SAMPLE = System(
     controls=lambda core: {"ring": RingHandler(core.home.root / ".council" / "bell")},
     tools=lambda core: [count_notes(core.store)],
     companions=_companions,
+    tables="tests.sample_tables",
 )

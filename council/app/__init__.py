@@ -1,7 +1,7 @@
 """Builds everything from settings: the only room that names concrete classes.
 
 A council is a core and a list of systems. `build_app` puts together what the other modules build: `models` and what they
-may spend, what agents may read, what is kept. Another system is one more entry of `SYSTEMS`.
+may spend, what agents may read, what is kept. The list is handed in by the door.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from council.agents.memory import Memory
-from council.app.admission import admission, principal_of
 from council.app.cassettes import CassetteSpending
 from council.app.model_building import build_model, build_pool
 from council.app.reading import build_cortex, build_texts, build_tools
-from council.app.safekeeping import build_trail, open_store
+from council.app.safekeeping import TABLES, build_trail, open_store
 from council.app.spending import OneModel, Spending
 from council.audit.head_file import lost_end
 from council.commands.models import CommandBase, RunBase
-from council.commands.types import DEFAULT_TYPE, Admission, CommandTypes
-from council.deliberation.system import DELIBERATION
+from council.commands.types import DEFAULT_TYPE, CommandTypes
+from council.engine.admission import Grant, admission
 from council.engine.control import CONTROLS
 from council.engine.engine import Engine
 from council.engine.ledger import Ledger
-from council.engine.receipts import Receipts
+from council.engine.receipts import Receipt, Receipts
 from council.engine.records import RunStatus
-from council.engine.runs import Handler, Premises, Run
+from council.engine.runs import ControlHandler, Handler, Premises, Run
+from council.errors import ConfigError
 from council.events import Events
 from council.ids import SystemClock
 from council.knowledge.cortex.meaning import Search
@@ -53,9 +53,6 @@ log = logging.getLogger(__name__)
 TEST_RUN_SECRET = "COUNCIL_TEST_RUN_SECRET"  # noqa: S105  hex; lets a test give two runs of one comparison one secret
 
 
-SYSTEMS = (DELIBERATION,)
-
-
 @dataclass(frozen=True)
 class App(Core):
     """A built council: the core and its systems, for doors and daemon."""
@@ -63,8 +60,8 @@ class App(Core):
     model: Model
     models: ModelPool
     systems: tuple[System, ...]
-    commands: CommandTypes
     handlers: Mapping[str, Handler]
+    controls: Mapping[str, ControlHandler]
     run_secret: Callable[[RunBase], bytes | None]
     texts: FileTexts
     telemetry: Telemetry | None = None
@@ -79,16 +76,15 @@ class App(Core):
             self.events,
             self.clock,
             on_ended=on_ended,
-            controls={name: one for system in self.systems for name, one in system.controls(self).items()},
+            controls=self.controls,
             before_asking_again=self.models.lift_pauses,
             audit=self.audit,
-            principal_of=partial(principal_of, self.commands, self.store),
             run_secret=self.run_secret,
             recorded_day=self.spending.day,
             redactor=self.redactor,
         )
 
-    def admission_of(self, command: CommandBase) -> Admission:
+    def admission_of(self, command: CommandBase) -> Grant | Receipt:
         """The daemon's word on a command, with no run. Raises as `admission`."""
         return admission(self.commands, self._premises, command)
 
@@ -115,12 +111,13 @@ def build_app(
     settings: Settings,
     keys: ProviderKeys,
     *,
-    systems: Sequence[System] = SYSTEMS,
+    systems: Sequence[System],
     environ: Mapping[str, str] | None = None,
     telemetry: Telemetry | None = None,
     around: Callable[[Model], Model] = lambda model: model,
 ) -> App:
-    """Raises ConfigError: the model cannot be had (no key, unknown name, unreadable script). `telemetry` is closed with
+    """Raises ConfigError: the model cannot be had (no key, unknown name, unreadable script), or the systems do not fit
+    together. `telemetry` is closed with
     the app. `around` is put around each provider's model, inside everything that is the house's own: it sees every call
     that is made."""
     environ = os.environ if environ is None else environ
@@ -159,6 +156,8 @@ def build_app(
             memory=Memory(home.session_states, store),
             cortex=cortex,
             audit=build_trail(home, store, settings, keys, environ, keys.redactor),
+            commands=commands_of(systems),
+            tables=tables_of(systems),
             tools=build_tools(texts, settings, Search(cortex, spending.meanings)),
         )
         every = [*core.tools, *(tool for system in systems for tool in system.tools(core))]
@@ -168,20 +167,43 @@ def build_app(
             model=pool.get(settings.model),
             models=pool,
             systems=tuple(systems),
-            commands=commands_of(systems),
             handlers=_handlers(core, systems),
+            controls={name: one for system in systems for name, one in system.controls(core).items()},
             run_secret=partial(_run_secret, spending, environ),
             texts=texts,
             telemetry=telemetry,
         )
+        for type_ in (type_ for system in systems for type_ in system.commands):
+            if type_.name not in (app.controls if type_.is_control else app.handlers):
+                raise ConfigError(
+                    f"the command type {type_.name!r} has nobody who does its work.",
+                    fix=f"name it in `{'controls' if type_.is_control else 'handlers'}` of its system",
+                )
         undo.pop_all()
         return app
 
 
 def commands_of(systems: Iterable[System]) -> CommandTypes:
-    """The types of command that a council of these systems knows, in the order in which they are told."""
+    """The types of command that a council of these systems knows, in the order in which they are told. Raises ConfigError
+    for two types of one name, and for a type whose `names` are no keys of its model."""
     every = [*(type_ for system in systems for type_ in system.commands), *CONTROLS]
+    seen: set[str] = set()
+    for type_ in every:
+        if type_.name in seen:
+            raise ConfigError(f"there are two command types {type_.name!r}.", fix="give one of them another name")
+        seen.add(type_.name)
+        keys = {field.alias or name for name, field in type_.model.model_fields.items()}
+        for name in sorted(type_.names - keys):
+            raise ConfigError(
+                f"`names` of the command type {type_.name!r} has {name!r}, which is no key of its model.",
+                fix=f"its keys are: {', '.join(sorted(keys))}",
+            )
     return CommandTypes(sorted(every, key=lambda type_: (type_.name != DEFAULT_TYPE, not type_.is_control)))
+
+
+def tables_of(systems: Iterable[System]) -> tuple[str, ...]:
+    """The modules that declare the tables of such a council: the house's own and those of its systems."""
+    return (*TABLES, *(system.tables for system in systems if system.tables))
 
 
 def _handlers(core: Core, systems: Iterable[System]) -> Mapping[str, Handler]:

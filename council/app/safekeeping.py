@@ -29,7 +29,7 @@ TABLES = (
     "council.engine.tables",
     "council.users.tables",
     "council.vault.tables",
-)  # declared on the shared metadata
+)  # of the house itself; each system names its own
 
 
 def build_trail(

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from council.agents.manifest import DEFAULT_TOOLS
 from council.cli.context import AsJson, print_json, state
 from council.cli.given_files import beginning_of
 from council.desk.checking import CheckedKind, check_text
@@ -34,12 +35,13 @@ def check(
         raise UsageError(f"{file} is not UTF-8 (byte {error.start}).", fix="save it as UTF-8") from None
     cli = state(ctx)
     try:
-        scope = tuple(cli.desk().settings.scope_topics)
+        desk = cli.desk()
+        scope, tools = tuple(desk.settings.scope_topics), desk.reading_tools
     except HomeNotFound:
         if cli.home_flag is not None:
             raise
-        scope = ()  # outside of any home everything is in scope
-    judged_as, findings = check_text(file, text, kind, scope)
+        scope, tools = (), lambda: DEFAULT_TOOLS  # outside of any home everything is in scope
+    judged_as, findings = check_text(file, text, kind, scope, tools)
     blocked = any(finding.blocks for finding in findings)
     if as_json:
         told = {finding.by: finding.told for finding in findings}

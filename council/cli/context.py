@@ -6,17 +6,20 @@ import gc
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from council.desk.house import house
 from council.ids import readable_json
 
 if TYPE_CHECKING:
+    from council.commands.types import CommandTypes
     from council.desk.desk import Desk
+    from council.systems import System
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -27,10 +30,11 @@ _MIN_COLUMNS, _USUAL_COLUMNS, _MAX_COLUMNS = 80, 110, 160
 
 @dataclass
 class CliState:
-    """Stored on `ctx.obj`, for all commands of one call."""
+    """Stored on `ctx.obj`, for all commands of one call. `systems` loads those of this council."""
 
     home_flag: Path | None = None
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+    systems: Callable[[], Sequence[System]] = house
     _desk: Desk | None = field(default=None, repr=False)
 
     def desk(self, **flags: object) -> Desk:
@@ -44,8 +48,21 @@ class CliState:
 
         if self._desk is None or flags:
             home = find_home(self.home_flag, self.environ, Path.cwd())
-            self._desk = Desk(home, self.environ, flags, lambda warning: typer.echo(f"warning: {warning}", err=True))
+            self._desk = Desk(
+                home,
+                self.environ,
+                flags,
+                lambda warning: typer.echo(f"warning: {warning}", err=True),
+                systems=self.systems,
+            )
         return self._desk
+
+    @property
+    def commands(self) -> CommandTypes:
+        """The types of command of this council, also where there is no home. Raises ConfigError."""
+        from council.app import commands_of
+
+        return commands_of(self.systems())
 
     def redact(self, text: str) -> str:
         """`text` without the keys that were looked at, those of the environment, and what looks like one."""

@@ -49,12 +49,11 @@ def serve(
     from council.app.telemetry import build_telemetry
     from council.daemon.service import Service
     from council.daemon.terminal import HumanLines, JsonLines
-    from council.upkeep.house import ALL_SYSTEMS
 
     settings, keys = desk.settings, desk.keys
     configure(settings.log_level, settings.log_format, keys.redactor)
     telemetry = build_telemetry(settings, keys, desk.environ)
-    app = build_app(desk.home, settings, keys, systems=ALL_SYSTEMS, environ=desk.environ, telemetry=telemetry)
+    app = build_app(desk.home, settings, keys, systems=desk.systems(), environ=desk.environ, telemetry=telemetry)
     if tell is not None:
         human = tell.isatty() if settings.log_format == "auto" else settings.log_format == "human"
         app.events.subscribe(HumanLines(tell, app.redactor) if human else JsonLines(tell, app.clock, app.redactor))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from council.commands.schema import SCHEMA_FOLDER, schema_files
+from council.commands.types import CommandTypes
 from council.storage.files import as_storage_failed, write_atomic
-from council.upkeep.house import COMMANDS
 
 _VSCODE = Path(__file__).parents[1] / "resources" / "vscode"  # its matcher reads what `council validate` prints
 
@@ -31,7 +31,7 @@ def write_vscode(home: Path) -> tuple[list[Path], dict[Path, str]]:
     return written, kept
 
 
-def write_schemas(home: Path) -> list[Path]:
+def write_schemas(types: CommandTypes, home: Path) -> list[Path]:
     """Puts the schemas into `commands/.schema/`: generated files, replaced when they differ.
 
     Returns the written ones. Raises StorageFailed.
@@ -40,7 +40,7 @@ def write_schemas(home: Path) -> list[Path]:
     written = []
     with as_storage_failed(f"Cannot write into {folder}"):
         folder.mkdir(exist_ok=True)
-        for name, data in schema_files(COMMANDS).items():
+        for name, data in schema_files(types).items():
             path = folder / name
             if not path.is_file() or path.read_bytes() != data:
                 write_atomic(path, data, mode=0o644)

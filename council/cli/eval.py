@@ -80,7 +80,7 @@ async def _evaluated(
 ) -> tuple[Report, Callable[[str], str], CouncilError | None]:
     """The report, of what there is when it was interrupted; what takes secrets out of it; and why `record` is not there."""
     settings = desk.settings
-    session = open_session(desk.home, settings, desk.keys, desk.environ, wanted)
+    session = open_session(desk.home, settings, desk.keys, desk.systems(), desk.environ, wanted)
     app = session.app
     configure("error", settings.log_format, app.redactor)
 

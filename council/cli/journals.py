@@ -26,7 +26,6 @@ from council.reports.journal_terminal import show
 from council.reports.recorded_requests import AskedCall
 from council.reports.tape import Tape
 from council.storage.files import read_limited, write_atomic
-from council.upkeep.house import COMMANDS
 
 _MAX_IMPORT_BYTES = 1 << 30
 _NOT_KEPT = "what was asked there was made of the agents' memory as it was then, and is not kept."
@@ -124,7 +123,7 @@ def journal(
         except FileNotFoundError:
             raise UsageError(f"{import_} is not there.", fix=fix) from None
         with desk.safe() as safe:
-            header = import_journal(safe.store, COMMANDS, data, time.time_ns())
+            header = import_journal(safe.store, cli.commands, data, time.time_ns())
         typer.echo(f"Run {header.run_id} is here now: `council replay {header.run_id}` renders its page.")
         return
     run_id = find_any(desk, run)

@@ -7,8 +7,9 @@ import json
 import os
 import sys
 import traceback
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -16,7 +17,11 @@ from council import __version__
 from council.cli import completion
 from council.cli.context import AsJson, CliState, state
 from council.cli.groups import DEVELOP, KNOW, LOOK, MEND, START, WORK, LazyGroup, SubCommand
+from council.desk.house import house
 from council.errors import EXIT_CODES, EXIT_FAILED, EXIT_INTERRUPTED, CouncilError
+
+if TYPE_CHECKING:
+    from council.systems import System
 
 # \b: lines stay lines.
 _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
@@ -138,12 +143,12 @@ def version(as_json: AsJson = False) -> None:
     typer.echo(json.dumps({"version": __version__}) if as_json else f"council {__version__}")
 
 
-def main() -> None:
-    """Runs the command line; a CouncilError becomes one message on stderr and its exit code."""
+def main(systems: Callable[[], Sequence[System]] = house) -> None:
+    """Runs the command line of a council of these systems; a CouncilError becomes one message on stderr and its exit code."""
     gc.set_threshold(_OBJECTS_WHILE_LOADING)
     if completion.VARIABLE in os.environ:
         completion.prepare()
-    cli = CliState()
+    cli = CliState(systems=systems)
     try:
         app(obj=cli)
     except CouncilError as error:

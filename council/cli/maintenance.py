@@ -72,12 +72,12 @@ def prune(ctx: typer.Context, dry_run: _DryRun = False, as_json: AsJson = False)
     desk = state(ctx).desk()
     bounds = bounds_of(desk.settings)
     if dry_run:  # takes no lock: nothing is changed, and a daemon may run
-        retention = Retention(desk.store, bounds, SystemClock())
+        retention = Retention(desk.store, bounds, SystemClock(), desk.tables)
         gone, removed = retention.due(), retention.surplus()
         kept = retention.kept() - len(gone)
     else:
         with desk.held(), desk.safe() as safe:
-            retention = Retention(safe.store, bounds, SystemClock())
+            retention = Retention(safe.store, bounds, SystemClock(), desk.tables)
             gone = list(retention.prune(retention.due()))
             removed, kept = list(retention.tidy()), retention.kept()
     freed = sum(one.bytes for one in gone)
@@ -166,7 +166,7 @@ def doctor(
 ) -> None:
     cli = state(ctx)
     desk = cli.desk(model=model)
-    checks = examine(desk.home, desk.keys, flags=desk.flags, environ=desk.environ, clock=SystemClock())
+    checks = examine(desk.home, desk.keys, desk.commands, flags=desk.flags, environ=desk.environ, clock=SystemClock())
     if online and not any(check.name == "settings" and check.status == "fail" for check in checks):
         checks.append(asyncio.run(ping(desk.home, desk.settings, desk.keys)))
     redact = desk.keys.redactor.redact

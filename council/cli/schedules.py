@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from functools import partial
 from itertools import islice
 from typing import Annotated, Any
 
@@ -21,7 +20,6 @@ from council.errors import CommandInvalid
 from council.ids import SystemClock, timestamp
 from council.storage.files import FileLock
 from council.storage.paths import ConfinedRoot
-from council.upkeep.house import COMMANDS, admission_of
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -109,9 +107,8 @@ def resume(ctx: typer.Context, file: File) -> None:
 @contextmanager
 def _folder(desk: Desk) -> Iterator[RecurringFolder]:
     with ConfinedRoot(desk.home.root) as root:
-        settings = desk.settings
-        admits = partial(admission_of, desk.home, desk.store, settings)
-        yield RecurringFolder(desk.home, root, COMMANDS, max_bytes=settings.max_command_bytes, admits=admits)
+        max_bytes = desk.settings.max_command_bytes
+        yield RecurringFolder(desk.home, root, desk.commands, max_bytes=max_bytes, admits=desk.admission_of)
 
 
 def _read(folder: RecurringFolder, name: str, status: os.stat_result) -> RecurringCommand:

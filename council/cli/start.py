@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from council.cli.context import CliState
+from council.cli.context import CliState, state
 from council.cli.editor import write_schemas, write_vscode
 from council.cli.run_control import print_answer
 from council.desk.finding import receipt_of
@@ -24,11 +24,12 @@ _DEMO = Path(__file__).parents[1] / "resources" / "demo"
 
 
 def init(
+    ctx: typer.Context,
     directory: Annotated[Path, typer.Argument(help="The folder to make a home of; created when absent.")] = Path(),
     vscode: Annotated[bool, typer.Option("--vscode", help="Also write .vscode/settings.json and tasks.json.")] = False,
 ) -> None:
     created = init_home(directory, personas_from=builtin_personas_dir())
-    created += write_schemas(directory)
+    created += write_schemas(state(ctx).commands, directory)
     kept: dict[Path, str] = {}
     if vscode:
         written, kept = write_vscode(directory)

@@ -15,7 +15,6 @@ from council.commands.schema import COMMAND_SCHEMA_NAME, RECURRING_SCHEMA_NAME, 
 from council.desk.desk import Desk
 from council.desk.judging import FileVerdict, judge, max_command_bytes
 from council.errors import EXIT_FAILED, EXIT_USAGE, HomeNotFound
-from council.upkeep.house import COMMANDS
 
 
 def validate(
@@ -30,7 +29,7 @@ def validate(
     except HomeNotFound:
         if cli.home_flag is not None or cli.environ.get("COUNCIL_HOME"):
             raise
-    judgement = judge(desk, file, beginning_of(file, max_command_bytes(desk), "name a command file"))
+    judgement = judge(cli.commands, desk, file, beginning_of(file, max_command_bytes(desk), "name a command file"))
     if as_json:
         print_json({"file": str(file), "valid": not judgement.problems, **asdict(judgement)})
     else:
@@ -46,11 +45,14 @@ def schema(
     recurring: Annotated[bool, typer.Option("--recurring", help="That of commands/recurring/.")] = False,
     write: Annotated[bool, typer.Option("--write", help="Write both into commands/.schema/ of the home.")] = False,
 ) -> None:
+    cli = state(ctx)
     if write:
-        for path in write_schemas(state(ctx).desk().home.root):
+        for path in write_schemas(cli.commands, cli.desk().home.root):
             typer.echo(f"  + {path}")
         return
-    typer.echo(schema_files(COMMANDS)[RECURRING_SCHEMA_NAME if recurring else COMMAND_SCHEMA_NAME].decode(), nl=False)
+    typer.echo(
+        schema_files(cli.commands)[RECURRING_SCHEMA_NAME if recurring else COMMAND_SCHEMA_NAME].decode(), nl=False
+    )
 
 
 def told(file: str, judgement: FileVerdict) -> str:

@@ -64,11 +64,15 @@ class CommandType:
         """True for a command that is obeyed at once and never becomes a run."""
         return issubclass(self.model, ControlBase)
 
+    @property
+    def keys_of_names(self) -> frozenset[str]:
+        """`names`, and those that all commands have."""
+        return self.names | _NAMES_OF_ALL
+
     def recorded(self, command: CommandBase, admission: Admission, redactor: Redactor) -> dict[str, Any]:
         """The command for record 0: names as they are, without the secrets in all other strings."""
         kept = dump(command) if admission.recorded is None else admission.recorded
-        names = self.names | _NAMES_OF_ALL
-        return {key: value if key in names else redactor.in_texts(value) for key, value in kept.items()}
+        return {key: value if key in self.keys_of_names else redactor.in_texts(value) for key, value in kept.items()}
 
 
 class CommandTypes:
@@ -97,6 +101,16 @@ class CommandTypes:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self._types)
+
+    def audited_as(self, name: str) -> str:
+        """The audit's word for the end of a run of this type, an unknown one too."""
+        type_ = self._types.get(name)
+        return CommandType.audited_as if type_ is None else type_.audited_as
+
+    def keys_of_names(self, name: str) -> frozenset[str]:
+        """The keys of a command of this type that hold names and paths; of an unknown type those that all have."""
+        type_ = self._types.get(name)
+        return _NAMES_OF_ALL if type_ is None else type_.keys_of_names
 
 
 def tag_of(value: Any) -> str:

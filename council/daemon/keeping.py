@@ -89,7 +89,7 @@ class Keeping:
 
     def _begun(self) -> Iterator[None]:
         app = self._app
-        retention = Retention(app.store, bounds_of(app.settings), app.clock)
+        retention = Retention(app.store, bounds_of(app.settings), app.clock, app.tables)
         for one in retention.prune(retention.due(_MOST)):
             self._gone.append(one)
             yield

@@ -12,7 +12,6 @@ from council.desk.errands import Errand
 from council.errors import UsageError
 from council.ids import readable_json, sha256_hex
 from council.storage.files import as_storage_failed
-from council.upkeep.house import COMMANDS
 
 
 def remembered(desk: Desk, role: str, lane: str) -> LoadedSession:
@@ -47,7 +46,7 @@ def forget(desk: Desk, lane: str, text: str | None, run_id: str | None) -> Erran
 
 def _drop(desk: Desk, name: str, body: dict[str, Any]) -> Errand:
     data = readable_json(body, indent=2).encode()
-    parse_command(COMMANDS, "memory.json", data)  # the door says what the daemon would say in `commands/failed/`
+    parse_command(desk.commands, "memory.json", data)  # the door says what the daemon would say in `commands/failed/`
     return Errand(desk, f"{name}.json", data)
 
 

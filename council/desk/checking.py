@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +12,6 @@ from typing import Any, Literal
 import msgspec
 import yaml
 
-from council.agents.manifest import DEFAULT_TOOLS
 from council.errors import UsageError
 from council.safety.guardrails import check
 from council.safety.ministers import auditor, guardian, guardian_on_code, validator
@@ -32,9 +32,12 @@ class Ruling:
     told: dict[str, Any]
 
 
-def check_text(file: Path, text: str, kind: CheckedKind, scope: tuple[str, ...]) -> tuple[CheckedKind, list[Ruling]]:
+def check_text(
+    file: Path, text: str, kind: CheckedKind, scope: tuple[str, ...], tools: Callable[[], tuple[str, ...]]
+) -> tuple[CheckedKind, list[Ruling]]:
     """As what the text was judged, and each answer. `file` tells its kind and names it; in `scope` is every topic where
-    none is given. Raises UsageError for a text that is not of the kind."""
+    none is given. `tools` are those that a spec may name; only a spec asks for them. Raises
+    UsageError for a text that is not of the kind."""
     if kind == "code" or (kind == "auto" and file.suffix.lower() in (".py", ".pyi")):
         verdict = guardian_on_code(text)
         line = f"guardian: {verdict.verdict} ({verdict.risk_level} risk), {verdict.reason}"
@@ -44,7 +47,7 @@ def check_text(file: Path, text: str, kind: CheckedKind, scope: tuple[str, ...])
         if values is None:
             raise UsageError(f"{file} holds no agent spec.", fix="write it as a mapping in JSON, YAML or front matter")
         spec = read_spec(values)
-        safe, made, good = guardian(spec, DEFAULT_TOOLS), validator(spec), auditor(spec)
+        safe, made, good = guardian(spec, tools()), validator(spec), auditor(spec)
         line = f"guardian: {safe.verdict} ({safe.risk_level} risk), {safe.reason}"
         issues = [f"{issue} ({suggestion})" for issue, suggestion in zip(made.issues, made.suggestions, strict=True)]
         lacks = "\n    - ".join([f"validator: {made.verdict}", *issues])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
+from council.desk.house import house
 from council.engine.ledger import Ledger
 from council.engine.receipts import Receipts
 from council.settings.home import Home, names_a_server
@@ -19,8 +20,13 @@ if TYPE_CHECKING:
     from council.agents.manifest import AgentManifest
     from council.app import App
     from council.app.safekeeping import Safe
+    from council.commands.models import CommandBase
+    from council.commands.types import CommandTypes
+    from council.engine.admission import Grant
+    from council.engine.receipts import Receipt
     from council.redaction import Secret
     from council.settings import LoadedSettings, ProviderKeys, Settings
+    from council.systems import System
 
 Result = TypeVar("Result")
 
@@ -37,12 +43,16 @@ class Desk:
         environ: Mapping[str, str],
         flags: Mapping[str, object] | None = None,
         warn: Callable[[str], None] = lambda warning: None,
+        *,
+        systems: Callable[[], Sequence[System]] = house,
     ) -> None:
-        """`flags`: settings that the door was given; None means not given. `warn` is told of each oddity in `.env`."""
+        """`flags`: settings that the door was given; None means not given. `warn` is told of each oddity in `.env`.
+        `systems` loads those of this council."""
         self.home = home
         self.environ = environ
         self.flags = flags or {}
         self._warn = warn
+        self.systems = systems
 
     def offline(self) -> Desk:
         """The same home and keys with the offline model: for work that asks no model, and so needs no key of one."""
@@ -117,6 +127,31 @@ class Desk:
         finally:
             lock.release()
 
+    # ── what its systems know ────────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def commands(self) -> CommandTypes:
+        """The types of command of its systems. Raises ConfigError."""
+        from council.app import commands_of
+
+        return commands_of(self.systems())
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The modules that declare the tables of the home's database."""
+        from council.app import tables_of
+
+        return tables_of(self.systems())
+
+    def admission_of(self, command: CommandBase) -> Grant | Receipt:
+        """The word of the home's daemon on a command, without an app. Raises as `admission`."""
+        from council.engine.admission import admission
+        from council.engine.runs import Premises
+        from council.storage.paths import ConfinedRoot
+
+        with ConfinedRoot(self.home.root) as root:
+            return admission(self.commands, Premises(self.home, self.settings, self.store, root), command)
+
     # ── what is built over it ────────────────────────────────────────────────────────────────────────────────────────
 
     def personas(self) -> dict[str, AgentManifest]:
@@ -126,6 +161,14 @@ class Desk:
         seeds = self.settings.seeds_dir
         return load_personas(self.home.personas, self.home.root / seeds if seeds else None)
 
+    def reading_tools(self) -> tuple[str, ...]:
+        """The names, in capitals, of the tools of this council that only read. Raises ConfigError, StorageFailed."""
+
+        async def names(app: App) -> tuple[str, ...]:
+            return tuple(tool.name.upper() for tool in app.tools if tool.effect == "read")
+
+        return self.read_offline(names)
+
     def read_offline(self, read: Callable[[App], Awaitable[Result]]) -> Result:
         """The result of `read` over this home's council with the offline model, which is not asked: what was recorded is
         read without a key."""
@@ -134,7 +177,7 @@ class Desk:
         from council.app import build_app
 
         settings = self.settings.model_copy(update={"model": "offline"})
-        app = build_app(self.home, settings, self.keys, environ=self.environ)
+        app = build_app(self.home, settings, self.keys, systems=self.systems(), environ=self.environ)
 
         async def work() -> Result:
             try:

@@ -12,15 +12,16 @@ from council.commands.documents import Document, NotACommand, Problem, read_docu
 from council.commands.models import CommandBase
 from council.commands.parsing import validate
 from council.commands.recurring import parse_recurring
+from council.commands.types import CommandTypes
 from council.deliberation.commands import DeliberateCommand
 from council.desk.desk import Desk
+from council.engine.admission import Grant
 from council.engine.outputs import written_at
 from council.errors import CommandInvalid, CouncilError, PathRefused
 from council.knowledge.meant import better_fix
 from council.places import spelled, split_range, unit_of
 from council.storage.drop import is_command_name
 from council.storage.paths import ConfinedRoot
-from council.upkeep.house import COMMANDS, admission_of
 
 _DEFAULT_MAX_BYTES = 262_144  # where there is no home to ask
 _RECURRING = "recurring"
@@ -43,7 +44,9 @@ def max_command_bytes(desk: Desk | None) -> int:
     return _DEFAULT_MAX_BYTES if desk is None else desk.settings.max_command_bytes
 
 
-def judge(desk: Desk | None, file: Path, data: bytes, *, only_deliberations: bool = False) -> FileVerdict:
+def judge(
+    types: CommandTypes, desk: Desk | None, file: Path, data: bytes, *, only_deliberations: bool = False
+) -> FileVerdict:
     """Judges what `file` holds; without a home only its form. A recurring file is judged as such, with its command of
     this moment. `only_deliberations`: of any other command the form alone is judged, as its drop decides the rest."""
     problems: list[Problem] = []
@@ -57,11 +60,11 @@ def judge(desk: Desk | None, file: Path, data: bytes, *, only_deliberations: boo
         return FileVerdict(tuple(problems))
     try:
         if file.resolve().parent.name == _RECURRING:
-            recurring = parse_recurring(COMMANDS, file.name, data)
+            recurring = parse_recurring(types, file.name, data)
             document, command = recurring.document, recurring.command_at(datetime.now(UTC))
         else:
             document = read_document(file.name, data)
-            command = validate(COMMANDS, document)
+            command = validate(types, document)
     except NotACommand:
         fix = "begin it with ---, the keys output_artifact_path, config, …, and ---; the text below is the task"
         return FileVerdict((Problem("is no command: its front matter holds none of a command's keys", fix),))
@@ -88,7 +91,8 @@ def _admitted(desk: Desk, document: Document, command: CommandBase) -> FileVerdi
     """Makes the checks that only the home can answer, the same as admission does."""
     output, problems = "", []
     try:
-        output = admission_of(desk.home, desk.store, desk.settings, command).output_path
+        granted = desk.admission_of(command)
+        output = granted.terms.output_path if isinstance(granted, Grant) else ""
     except CommandInvalid as error:
         place = document.locate(tuple(error.field.split("."))) if error.field else (None, None)
         message = error.message.removeprefix(f"`{error.field}`").lstrip(": ")

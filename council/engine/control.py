@@ -1,19 +1,36 @@
-"""The control commands that act on a run: `cancel`, `resume`, `retry`; what is checked before they are obeyed."""
+"""The control commands that act on a run: `cancel`, `resume`, `retry`: what is checked before they are
+obeyed, and their handlers."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Literal, Protocol, TypeVar
 
 from pydantic import AfterValidator, Field, StrictBool, StrictStr
 
 from council.commands.models import ControlBase
 from council.commands.types import Admission, CommandType
 from council.engine import statements as sql
+from council.engine.journal import Journal, Recording, load_journal
 from council.engine.ledger import Ledger
+from council.engine.outputs import keep_artifact
+from council.engine.queue import MAX_WAIT
+from council.engine.receipts import Receipt
+from council.engine.records import FileIdentity, Reopened
 from council.engine.reopening import not_resumable, require_resumable, require_retryable
-from council.engine.runs import Premises
+from council.engine.runs import PROVIDER, Premises, Run
 from council.errors import CommandInvalid
+from council.ids import Clock, Principal, timestamp
 from council.settings.model_names import model_spelling
+from council.storage.paths import ConfinedRoot
+from council.storage.store import Store, Tx
+
+T = TypeVar("T")
+
+_MOST_REMEMBERED = 1_000  # drops, while the store takes nothing
 
 
 class RunControl(ControlBase):
@@ -107,3 +124,154 @@ CONTROLS = (
     CommandType(ResumeCommand, admit_resume),
     CommandType(RetryCommand, admit_retry),
 )
+
+
+class ActiveRuns(Protocol):
+    """The runs of the daemon, as a control command may act on them."""
+
+    active: dict[str, Run]
+
+    async def cancel(self, run_id: str, reason: str) -> bool: ...
+
+    def wake(self, run: Run) -> None: ...
+
+
+@dataclass(frozen=True)
+class CancelHandler:
+    """Obeys `cancel`. `unanswered` are the runs that it cancels, by drops whose receipts are not written yet."""
+
+    runs: ActiveRuns
+    unanswered: dict[str, str]
+
+    async def act(self, command: CancelCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
+        """A drop whose cancel or answer the store refused comes again: its run may have ended by it meanwhile."""
+        is_again = file.drop in self.unanswered
+        remember(self.unanswered, file.drop, command.run)
+        if not await self.runs.cancel(command.run, f"by {file.name}") and not is_again:
+            del self.unanswered[file.drop]
+            message, fix = "is not active", "see `council status` for the runs that are"
+            if command.run in self.runs.active:
+                message, fix = "has done its work, and is ending", "`council status` says what it waits for, if it does"
+            raise CommandInvalid(f"the run {command.run!r} {message}.", fix=fix, field="run")
+        return ()
+
+
+@dataclass(frozen=True)
+class Reopener:
+    """Lets ended runs go on. `take_up` puts one into the queue; `before_asking_again` is told of a run that may ask its
+    provider now."""
+
+    store: Store
+    root: ConfinedRoot
+    clock: Clock
+    recording: Recording
+    before_asking_again: Callable[[], None]
+    take_up: Callable[[Journal], None]
+
+    async def is_reopened(self, run_id: str, file: FileIdentity) -> bool:
+        """True for a run that this file let go on before. Then the connection was lost at its commit, and it goes on now; or
+        it has ended since, and only the file could not be taken."""
+
+        def look(tx: Tx) -> Journal | None:
+            row = tx.execute(sql.ENDED_NS, (run_id,)).fetchone()
+            if row is None or tx.execute(sql.HEADER, (run_id,)).fetchone() is None:
+                return None
+            return load_journal(tx, run_id, self.store, ended=row[0] is not None, recording=self.recording)
+
+        journal = await asyncio.to_thread(self.store.read, look)
+        if journal is None or journal.reopened_by != file.drop:
+            return False
+        if not journal.ended:
+            self.take_up(journal)
+        return True
+
+    async def reopen(
+        self,
+        receipt: Receipt,
+        file: FileIdentity,
+        model: str | None,
+        *,
+        accept_drift: bool = False,
+        retry_from: str | None = "",
+    ) -> None:
+        """`model` None: the run's own. `retry_from` empty: at the first step that is not recorded; None: from the very first."""
+        run_id = receipt.run_id
+        if receipt.error is not None and receipt.error.code == MAX_WAIT:
+            self.before_asking_again()
+
+        def load(tx: Tx) -> Journal:
+            return load_journal(tx, run_id, self.store, ended=True, recording=self.recording)
+
+        journal = await asyncio.to_thread(self.store.read, load)
+        if receipt.artifact is not None:
+            path, sha256 = receipt.artifact.path, receipt.artifact.sha256
+            await asyncio.to_thread(keep_artifact, self.root, self.store, run_id, path, sha256)
+        first = journal.first_step if retry_from is None else retry_from
+        at = timestamp(self.clock.now())
+        if model is None and not journal.model:  # an older version did not note it; its receipt has the name
+            model = receipt.model
+        reopened = Reopened(at, accept_drift=accept_drift, retry_from=first, by=file.drop, model=model or "")
+        await journal.reopen(reopened)
+        self.take_up(journal)
+
+
+@dataclass(frozen=True)
+class ResumeHandler:
+    """Obeys `resume`."""
+
+    runs: ActiveRuns
+    reopener: Reopener
+
+    async def act(self, command: ResumeCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
+        """Lets a run go on: one that waits, now, and asks again whom it waits for; one that failed or was cancelled, at its
+        first unrecorded step."""
+        run = self.runs.active.get(command.run)
+        if run is None and await self.reopener.is_reopened(command.run, file):
+            pass
+        elif run is None:
+            drifts = accepts_drift(command)
+            ask = partial(require_resumable, self.reopener.store, command.run, accept_drift=drifts)
+            await self.reopener.reopen(await asyncio.to_thread(ask), file, command.model, accept_drift=drifts)
+        elif run.journal.reopened_by == file.drop:
+            pass  # the process died before it could say so
+        elif command.model is not None:
+            fix = f"`council cancel {run.id}` ends it; `council resume {run.id} --model {command.model}` then goes on"
+            raise not_resumable(run.id, "has not ended, and keeps its model", fix)
+        elif run.is_waiting:
+            if run.journal.waits and run.journal.waits[-1].reason == PROVIDER:
+                self.reopener.before_asking_again()
+            self.runs.wake(run)
+        else:
+            raise not_resumable(
+                run.id, f"is {run.status}", "it goes on by itself; `council status` shows how far it is"
+            )
+        return ()
+
+
+@dataclass(frozen=True)
+class RetryHandler:
+    """Obeys `retry`."""
+
+    runs: ActiveRuns
+    reopener: Reopener
+
+    async def act(self, command: RetryCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
+        """Does an ended run's work again from `command.from_` on."""
+        run = self.runs.active.get(command.run)
+        if run is None and await self.reopener.is_reopened(command.run, file):
+            pass
+        elif run is None:
+            receipt = await asyncio.to_thread(require_retryable, self.reopener.store, command.run, command.from_)
+            await self.reopener.reopen(receipt, file, command.model, retry_from=command.from_ or None)
+        elif run.journal.reopened_by != file.drop:
+            raise not_resumable(
+                run.id, f"is {run.status}", f"`council cancel {run.id}` ends it; then it can be retried"
+            )
+        return ()
+
+
+def remember(known: dict[str, T], drop: str, value: T) -> None:
+    """Notes what a drop is about, and lets go of the oldest beyond so many."""
+    while len(known) >= _MOST_REMEMBERED:
+        del known[next(iter(known))]
+    known[drop] = value

@@ -10,11 +10,11 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -22,19 +22,19 @@ from council.audit.trail import Trail
 from council.commands.models import CommandBase, RunBase, canonical_hash
 from council.commands.types import Admission, CommandTypes
 from council.engine import statements as sql
-from council.engine.control import CancelCommand, ResumeCommand, RetryCommand, accepts_drift
+from council.engine.admission import Grant, admission
+from council.engine.control import CancelHandler, Reopener, ResumeHandler, RetryHandler, remember
 from council.engine.execution import Executor
 from council.engine.journal import FINISH, Journal, Recording, admit, load_journal
 from council.engine.ledger import end_of, entry_of
-from council.engine.outputs import OutputFile, keep_artifact
-from council.engine.queue import MAX_WAIT, RunQueue
+from council.engine.outputs import OutputFile
+from council.engine.queue import RunQueue
 from council.engine.receipts import ErrorRef, IdBinding, Receipt, Receipts, answer, bind
-from council.engine.records import EPOCH, FORGOTTEN, FileIdentity, Reopened, RunHeader, RunStatus
-from council.engine.reopening import not_resumable, require_resumable, require_retryable
-from council.engine.runs import PROVIDER, ControlHandler, Finish, Handler, Premises, Run, Runs
-from council.errors import CommandInvalid, CouncilError, JournalDamaged, StorageFailed
+from council.engine.records import EPOCH, FORGOTTEN, FileIdentity, RunHeader, RunStatus
+from council.engine.runs import ControlHandler, Finish, Handler, Premises, Run, Runs
+from council.errors import CouncilError, JournalDamaged, StorageFailed
 from council.events import Events, RunAdmission, RunEnd, RunFailure, RunRecovery
-from council.ids import STEWARD, Clock, Principal, new_run_id, timestamp
+from council.ids import Clock, new_run_id, timestamp
 from council.redaction import Redactor
 from council.storage.store import Store, Tx
 
@@ -43,7 +43,6 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _SECRET_BYTES = 32
-_MOST_REFUSED = 1_000  # admissions, and cancels, that are remembered while the store takes none
 
 
 class Engine:
@@ -62,14 +61,13 @@ class Engine:
         controls: Mapping[str, ControlHandler] | None = None,
         before_asking_again: Callable[[], None] = lambda: None,
         audit: Trail | None = None,
-        principal_of: Callable[[CommandBase], Principal] = lambda command: STEWARD,
         run_secret: Callable[[RunBase], bytes | None] = lambda command: None,
         recorded_day: Callable[[str], str | None] = lambda run_secret: None,
         redactor: Redactor | None = None,
     ) -> None:
-        """`on_ended` takes the command file of a run whose receipt answers. `controls` are those beside the engine's own.
+        """`on_ended` takes the command file of a run whose receipt answers. `controls` are the handlers beside the engine's own.
         `before_asking_again` is told of a run that somebody lets ask its provider now. `audit` None: nothing is recorded.
-        `principal_of` raises CommandInvalid for who may not give this command. `run_secret` is that of a command's run,
+        `run_secret` is that of a command's run,
         where it is given: by a cassette, or by a test that compares two runs. `recorded_day` is the day of the run of a secret
         that a cassette was recorded from. No record holds a secret of `redactor`.
         """
@@ -80,23 +78,15 @@ class Engine:
         self._receipts = Receipts(store)
         self._events = events
         self._clock = clock
-        self._principal_of = principal_of
         self._run_secret = run_secret
         self._recorded_day = recorded_day
-        self._before_asking_again = before_asking_again
         self._redactor = redactor or Redactor()
-        self._acts: dict[str, Callable[[Any, Principal, FileIdentity], Awaitable[Sequence[str]]]] = {
-            "cancel": self._cancel,
-            "resume": self._resume,
-            "retry": self._retry,
-        }
-        self._acts |= {name: handler.act for name, handler in (controls or {}).items()}
         self._runs = Runs(handlers)
         self._executor = Executor(
             store,
             premises.root,
             self._runs,
-            lambda type_: commands[type_].audited_as,
+            commands.audited_as,
             clock,
             audit,
             max_attempts=settings.max_attempts,
@@ -117,6 +107,20 @@ class Engine:
         self.lost: list[Receipt] = []  # of runs that failed at the start, with the record of their commands
         self._holds = False
         self.active = self._runs.active
+        reopener = Reopener(
+            store,
+            premises.root,
+            clock,
+            self._recording,
+            before_asking_again,
+            lambda journal: self._take_up(self._adopt(journal)),
+        )
+        self._controls: dict[str, ControlHandler] = {
+            "cancel": CancelHandler(self, self._cancels),
+            "resume": ResumeHandler(self, reopener),
+            "retry": RetryHandler(self, reopener),
+            **(controls or {}),
+        }
 
     # ── admission ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -125,14 +129,10 @@ class Engine:
 
         Raises CommandInvalid, PathRefused or IdConflict when it cannot become a run; StorageFailed when it cannot now.
         """
-        if command.id is not None:
-            is_active = self.active.__contains__
-            answered = self._receipts.answering(command.id, canonical_hash(command), is_active)
-            if answered is not None:
-                return answered
-        self._principal_of(command)
-        admission = self._commands[command.type].admit(command, self._premises)
-        header = self._refused.get(file.drop) or self._header(command, file, admission)
+        granted = await asyncio.to_thread(admission, self._commands, self._premises, command)
+        if isinstance(granted, Receipt):
+            return granted
+        header = self._refused.get(file.drop) or self._header(command, file, granted.terms)
         run = await self._create(header, command.id, file.drop)
         run.publish(RunAdmission(title=header.title, file=file.name, output=header.output_path))
         self._queue.join(run)
@@ -191,7 +191,7 @@ class Engine:
         try:
             run = await self._store.write(write)
         except StorageFailed:
-            _remember(self._refused, drop, header)
+            remember(self._refused, drop, header)
             raise
         self._refused.pop(drop, None)
         return self._adopt(Journal(header, (), run, self._store, recording=self._recording))
@@ -294,13 +294,17 @@ class Engine:
         if run.cancel_reason:
             self._queue.wake(run)
 
+    def wake(self, run: Run) -> None:
+        """Lets a run that waits go on now."""
+        self._queue.wake(run)
+
     async def obey(self, command: CommandBase, file: FileIdentity) -> tuple[Receipt, str]:
         """Does at once what a control command asks. Its receipt, which is all that it leaves, and the run that it acted on,
         if on one. Raises CommandInvalid when it cannot be done, JournalDamaged, StorageFailed."""
-        principal = self._principal_of(command)
         premises = replace(self._premises, drop=file.drop)
-        admission = await asyncio.to_thread(self._commands[command.type].admit, command, premises)
-        notes = await self._acts[command.type](command, principal, file)
+        granted = await asyncio.to_thread(admission, self._commands, premises, command)
+        assert isinstance(granted, Grant)  # no receipt answers the id of a control command
+        notes = await self._controls[command.type].act(command, granted.principal, file)
         now = self._clock.now()
         receipt = Receipt(
             run_id=new_run_id(now),
@@ -312,109 +316,12 @@ class Engine:
             command_hash=canonical_hash(command),
             created=timestamp(now),
             finished=timestamp(now),
-            title=self._redactor.redact(admission.title),
+            title=self._redactor.redact(granted.terms.title),
             notes=tuple(map(self._redactor.redact, notes)),
         )
         await self._store.write(lambda tx: answer(tx, receipt, time.time_ns()))
         self._cancels.pop(file.drop, None)
-        return receipt, admission.run_id
-
-    async def _cancel(self, command: CancelCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
-        """A drop whose cancel or answer the store refused comes again: its run may have ended by it meanwhile."""
-        is_again = file.drop in self._cancels
-        _remember(self._cancels, file.drop, command.run)
-        if not await self.cancel(command.run, f"by {file.name}") and not is_again:
-            del self._cancels[file.drop]
-            message, fix = "is not active", "see `council status` for the runs that are"
-            if command.run in self.active:
-                message, fix = "has done its work, and is ending", "`council status` says what it waits for, if it does"
-            raise CommandInvalid(f"the run {command.run!r} {message}.", fix=fix, field="run")
-        return ()
-
-    async def _resume(self, command: ResumeCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
-        """Lets a run go on: one that waits, now, and asks again whom it waits for; one that failed or was cancelled, at its
-        first unrecorded step."""
-        run = self.active.get(command.run)
-        if run is None and await self._is_reopened(command.run, file):
-            pass
-        elif run is None:
-            drifts = accepts_drift(command)
-            ask = partial(require_resumable, self._store, command.run, accept_drift=drifts)
-            await self._reopen(await asyncio.to_thread(ask), file, command.model, accept_drift=drifts)
-        elif run.journal.reopened_by == file.drop:
-            pass  # the process died before it could say so
-        elif command.model is not None:
-            fix = f"`council cancel {run.id}` ends it; `council resume {run.id} --model {command.model}` then goes on"
-            raise not_resumable(run.id, "has not ended, and keeps its model", fix)
-        elif run.is_waiting:
-            if run.journal.waits and run.journal.waits[-1].reason == PROVIDER:
-                self._before_asking_again()
-            self._queue.wake(run)
-        else:
-            raise not_resumable(
-                run.id, f"is {run.status}", "it goes on by itself; `council status` shows how far it is"
-            )
-        return ()
-
-    async def _retry(self, command: RetryCommand, principal: Principal, file: FileIdentity) -> Sequence[str]:
-        """Does an ended run's work again from `command.from_` on."""
-        run = self.active.get(command.run)
-        if run is None and await self._is_reopened(command.run, file):
-            pass
-        elif run is None:
-            receipt = await asyncio.to_thread(require_retryable, self._store, command.run, command.from_)
-            await self._reopen(receipt, file, command.model, retry_from=command.from_ or None)
-        elif run.journal.reopened_by != file.drop:
-            raise not_resumable(
-                run.id, f"is {run.status}", f"`council cancel {run.id}` ends it; then it can be retried"
-            )
-        return ()
-
-    async def _is_reopened(self, run_id: str, file: FileIdentity) -> bool:
-        """True for a run that this file let go on before. Then the connection was lost at its commit, and it goes on now; or
-        it has ended since, and only the file could not be taken."""
-
-        def look(tx: Tx) -> Journal | None:
-            row = tx.execute(sql.ENDED_NS, (run_id,)).fetchone()
-            if row is None or tx.execute(sql.HEADER, (run_id,)).fetchone() is None:
-                return None
-            return load_journal(tx, run_id, self._store, ended=row[0] is not None, recording=self._recording)
-
-        journal = await asyncio.to_thread(self._store.read, look)
-        if journal is None or journal.reopened_by != file.drop:
-            return False
-        if not journal.ended:
-            self._take_up(self._adopt(journal))
-        return True
-
-    async def _reopen(
-        self,
-        receipt: Receipt,
-        file: FileIdentity,
-        model: str | None,
-        *,
-        accept_drift: bool = False,
-        retry_from: str | None = "",
-    ) -> None:
-        """`model` None: the run's own. `retry_from` empty: at the first step that is not recorded; None: from the very first."""
-        run_id = receipt.run_id
-        if receipt.error is not None and receipt.error.code == MAX_WAIT:
-            self._before_asking_again()
-
-        def load(tx: Tx) -> Journal:
-            return load_journal(tx, run_id, self._store, ended=True, recording=self._recording)
-
-        journal = await asyncio.to_thread(self._store.read, load)
-        if receipt.artifact is not None:
-            path, sha256 = receipt.artifact.path, receipt.artifact.sha256
-            await asyncio.to_thread(keep_artifact, self._premises.root, self._store, run_id, path, sha256)
-        first = journal.first_step if retry_from is None else retry_from
-        at = timestamp(self._clock.now())
-        if model is None and not journal.model:  # an older version did not note it; its receipt has the name
-            model = receipt.model
-        reopened = Reopened(at, accept_drift=accept_drift, retry_from=first, by=file.drop, model=model or "")
-        await journal.reopen(reopened)
-        self._take_up(self._adopt(journal))
+        return receipt, granted.terms.run_id
 
     def receipt(self, run_id: str) -> Receipt | None:
         return self._receipts.read(run_id)
@@ -438,12 +345,6 @@ class Engine:
         self._queue.stop()
         while tasks := [run.task for run in self.active.values() if run.task is not None]:
             await asyncio.wait(tasks)  # again: one that is cancelled meanwhile has a task to end in
-
-
-def _remember(known: dict[str, T], drop: str, value: T) -> None:
-    while len(known) >= _MOST_REFUSED:
-        del known[next(iter(known))]
-    known[drop] = value
 
 
 def _end_of(receipt: Receipt) -> RunEnd:

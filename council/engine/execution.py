@@ -12,6 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -25,7 +26,7 @@ from council.engine.ledger import end_of
 from council.engine.outputs import point_on
 from council.engine.receipts import ArtifactRef, ErrorRef, Receipt
 from council.engine.records import EPOCH, Committed, RunStatus
-from council.engine.runs import Execution, Finish, Outcome, Parked, Run, Runs
+from council.engine.runs import Execution, Finish, Outcome, Parked, Run, Runs, UnknownType
 from council.errors import CouncilError, Drift, PathRefused, StorageFailed
 from council.events import RunStart, RunState
 from council.ids import Clock, timestamp
@@ -33,6 +34,19 @@ from council.storage.paths import ConfinedRoot
 from council.storage.store import Store, Tx
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class NoWork:
+    """The work of a run that nobody here can do, as one that an older version began: it fails and leaves a receipt alone."""
+
+    error: UnknownType
+
+    async def work(self) -> None:
+        raise self.error
+
+    def conclude(self, finish: Finish) -> Outcome:
+        return Outcome("cancelled" if finish.cancelled else "failed", None, error=finish.error)
 
 
 class Executor:
@@ -85,7 +99,10 @@ class Executor:
         journal, header = run.journal, run.header
         if journal.accepts_drift:
             await self._audit.approved(run.id, "drift_accepted")
-        execution = self._runs.handlers[header.type].begin(run)
+        try:
+            execution = self._runs.begin(run)
+        except UnknownType as error:
+            execution = NoWork(error)
         run.publish(RunStart(title=header.title, attempt=journal.attempts, file=header.file.name))
         if run.cancel_reason:
             journal.note(FINISH, self.finish(cancelled_by=run.cancel_reason), type=Finish)
@@ -103,7 +120,7 @@ class Executor:
         finish = journal.note(FINISH, await self._finish_of(run, execution), type=Finish)
         if not journal.closed and finish.error is not None and finish.error.code == Drift.code:
             journal.closed = True  # once more, for what was said until then
-            execution = self._runs.handlers[header.type].begin(run)
+            execution = self._runs.begin(run)
             await self._finish_of(run, execution)
         journal.note(AUDIT_HEAD, self._audit.head(), type=str)
         run.state = "PRODUCING_ARTIFACT"

@@ -1,7 +1,8 @@
 """Changing what ended journals and receipts say: for `forget` alone.
 
 A rewritten journal verifies and replays. It no longer knows the hashes of what was asked, nor any hash of a text whose
-other words are still there: from it a short missing text could be guessed. Identifiers, kinds and times are no text.
+other words are still there: from it a short missing text could be guessed. Identifiers, kinds and times are no text:
+those of the engine and of turns stand under known keys, those of a command under the `names` of its type.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from council.ids import sha256_hex
 from council.storage.store import Tx
 
 Change = Callable[[str], str]
-# Under these keys stands no text of anybody: hashes, identifiers, kinds, times, prices.
+# Under these keys of what runs record stands no text of anybody, but one word: a hash, an identifier, a kind, a time.
 _KEPT = frozenset({
     "$schema", "type", "session", "lane", "run_id", "order", "priority", "created", "finished", "at", "since", "time",
     "sha256", "sha256s", "command_sha256", "command_hash", "secret", "role", "asked_by", "model", "status", "finish",
@@ -49,7 +50,7 @@ def changed(value: Any, change: Change) -> Any:
         return value
     after: dict[str, Any] = {}
     for key, item in value.items():
-        if key in _KEPT:
+        if key in _KEPT and not (isinstance(item, str) and " " in item):
             after[key] = item
         elif key == "asked" and isinstance(item, str):  # the hash of what a second opinion is on
             after[key] = FORGOTTEN
@@ -65,6 +66,23 @@ def changed(value: Any, change: Change) -> Any:
     return after
 
 
+def changed_words(value: Any, change: Change) -> Any:
+    """JSON values with `change` applied to every text in them, whatever its key."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, (list, tuple)):
+        return [changed_words(item, change) for item in value]
+    return {key: changed_words(item, change) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def changed_command(command: dict[str, Any], names: frozenset[str], change: Change) -> dict[str, Any]:
+    """A recorded command; only under `names` stand identifiers and paths."""
+    return {
+        key: changed({key: item}, change)[key] if key in names else changed_words(item, change)
+        for key, item in command.items()
+    }
+
+
 def moved(path: str, change: Change) -> str:
     """The new path of a file of ours that has the text in its name: each segment is changed for itself."""
     return "/".join(change(segment) for segment in path.split("/"))
@@ -73,7 +91,8 @@ def moved(path: str, change: Change) -> str:
 def changed_receipt(receipt: Receipt, change: Change, *, command_held: bool) -> Receipt:
     """`command_held`: the command's own words were changed, so its hashes go. An id that is changed is none any more; the
     id's binding still answers for it."""
-    after: Receipt = msgspec.convert(changed(msgspec.to_builtins(receipt), change), Receipt)
+    told = changed(msgspec.to_builtins(receipt), change) | {"details": changed_words(receipt.details, change)}
+    after: Receipt = msgspec.convert(told, Receipt)
     if receipt.artifact is not None:
         artifact = ArtifactRef(moved(receipt.artifact.path, change), receipt.artifact.sha256)
         after = msgspec.structs.replace(after, artifact=artifact)
@@ -85,24 +104,26 @@ def changed_receipt(receipt: Receipt, change: Change, *, command_held: bool) -> 
     return msgspec.structs.replace(after, command_file=file, command_sha256=FORGOTTEN, command_hash=FORGOTTEN)
 
 
-def command_held(header: RunHeader, change: Change) -> bool:
-    """True when the words of the run's command, or the name of its file, are changed."""
-    return changed(header.command, change) != header.command or change(header.file.name) != header.file.name
+def command_held(header: RunHeader, names: frozenset[str], change: Change) -> bool:
+    """`names` are those of its type. True when the words of the run's command, or the name of its file, are changed."""
+    after = changed_command(header.command, names, change)
+    return after != header.command or change(header.file.name) != header.file.name
 
 
-def changed_records(records: Sequence[Record], change: Change) -> list[Record]:
-    """Record 0 and all others of an ended run, changed. What the run committed has no hash until `with_artifact`."""
+def changed_records(records: Sequence[Record], names: frozenset[str], change: Change) -> list[Record]:
+    """Record 0 and all others of an ended run, changed; `names` are those of its type of command. What the run committed has
+    no hash until `with_artifact`."""
     header = records[0]
     assert isinstance(header, RunHeader)
-    held = command_held(header, change)
-    return [_changed_record(record, change, held) for record in records]
+    held = command_held(header, names, change)
+    return [_changed_record(record, names, change, held) for record in records]
 
 
-def _changed_record(record: Record, change: Change, held: bool) -> Record:
+def _changed_record(record: Record, names: frozenset[str], change: Change, held: bool) -> Record:
     replace = msgspec.structs.replace
     match record:
         case RunHeader(file=file):
-            command = changed(record.command, change)
+            command = changed_command(record.command, names, change)
             if command.get("id") != record.command.get("id"):
                 command["id"] = None
             return replace(

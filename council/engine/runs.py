@@ -145,6 +145,13 @@ class Run:
         return random.Random(self.secret + purpose.encode())  # noqa: S311  shuffling, not cryptography
 
 
+class UnknownType(CouncilError):
+    """A run of a type that no system of this council brings."""
+
+    code = "unknown_type"
+    http_status = 409
+
+
 class Runs:
     """The runs of one process. A run sees the others through it."""
 
@@ -153,6 +160,16 @@ class Runs:
         self.active: dict[str, Run] = {}
         self.endings = asyncio.Semaphore(_MOST_ENDINGS)
         self._stillness = asyncio.Lock()
+
+    def begin(self, run: Run) -> Execution:
+        """The work of a run, by who does its type here. Raises UnknownType."""
+        handler = self.handlers.get(run.header.type)
+        if handler is None:
+            raise UnknownType(
+                f"run {run.id} is of type {run.header.type!r}, which no system of this council knows.",
+                fix="use the council that made it, with all its systems",
+            )
+        return handler.begin(run)
 
     @contextlib.asynccontextmanager
     async def stillness(self) -> AsyncIterator[None]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ from council.settings import Home, ProviderKeys, Settings
 from council.settings.table import ProtocolName
 from council.storage.paths import ConfinedRoot
 from council.storage.store import Store
+from council.systems import System
 
 _READ_FROM_FILES = ("scripted", "cassette")  # providers whose model is a file, relative to the home
 
@@ -74,6 +75,7 @@ class OpenEvaluation:
     file_order: Mapping[str, int]
     app: App
     meter: Meter
+    systems: Sequence[System]
     steward: Store
     model: Model
     deliberations: Deliberations
@@ -124,7 +126,7 @@ class OpenEvaluation:
         """All that was asked and answered so far, as a file that answers in the model's place. After the app is closed.
         Raises StorageFailed, and as `cassette_of`."""
         offline = _own_settings(self.home, self.settings).model_copy(update={"model": "offline"})
-        app = build_app(self.results.home, offline, keys, environ=environ)
+        app = build_app(self.results.home, offline, keys, systems=self.systems, environ=environ)
         try:
             return await cassette_of(self.results, app, self.questions, app.redactor)
         finally:
@@ -137,7 +139,12 @@ class OpenEvaluation:
 
 
 def open_session(
-    home: Home, settings: Settings, keys: ProviderKeys, environ: Mapping[str, str], wanted: EvaluationRequest
+    home: Home,
+    settings: Settings,
+    keys: ProviderKeys,
+    systems: Sequence[System],
+    environ: Mapping[str, str],
+    wanted: EvaluationRequest,
 ) -> OpenEvaluation:
     """Checks everything before the first call. Raises QuestionsInvalid, UsageError, NotTheSame, ConfigError, and what
     opening a home may raise."""
@@ -179,7 +186,8 @@ def open_session(
                 return MeteredModel(model, budget, calibration, meter, max_output_tokens=settings.max_output_tokens)
 
             share_keys(home.root, found.home.root)
-            app = build_app(found.home, _own_settings(home, settings), keys, environ=environ, around=around)
+            own = _own_settings(home, settings)
+            app = build_app(found.home, own, keys, systems=systems, environ=environ, around=around)
             order = {each.id: at for at, each in enumerate(loaded)}
             attempts, max_wait_s = settings.model_attempts, settings.max_inline_wait_s
             chain = app.spending.chain("", (), None)
@@ -192,7 +200,7 @@ def open_session(
             )
             deliberations = Deliberations(app, wanted.protocol, wanted.max_rounds, model)
             return OpenEvaluation(
-                wanted, home, settings, found, questions, order, app, meter, steward, model, deliberations
+                wanted, home, settings, found, questions, order, app, meter, systems, steward, model, deliberations
             )
         except BaseException:
             found.store.close()

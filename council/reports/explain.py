@@ -183,6 +183,10 @@ async def explain(
         finish = Finish(receipt.finished, receipt.error, receipt.status == "cancelled")
     account = await _account(journal, finish, handlers)
     missing: list[str] = []
+    if header.type not in handlers:
+        missing.append(
+            f"No system of this council knows runs of type `{header.type}`: what its agents did is not told."
+        )
     if any(step.ended_ms is None and step.outcome == "done" for step in chronicle.steps):
         missing.append("Steps that an older version recorded have no times.")
     if receipt is not None and account is not None and (calls := len(account.calls)) != receipt.calls:

@@ -8,20 +8,21 @@ from collections.abc import Mapping
 from council.engine.journal import Exhausted, Journal
 from council.engine.outputs import PlacedOutput
 from council.engine.receipts import ErrorRef
-from council.engine.runs import Execution, Finish, Handler, Run
+from council.engine.runs import Execution, Finish, Handler, Run, Runs
 from council.errors import CouncilError, RunNotFound
 from council.events import Events
 
 
 async def replay(journal: Journal, handlers: Mapping[str, Handler]) -> bytes:
-    """Raises RunNotFound for a run that has not ended or left no artifact; JournalDamaged for a blob that is gone."""
+    """Raises RunNotFound for a run that has not ended or left no artifact, UnknownType, JournalDamaged for a blob that is
+    gone."""
     committed = journal.committed
     run_id = journal.header.run_id
     if committed is None or not journal.recorded("finish"):
         raise RunNotFound(f"run {run_id} has not ended.", fix="`council status` shows how far it is")
     if not journal.header.output_path or not committed.files:
         raise RunNotFound(f"run {run_id} left no artifact.", fix="`council show` prints its receipt")
-    execution = handlers[journal.header.type].begin(PastRun(journal))
+    execution = Runs(handlers).begin(PastRun(journal))
     finish = journal.result("finish", Finish)
     await work_again(execution, finish.error)
     outcome = execution.conclude(finish)

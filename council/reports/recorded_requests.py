@@ -12,7 +12,7 @@ from typing import NoReturn, TypeVar, Unpack
 
 from council.engine.journal import Journal, StepOptions
 from council.engine.records import EPOCH, FORGOTTEN, OWN, Part
-from council.engine.runs import Finish, Handler
+from council.engine.runs import Finish, Handler, Runs
 from council.errors import CouncilError
 from council.llm.base import Message, Model, RequestOptions, TurnInfo, request_hash
 from council.reports.chronicle import value_in
@@ -46,7 +46,7 @@ class AskedCall:
 async def requests_of(journal: Journal, handlers: Callable[[Model], Mapping[str, Handler]]) -> list[AskedCall]:
     """All requests of a run, in the order of its work. `handlers` are those that ask a given model.
 
-    Raises CannotRender when another version of Council asked in other words, JournalDamaged for a blob that is gone.
+    Raises CannotRender when another version of Council asked in other words, UnknownType, JournalDamaged for a blob that is gone.
     """
     header = journal.header
     if header.epoch != EPOCH:
@@ -57,10 +57,7 @@ async def requests_of(journal: Journal, handlers: Callable[[Model], Mapping[str,
         )
     noting = _NotingModel()
     run = _NotingRun(journal)
-    handler = handlers(noting).get(header.type)
-    if handler is None:  # of a type that upkeep does, which asks no model
-        return []
-    execution = handler.begin(run)
+    execution = Runs(handlers(noting)).begin(run)
     finish = journal.result("finish", Finish) if journal.recorded("finish") else Finish("")
     await work_again(execution, finish.error)
     return run.asked

@@ -27,6 +27,7 @@ from council.app.safekeeping import build_key_source, look_at
 from council.audit.head_file import HEAD_FILE, lost_end
 from council.commands.documents import NotACommand
 from council.commands.recurring import parse_recurring
+from council.commands.types import CommandTypes
 from council.deliberation.membership import TRIAD
 from council.engine.ledger import Ledger
 from council.errors import CommandInvalid, ConfigError, CouncilError, ModelError, PersonaError, StorageFailed
@@ -43,7 +44,6 @@ from council.storage.mounts import network_file_system
 from council.storage.reader import Looking
 from council.storage.versions import DATABASE_FILE
 from council.upkeep.copies import copies_of, day_of
-from council.upkeep.house import COMMANDS
 from council.upkeep.leftovers import strays
 
 MIN_PYTHON = (3, 11)
@@ -71,7 +71,13 @@ class Check:
 
 
 def examine(
-    home: Home, keys: ProviderKeys, *, flags: Mapping[str, object], environ: Mapping[str, str], clock: Clock
+    home: Home,
+    keys: ProviderKeys,
+    types: CommandTypes,
+    *,
+    flags: Mapping[str, object],
+    environ: Mapping[str, str],
+    clock: Clock,
 ) -> list[Check]:
     """Every check that asks nothing of the outside."""
     checks = [check_python(sys.version_info[:3]), *check_folders(home), check_file_system(home)]
@@ -82,7 +88,7 @@ def examine(
         checks += [check_keys(home, loaded.settings, keys, environ), check_watching(loaded.settings)]
         checks += [check_sandbox(loaded.settings)]
     checks += [
-        *check_schedules(home),
+        *check_schedules(home, types),
         check_disk(home),
     ]
     if loaded is not None:
@@ -401,14 +407,14 @@ def check_copies(home: Home, store: Looking, clock: Clock) -> Iterator[Check]:
         yield Check("daily copies", "warn", f"the newest is {copies[0].name}, and the newest run of {finished}", fix)
 
 
-def check_schedules(home: Home) -> Iterator[Check]:
+def check_schedules(home: Home, types: CommandTypes) -> Iterator[Check]:
     """The recurring commands; nothing in a home without any."""
     folder = home.commands / "recurring"
     names = [name for name in _names(folder, "*") if is_command_name(name)]
     bad = 0
     for name in names:
         try:
-            parse_recurring(COMMANDS, name, read_limited(folder / name, _MAX_RECURRING_BYTES))
+            parse_recurring(types, name, read_limited(folder / name, _MAX_RECURRING_BYTES))
         except NotACommand:
             continue
         except (CommandInvalid, OSError, StorageFailed) as error:

@@ -37,7 +37,8 @@ def sweep(home: Home, types: CommandTypes, unfinished: Sequence[Journal]) -> Non
     said."""
     folders = _own_folders(home)
     for header in (journal.header for journal in unfinished):
-        if types[header.type].writes_anywhere:
+        type_ = types.get(header.type)
+        if type_ is None or type_.writes_anywhere:
             folders |= _memory_folders(home)
         folders.add(home.session_states / header.lane)
         folders |= set((home.session_states / "archive" / header.lane).glob("*"))

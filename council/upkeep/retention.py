@@ -76,13 +76,14 @@ def over(entries: Sequence[RunEntry], count: int, total_bytes: int, bounds: Boun
 class Retention:
     """One home's bounds, and what is beyond them."""
 
-    def __init__(self, store: Looking, bounds: Bounds, clock: Clock) -> None:
-        """`store`: a `Store`, where anything is to go."""
+    def __init__(self, store: Looking, bounds: Bounds, clock: Clock, tables: Sequence[str]) -> None:
+        """`store`: a `Store`, where anything is to go. `tables` are the modules that declare those of the home."""
         self._store = store
         self._ledger = Ledger(store)
         self._receipts = Receipts(store)
         self._bounds = bounds
         self._clock = clock
+        self._tables = tables
 
     def due(self, most: int | None = None) -> list[Due]:
         """The runs that are to go, oldest first; None: however many they are. Raises StorageFailed."""
@@ -106,7 +107,7 @@ class Retention:
             )  # not at the top: a daemon that prunes nothing loads no SQLAlchemy
 
             pruned = Pruned(timestamp(self._clock.now()), one.by)
-            if self._receipts.prune(one.run_id, pruned, partial(drop_rows, run_id=one.run_id)):
+            if self._receipts.prune(one.run_id, pruned, partial(drop_rows, rooms=self._tables, run_id=one.run_id)):
                 yield one
 
     def tidy(self) -> Iterator[str]:

@@ -1,27 +1,26 @@
 """The rows of every room's tables, by what the tables themselves say (`storage.tables`): words are found and changed, rows
-let go of with their run. Loads SQLAlchemy: import it late.
+let go of with their run. `rooms` are the modules that declare them (`Core.tables`). Loads SQLAlchemy: import it late.
 
 A `sealed` table is not touched: hashes stand on its words, so its own room changes them (`traces`, the audit).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Any
 
-from sqlalchemy import Table, and_, delete, select, update
+from sqlalchemy import Table, and_, delete, inspect, select, update
 
-from council.app.safekeeping import TABLES
-from council.engine.rewriting import Change, changed
+from council.engine.rewriting import Change, changed_words
 from council.storage.store import Tx
 from council.storage.tables import GOES_WITH_RUN, SEALED, metadata, words_of
 from council.upkeep.texts import changed_text
 
 
-def change_words(tx: Tx, change: Change, *, run_id: str | None = None) -> int:
+def change_words(tx: Tx, rooms: Iterable[str], change: Change, *, run_id: str | None = None) -> int:
     """Changes the words of all rows, or of those that name a run in their column `run_id`. The number of rows changed."""
-    found = list(_changes(tx, change, run_id))
+    found = list(_changes(tx, rooms, change, run_id))
     for table, key, values in found:
         tx.core.execute(
             update(table).where(and_(*(column == key[column.name] for column in table.primary_key))), values
@@ -29,21 +28,23 @@ def change_words(tx: Tx, change: Change, *, run_id: str | None = None) -> int:
     return len(found)
 
 
-def count_words(tx: Tx, change: Change, *, run_id: str | None = None) -> int:
+def count_words(tx: Tx, rooms: Iterable[str], change: Change, *, run_id: str | None = None) -> int:
     """The number of rows that `change_words` would change."""
-    return sum(1 for _ in _changes(tx, change, run_id))
+    return sum(1 for _ in _changes(tx, rooms, change, run_id))
 
 
-def drop_rows(tx: Tx, run_id: str) -> None:
+def drop_rows(tx: Tx, rooms: Iterable[str], run_id: str) -> None:
     """Deletes the rows that go with the journal of a run."""
-    for table in _tables():
+    for table in _tables(tx, rooms):
         if table.info.get(GOES_WITH_RUN):
             tx.core.execute(delete(table).where(table.c.run_id == run_id))
 
 
-def _changes(tx: Tx, change: Change, run_id: str | None) -> Iterator[tuple[Table, dict[str, Any], dict[str, Any]]]:
+def _changes(
+    tx: Tx, rooms: Iterable[str], change: Change, run_id: str | None
+) -> Iterator[tuple[Table, dict[str, Any], dict[str, Any]]]:
     """Each row that would change: its table, its key, and the values that take the place of its own."""
-    for table in _tables():
+    for table in _tables(tx, rooms):
         words = [] if table.info.get(SEALED) else words_of(table)
         if not words or (run_id is not None and "run_id" not in table.c):
             continue
@@ -58,10 +59,12 @@ def _changes(tx: Tx, change: Change, run_id: str | None) -> Iterator[tuple[Table
 
 
 def _changed(value: Any, change: Change) -> Any:
-    return changed_text(value, change) if isinstance(value, bytes) else changed(value, change)
+    return changed_text(value, change) if isinstance(value, bytes) else changed_words(value, change)
 
 
-def _tables() -> list[Table]:
-    for room in TABLES:
+def _tables(tx: Tx, rooms: Iterable[str]) -> list[Table]:
+    """Those that the database has: a system may make its own with its first row."""
+    for room in rooms:
         import_module(room)
-    return list(metadata.sorted_tables)
+    there = set(inspect(tx.core).get_table_names())
+    return [table for table in metadata.sorted_tables if table.name in there]

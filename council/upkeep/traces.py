@@ -134,7 +134,7 @@ class Traces:
             "memory": sum(self._is_in(path) for path in self._memories()) + len(self._held_copies()),
             "logs": sum(self._is_in(path) for path in files_below(self._home.log_file.parent)),
             "other": sum(self._is_in(path) for path in self._rest())
-            + self._store.read(partial(count_words, change=self.change)),
+            + self._store.read(partial(count_words, rooms=self._core.tables, change=self.change)),
             "audit": len(self._core.audit.log().holding(self._holds, {one.run_id for one in runs if one.held})),
         }
 
@@ -150,7 +150,7 @@ class Traces:
         done += [self._in_copy(name) for name in self._held_copies()]
         logs = files_below(self._home.log_file.parent)
         done += [self._in_file(path) for path in (*self._memories(), *logs, *self._rest())]
-        done += [self._store.write_now(partial(change_words, change=self.change)) > 0]
+        done += [self._store.write_now(partial(change_words, rooms=self._core.tables, change=self.change)) > 0]
         return any(done)
 
     def sweep(self) -> None:
@@ -284,8 +284,9 @@ class Traces:
         seqs, before = numbered
         header = before[0]
         assert isinstance(header, RunHeader)
-        after = changed_records(before, self.change)
-        held = command_held(header, self.change)
+        names = self._core.commands.keys_of_names(header.type)
+        after = changed_records(before, names, self.change)
+        held = command_held(header, names, self.change)
         commits = [record for record in before if isinstance(record, Committed)]
         known: set[str] = set()
         page = None

@@ -119,7 +119,9 @@ class WholeRun:
             "receipts": int(self._core.receipts.read(self._run_id) is not None),
             "memory": len(sessions) + len(list(self._archived())) + len(self._remembering_copies()),
             "logs": len(logs),
-            "other": self._store.read(partial(count_words, change=self._blanked, run_id=self._run_id)),
+            "other": self._store.read(
+                partial(count_words, rooms=self._core.tables, change=self._blanked, run_id=self._run_id)
+            ),
         }
 
     def left(self) -> tuple[str, ...]:
@@ -156,9 +158,9 @@ class WholeRun:
         # What the audit says of it: which paths it wrote, what it asked for.
         audit = self._core.audit.log()
         done.append(audit.forget(lambda text: self._run_id in text, self._run_id, {self._run_id}) > 0)
-        blank = partial(change_words, change=self._blanked, run_id=self._run_id)
+        blank = partial(change_words, rooms=self._core.tables, change=self._blanked, run_id=self._run_id)
         done += [artifact is not None, self._store.write_now(blank) > 0, self._strip_receipt()]
-        drop = partial(drop_rows, run_id=self._run_id)
+        drop = partial(drop_rows, rooms=self._core.tables, run_id=self._run_id)
         done.append(self._ledger.has_journal(self._run_id) and self._core.receipts.prune(self._run_id, None, drop))
         return any(done)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -74,13 +75,13 @@ class Enduring(Failing):
         return Outcome("cancelled" if finish.cancelled else "failed", None)
 
 
-def engine_over(store: Store, home: Path, handler: Handler | None = None) -> Engine:
+def engine_over(store: Store, home: Path, handler: Handler | None = None, types: CommandTypes = TYPES) -> Engine:
     (home / "home").mkdir(exist_ok=True)
     slots = {"max_parallel_runs": 1 if handler else 0, "max_attempts": 1, "storage_retry_s": 1.0}
     settings = Settings(model="offline").model_copy(update=slots)
     premises = Premises(Home(home / "home"), settings, store, ConfinedRoot(home / "home"))
     handlers = {"deliberate": handler or Admitting()}
-    return Engine(store, premises, TYPES, handlers, Events(), SystemClock(), on_ended=lambda run, status: None)
+    return Engine(store, premises, types, handlers, Events(), SystemClock(), on_ended=lambda run, status: None)
 
 
 def command() -> RunBase:
@@ -93,6 +94,25 @@ def command() -> RunBase:
 def store(tmp_path: Path, database_url: str | None) -> Iterator[Store]:
     with closing(Store.open(tmp_path, database_url)) as store:
         yield store
+
+
+async def test_the_engine_asks_who_gives_a_command_and_then_its_type_and_never_on_its_loop(
+    store: Store, tmp_path: Path
+) -> None:
+    asked: list[int] = []
+
+    def admit(command: DeliberateCommand, premises: Premises) -> Admission:
+        asked.append(threading.get_ident())
+        return Admission("Choose", "artifacts/a.md")
+
+    engine = engine_over(store, tmp_path, types=CommandTypes([CommandType(DeliberateCommand, admit), *CONTROLS]))
+    for_nobody = command().model_copy(update={"user": "nobody"})
+    with pytest.raises(CommandInvalid, match="there is no such user here"):
+        await engine.admit(for_nobody, DROP)
+    assert (asked, engine.active) == ([], {})
+    assert isinstance(await engine.admit(command(), DROP), Run)
+    assert len(asked) == 1
+    assert asked != [threading.get_ident()]
 
 
 async def test_an_admission_that_is_refused_binds_nothing_and_may_be_tried_again(store: Store, tmp_path: Path) -> None:

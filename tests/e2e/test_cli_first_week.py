@@ -19,9 +19,10 @@ from typing import Any
 
 import pytest
 
+from council.app import commands_of
 from council.commands.schema import COMMAND_SCHEMA_NAME, RECURRING_SCHEMA_NAME, schema_files
+from council.desk.house import house
 from council.errors import EXIT_CODES
-from council.upkeep.house import COMMANDS
 from tests.fake_gemini import FakeGemini, error, text
 from tests.harness import (
     TIMEOUT_S,
@@ -35,6 +36,8 @@ from tests.harness import (
     run_cli,
     wait_until,
 )
+
+COMMANDS = commands_of(house())
 
 
 @pytest.fixture

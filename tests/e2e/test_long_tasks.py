@@ -12,6 +12,7 @@ import yaml
 
 from council.app import build_app
 from council.daemon.service import Service
+from council.desk.house import house
 from council.llm.base import Message, Reply
 from council.llm.scripted import ScriptedModel
 from council.settings import Home, load_provider_keys, load_settings
@@ -66,7 +67,7 @@ def test_no_request_exceeds_the_window_and_the_evidence_stays_named(tmp_path: Pa
     home = Home(long_home(tmp_path / "home"))
     drop_command(home.root, command(rounds=ROUNDS))
     settings = load_settings(home, flags={}, environ={}).settings
-    app = build_app(home, settings, load_provider_keys(home, {}), environ={})
+    app = build_app(home, settings, load_provider_keys(home, {}), environ={}, systems=house())
     asyncio.run(Service(app, once=True).run())
     assert receipts(home.root)[0]["status"] == "succeeded"
     assert len(asked) == 3 * ROUNDS + 1
@@ -98,7 +99,7 @@ def test_a_council_without_names_stays_without_names_when_it_folds(tmp_path: Pat
     home = Home(long_home(tmp_path / "home"))
     drop_command(home.root, command(config={"max_rounds": ROUNDS, "protocol": "independent", "early_stop": False}))
     settings = load_settings(home, flags={}, environ={}).settings
-    app = build_app(home, settings, load_provider_keys(home, {}), environ={})
+    app = build_app(home, settings, load_provider_keys(home, {}), environ={}, systems=house())
     asyncio.run(Service(app, once=True).run())
     assert receipts(home.root)[0]["status"] == "succeeded"
     assert all(len(request) / CHARS_PER_TOKEN + OUTPUT_TOKENS <= CONTEXT_TOKENS for request in asked)

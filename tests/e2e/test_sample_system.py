@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,13 @@ from tests.harness import (
 SAMPLE = "tests.sample_daemon"
 CANARY = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
 NOTE: dict[str, Any] = {"type": "note", "about": "apples", "words": "Apples keep for three months."}
+SPEC: dict[str, Any] = {
+    "role": "NOTE_COUNTER",
+    "purpose": "Counts the notes on a subject for those who plan a harvest.",
+    "dna_rules": ["Count every note once.", "Say so where you are not sure."],
+    "output_schema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+    "tools": ["COUNT_NOTES"],
+}
 SCRIPT = """\
 replies:
   - {role: AUDITOR, round: 0, text: "An auditor would count them."}
@@ -40,8 +49,8 @@ def env() -> dict[str, str]:
     return faulty_environment()
 
 
-def ask(home: Path, *arguments: str, env: dict[str, str], code: int = 0) -> str:
-    done = run_cli("--home", str(home), *arguments, cwd=home, env=env, module=SAMPLE)
+def ask(home: Path, *arguments: str, env: dict[str, str], code: int = 0, module: str = SAMPLE) -> str:
+    done = run_cli("--home", str(home), *arguments, cwd=home, env=env, module=module)
     assert done.returncode == code, done.stderr
     return done.stdout
 
@@ -58,7 +67,7 @@ def test_a_note_is_judged_run_explained_audited_and_forgotten(home: Path, env: d
     assert "`words` must be text in quotes" in ask(home, "validate", str(file), env=env, code=2)
     with Daemon(home, env=env, module=SAMPLE) as daemon:
         daemon.ready()
-        drop_command(home, NOTE, "note.json")
+        drop_command(home, {**NOTE, "outcome": NOTE["words"], "action": "555-0172"}, "note.json")
         ended = daemon.wait("run_ended")
         assert (ended["status"], ended["artifact"]) == ("succeeded", "artifacts/apples.md")
         assert NOTE["words"] in (home / "artifacts" / "apples.md").read_text()
@@ -67,9 +76,18 @@ def test_a_note_is_judged_run_explained_audited_and_forgotten(home: Path, env: d
         (remark,) = [step for step in steps if step["name"] == "remark"]
         assert (remark["kind"], remark["role"]) == ("turn", "AUDITOR")
         assert "note_taken" in ask(home, "audit", "tail", env=env)
+        page = home / "artifacts" / "apples.md"
+        assert ask(home, "replay", "last", env=env) == page.read_text()
         drop_command(home, {"type": "forget", "text": NOTE["words"], "salt": "0123456789abcdef"}, "forget.json")
         daemon.wait("run_ended", file="forget.json")
+        drop_command(home, {"type": "forget", "text": "555-0172", "salt": "0123456789abcdef"}, "number.json")
+        assert daemon.wait("run_ended", file="number.json")["status"] == "succeeded"
         assert daemon.stop() == 0
+    assert b"555-0172" not in whole(home)
+    with closing(sqlite3.connect(home / ".council" / "council.db")) as database:
+        [(about, words)] = database.execute("SELECT about, words FROM sample_notes").fetchall()
+    assert (about, words[:11]) == ("apples", "[forgotten ")
+    assert list((home / ".council" / "copies").iterdir())
     assert NOTE["words"].encode() not in whole(home).replace(file.read_bytes(), b"")
 
 
@@ -121,6 +139,14 @@ def test_an_agent_is_asked_by_one_system_and_uses_the_tool_of_another(home: Path
     assert "1 notes on apples" in ask(home, "journal", "last", "--jsonl", env=env)
 
 
+def test_a_spec_may_name_a_tool_of_any_system_that_only_reads(home: Path, env: dict[str, str]) -> None:
+    spec = home / "counter.json"
+    spec.write_text(json.dumps(SPEC))
+    assert "ok (as spec)" in ask(home, "check", str(spec), env=env)
+    refused = run_cli("--home", str(home), "check", str(spec), cwd=home, env=environment())
+    assert (refused.returncode, "COUNT_NOTES" in refused.stdout) == (6, True)
+
+
 # ── companions ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -159,3 +185,21 @@ def test_without_the_sample_its_types_are_not_known(home: Path) -> None:
     told = run_cli("--home", str(home), "validate", str(file), cwd=home, env=environment())
     assert told.returncode == 2
     assert "is 'note'; known types: deliberate, cancel, resume, retry, memory, forget" in told.stdout
+
+
+def test_a_council_without_the_sample_names_the_type_of_its_runs_and_tells_what_it_can(home: Path) -> None:
+    drop_command(home, NOTE, "note.json")
+    ask(home, "run", "--once", env=faulty_environment())
+    page = (home / "artifacts" / "apples.md").read_text()
+    assert ask(home, "replay", "last", env=environment()) == page
+    (home / "artifacts" / "apples.md").unlink()
+    assert NOTE["words"] in ask(home, "show", "last", env=environment())
+    for asked in ("replay", "show"):
+        refused = run_cli("--home", str(home), asked, "last", cwd=home, env=environment())
+        assert refused.returncode == 1
+        assert "error (unknown_type): run " in refused.stderr
+        assert "is of type 'note', which no system of this council knows." in refused.stderr
+    explained = json.loads(ask(home, "explain", "last", "--json", env=environment(), module="council"))
+    assert explained["missing"] == [
+        "No system of this council knows runs of type `note`: what its agents did is not told."
+    ]

@@ -2,29 +2,52 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from council.agents.manifest import DEFAULT_TOOLS
 from council.app import build_app
 from council.app.reading import build_cortex, build_texts, build_tools
+from council.deliberation.system import DELIBERATION
+from council.desk.house import house
+from council.errors import ConfigError
 from council.knowledge.cortex.meaning import Search
 from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
 from council.storage.paths import ConfinedRoot
-from council.upkeep.house import ALL_SYSTEMS, COMMANDS
+from council.systems import System
 from tests.harness import make_home, opened
+from tests.sample_system import SAMPLE
+
+NOTE, RING = SAMPLE.commands
 
 
-def test_every_command_type_that_becomes_a_run_has_a_handler(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (replace(SAMPLE, handlers=lambda core: {}), "'note' has nobody who does its work"),
+        (replace(SAMPLE, controls=lambda core: {}), "'ring' has nobody who does its work"),
+        (replace(DELIBERATION, name="again"), "two command types 'deliberate'"),
+        (replace(SAMPLE, commands=(replace(NOTE, names=frozenset({"abuot"})), RING)), "'abuot', which is no key"),
+    ],
+)
+def test_a_system_that_does_not_fit_is_refused_before_anything_begins(tmp_path: Path, wrong: System, told: str) -> None:
     home, settings = Home(make_home(tmp_path / "home")), Settings(model="offline")
-    app = build_app(home, settings, ProviderKeys(), systems=ALL_SYSTEMS)
-    assert app.handlers.keys() == {type_.name for type_ in COMMANDS if not type_.is_control}
-    assert {type_.name for type_ in COMMANDS if type_.is_control} == {"cancel", "resume", "retry"}
-    app.root.close()
-    app.store.close()
+    with pytest.raises(ConfigError, match=told):
+        build_app(home, settings, ProviderKeys(), systems=(*house(), wrong))
 
 
-def test_a_persona_that_names_no_tools_may_use_all_there_are(tmp_path: Path) -> None:
+async def test_systems_that_fit_are_one_council(tmp_path: Path) -> None:
+    home, settings = Home(make_home(tmp_path / "home")), Settings(model="offline")
+    app = build_app(home, settings, ProviderKeys(), systems=(*house(), SAMPLE))
+    assert app.handlers.keys() == {type_.name for type_ in app.commands if not type_.is_control}
+    assert app.controls.keys() == {"ring"}
+    await app.aclose()
+
+
+def test_a_persona_that_names_no_tools_gets_those_of_every_council(tmp_path: Path) -> None:
     settings = Settings(model="offline")
     home = make_home(tmp_path / "home")
     with ConfinedRoot(home) as root, opened(home) as store:

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+from council.upkeep.house import COMMANDS
 
 from council.commands.models import dump
 from council.commands.parsing import parse_command
-from council.upkeep.house import COMMANDS
 
 REPOSITORY = Path(__file__).parents[2]
 README = REPOSITORY / "README.md"

@@ -15,8 +15,12 @@ from typing import Any
 
 import pytest
 
+from council.app import commands_of
 from council.commands.schema import command_schema, recurring_schema
-from council.upkeep.house import COMMANDS
+from council.desk.house import house
+
+COMMANDS = commands_of(house())
+
 
 HERE = Path(__file__).parent
 Ask = Callable[..., list[dict[str, Any]]]

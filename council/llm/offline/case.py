@@ -26,7 +26,7 @@ class Case:
 
     @cached_property
     def corpus(self) -> Corpus:
-        return read_corpus(self.sources)
+        return read_corpus(self.sources, self.language)
 
     @cached_property
     def language(self) -> Language:

@@ -11,12 +11,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cache
-from itertools import pairwise, product
+from itertools import product
 
-from council.llm.offline.quantities import Quantity, dates_of, head_of, quantities, row_labels
+from council.llm.offline.quantities import Quantity, dates_of, phrases, quantities
 from council.llm.offline.text import Statement
-from council.llm.offline.vocabulary import content_stems, is_content, lexicon, pattern, stem, tokens, weak_words
+from council.llm.offline.vocabulary import content_stems, pattern, stem, tokens, weak_words
 
 _MAX_HOLDERS = 60  # a word around more figures names nothing, and comparing all of them would be quadratic
 _LEAST = 0.4  # of the words that could be shared; below it, lines that only share a subject get in
@@ -28,11 +27,6 @@ _TAXES = (1.19, 1.2, 1.07, 1.1, 1.081)
 _NEIGHBOURS = 3  # years further apart date something else than the figure
 _MAX_RATIO = {"amount": 3.0, "measure": 3.0, "bare": 3.0, "percent": 5.0}  # beyond it, two figures of another thing
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
-
-
-@cache
-def _frames() -> dict[str, re.Pattern[str]]:
-    return {name: pattern("frames", name) for name in lexicon()["frames"]}
 
 
 @dataclass(frozen=True)
@@ -66,7 +60,7 @@ class Comparison:
 
     def __init__(self, statements: Sequence[Statement]) -> None:
         self.found = [q for statement in statements for q in quantities(statement) if q.near]
-        spoken = Counter(word for s in statements for word in {*s.stems, *content_stems(s.title, s.language)})
+        spoken = Counter(word for s in statements for word in set(s.stems))
         self._total = max(len(statements) + 1, _FEWEST)
         self._spoken = spoken
         self._known = frozenset(spoken)
@@ -76,7 +70,7 @@ class Comparison:
         self._vocabulary: dict[str, set[str]] = defaultdict(set)
         dated: dict[str, Counter[str]] = defaultdict(Counter)
         for s in statements:
-            self._pairs[s.path] |= set(_phrases(s, s.text))
+            self._pairs[s.path] |= set(phrases(s.text, s.language))
             self._vocabulary[s.path] |= set(s.stems)
             dated[s.path].update(_YEAR.findall(f"{s.text} {s.title}"))
         self._year = {path: counted.most_common(1)[0][0] for path, counted in dated.items() if counted}
@@ -165,20 +159,17 @@ class Comparison:
         single = (
             len(shared) == 1 and not half and "row" not in (left.kind, right.kind) and not (a.rate and a.rate == b.rate)
         )
-        heads = {head_of(a)} & {head_of(b)} - {""}
+        heads = {a.head} & {b.head} - {""}
         bonus = _SAME_HEAD if "row" not in (left.kind, right.kind) and heads and self._rare(heads) else 0.0
         return bonus + gained / (possible + 1.0) * (0.75 if single else 1.0) * (0.6 if left.path == right.path else 1.0)
 
     def _named(self, row: Quantity, other: Quantity) -> bool:
         """The other line holds all that names the row: its ids and dates too, so that no neighbour is taken for it."""
-        labels, _ = row_labels(row.statement)
+        labels = row.labels
         s = other.statement
         said = self._wide[other] | self._near[other]
         words = frozenset(content_stems(" ".join(labels), row.statement.language)) - weak_words()
-        ids = {
-            word for label in labels for word in re.findall(r"\b[a-z]+-?\d\w*\b", label.lower()) if not dates_of(label)
-        }
-        ids |= {clock for label in labels for clock in re.findall(r"\b\d?\d:\d\d", label)}
+        ids = row.ids | {clock for label in labels for clock in re.findall(r"\b\d?\d:\d\d", label)}
         dates = [date for label in labels for date in dates_of(label)]
         text = next((part for part in re.split(r"(?<=[.;!?])\s", s.text) if other.shown in part), s.text)
         if any(re.search(rf"\b0?{re.escape(word.removeprefix('0'))}\b", text.lower()) is None for word in ids):
@@ -190,7 +181,7 @@ class Comparison:
             heads = set(content_stems(row.clause.rpartition("|")[2], row.statement.language))
             return bool(self._with_heads(heads) & said)
         if s.kind == "row":
-            theirs = frozenset(content_stems(" ".join(row_labels(s)[0]), s.language)) - weak_words()
+            theirs = frozenset(content_stems(" ".join(other.labels), s.language)) - weak_words()
             small, large = sorted((self._with_heads(words), self._with_heads(theirs)), key=len)
             return bool(words and theirs) and small <= large
         missing = {word for word in words if not self._with_heads({word}) & said}
@@ -198,8 +189,7 @@ class Comparison:
 
     def _contrasted(self, a: Quantity, b: Quantity) -> bool:
         """Told apart: service manual and safety manual, where one document has both."""
-        phrases = [set(_phrases(q.statement, q.clause)) for q in (a, b)]
-        for (modifier, head), (other, same) in product(*phrases):
+        for (modifier, head), (other, same) in product(a.phrases, b.phrases):
             apart = modifier != other and modifier not in self._near[b] and other not in self._near[a]
             if (
                 head == same
@@ -244,7 +234,7 @@ def wrong_extremes(found: Sequence[Quantity]) -> list[tuple[Quantity, Quantity]]
             columns[q.statement.path, q.clause.rpartition("|")[2].strip()].append(q)
     told = []
     for q in found:
-        extreme = next((name for name in ("high", "low") if _frames()[name].search(q.clause)), "")
+        extreme = next(iter(q.frames & {"high", "low"}), "")
         if (
             not extreme
             or q.statement.kind == "row"
@@ -255,9 +245,7 @@ def wrong_extremes(found: Sequence[Quantity]) -> list[tuple[Quantity, Quantity]]
         for cells in columns.values():
             first = cells[0]
             same = first.unit == q.unit != "" or bool(set(content_stems(first.clause.rpartition("|")[2])) & q.near)
-            named = [
-                c for c in cells if (ids := _ids(c)) and ids <= set(re.findall(r"[\w-]+", q.statement.text.lower()))
-            ]
+            named = [c for c in cells if c.ids and c.ids <= set(re.findall(r"[\w-]+", q.statement.text.lower()))]
             values = [c.value for c in cells if isinstance(c.value, float)]
             top = max(named or cells, key=lambda c: c.value if extreme == "high" else -c.value)  # type: ignore[operator]
             decimals = len(q.shown.partition(".")[2].split(" ")[0]) if "." in q.shown else 0
@@ -265,11 +253,6 @@ def wrong_extremes(found: Sequence[Quantity]) -> list[tuple[Quantity, Quantity]]
             if same and len(cells) > 3 and not stands and _comparable_values(q, top) and not _explained(q, top):
                 told.append((q, top))
     return told
-
-
-def _ids(row: Quantity) -> set[str]:
-    """Names of a row such as W3."""
-    return {word for label in row_labels(row.statement)[0] for word in re.findall(r"\b[a-z]+-?\d\w*\b", label.lower())}
 
 
 class Siblings:
@@ -334,16 +317,6 @@ def _kind_of(path: str, opening: str) -> str:
     return "offer" if numbered else re.sub(r"\d+$", "", _file_words(path).split(" ")[0])
 
 
-def _phrases(statement: Statement, text: str) -> list[tuple[str, str]]:
-    """Adjacent words that both say something, as stems."""
-    words = re.findall(r"[^\W\d_]+(?:['’‑-][^\W\d_]+)*|[^\w\s]", text)
-    return [
-        (stem(left, statement.language), stem(right, statement.language))
-        for left, right in pairwise(words)
-        if is_content(left) and is_content(right) and right[0].isalpha() and left[0].isalpha()
-    ]
-
-
 def _comparable(a: Quantity, b: Quantity) -> bool:
     kinds = {a.kind, b.kind}
     if "bare" in kinds:
@@ -357,9 +330,11 @@ def _comparable(a: Quantity, b: Quantity) -> bool:
         return False
     if not _comparable_values(a, b):
         return False
-    frames = [{name for name, said in _frames().items() if said.search(q.clause)} for q in (a, b)]
-    differ = frozenset[str]().union(*frames) - (frames[0] & frames[1])
-    if any({"start", "end"} <= frame for frame in frames):
+    ids = [{word for word in q.near if not word.isalpha()} for q in (a, b)]
+    if all(ids) and ids[0].isdisjoint(ids[1]):
+        return False  # of room A12 and of room A14
+    differ = a.frames ^ b.frames
+    if any({"start", "end"} <= frame for frame in (a.frames, b.frames)):
         differ -= {"start", "end"}  # from start to finish
     if any(q.statement.kind == "row" and dates_of(q.statement.text) for q in (a, b)):
         differ -= {"low", "high", "start", "end"}  # the row of a day, which the other line names

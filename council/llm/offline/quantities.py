@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from itertools import pairwise
 
 from council.llm.offline.text import Statement
-from council.llm.offline.vocabulary import is_content, named, pattern, spellings, stem, weak_words
+from council.llm.offline.vocabulary import Language, is_content, lexicon, named, pattern, spellings, stem, weak_words
 
 Day = tuple[int, int, int]
 Value = float | Day  # a date as (year, month, day), with 0 for what is not said
@@ -58,7 +59,7 @@ def figure_pattern() -> str:
     return rf"(?:{spellings('currencies')}\s?)?(?:{_DIGITS})\s?(?:{spellings('currencies')}(?!\w)|%)?"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Quantity:
     """A figure of `kind` (amount, percent, fraction, date, duration, measure, count, bare) in a unit.
 
@@ -76,6 +77,37 @@ class Quantity:
     before: str
     near: frozenset[str]
     noun: str = ""
+
+    @cached_property
+    def head(self) -> str:
+        """The word that the figure belongs to: the last one of substance before it in its clause; empty without one."""
+        before = self.clause.partition(self.shown)[0]
+        said = [word for word in _stems(self.statement, before) if word in self.near and word not in weak_words()]
+        return said[-1] if said else ""
+
+    @cached_property
+    def frames(self) -> frozenset[str]:
+        """The circumstances that the clause names: net, at most, for children."""
+        return frozenset(name for name in lexicon()["frames"] if pattern("frames", name).search(self.clause))
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The cells that name its row."""
+        return row_labels(self.statement)[0]
+
+    @cached_property
+    def ids(self) -> frozenset[str]:
+        """Names of its row such as W3."""
+        return frozenset(
+            word
+            for label in self.labels
+            for word in re.findall(r"\b[a-z]+-?\d\w*\b", label.lower())
+            if not dates_of(label)
+        )
+
+    @cached_property
+    def phrases(self) -> frozenset[tuple[str, str]]:
+        return frozenset(phrases(self.clause, self.statement.language))
 
 
 def quantities(statement: Statement) -> list[Quantity]:
@@ -102,13 +134,6 @@ def quantities(statement: Statement) -> list[Quantity]:
     return found
 
 
-def head_of(quantity: Quantity) -> str:
-    """The word that the figure belongs to: the last one of substance before it in its clause; empty without one."""
-    before = quantity.clause.partition(quantity.shown)[0]
-    said = [word for word in _stems(quantity.statement, before) if word in quantity.near and word not in weak_words()]
-    return said[-1] if said else ""
-
-
 def row_labels(row: Statement) -> tuple[tuple[str, ...], int]:
     """The cells that name a table row, and the place of the first cell after them. A number before a name is none."""
     labels: list[str] = []
@@ -131,6 +156,13 @@ def parse_number(text: str, language: str = "en") -> float | None:
     digits = re.search(_DIGITS, plain)
     value = _number(digits.group(), language) if digits else None
     return None if value is None else -value if plain.startswith("-") else value
+
+
+def phrases(text: str, language: Language) -> list[tuple[str, str]]:
+    """Adjacent words that both say something, as stems."""
+    said = re.findall(r"[^\W\d_]+(?:['’‑-][^\W\d_]+)*|[^\w\s]", text)
+    pairs = [(left, right) for left, right in pairwise(said) if is_content(left) and is_content(right)]
+    return [(stem(left, language), stem(right, language)) for left, right in pairs]
 
 
 def dates_of(text: str) -> list[tuple[int, int, int]]:

@@ -86,8 +86,9 @@ class Corpus:
     languages: frozenset[Language] = frozenset()
 
 
-def read_corpus(sources: Iterable[Source]) -> Corpus:
-    """Read all sources in order; a line that two sources of one path share is read once."""
+def read_corpus(sources: Iterable[Source], fallback: Language = "en") -> Corpus:
+    """Read all sources in order; a line that two sources of one path share is read once. `fallback` is the language of
+    texts that are too short to tell."""
     kept: list[Source] = []
     statements: dict[tuple[str, int, str], Statement] = {}
     headings: dict[tuple[str, int, str], Heading] = {}
@@ -104,7 +105,9 @@ def read_corpus(sources: Iterable[Source]) -> Corpus:
             foreign.append(source)
             continue
         languages.add(language)
-        title = next((block.text for block in blocks if block.kind != "code"), "")
+        if not language and not source.path.lower().endswith(".csv"):
+            language = fallback
+        title = next((block.text for block in blocks if block.kind in ("heading", "prose")), "")
         section, lines = "", _lines(source)
         places = numbers(source.path, _with_newlines(source), source.first_line)
         for block, after in pairwise([*blocks, None]):

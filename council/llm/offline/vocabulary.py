@@ -58,6 +58,11 @@ def pattern(table: str, name: str, *, end: str = "") -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{lines})(?!\w){end}", re.IGNORECASE)
 
 
+@cache
+def _stops() -> frozenset[str]:
+    return words("stop", "en") | words("stop", "de")
+
+
 def language_of(text: str) -> Language | None:
     """English or German by their commonest words; "" below 25 words; None for a language that is neither."""
     spoken = Counter(word.lower() for word in tokens(text))
@@ -98,7 +103,7 @@ def stem(word: str, language: Language = "en") -> str:
 
 def is_content(word: str) -> bool:
     """Recognises a word that says something about the subject: no stop word, three letters or more."""
-    return len(word) > 2 and word.lower().replace("’", "'") not in words("stop", "en") | words("stop", "de")
+    return len(word) > 2 and word.lower().replace("’", "'") not in _stops()
 
 
 def content_stems(text: str, language: Language = "en") -> list[str]:

@@ -12,16 +12,20 @@ from typing import Any
 import pytest
 import typer.main
 
+from council.app import commands_of
 from council.cli.groups import SECTIONS
 from council.cli.main import app
 from council.commands.models import dump
 from council.commands.parsing import parse_command
 from council.commands.schema import COMMAND_SCHEMA_NAME, schema_files
 from council.commands.types import CommandType
+from council.desk.house import house
 from council.errors import EXIT_CODES
 from council.settings import Settings
 from council.settings.table import ProviderSetting
-from council.upkeep.house import COMMANDS
+
+COMMANDS = commands_of(house())
+
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -153,8 +157,9 @@ def test_the_list_of_all_commands_imports_none_of_them() -> None:
     rooms = {name.split(".")[1] for name in done.stderr.split()}
     loaded = {name.rpartition(".")[2] for name in done.stderr.split() if name.startswith("council.cli.")}
     assert "vault " in done.stdout
-    assert rooms == {"cli", "errors", "ids"}
+    assert rooms == {"cli", "desk", "errors", "ids"}
     assert loaded == {"completion", "context", "groups", "main"}
+    assert [name for name in done.stderr.split() if name.startswith("council.desk.")] == ["council.desk.house"]
 
 
 def test_a_command_says_in_the_list_what_its_own_help_begins_with(group: Any) -> None:

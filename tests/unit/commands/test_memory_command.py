@@ -6,10 +6,14 @@ from typing import Any
 import pytest
 
 from council.agents.memory import KEPT_TASKS
+from council.app import commands_of
 from council.commands.parsing import parse_command
 from council.deliberation.commands import MemoryCommand
+from council.desk.house import house
 from council.errors import CommandInvalid
-from council.upkeep.house import COMMANDS
+
+COMMANDS = commands_of(house())
+
 
 RESET = {"type": "memory", "role": "AUDITOR", "action": "reset"}
 ANSWER = {"run_id": "r-1", "answer": "Use SQLite."}

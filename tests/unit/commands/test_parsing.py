@@ -8,13 +8,17 @@ from typing import cast
 import pytest
 import yaml
 
+from council.app import commands_of
 from council.commands.documents import MAX_PROBLEMS, NotACommand, Problem, Unparsable
 from council.commands.models import canonical_hash
 from council.commands.parsing import is_kept, parse_command
 from council.deliberation.commands import DeliberateCommand
+from council.desk.house import house
 from council.engine.control import CancelCommand
 from council.errors import CommandInvalid
-from council.upkeep.house import COMMANDS
+
+COMMANDS = commands_of(house())
+
 
 SEED = {
     "task_description": "A high-level strategic goal.",

@@ -12,12 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from council.app import commands_of
 from council.commands.documents import NotACommand, Problem, Unparsable
 from council.commands.parsing import parse_command
 from council.commands.recurring import Schedule, default_lane, occurrence_pattern, parse_recurring
 from council.deliberation.commands import DeliberateCommand
+from council.desk.house import house
 from council.errors import CommandInvalid
-from council.upkeep.house import COMMANDS
+
+COMMANDS = commands_of(house())
+
 
 DOCS = Path(__file__).parents[3] / "docs" / "schedules.md"
 MOMENT = datetime(2026, 11, 20, 7, tzinfo=UTC)

@@ -6,12 +6,16 @@ from typing import Any
 
 import pytest
 
+from council.app import commands_of
 from council.commands.models import CommandBase
 from council.commands.parsing import is_kept, parse_command
 from council.commands.types import Admission, CommandTypes
+from council.desk.house import house
 from council.redaction import Redactor
-from council.upkeep.house import COMMANDS
 from tests.sample_system import SAMPLE, NoteCommand, RingCommand
+
+COMMANDS = commands_of(house())
+
 
 KEY = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
 TYPES = CommandTypes([*COMMANDS, *SAMPLE.commands])

@@ -11,10 +11,12 @@ from typing import Any, cast
 
 import pytest
 
+from council.app import commands_of
 from council.commands.models import canonical_hash
 from council.commands.parsing import parse_command
 from council.daemon.recurring_folder import RecurringFolder, load_sightings, save_sightings
 from council.daemon.schedule import Scheduler
+from council.desk.house import house
 from council.engine.receipts import IdBinding, Receipt, Receipts, answer, bind
 from council.engine.records import FileIdentity, RunStatus
 from council.errors import StorageFailed
@@ -22,7 +24,9 @@ from council.events import Event, Events
 from council.settings import Home
 from council.storage.paths import ConfinedRoot
 from council.storage.store import Store, Tx
-from council.upkeep.house import COMMANDS
+
+COMMANDS = commands_of(house())
+
 
 FRIDAY = datetime(2026, 11, 20, tzinfo=UTC)
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)

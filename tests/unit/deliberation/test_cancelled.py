@@ -10,6 +10,7 @@ import pytest
 
 from council.app import App, build_app
 from council.daemon.service import Service
+from council.desk.house import house
 from council.engine.engine import Engine
 from council.events import Event
 from council.reports.past_run import replay
@@ -53,7 +54,13 @@ class CancelsAfter:
 
 
 def app_of(home: Home) -> App:
-    return build_app(home, load_settings(home, flags={}, environ={}).settings, load_provider_keys(home, {}), environ={})
+    return build_app(
+        home,
+        load_settings(home, flags={}, environ={}).settings,
+        load_provider_keys(home, {}),
+        environ={},
+        systems=house(),
+    )
 
 
 def cancelled_after(folder: Path, events: int, steps: int, protocol: str) -> tuple[bool, bytes, bytes]:

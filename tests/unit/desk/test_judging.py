@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from council.app import commands_of
 from council.desk.desk import Desk
+from council.desk.house import house
 from council.desk.judging import FileVerdict, judge, max_command_bytes, problems_of
 from council.engine.outputs import Written, note_written
 from council.errors import CommandInvalid
@@ -22,11 +24,11 @@ def data(**keys: object) -> bytes:
 
 
 def test_a_good_command_has_a_type_and_an_output_and_no_problem(desk: Desk) -> None:
-    assert judge(desk, NAME, data()) == FileVerdict((), (), "deliberate", "artifacts/out.md")
+    assert judge(desk.commands, desk, NAME, data()) == FileVerdict((), (), "deliberate", "artifacts/out.md")
 
 
 def test_without_a_home_only_the_form_is_judged_and_that_is_a_warning(tmp_path: Path) -> None:
-    judgement = judge(None, NAME, data(input_artifacts=["gone.md"]))
+    judgement = judge(commands_of(house()), None, NAME, data(input_artifacts=["gone.md"]))
     assert (judgement.problems, judgement.output) == ((), "")
     assert [warning.message for warning in judgement.warnings] == [
         "there is no home here, so its paths are not checked"
@@ -34,7 +36,7 @@ def test_without_a_home_only_the_form_is_judged_and_that_is_a_warning(tmp_path: 
 
 
 def test_an_input_that_is_missing_now_is_a_warning_with_its_place(desk: Desk) -> None:
-    judgement = judge(desk, NAME, data(input_artifacts=["gone.md"]))
+    judgement = judge(desk.commands, desk, NAME, data(input_artifacts=["gone.md"]))
     assert judgement.problems == ()
     assert [warning.field for warning in judgement.warnings] == ["input_artifacts.0", "input_artifacts"]
     assert judgement.warnings[0].line == 1
@@ -42,7 +44,7 @@ def test_an_input_that_is_missing_now_is_a_warning_with_its_place(desk: Desk) ->
 
 def test_a_file_at_the_output_that_no_run_left_is_a_warning(desk: Desk) -> None:
     (desk.home.artifacts / "out.md").write_text("mine")
-    [warning] = judge(desk, NAME, data()).warnings
+    [warning] = judge(desk.commands, desk, NAME, data()).warnings
     assert (warning.field, "is there already" in warning.message) == ("output_artifact_path", True)
 
 
@@ -53,13 +55,13 @@ def test_a_page_at_the_output_is_a_warning_only_when_it_was_edited_since_a_run_l
     page.write_text("a decision")
     left = Written("artifacts/out.md", "r1", (sha256_hex("a decision"),))
     store.write_now(lambda tx: note_written(tx, left))
-    assert judge(desk, NAME, data()).warnings == ()
+    assert judge(desk.commands, desk, NAME, data()).warnings == ()
     page.write_text("a decision, and mine")
-    assert [warning.field for warning in judge(desk, NAME, data()).warnings] == ["output_artifact_path"]
+    assert [warning.field for warning in judge(desk.commands, desk, NAME, data()).warnings] == ["output_artifact_path"]
 
 
 def test_a_user_who_is_not_known_is_a_problem_as_it_is_for_the_daemon(desk: Desk) -> None:
-    [problem] = judge(desk, NAME, data(user="nobody")).problems
+    [problem] = judge(desk.commands, desk, NAME, data(user="nobody")).problems
     assert (problem.field, "no such user" in problem.message) == ("user", True)
 
 
@@ -67,16 +69,16 @@ def test_a_control_command_is_judged_by_its_run_unless_only_deliberations_are(de
     begun(store, "r1")
     cancel = json.dumps({"type": "cancel", "run": "r1"}).encode()
     retry = json.dumps({"type": "retry", "run": "r1"}).encode()
-    assert judge(desk, NAME, cancel) == FileVerdict((), (), "cancel")
-    [problem] = judge(desk, NAME, retry).problems
+    assert judge(desk.commands, desk, NAME, cancel) == FileVerdict((), (), "cancel")
+    [problem] = judge(desk.commands, desk, NAME, retry).problems
     assert "has not ended" in problem.message
-    assert judge(desk, NAME, retry, only_deliberations=True).problems == ()
+    assert judge(desk.commands, desk, NAME, retry, only_deliberations=True).problems == ()
 
 
 def test_the_home_says_how_large_a_command_may_be(desk: Desk) -> None:
     (desk.home.root / "council.toml").write_text("max_command_bytes = 100\n")
     assert (max_command_bytes(desk), max_command_bytes(None)) == (100, 262_144)
-    [problem] = judge(desk, NAME, data(task="x" * 200)).problems
+    [problem] = judge(desk.commands, desk, NAME, data(task="x" * 200)).problems
     assert problem.message == "the file is larger than 100 bytes"
 
 

@@ -52,8 +52,8 @@ def root(tmp_path: Path) -> Iterator[ConfinedRoot]:
         yield one
 
 
-def executed(store: Store, root: ConfinedRoot, work: Work) -> tuple[Executor, Run, list[str]]:
-    runs, ended = Runs({"deliberate": work}), list[str]()
+def executed(store: Store, root: ConfinedRoot, work: Work | None) -> tuple[Executor, Run, list[str]]:
+    runs, ended = Runs({} if work is None else {"deliberate": work}), list[str]()
     executor = Executor(
         store,
         root,
@@ -114,4 +114,18 @@ async def test_a_run_that_is_cancelled_before_it_began_asks_nobody_and_says_who_
         "cancelled",
         "ada",
         ["cancelled"],
+    )
+
+
+@pytest.mark.parametrize(("cancelled", "ends"), [("", "failed"), ("ada", "cancelled")])
+async def test_a_run_of_a_type_that_nobody_knows_any_more_ends_and_frees_its_lane(
+    store: Store, root: ConfinedRoot, cancelled: str, ends: str
+) -> None:
+    executor, run, ended = executed(store, root, None)
+    run.cancel_reason = cancelled
+    receipt = await executor.execute(run)
+    assert (receipt.status, receipt.error and receipt.error.code, ended) == (
+        ends,
+        None if cancelled else "unknown_type",
+        [ends],
     )

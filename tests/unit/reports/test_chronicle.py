@@ -99,6 +99,6 @@ def test_a_retry_takes_its_step_and_all_after_it_anew() -> None:
 
 def test_forgetting_a_text_takes_it_out_of_a_try_too() -> None:
     retried = Retried("a", 1, 1, 2.0, "server", "it said 555-0172 back")
-    [_, after] = changed_records([HEADER, retried], lambda text: text.replace("555-0172", "[forgotten]"))
+    [_, after] = changed_records([HEADER, retried], frozenset(), lambda text: text.replace("555-0172", "[forgotten]"))
     assert isinstance(after, Retried)
     assert after.error == "it said [forgotten] back"

@@ -14,6 +14,7 @@ from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
 from council.app import build_app
 from council.daemon.service import Service
+from council.desk.house import house
 from council.events import RunReturn, RunStart, RunWait, TurnEnd, TurnStart
 from council.redaction import Redactor
 from council.settings import Home, ProviderKeys, Settings
@@ -61,7 +62,7 @@ async def test_the_tokens_of_all_calls_are_the_receipts(
     (root / "a.md").write_text("alpha\n")
     drop_command(root, command(rounds=2))
     settings = Settings(model="scripted:script.yaml", watch="poll")
-    app = build_app(Home(root), settings, ProviderKeys(), environ={}, telemetry=telemetry)
+    app = build_app(Home(root), settings, ProviderKeys(), environ={}, telemetry=telemetry, systems=house())
     await Service(app, once=True).run()
     [receipt] = receipts(root)
     chats = [attributes_of(span) for span in spans.get_finished_spans() if span.name == "chat rehearsal"]
@@ -88,6 +89,7 @@ async def test_a_call_that_the_budget_refuses_is_no_span(
         ProviderKeys(),
         environ={},
         telemetry=telemetry,
+        systems=house(),
     )
     await Service(app, once=True).run()
     names = [span.name for span in spans.get_finished_spans()]

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from council.agents.memory import Session, encode_session
+from council.app import commands_of
 from council.audit.chain import ChainHead
 from council.audit.head_file import HEAD_FILE, write_head
+from council.desk.house import house
 from council.engine.journal import admit
 from council.engine.receipts import Receipt, Receipts
 from council.engine.records import EPOCH, FileIdentity, RunHeader
@@ -24,6 +26,8 @@ from council.upkeep import doctor
 from council.upkeep.copies import copy_daily
 from council.upkeep.doctor import Check, examine, ping
 from tests.harness import make_home, opened
+
+COMMANDS = commands_of(house())
 
 
 @dataclass
@@ -44,7 +48,7 @@ def home(tmp_path: Path) -> Home:
 
 def found(home: Home, **environ: str) -> dict[str, Check]:
     keys = load_provider_keys(home, environ)
-    return {check.name: check for check in examine(home, keys, flags={}, environ=environ, clock=HeldClock())}
+    return {check.name: check for check in examine(home, keys, COMMANDS, flags={}, environ=environ, clock=HeldClock())}
 
 
 def test_a_fresh_home_is_in_order(home: Home) -> None:

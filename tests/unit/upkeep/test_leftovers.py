@@ -12,16 +12,20 @@ from typing import Any
 import msgspec
 import pytest
 
+from council.app import commands_of
 from council.audit.chain import ChainHead
 from council.audit.head_file import HEAD_FILE, read_head, write_head
+from council.desk.house import house
 from council.engine.journal import Journal
 from council.engine.outputs import Written, note_written
 from council.engine.records import Committed
 from council.settings import Home, builtin_personas_dir, init_home
 from council.storage.store import Store
-from council.upkeep.house import COMMANDS
 from council.upkeep.leftovers import strays, sweep
 from tests.rows import begun
+
+COMMANDS = commands_of(house())
+
 
 TEMPORARY = ".out.md.0123456789ab.tmp"
 STAGED = ".out.md.20261120-225413-k3f9x2ab.staged"

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from council.app import tables_of
 from council.budgets.spend import Reserved, Spend, spent_by
+from council.desk.house import house
 from council.engine.ledger import Ledger, RunEntry
 from council.engine.receipts import Pruned, Receipts
 from council.errors import StorageFailed
@@ -73,7 +75,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def keeping(store: Store, bounds: Bounds) -> Retention:
-    return Retention(store, bounds, Noon())
+    return Retention(store, bounds, Noon(), tables_of(house()))
 
 
 def with_journal(store: Store) -> list[str]:

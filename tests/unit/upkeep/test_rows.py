@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import JSON, Column, Integer, LargeBinary, String, Table, Text, select
 
-from council.app import App, build_app
-from council.app.safekeeping import TABLES
+from council.app import App, build_app, tables_of
+from council.desk.house import house
 from council.engine.ledger import Ledger
 from council.engine.runs import Runs
 from council.ids import SystemClock
@@ -53,7 +53,7 @@ def letters() -> Iterator[Table]:
 async def app(tmp_path: Path, letters: Table) -> AsyncIterator[App]:
     keys = ProviderKeys()
     keys.redactor.register(Secret(SECRET))
-    app = build_app(Home(make_home(tmp_path / "home")), Settings(model="offline"), keys)
+    app = build_app(Home(make_home(tmp_path / "home")), Settings(model="offline"), keys, systems=house())
     app.store.write_now(lambda tx: letters.create(tx.core))
     for number, run_id in enumerate((FIRST, "20260102-000000-bbbbbbbb")):
         ended(app.store, run_id, 1_000 + number)
@@ -112,7 +112,7 @@ async def test_forgetting_a_run_blanks_the_words_of_rows_that_stay(
 
 
 async def test_retention_lets_rows_go_with_the_journal_of_their_run(app: App, letters: Table) -> None:
-    retention = Retention(app.store, Bounds(days=None, runs=1, total_bytes=None), SystemClock())
+    retention = Retention(app.store, Bounds(days=None, runs=1, total_bytes=None), SystemClock(), app.tables)
 
     assert [one.run_id for one in retention.prune(retention.due())] == [FIRST]
     assert len(rows(app, letters)) == 1
@@ -120,7 +120,7 @@ async def test_retention_lets_rows_go_with_the_journal_of_their_run(app: App, le
 
 
 def test_every_column_of_text_says_whether_it_holds_words_and_every_table_of_words_has_a_key() -> None:
-    for room in TABLES:
+    for room in tables_of(house()):
         import_module(room)
     silent = [
         str(column)

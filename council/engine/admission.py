@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from council.commands.models import CommandBase, canonical_hash
 from council.commands.types import Admission, CommandTypes
 from council.engine.ledger import Ledger
-from council.engine.receipts import Receipts
+from council.engine.receipts import Receipt, Receipts
 from council.engine.runs import Premises
 from council.errors import CommandInvalid
 from council.ids import STEWARD, Principal
@@ -13,18 +15,31 @@ from council.storage.reader import Looking
 from council.users.people import user_of
 
 
-def admission(types: CommandTypes, premises: Premises, command: CommandBase) -> Admission:
-    """Needs no model and no key. Raises CommandInvalid, PathRefused or IdConflict, and StorageFailed or JournalDamaged for a
-    run that cannot be read."""
+@dataclass(frozen=True)
+class Grant:
+    """A command that may be: on whose behalf it acts, and its terms."""
+
+    principal: Principal
+    terms: Admission
+
+
+def admission(types: CommandTypes, premises: Premises, command: CommandBase) -> Grant | Receipt:
+    """The word on a command, for the engine, `validate` and schedules alike: its id, who gives it, then its type. A receipt
+    answers one whose id is known.
+
+    Reads the database; needs no model and no key. Raises CommandInvalid, PathRefused or IdConflict, and StorageFailed or
+    JournalDamaged for a run that cannot be read.
+    """
     type_, store = types[command.type], premises.store
     if command.id is not None and not type_.is_control:
         unfinished = Ledger(store).unfinished()
-        Receipts(store).answering(command.id, canonical_hash(command), unfinished.__contains__)
-    principal_of(types, store, command)
-    return type_.admit(command, premises)
+        answered = Receipts(store).answering(command.id, canonical_hash(command), unfinished.__contains__)
+        if answered is not None:
+            return answered
+    return Grant(_principal_of(types, store, command), type_.admit(command, premises))
 
 
-def principal_of(types: CommandTypes, store: Looking, command: CommandBase) -> Principal:
+def _principal_of(types: CommandTypes, store: Looking, command: CommandBase) -> Principal:
     """The one on whose behalf a command acts: it can do what that person may. Raises CommandInvalid."""
     if command.user is None:
         return STEWARD

@@ -1,0 +1,16 @@
+"""The systems of a council. Another one is one more entry of `house`; every door hands the list on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from council.systems import System
+
+
+def house() -> tuple[System, ...]:
+    """Every system that a council has, those of upkeep too. They are loaded here, so that `council status` loads none."""
+    from council.deliberation.system import DELIBERATION
+    from council.upkeep.forget import FORGETTING
+
+    return (DELIBERATION, FORGETTING)
