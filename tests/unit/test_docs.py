@@ -6,10 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from council.upkeep.house import COMMANDS
 
+from council.app import commands_of
 from council.commands.models import dump
 from council.commands.parsing import parse_command
+from council.desk.house import house
 
 REPOSITORY = Path(__file__).parents[2]
 README = REPOSITORY / "README.md"
@@ -50,5 +51,5 @@ def test_every_page_is_reached_from_the_readme() -> None:
 
 def test_the_command_of_the_readme_is_one() -> None:
     example = README.read_text(encoding="utf-8").partition("```json\n")[2].partition("```")[0]
-    command = dump(parse_command(COMMANDS, "storage.json", example.encode()))
+    command = dump(parse_command(commands_of(house()), "storage.json", example.encode()))
     assert command["task_description"] == "Which storage engine should the archive use?"
