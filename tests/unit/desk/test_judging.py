@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+
+import pytest
 
 from council.desk.desk import Desk
 from council.desk.judging import FileVerdict, judge, max_command_bytes, problems_of
@@ -38,6 +41,22 @@ def test_an_input_that_is_missing_now_is_a_warning_with_its_place(desk: Desk) ->
     assert judgement.problems == ()
     assert [warning.field for warning in judgement.warnings] == ["input_artifacts.0", "input_artifacts"]
     assert judgement.warnings[0].line == 1
+
+
+@pytest.mark.parametrize(
+    ("persona", "why"),
+    [
+        ("context_requirements: [task]\n", "personas/auditor.md: `context_requirements` holds no keys."),
+        ("context_outputs: {produces: [report]}\n", "AUDITOR has an output schema"),
+    ],
+)
+def test_a_persona_with_which_the_run_fails_is_a_warning(desk: Desk, persona: str, why: str) -> None:
+    file = desk.home.personas / "auditor.md"
+    file.write_text(re.sub(r"(?m)^context:\n(?: .*\n)+", persona, file.read_text()))
+    judgement = judge(desk, NAME, data())
+    assert judgement.problems == ()
+    [warning] = judgement.warnings
+    assert warning.message.startswith(f"as its personas stand, the run fails: {why}")
 
 
 def test_a_file_at_the_output_that_no_run_left_is_a_warning(desk: Desk) -> None:
