@@ -19,7 +19,7 @@ from typing import Literal
 
 import msgspec
 
-from council.engine.commit import Kept, Output
+from council.engine.commit import Output, StoreEntry
 from council.engine.outputs import kept_data
 from council.engine.receipts import Receipts
 from council.ids import sha256_hex
@@ -185,11 +185,11 @@ class Memory:
         ]
         return [output, *pages]
 
-    def copies(self, outputs: Iterable[Output]) -> tuple[Kept, ...]:
+    def copies(self, outputs: Iterable[Output]) -> tuple[StoreEntry, ...]:
         """The last good copies of the session files among the files of a commit."""
         top = f"{self._folder.name}/"
         return tuple(
-            Kept(COPIES, output.path.removeprefix(top), output.data)
+            StoreEntry(COPIES, output.path.removeprefix(top), output.data)
             for output in outputs
             if output.path.startswith(top) and output.path.endswith("_session.json")
         )

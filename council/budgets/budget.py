@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from council.budgets.prices import Price
-from council.budgets.spend import Reserved, Spend, Totals
+from council.budgets.spend import Reservation, Spend, Totals
 from council.errors import ConfigError, CouncilError
 from council.ids import Clock
 from council.llm.base import Usage
@@ -124,7 +124,7 @@ class Budget:
     price_of: Callable[[str], Price | None]
     chair: str
     clock: Clock
-    closing: Reserved | None = None
+    closing: Reservation | None = None
     closing_begun: bool = False
 
     def __post_init__(self) -> None:
@@ -152,9 +152,9 @@ class Budget:
         usage = Usage(input_tokens + answers_tokens, output_tokens)
         tokens, usd = usage.input_tokens + usage.output_tokens, self.usd(self.chair, usage)
         if self.closing is None or tokens > self.closing.tokens:
-            self.closing = Reserved(CLOSING, tokens, usd)
+            self.closing = Reservation(CLOSING, tokens, usd)
 
-    async def reserve(self, model: str, input_tokens: int, output_tokens: int, *, closing: bool) -> Reserved:
+    async def reserve(self, model: str, input_tokens: int, output_tokens: int, *, closing: bool) -> Reservation:
         """Raises BudgetSpent when the call's worst case does not fit beside what is spent and set aside, StorageFailed.
 
         A closing call that a kill cut off was allowed, and is made again for the same reservation. One that does not fit
@@ -167,7 +167,7 @@ class Budget:
         if closing:
             output_tokens = self._room(model, input_tokens, output_tokens)
         usd = self.usd(model, Usage(input_tokens, output_tokens))
-        entry = Reserved(secrets.token_hex(4), input_tokens + output_tokens, usd, closing=closing)
+        entry = Reservation(secrets.token_hex(4), input_tokens + output_tokens, usd, closing=closing)
         self._require("command", self.command, self.spend.totals(), entry)
 
         def of_day(spent: Totals) -> None:
@@ -177,7 +177,7 @@ class Budget:
         self.closing_begun = self.closing_begun or closing
         return entry
 
-    def settle(self, model: str, entry: Reserved, usage: Usage | None) -> None:
+    def settle(self, model: str, entry: Reservation, usage: Usage | None) -> None:
         """`usage` None: the provider did not count, and the reservation stands as the price of the call; where the model costs
         nothing, there is nothing to count."""
         price = self.price_of(model)
@@ -192,7 +192,7 @@ class Budget:
         StorageFailed."""
         counted = usage or Usage()
         tokens = counted.input_tokens + counted.output_tokens
-        entry = Reserved(secrets.token_hex(4), tokens, self.usd(model, counted))
+        entry = Reservation(secrets.token_hex(4), tokens, self.usd(model, counted))
         await self.spend.reserve(entry, None)
         self.settle(model, entry, usage)
 
@@ -222,7 +222,9 @@ class Budget:
                 room = min(room, left / each if each else room)
         return max(int(room), min(output_tokens, _LEAST_OUTPUT_TOKENS))
 
-    def _require(self, scope: Literal["command", "day"], limits: BudgetLimits, spent: Totals, entry: Reserved) -> None:
+    def _require(
+        self, scope: Literal["command", "day"], limits: BudgetLimits, spent: Totals, entry: Reservation
+    ) -> None:
         """Raises BudgetSpent. The closing call's share is kept from all others until that is begun; it is made however long
         the others took."""
         if not limits.bounded:

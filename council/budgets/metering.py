@@ -12,7 +12,7 @@ from typing import TypeVar, Unpack
 import msgspec
 
 from council.budgets.budget import CLOSING, Budget
-from council.budgets.spend import Reserved
+from council.budgets.spend import Reservation
 from council.errors import ModelError, StorageFailed
 from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions, Usage
 from council.llm.embeddings import Embedder, EmbedderAround, Embeddings, Purpose
@@ -32,7 +32,7 @@ Answer = TypeVar("Answer", Reply, Embeddings)
 
 
 async def _settled(
-    call: Awaitable[Answer], budget: Budget, calibration: Calibration, name: str, chars: int, entry: Reserved
+    call: Awaitable[Answer], budget: Budget, calibration: Calibration, name: str, chars: int, entry: Reservation
 ) -> Answer:
     """Makes a call of that many characters, and settles what was reserved for it, whatever becomes of it."""
     usage: Usage | None = None

@@ -40,7 +40,7 @@ class TokenCount(msgspec.Struct, frozen=True):
     unknown_calls: int = 0
 
 
-class Pruned(msgspec.Struct, frozen=True):
+class PruneMark(msgspec.Struct, frozen=True):
     """The time at which a run's journal was let go of, and the setting that asked for it (keep_days, keep_runs or keep_bytes)."""
 
     at: str
@@ -75,7 +75,7 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     attempts: int = 1
     took_ms: int | None = None
     audit_head: str = ""
-    pruned: Pruned | None = None
+    pruned: PruneMark | None = None
     imported: bool = False
     details: dict[str, Any] = {}
 
@@ -128,7 +128,7 @@ class Receipts:
 
         self._open_store().write_now(write)
 
-    def prune(self, run_id: str, pruned: Pruned | None, also: Callable[[Tx], None] | None = None) -> bool:
+    def prune(self, run_id: str, pruned: PruneMark | None, also: Callable[[Tx], None] | None = None) -> bool:
         """Lets go of an ended run's journal and of what was kept of it; its receipt says so (None: says nothing, for it was
         forgotten). `also` is done in the same transaction. False when it has not ended. Raises StorageFailed."""
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar, Unpack
 import msgspec
 
 from council.engine.auditing import AUDIT_HEAD
-from council.engine.commit import Kept, Output
+from council.engine.commit import Output, StoreEntry
 from council.engine.journal import Journal, StepOptions
 from council.engine.outputs import OutputFile
 from council.engine.receipts import ErrorRef, TokenCount
@@ -76,7 +76,7 @@ class Outcome:
     status: RunStatus
     artifact: bytes | None
     outputs: tuple[Output, ...] = ()
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[StoreEntry, ...] = ()
     error: ErrorRef | None = None
     notes: tuple[str, ...] = ()
     rounds: int = 0

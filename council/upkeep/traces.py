@@ -21,7 +21,7 @@ from council.agents.memory import COPIES, decode_session, encode_session
 from council.commands.documents import NotACommand, read_document
 from council.engine import statements as sql
 from council.engine.journal import Journal, header_of, record_of, rows_of
-from council.engine.outputs import Written, all_written, kept_data, kept_names, note_written
+from council.engine.outputs import OutputEntry, all_written, kept_data, kept_names, note_written
 from council.engine.receipts import ArtifactRef, Receipt, rewrite_receipt
 from council.engine.records import FORGOTTEN, Committed, Record, RunHeader
 from council.engine.rewriting import (
@@ -353,10 +353,10 @@ class Traces:
             raise CannotForget(f"{path} cannot become {target}: that is there.", fix=f"move {target} away")
         if target != path or current != sha256:
             both = (sha256, current) if target == path else (sha256,)
-            self._store.write_now(lambda tx: note_written(tx, Written(target, run_id, both)))
+            self._store.write_now(lambda tx: note_written(tx, OutputEntry(target, run_id, both)))
             self._core.root.write_atomic(target, page)
         # The hash of what stood there goes, too.
-        self._store.write_now(lambda tx: note_written(tx, Written(target, run_id, (sha256,))))
+        self._store.write_now(lambda tx: note_written(tx, OutputEntry(target, run_id, (sha256,))))
         if target != path:
             self._core.root.unlink(path)
             self._drop_written(path)
@@ -364,12 +364,12 @@ class Traces:
     def _drop_written(self, path: str) -> None:
         self._store.write_now(lambda tx: tx.execute(sql.DROP_WRITTEN, (path,)))
 
-    def _artifact_holds(self, entry: Written) -> bool:
+    def _artifact_holds(self, entry: OutputEntry) -> bool:
         return moved(entry.path, self.change) != entry.path or (
             self._is_in(self._home.root / entry.path) and self._core.root.fingerprint(entry.path) in entry.sha256s
         )
 
-    def _in_artifact(self, entry: Written) -> bool:
+    def _in_artifact(self, entry: OutputEntry) -> bool:
         """A page of ours whose journal was pruned: the texts are replaced in the page."""
         if not self._artifact_holds(entry):
             return False

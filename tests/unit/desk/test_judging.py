@@ -10,7 +10,7 @@ import pytest
 
 from council.desk.desk import Desk
 from council.desk.judging import FileVerdict, judge, max_command_bytes, problems_of
-from council.engine.outputs import Written, note_written
+from council.engine.outputs import OutputEntry, note_written
 from council.errors import CommandInvalid
 from council.ids import sha256_hex
 from council.storage.store import Store
@@ -70,7 +70,7 @@ def test_a_page_at_the_output_is_a_warning_only_when_it_was_edited_since_a_run_l
 ) -> None:
     page = desk.home.artifacts / "out.md"
     page.write_text("a decision")
-    left = Written("artifacts/out.md", "r1", (sha256_hex("a decision"),))
+    left = OutputEntry("artifacts/out.md", "r1", (sha256_hex("a decision"),))
     store.write_now(lambda tx: note_written(tx, left))
     assert judge(desk, NAME, data()).warnings == ()
     page.write_text("a decision, and mine")
