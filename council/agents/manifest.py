@@ -17,6 +17,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from council.errors import MissingContextError, PersonaError
+from council.markup import front_matter
 from council.safety.untrusted import plain_line
 from council.settings import Home, Settings
 from council.settings.model_names import model_chain
@@ -26,7 +27,6 @@ T = TypeVar("T")
 
 MAX_PERSONA_BYTES = 256 << 10  # a persona of 64,000 tokens would crowd out the task
 _SEED_NAME = re.compile(r"core_essence_([a-z][a-z0-9_]{1,31})_awakening_seed\.txt", re.IGNORECASE)
-_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)---[ \t]*\n", re.DOTALL)
 DEFAULT_TOOLS = ("READ_FILE", "LIST_FILES", "QUERY_CORTEX")  # every tool of this house: they only read
 
 Trust = Literal["builtin", "verified", "unverified", "temporary"]
@@ -207,13 +207,13 @@ def require_roles(personas: dict[str, AgentManifest], roles: Sequence[str]) -> l
 @lru_cache(maxsize=64)  # every run reads all personas, and they seldom change
 def parse_manifest(name: str, text: str) -> AgentManifest:
     """One persona file. Raises PersonaError naming the file, the key and the fix."""
-    match = _FRONT_MATTER.match(text)
-    if match is None:
+    parts = front_matter(text)
+    if parts is None:
         raise PersonaError(
             f"personas/{name}: no front matter.", fix="begin the file with ---, the keys id, role, purpose, and ---"
         )
     try:
-        keys = yaml.safe_load(match.group(1))
+        keys = yaml.safe_load(parts.head)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 2}" if mark else ""
@@ -226,7 +226,7 @@ def parse_manifest(name: str, text: str) -> AgentManifest:
     if not isinstance(keys, dict):
         raise PersonaError(f"personas/{name}: the front matter holds no keys.", fix="add id, role, purpose")
     try:
-        return AgentManifest.model_validate({**_as_ours(name, keys), "instructions": text[match.end() :].strip()})
+        return AgentManifest.model_validate({**_as_ours(name, keys), "instructions": parts.body.strip()})
     except ValidationError as error:
         first = error.errors()[0]
         top, *below = map(str, first["loc"])

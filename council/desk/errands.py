@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from council.desk.desk import Desk
-from council.desk.failed_folder import NOTE_ENDING, refused_file
+from council.desk.failed_folder import refused_file
 from council.engine.receipts import Receipt
 from council.engine.records import FORGOTTEN
 from council.errors import CommandInvalid, DaemonRunning, UsageError, WaitTimeout
-from council.storage.drop import DroppedFile, drop
+from council.storage.drop import NOTE_ENDING, DroppedFile, drop
 from council.storage.files import FileLock
 
 _POLL_S = 0.1

@@ -27,7 +27,8 @@ from council.storage.paths import check_relative
 MAX_NAMESAKES = 10_000  # more files of one name is a loop that drops, not a person
 
 _COMMAND_ENDINGS = (".json", ".yaml", ".yml", ".md")
-_IGNORED_ENDINGS = ("~", ".tmp", ".part", ".swp", ".error.md")
+NOTE_ENDING = ".error.md"  # of our note beside a file that could not become a run
+_IGNORED_ENDINGS = ("~", ".tmp", ".part", ".swp", NOTE_ENDING)
 
 
 @dataclass(frozen=True)

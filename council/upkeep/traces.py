@@ -38,6 +38,7 @@ from council.errors import CommandInvalid, CouncilError, PathRefused
 from council.ids import sha256_hex
 from council.knowledge.cortex.cortex import SCOPES
 from council.reports.past_run import replay
+from council.storage.drop import NOTE_ENDING
 from council.storage.store import Tx
 from council.systems import Core
 from council.upkeep.copies import COPIES as COPIES_FOLDER
@@ -63,7 +64,6 @@ _MAX_FOREIGN_BYTES = 16 << 20  # a larger document is not looked into, and that 
 _MAX_FOREIGN_FILES = 200_000
 _INDEX_PATIENCE_S = 10.0
 SESSION_ENDING = "_session.json"
-_NOTE_ENDING = ".error.md"  # our notes beside files that could not become runs
 # Below `.council/`: what is looked at in its own way, or is no text.
 _NOT_THE_REST = frozenset({"logs", "cortex", "lock", "forgotten", "copies"})
 _DATABASE = "council.db"  # it, and what SQLite lays beside it
@@ -256,7 +256,7 @@ class Traces:
                 files = files_below(entry) if entry.is_dir() else [entry]
                 yield from (path for path in files if not is_database(path))
         for path in files_below(self._home.commands):
-            if path.name.endswith(_NOTE_ENDING):
+            if path.name.endswith(NOTE_ENDING):
                 yield path
             elif path.parent == self._home.failed:
                 with contextlib.suppress(CommandInvalid, NotACommand, FileNotFoundError):
@@ -396,7 +396,7 @@ class Traces:
         if not self._is_in(path):
             return False
         before = path.read_bytes()
-        if path.parent == self._home.failed and not path.name.endswith(_NOTE_ENDING):
+        if path.parent == self._home.failed and not path.name.endswith(NOTE_ENDING):
             path.unlink()
             return True
         after = self._session_without(before, *owner_of(path)) if path.name.endswith(SESSION_ENDING) else None
