@@ -26,7 +26,7 @@ class FrontMatter(NamedTuple):
 
 
 def front_matter(text: str) -> FrontMatter | None:
-    """None for a text that begins with none, or does not close it."""
+    """Parts a text that begins with front matter. None for one that has none, or does not close it."""
     found = _FRONT_MATTER.match(text)
     return None if found is None else FrontMatter(found[1], text[found.end() :])
 

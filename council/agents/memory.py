@@ -227,7 +227,7 @@ class Memory:
 
 
 def was_rehearsed(store: Looking, run_id: str) -> bool:
-    """What a run's record says of its model; False where there is none. Raises StorageFailed."""
+    """Tells whether a run's record names the model of a rehearsal. False where there is no record. Raises StorageFailed."""
     receipt = Receipts(store).read(run_id)
     return receipt is not None and is_rehearsal(receipt.model)
 
@@ -303,7 +303,8 @@ def decode_session(data: bytes, role: str, lane: str) -> tuple[Session | None, s
 
 
 def sanitised(session: Session) -> Session:
-    """As it may be written: what is remembered today is tomorrow's prompt. Nothing invisible, no request that counts."""
+    """Cleans a text before it is written, for what is remembered today is tomorrow's prompt. Nothing invisible stays, and
+    no request that counts."""
 
     def plain(text: str) -> str:
         return inert(clean(text))
@@ -333,7 +334,7 @@ def excerpt(answer: str) -> str:
 
 
 def estimated_tokens(text: str) -> int:
-    """At least as many tokens as a model counts, of whatever script. Three ASCII characters make a token (prose has
+    """Counts at least as many tokens as a model does, of whatever script. Three ASCII characters make a token (prose has
     four to five). Any other character makes one, and one beyond the basic plane (emoji, rare signs) three."""
     plain = sum(char < "\x80" for char in text)
     rare = sum(char > "\uffff" for char in text)

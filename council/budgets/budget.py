@@ -102,7 +102,7 @@ class Stopwatch:
         return self._untold_s
 
     def tell(self) -> float:
-        """As `untold_s`, and begins anew."""
+        """Returns `untold_s`, and begins anew."""
         told, self._untold_s = self.untold_s(), 0.0
         return told
 
@@ -144,8 +144,8 @@ class Budget:
         return float(price.cost(usage)) if price is not None else None
 
     def set_aside(self, input_tokens: int, output_tokens: int) -> None:
-        """For the closing call, where there is a limit at all, by the call that is to be made before it: it reads what that
-        one reads, and what all those answer that are under way by then."""
+        """Reserves the closing call, where there is a limit at all, by the call that is to be made before it. It reads what
+        that call reads, and all the answers that are under way by then."""
         if self.closing_begun or not (self.command.bounded or self.day.bounded):
             return
         answers_tokens = output_tokens * (self.spend.under_way + 1)
@@ -197,7 +197,7 @@ class Budget:
         self.settle(model, entry, usage)
 
     def seconds_left(self) -> float | None:
-        """Of the command's; None: without end."""
+        """The seconds that the command has left. None: without end."""
         limit = self.command.max_seconds
         return None if limit is None else limit - self._seconds_spent()
 

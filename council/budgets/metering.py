@@ -110,7 +110,7 @@ class BudgetedEmbedder(EmbedderAround):
         self._calibration = calibration
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
-        """As `Embedder.embed`. Raises BudgetSpent."""
+        """Embeds like `Embedder.embed`. Raises BudgetSpent."""
         chars = sum(map(len, texts))
         entry = await self._budget.reserve(self.name, self._calibration.tokens(self.name, chars), 0, closing=False)
         call = self._inner.embed(texts, purpose=purpose)
@@ -125,7 +125,7 @@ class TimedEmbedder(EmbedderAround):
         self._budget = budget
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
-        """As `Embedder.embed`. Raises BudgetSpent, for a call under way too."""
+        """Embeds like `Embedder.embed`. Raises BudgetSpent, for a call under way too."""
         async with _timed(self._budget, self._budget.seconds_left()):
             return await self._inner.embed(texts, purpose=purpose)
 
@@ -139,7 +139,7 @@ class TimedModel(ModelAround):
         self._budget = budget
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
-        """As `Model.generate`. Raises BudgetSpent, for a call under way too."""
+        """Generates like `Model.generate`. Raises BudgetSpent, for a call under way too."""
         async with _timed(self._budget, None if _is_closing(asked) else self._budget.seconds_left()):
             return await self._inner.generate(messages, **asked)
 

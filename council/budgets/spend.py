@@ -33,7 +33,7 @@ class Totals(msgspec.Struct, frozen=True):
 
     @property
     def usd(self) -> float | None:
-        """None as soon as one call's price is unknown."""
+        """The money spent. None as soon as one call's price is unknown."""
         return None if self.unpriced else self.priced_usd
 
     def __add__(self, other: Totals) -> Totals:
@@ -114,7 +114,7 @@ _LOCK = 0x6461796C696D  # "daylim": PostgreSQL's advisory lock of whoever measur
 
 
 def spent_by(store: Looking, run_id: str) -> Totals:
-    """By all attempts of a run. Raises StorageFailed."""
+    """The spending of all attempts of a run. Raises StorageFailed."""
     return store.read(lambda tx: Totals(*tx.execute(sql.OF_RUN, (run_id,)).fetchone()))
 
 

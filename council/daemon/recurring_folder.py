@@ -204,7 +204,7 @@ class Sighting(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def load_sightings(store: Looking) -> dict[str, Sighting]:
-    """By file name. Raises StorageFailed."""
+    """Loads what is remembered, by file name. Raises StorageFailed."""
     return msgspec.json.decode(mark(store, _MARK) or "{}", type=dict[str, Sighting])
 
 

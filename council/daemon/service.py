@@ -113,7 +113,7 @@ class Service:
             self._lock.release()
 
     def stop(self) -> None:
-        """As SIGTERM does: the turns under way end first, then `run` returns. Nothing happens when it stops already."""
+        """Acts like SIGTERM: the turns under way end first, then `run` returns. Nothing happens when it stops already."""
         if not self._signalled:
             self._on_signal(signal.SIGTERM)
 

@@ -51,7 +51,8 @@ def all_written(store: Looking) -> list[OutputEntry]:
 
 
 def note_written(tx: Tx, written: OutputEntry) -> None:
-    """To be committed before the bytes take their place: whichever a crash leaves there, they are known as ours."""
+    """Notes the bytes, to be committed before they take their place. Whichever a crash leaves there, they are known as
+    ours."""
     tx.execute(sql.NOTE_WRITTEN, (written.path, written.run_id, msgspec.json.encode(written.sha256s).decode()))
 
 

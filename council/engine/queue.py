@@ -59,7 +59,7 @@ class RunQueue:
         return self._lanes.held
 
     def join(self, run: Run, *, hold: bool = False) -> None:
-        """At the end of its lane. `hold`: it is not told to go on before `ask_for` wants it."""
+        """Puts a run at the end of its lane. `hold`: it is not told to go on before `ask_for` wants it."""
         if hold:
             self._lanes.hold(run)
         self._lanes.join(run)

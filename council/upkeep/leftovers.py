@@ -33,7 +33,7 @@ _DROP_PATIENCE_S = 3_600.0  # no drop takes longer than this between its tempora
 
 
 def sweep(home: Home, types: CommandTypes, unfinished: Sequence[Journal]) -> None:
-    """At start: removes what lies where the unfinished runs were writing. What cannot be looked at or removed is left, and
+    """Removes, at start, what lies where the unfinished runs were writing. What cannot be looked at or removed is left, and
     said."""
     folders = _own_folders(home)
     for header in (journal.header for journal in unfinished):

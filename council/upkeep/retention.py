@@ -33,7 +33,7 @@ Setting = Literal["keep_days", "keep_runs", "keep_bytes"]
 
 @dataclass(frozen=True)
 class Bounds:
-    """None: no bound."""
+    """The bounds of what is kept. None: no bound."""
 
     days: int | None
     runs: int | None

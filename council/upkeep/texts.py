@@ -68,7 +68,7 @@ def text_of(data: bytes) -> str:
 
 
 def size_of(path: Path) -> int:
-    """In bytes; zero when the file is gone."""
+    """The size in bytes; zero when the file is gone."""
     try:
         return path.stat().st_size
     except FileNotFoundError:

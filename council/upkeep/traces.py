@@ -123,7 +123,7 @@ class Traces:
                 )
 
     def look(self) -> Counts:
-        """In how many files and rows of each kind the texts are; of a run everything counts as one."""
+        """Counts the files and rows of each kind that hold the texts. Of a run everything counts as one."""
         from council.upkeep.rows import count_words  # not at the top: it loads SQLAlchemy
 
         runs = list(self._runs())

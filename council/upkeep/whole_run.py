@@ -107,7 +107,7 @@ class WholeRun:
         return bool(summary.text) and not _is_earlier(summary.through, self._run_id)
 
     def look(self) -> dict[str, int]:
-        """In how many files and rows of each kind it is."""
+        """Counts the files and rows of each kind that hold the run."""
         from council.upkeep.rows import count_words  # not at the top: it loads SQLAlchemy
 
         held = self._run_id.encode()

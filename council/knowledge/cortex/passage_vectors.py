@@ -39,7 +39,7 @@ class MissingVectors:
 
 
 class PassageVectors:
-    """Of one index: what is in it is told by each call's `files`."""
+    """The vectors of one index: what is in it is told by each call's `files`."""
 
     def __init__(self, folder: Path, selection: Selection, reads: Reads) -> None:
         self._vectors = Vectors(folder)
