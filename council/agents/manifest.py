@@ -113,8 +113,9 @@ class AgentManifest(BaseModel):
 
 
 def context_for(manifest: AgentManifest, available: Mapping[str, T]) -> dict[str, T]:
-    """The fields of `available` that an agent is given: what its manifest requires or allows, less what it forbids and less
-    what its trust and its scope withhold. Raises MissingContextError for a required field that it cannot be given."""
+    """The fields of `available` that an agent is given. They are what its manifest requires or allows, less what it
+    forbids, and less what its trust and its scope withhold. Raises MissingContextError for a required field that it cannot
+    be given."""
     needs = manifest.context
     forbidden = {*needs.forbidden, *(_TRANSCRIPT if set(_TRANSCRIPT) & set(needs.forbidden) else ())}
     if not manifest.is_trusted:

@@ -23,8 +23,8 @@ Meter = Literal["calls", "tokens", "usd", "seconds"]
 
 
 class BudgetSpent(CouncilError):
-    """The next call would cross a limit. `scope` and `meter` say which; `tomorrow` is True when the call fits into the
-    budget of a new day, and False when it never will, or when it is the command's own budget."""
+    """The next call would cross a limit. `scope` and `meter` say which. `tomorrow` is True when the call fits into the
+    budget of a new day. It is False when the call never will, or when the limit is the command's own."""
 
     code = "budget"
     http_status = 402
@@ -178,8 +178,8 @@ class Budget:
         return entry
 
     def settle(self, model: str, entry: Reservation, usage: Usage | None) -> None:
-        """`usage` None: the provider did not count, and the reservation stands as the price of the call; where the model costs
-        nothing, there is nothing to count."""
+        """Charges what a call cost. `usage` None: the provider did not count, and the reservation stands as the price.
+        Where the model costs nothing, there is nothing to count."""
         price = self.price_of(model)
         if usage is None and price is not None and price.is_free:
             usage = Usage()

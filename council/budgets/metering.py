@@ -131,8 +131,8 @@ class TimedEmbedder(EmbedderAround):
 
 
 class TimedModel(ModelAround):
-    """A Model whose calls, with all that they wait for, count as the run's seconds, and end when those are spent: all but
-    the closing call, which is made then."""
+    """A Model whose calls, with all that they wait for, count as the run's seconds. They end when those are spent. The
+    closing call alone is made then."""
 
     def __init__(self, inner: Model, budget: Budget) -> None:
         super().__init__(inner)

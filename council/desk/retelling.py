@@ -63,8 +63,8 @@ def answer_of(desk: Desk, receipt: Receipt, page: Path) -> tuple[str, str]:
 
 
 def growing_run(desk: Desk, run_id: str) -> tuple[dict[str, Any], str]:
-    """A run that has not ended, as `overview` tells it, with the path of its page as `output`; and the page so far, empty
-    until there is one. Raises RunNotFound, JournalDamaged."""
+    """A run that has not ended, as `overview` tells it, with the path of its page as `output`. Beside it stands the page so
+    far, empty until there is one. Raises RunNotFound, JournalDamaged."""
     header = desk.ledger.journal(run_id).header
     known = next((run for run in overview(desk).runs if run["run_id"] == run_id), None)
     run = {"run_id": run_id, "title": header.title, "status": "queued", "output": header.output_path, **(known or {})}

@@ -105,9 +105,9 @@ def renew_copies(home: Home, *, without: str) -> None:
 
 @dataclass(frozen=True)
 class CopyLoss:
-    """The part of a database that its copy does not know: it is lost when the copy takes its place. `ended` are runs that the
-    copy holds unfinished, and the database ended: their end goes along. `told` False: the database does not say it any
-    more, and `unfinished` are those that go on at the next start, whether they have ended or not."""
+    """The part of a database that its copy does not know. It is lost when the copy takes its place. `ended` are runs that
+    the copy holds unfinished, and the database ended: their end goes along. `told` False: the database does not say it any
+    more. Then `unfinished` are those that go on at the next start, whether they have ended or not."""
 
     runs: tuple[str, ...] = ()
     ended: tuple[str, ...] = ()
@@ -172,7 +172,7 @@ def require_whole(copy: Path) -> None:
 
 
 def _unknown(path: Path, copy: Path) -> CopyLoss:
-    """As far as the database still says it: of a damaged one nobody knows."""
+    """Compares the two, as far as the database still tells: of a damaged one nobody knows."""
 
     def known(tx: Tx) -> tuple[dict[str, bool], dict[str, tuple[int, int]]]:
         has_ended = {run_id: ended_ns is not None for run_id, ended_ns in tx.execute(sql.ALL_ENDS).fetchall()}

@@ -72,7 +72,7 @@ def _memory_folders(home: Home) -> set[Path]:
 
 
 def _strays(home: Home, folders: Collection[Path], is_nobodys: Callable[[str], bool]) -> Iterator[Path]:
-    """In the run-time folder only while nobody writes there."""
+    """Finds stray files. Those in the run-time folder count only while nobody writes there."""
     for folder in sorted(folders):
         if folder.is_symlink() or not folder.exists():
             continue

@@ -180,8 +180,8 @@ async def _chosen(home: Home, settings: Settings, keys: ProviderKeys, source: st
 
 
 def named_models(home: Home, settings: Settings) -> list[tuple[str, str, str]]:
-    """The models beside the one in use, each with whom it is asked by and where that is said: those of single agents,
-    stand-ins, and what embeds. Raises PersonaError for a persona that cannot be read."""
+    """The models beside the one in use: those of single agents, stand-ins, and what embeds. Each stands with whom it is
+    asked by, and where that is said. Raises PersonaError for a persona that cannot be read."""
     found: list[tuple[str, str, str]] = []
     for role, chain in settings.agent_models.items():
         found += [(name, _in_chain(role, chain, at), "agent_models") for at, name in enumerate(chain)]

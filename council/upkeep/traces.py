@@ -237,7 +237,7 @@ class Traces:
         yield from (path for path in files_below(self._home.session_states) if path.name != "README.md")
 
     def _held_copies(self) -> list[str]:
-        """Of the last good copies of session files."""
+        """Counts the last good copies of session files that hold a text."""
         names = kept_names(self._store, COPIES)
         return [name for name in names if self._holds(text_of(kept_data(self._store, COPIES, name) or b""))]
 
@@ -324,7 +324,7 @@ class Traces:
         )
 
     def _in_receipt(self, receipt: Receipt) -> bool:
-        """Of a run whose journal is gone: nobody knows what its command held, so its hashes go."""
+        """Changes the receipt of a run whose journal is gone. Nobody knows what its command held, so its hashes go."""
         if receipt.id is not None:
             self._core.receipts.forget_command(receipt.id, receipt.run_id, self.change(receipt.id))
         after = changed_receipt(receipt, self.change, command_held=True)

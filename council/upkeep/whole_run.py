@@ -261,7 +261,7 @@ class WholeRun:
 
 
 def _is_earlier(run_id: str, other: str) -> bool:
-    """By the second of their ids; two runs of one second are not told apart."""
+    """Compares runs by the second of their ids; two runs of one second are not told apart."""
     return run_id[:_ID_SECOND] < other[:_ID_SECOND]
 
 

@@ -283,7 +283,7 @@ def _sums(said: Figure, one: Figure, other: Figure) -> list[Fraction]:
 
 
 def _products(said: Figure, one: Figure, other: Figure) -> list[Fraction]:
-    """Of a share, a number of things or a time with what each is or costs."""
+    """The products of a share, a number of things or a time with what each is or costs."""
     found = []
     for factor, amount in ((one, other), (other, one)):
         if amount.unit != said.unit and ((amount.unit and said.unit) or max(said.values) < _SMALL):
