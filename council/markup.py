@@ -206,7 +206,11 @@ _END = re.compile(
 _MARKS = tuple(".!?…。！？")
 _CLOSERS = "\"'”’」』)]*_"  # behind the mark
 _SHORT_CHARS = 12  # what is shorter greets, or calls somebody
-_ABBREVIATED = re.compile(r"(?:(?<!\w)[a-z]|\b(?i:cf|vs|etc|ca|approx|mr|mrs|ms|dr|prof|fig|st))\Z")
+_ABBREVIATED = re.compile(
+    r"(?:(?<!\w)[a-z]|\b(?i:cf|vs|etc|ca|approx|mr|mrs|ms|dr|prof|fig|st|nr|no|abs|bzw|inkl|zzgl|ggf|evtl))\Z"
+)
+_DAY = re.compile(r"(?<![\w.,])[0-9]{1,2}\Z")
+_MONTH = re.compile(r"(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")  # 4. Mai: English writes no full stop there
 
 
 def sentence_ends(text: str) -> Iterator[int]:
@@ -216,6 +220,8 @@ def sentence_ends(text: str) -> Iterator[int]:
         if text[found.end() : found.end() + 1].islower():
             continue
         if found[0][0] == "." and _ABBREVIATED.search(text, max(0, found.start() - 8), found.start()):
+            continue
+        if _MONTH.match(text, found.end()) and _DAY.search(text, max(0, found.start() - 4), found.start()):
             continue
         yield found.end()
 
