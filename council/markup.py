@@ -1,5 +1,5 @@
-"""Finds where code fences, thoughts and sentences begin and end in Markdown that people and models write. Pure, and linear
-in the text.
+"""Finds front matter, code fences, thoughts and sentences in Markdown that people and models write. Pure, and linear in the
+text.
 
 Only places are found: what a room makes of them is its own. For Markdown that a page shows see `safety/markdown.py`.
 """
@@ -7,10 +7,34 @@ Only places are found: what a room makes of them is its own. For Markdown that a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 BLANK = " \t\r\n\f\v\u00a0\ufeff\u200b"
+
+# ── front matter ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_FRONT_MATTER = re.compile(r"\A---[ \t\r]*\n(.*?)^---[ \t\r]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+
+
+class FrontMatter(NamedTuple):
+    """The lines between the two lines of dashes at the top of a text, and all that follows them."""
+
+    head: str
+    body: str
+
+
+def front_matter(text: str) -> FrontMatter | None:
+    """Parts a text that begins with front matter. None for one that has none, or does not close it."""
+    found = _FRONT_MATTER.match(text)
+    return None if found is None else FrontMatter(found[1], text[found.end() :])
+
+
+def without_front_matter(text: str) -> str:
+    found = front_matter(text)
+    return text if found is None else found.body
+
 
 # ── fences ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -117,10 +141,19 @@ def fences(text: str) -> Iterator[Fence]:
 
 def without_fences(text: str, instead: str = "") -> str:
     """The text with `instead` in the place of each fenced block."""
+    return _with_each_fence(text, lambda fence: instead)
+
+
+def unfenced(text: str) -> str:
+    """The text with its content in the place of each fenced block."""
+    return _with_each_fence(text, lambda fence: fence.text)
+
+
+def _with_each_fence(text: str, shown: Callable[[Fence], str]) -> str:
     pieces: list[str] = []
     at = 0
     for fence in fences(text):
-        pieces += (text[at : fence.start], instead)
+        pieces += (text[at : fence.start], shown(fence))
         at = fence.end
     return "".join([*pieces, text[at:]])
 
@@ -170,6 +203,9 @@ def without_thoughts(reply: str) -> str:
 _END = re.compile(
     r"(?<![.!?…])[.!?…]+[\"'”’)\]*_]*(?:\s++(?=\S)|\s*\Z)|[。！？]+[”’」』)]*|\n(?=[ \t]*(?:\n|[-+*•|#]|[0-9]{1,3}[.)]\s))"
 )
+_MARKS = tuple(".!?…。！？")
+_CLOSERS = "\"'”’」』)]*_"  # behind the mark
+_SHORT_CHARS = 12  # what is shorter greets, or calls somebody
 _ABBREVIATED = re.compile(
     r"(?:(?<!\w)[a-z]|\b(?i:cf|vs|etc|ca|approx|mr|mrs|ms|dr|prof|fig|st|nr|no|abs|bzw|inkl|zzgl|ggf|evtl))\Z"
 )
@@ -188,3 +224,9 @@ def sentence_ends(text: str) -> Iterator[int]:
         if _MONTH.match(text, found.end()) and _DAY.search(text, max(0, found.start() - 4), found.start()):
             continue
         yield found.end()
+
+
+def first_sentence(text: str) -> str:
+    """The text up to the first mark that ends a sentence, without shorter ones such as "Hello."; empty where none does."""
+    said = (text[:end].rstrip() for end in sentence_ends(text))
+    return next((words for words in said if len(words) >= _SHORT_CHARS and words.rstrip(_CLOSERS).endswith(_MARKS)), "")

@@ -15,7 +15,7 @@ from council.agents.manifest import load_personas
 from council.commands.models import BudgetConfig, CommandModel, ControlBase, RunBase
 from council.commands.types import Admission, CommandType
 from council.engine.records import FileIdentity
-from council.engine.runs import Finish, Outcome, Premises, Run
+from council.engine.runs import ANSWER, Finish, Outcome, Parked, Premises, Run
 from council.errors import CommandInvalid, CouncilError
 from council.ids import Principal
 from council.llm.base import Message, TurnInfo
@@ -25,6 +25,7 @@ from council.tools.tool import Arguments, Tool, ToolContext, ToolResult
 from council.turns.asker import Asker
 from council.turns.speaker import Speaker
 
+_ANSWER_S = 30 * 86_400.0  # far more than max_wait_s
 _COUNT = "SELECT count(*) FROM sample_notes WHERE about = ?"
 
 
@@ -66,7 +67,7 @@ def admit_ring(command: RingCommand, premises: Premises) -> Admission:
 
 @dataclass
 class Noting:
-    """Asks the auditor for a remark, then keeps the note."""
+    """Asks the auditor for a remark, and a person where the note is a question. Then keeps the note."""
 
     run: Run
     core: Core
@@ -83,6 +84,8 @@ class Noting:
         info = TurnInfo(auditor.role, "turn", task=command.words)
         reply = await Asker(self.run, equipment, lambda: None).ask("remark", auditor, question, info)
         self.remark = reply.text
+        if command.words.endswith("?"):
+            self.remark = await self.run.step("answer", self.answer, type=str)
 
         def keep(tx: Tx) -> int:
             from tests.sample_tables import sample_notes  # not at the top: it loads SQLAlchemy
@@ -93,6 +96,13 @@ class Noting:
             return len(command.words)
 
         await self.run.effect("noted", keep, type=int)
+
+    async def answer(self) -> str:
+        """Raises Parked until a person has answered, in a file."""
+        file = self.core.home.root / "answer.txt"
+        if not file.exists():
+            raise Parked(ANSWER, _ANSWER_S, CouncilError("nobody has answered yet.", fix="write answer.txt"))
+        return await asyncio.to_thread(file.read_text)
 
     def conclude(self, finish: Finish) -> Outcome:
         if finish.error is not None or finish.cancelled:

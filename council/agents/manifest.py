@@ -17,6 +17,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from council.errors import MissingContextError, PersonaError
+from council.markup import front_matter
 from council.safety.untrusted import plain_line
 from council.settings import Home, Settings
 from council.settings.model_names import model_chain
@@ -26,11 +27,10 @@ T = TypeVar("T")
 
 MAX_PERSONA_BYTES = 256 << 10  # a persona of 64,000 tokens would crowd out the task
 _SEED_NAME = re.compile(r"core_essence_([a-z][a-z0-9_]{1,31})_awakening_seed\.txt", re.IGNORECASE)
-_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)---[ \t]*\n", re.DOTALL)
 DEFAULT_TOOLS = ("READ_FILE", "LIST_FILES", "QUERY_CORTEX")  # of a persona that names none
 
 Trust = Literal["builtin", "verified", "unverified", "temporary"]
-AgentScope = Literal["deliberation", "task", "user", "global"]
+AgentScope = Literal["deliberation", "task", "user"]
 _PRIVATE = re.compile(r"(?:^|[_-])(?:personal|financial|finances?)(?:[_-]|$)", re.IGNORECASE)
 _TRANSCRIPT = ("transcript", "other_agent_outputs")  # ours, and the source's name of it
 
@@ -52,6 +52,12 @@ class ContextNeeds(BaseModel):
         return self
 
 
+# A key of ours by the way the conductor's document spells it.
+_SOURCE_KEYS = {
+    "context": "context_requirements",
+    "scope": "context_outputs.scope",
+    "output_schema": "context_outputs.produces",
+}
 _ROLE = re.compile(r"[A-Z][A-Z0-9_]{1,31}")
 _SPELLINGS = {
     "id": "small letters, digits, - and _, begins with a letter, and has at most 64",
@@ -107,8 +113,9 @@ class AgentManifest(BaseModel):
 
 
 def context_for(manifest: AgentManifest, available: Mapping[str, T]) -> dict[str, T]:
-    """The fields of `available` that an agent is given: what its manifest requires or allows, less what it forbids and less
-    what its trust and its scope withhold. Raises MissingContextError for a required field that it cannot be given."""
+    """The fields of `available` that an agent is given. They are what its manifest requires or allows, less what it
+    forbids, and less what its trust and its scope withhold. Raises MissingContextError for a required field that it cannot
+    be given."""
     needs = manifest.context
     forbidden = {*needs.forbidden, *(_TRANSCRIPT if set(_TRANSCRIPT) & set(needs.forbidden) else ())}
     if not manifest.is_trusted:
@@ -201,13 +208,13 @@ def require_roles(personas: dict[str, AgentManifest], roles: Sequence[str]) -> l
 @lru_cache(maxsize=64)  # every run reads all personas, and they seldom change
 def parse_manifest(name: str, text: str) -> AgentManifest:
     """One persona file. Raises PersonaError naming the file, the key and the fix."""
-    match = _FRONT_MATTER.match(text)
-    if match is None:
+    parts = front_matter(text)
+    if parts is None:
         raise PersonaError(
             f"personas/{name}: no front matter.", fix="begin the file with ---, the keys id, role, purpose, and ---"
         )
     try:
-        keys = yaml.safe_load(match.group(1))
+        keys = yaml.safe_load(parts.head)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 2}" if mark else ""
@@ -220,10 +227,11 @@ def parse_manifest(name: str, text: str) -> AgentManifest:
     if not isinstance(keys, dict):
         raise PersonaError(f"personas/{name}: the front matter holds no keys.", fix="add id, role, purpose")
     try:
-        return AgentManifest.model_validate({**_as_ours(name, keys), "instructions": text[match.end() :].strip()})
+        return AgentManifest.model_validate({**_as_ours(name, keys), "instructions": parts.body.strip()})
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
+        top, *below = map(str, first["loc"])
+        key = ".".join([top if top in keys else _SOURCE_KEYS.get(top, top), *below])
         said, fix = first["msg"].removeprefix("Value error, "), "see personas/README.md for the keys"
         if first["type"] == "string_pattern_mismatch":
             given = str(first["input"])
@@ -237,23 +245,33 @@ def _as_ours(name: str, keys: Mapping[str, Any]) -> dict[str, Any]:
     """The keys with the sources' spellings as our own. Raises PersonaError for what Council does not enforce."""
     ours = dict(keys)
 
-    def put(key: str, value: object, spelling: str) -> None:
+    def put(key: str, value: object) -> None:
         if key in ours:
-            raise PersonaError(f"personas/{name}: `{key}` stands beside `{spelling}`.", fix="keep one of them")
+            raise PersonaError(f"personas/{name}: `{key}` stands beside `{_SOURCE_KEYS[key]}`.", fix="keep one of them")
         ours[key] = value
 
-    if "context_requirements" in ours:
-        put("context", {"optional": (), **(ours.pop("context_requirements") or {})}, "context_requirements")
-    outputs = ours.pop("context_outputs", None) or {}
+    needs, outputs = ours.pop("context_requirements", None), ours.pop("context_outputs", None) or {}
+    if needs is not None:
+        if not isinstance(needs, dict):
+            raise PersonaError(
+                f"personas/{name}: `context_requirements` holds no keys.",
+                fix="write `required`, `optional` and `forbidden` below it, each with a list",
+            )
+        put("context", {"optional": (), **needs})
     if not isinstance(outputs, dict) or outputs.keys() - {"produces", "scope"}:
         raise PersonaError(
-            f"personas/{name}: `context_outputs` holds more than `produces` and `scope`.", fix="take the rest out"
+            f"personas/{name}: `context_outputs` may hold `produces` and `scope` alone.", fix="take the rest out"
         )
     if "scope" in outputs:
-        put("scope", outputs["scope"], "context_outputs.scope")
-    if fields := outputs.get("produces"):
-        schema = {"type": "object", "properties": {str(field): {} for field in fields}, "required": list(fields)}
-        put("output_schema", schema, "context_outputs.produces")
+        put("scope", outputs["scope"])
+    if (fields := outputs.get("produces")) is not None:
+        if not isinstance(fields, list) or not all(isinstance(field, str) for field in fields):
+            raise PersonaError(
+                f"personas/{name}: `context_outputs.produces` is no list of names.", fix="write it as `[first, second]`"
+            )
+        if fields:
+            properties: dict[str, Any] = {field: {} for field in fields}
+            put("output_schema", {"type": "object", "properties": properties, "required": fields})
     if (effects := ours.pop("context_side_effects", None)) not in (None, "none", [], ["none"]):
         raise PersonaError(
             f"personas/{name}: `context_side_effects` is {plain_line(str(effects), 60)}: agents change nothing by themselves.",

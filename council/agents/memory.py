@@ -19,7 +19,7 @@ from typing import Literal
 
 import msgspec
 
-from council.engine.commit import Kept, Output
+from council.engine.commit import Output, StoreEntry
 from council.engine.outputs import kept_data
 from council.engine.receipts import Receipts
 from council.ids import sha256_hex
@@ -185,11 +185,11 @@ class Memory:
         ]
         return [output, *pages]
 
-    def copies(self, outputs: Iterable[Output]) -> tuple[Kept, ...]:
+    def copies(self, outputs: Iterable[Output]) -> tuple[StoreEntry, ...]:
         """The last good copies of the session files among the files of a commit."""
         top = f"{self._folder.name}/"
         return tuple(
-            Kept(COPIES, output.path.removeprefix(top), output.data)
+            StoreEntry(COPIES, output.path.removeprefix(top), output.data)
             for output in outputs
             if output.path.startswith(top) and output.path.endswith("_session.json")
         )
@@ -232,7 +232,7 @@ def _is_there(page: Path) -> bool:
 
 
 def was_rehearsed(store: Looking, run_id: str) -> bool:
-    """What a run's record says of its model; False where there is none. Raises StorageFailed."""
+    """Tells whether a run's record names the model of a rehearsal. False where there is no record. Raises StorageFailed."""
     receipt = Receipts(store).read(run_id)
     return receipt is not None and is_rehearsal(receipt.model)
 
@@ -308,7 +308,8 @@ def decode_session(data: bytes, role: str, lane: str) -> tuple[Session | None, s
 
 
 def sanitised(session: Session) -> Session:
-    """As it may be written: what is remembered today is tomorrow's prompt. Nothing invisible, no request that counts."""
+    """Cleans a text before it is written, for what is remembered today is tomorrow's prompt. Nothing invisible stays, and
+    no request that counts."""
 
     def plain(text: str) -> str:
         return inert(clean(text))
@@ -338,7 +339,7 @@ def excerpt(answer: str) -> str:
 
 
 def estimated_tokens(text: str) -> int:
-    """At least as many tokens as a model counts, of whatever script. Three ASCII characters make a token (prose has
+    """Counts at least as many tokens as a model does, of whatever script. Three ASCII characters make a token (prose has
     four to five). Any other character makes one, and one beyond the basic plane (emoji, rare signs) three."""
     plain = sum(char < "\x80" for char in text)
     rare = sum(char > "\uffff" for char in text)

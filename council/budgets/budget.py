@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from council.budgets.prices import Price
-from council.budgets.spend import Reserved, Spend, Totals
+from council.budgets.spend import Reservation, Spend, Totals
 from council.errors import ConfigError, CouncilError
 from council.ids import Clock
 from council.llm.base import Usage
@@ -23,8 +23,8 @@ Meter = Literal["calls", "tokens", "usd", "seconds"]
 
 
 class BudgetSpent(CouncilError):
-    """The next call would cross a limit. `scope` and `meter` say which; `tomorrow` is True when the call fits into the
-    budget of a new day, and False when it never will, or when it is the command's own budget."""
+    """The next call would cross a limit. `scope` and `meter` say which. `tomorrow` is True when the call fits into the
+    budget of a new day. It is False when the call never will, or when the limit is the command's own."""
 
     code = "budget"
     http_status = 402
@@ -102,7 +102,7 @@ class Stopwatch:
         return self._untold_s
 
     def tell(self) -> float:
-        """As `untold_s`, and begins anew."""
+        """Returns `untold_s`, and begins anew."""
         told, self._untold_s = self.untold_s(), 0.0
         return told
 
@@ -124,7 +124,7 @@ class Budget:
     price_of: Callable[[str], Price | None]
     chair: str
     clock: Clock
-    closing: Reserved | None = None
+    closing: Reservation | None = None
     closing_begun: bool = False
 
     def __post_init__(self) -> None:
@@ -144,17 +144,17 @@ class Budget:
         return float(price.cost(usage)) if price is not None else None
 
     def set_aside(self, input_tokens: int, output_tokens: int) -> None:
-        """For the closing call, where there is a limit at all, by the call that is to be made before it: it reads what that
-        one reads, and what all those answer that are under way by then."""
+        """Reserves the closing call, where there is a limit at all, by the call that is to be made before it. It reads what
+        that call reads, and all the answers that are under way by then."""
         if self.closing_begun or not (self.command.bounded or self.day.bounded):
             return
         answers_tokens = output_tokens * (self.spend.under_way + 1)
         usage = Usage(input_tokens + answers_tokens, output_tokens)
         tokens, usd = usage.input_tokens + usage.output_tokens, self.usd(self.chair, usage)
         if self.closing is None or tokens > self.closing.tokens:
-            self.closing = Reserved(CLOSING, tokens, usd)
+            self.closing = Reservation(CLOSING, tokens, usd)
 
-    async def reserve(self, model: str, input_tokens: int, output_tokens: int, *, closing: bool) -> Reserved:
+    async def reserve(self, model: str, input_tokens: int, output_tokens: int, *, closing: bool) -> Reservation:
         """Raises BudgetSpent when the call's worst case does not fit beside what is spent and set aside, StorageFailed.
 
         A closing call that a kill cut off was allowed, and is made again for the same reservation. One that does not fit
@@ -167,7 +167,7 @@ class Budget:
         if closing:
             output_tokens = self._room(model, input_tokens, output_tokens)
         usd = self.usd(model, Usage(input_tokens, output_tokens))
-        entry = Reserved(secrets.token_hex(4), input_tokens + output_tokens, usd, closing=closing)
+        entry = Reservation(secrets.token_hex(4), input_tokens + output_tokens, usd, closing=closing)
         self._require("command", self.command, self.spend.totals(), entry)
 
         def of_day(spent: Totals) -> None:
@@ -177,9 +177,9 @@ class Budget:
         self.closing_begun = self.closing_begun or closing
         return entry
 
-    def settle(self, model: str, entry: Reserved, usage: Usage | None) -> None:
-        """`usage` None: the provider did not count, and the reservation stands as the price of the call; where the model costs
-        nothing, there is nothing to count."""
+    def settle(self, model: str, entry: Reservation, usage: Usage | None) -> None:
+        """Charges what a call cost. `usage` None: the provider did not count, and the reservation stands as the price.
+        Where the model costs nothing, there is nothing to count."""
         price = self.price_of(model)
         if usage is None and price is not None and price.is_free:
             usage = Usage()
@@ -192,12 +192,12 @@ class Budget:
         StorageFailed."""
         counted = usage or Usage()
         tokens = counted.input_tokens + counted.output_tokens
-        entry = Reserved(secrets.token_hex(4), tokens, self.usd(model, counted))
+        entry = Reservation(secrets.token_hex(4), tokens, self.usd(model, counted))
         await self.spend.reserve(entry, None)
         self.settle(model, entry, usage)
 
     def seconds_left(self) -> float | None:
-        """Of the command's; None: without end."""
+        """The seconds that the command has left. None: without end."""
         limit = self.command.max_seconds
         return None if limit is None else limit - self._seconds_spent()
 
@@ -222,7 +222,9 @@ class Budget:
                 room = min(room, left / each if each else room)
         return max(int(room), min(output_tokens, _LEAST_OUTPUT_TOKENS))
 
-    def _require(self, scope: Literal["command", "day"], limits: BudgetLimits, spent: Totals, entry: Reserved) -> None:
+    def _require(
+        self, scope: Literal["command", "day"], limits: BudgetLimits, spent: Totals, entry: Reservation
+    ) -> None:
         """Raises BudgetSpent. The closing call's share is kept from all others until that is begun; it is made however long
         the others took."""
         if not limits.bounded:

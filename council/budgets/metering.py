@@ -12,7 +12,7 @@ from typing import TypeVar, Unpack
 import msgspec
 
 from council.budgets.budget import CLOSING, Budget
-from council.budgets.spend import Reserved
+from council.budgets.spend import Reservation
 from council.errors import ModelError, StorageFailed
 from council.llm.base import Message, Model, ModelAround, Reply, RequestOptions, Usage
 from council.llm.embeddings import Embedder, EmbedderAround, Embeddings, Purpose
@@ -32,7 +32,7 @@ Answer = TypeVar("Answer", Reply, Embeddings)
 
 
 async def _settled(
-    call: Awaitable[Answer], budget: Budget, calibration: Calibration, name: str, chars: int, entry: Reserved
+    call: Awaitable[Answer], budget: Budget, calibration: Calibration, name: str, chars: int, entry: Reservation
 ) -> Answer:
     """Makes a call of that many characters, and settles what was reserved for it, whatever becomes of it."""
     usage: Usage | None = None
@@ -110,7 +110,7 @@ class BudgetedEmbedder(EmbedderAround):
         self._calibration = calibration
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
-        """As `Embedder.embed`. Raises BudgetSpent."""
+        """Embeds like `Embedder.embed`. Raises BudgetSpent."""
         chars = sum(map(len, texts))
         entry = await self._budget.reserve(self.name, self._calibration.tokens(self.name, chars), 0, closing=False)
         call = self._inner.embed(texts, purpose=purpose)
@@ -125,21 +125,21 @@ class TimedEmbedder(EmbedderAround):
         self._budget = budget
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose = "passage") -> Embeddings:
-        """As `Embedder.embed`. Raises BudgetSpent, for a call under way too."""
+        """Embeds like `Embedder.embed`. Raises BudgetSpent, for a call under way too."""
         async with _timed(self._budget, self._budget.seconds_left()):
             return await self._inner.embed(texts, purpose=purpose)
 
 
 class TimedModel(ModelAround):
-    """A Model whose calls, with all that they wait for, count as the run's seconds, and end when those are spent: all but
-    the closing call, which is made then."""
+    """A Model whose calls, with all that they wait for, count as the run's seconds. They end when those are spent. The
+    closing call alone is made then."""
 
     def __init__(self, inner: Model, budget: Budget) -> None:
         super().__init__(inner)
         self._budget = budget
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
-        """As `Model.generate`. Raises BudgetSpent, for a call under way too."""
+        """Generates like `Model.generate`. Raises BudgetSpent, for a call under way too."""
         async with _timed(self._budget, None if _is_closing(asked) else self._budget.seconds_left()):
             return await self._inner.generate(messages, **asked)
 

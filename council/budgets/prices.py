@@ -31,7 +31,7 @@ class Price(msgspec.Struct, frozen=True):
         return not (self.input or self.output or self.cached or self.long is not None)
 
     def cost(self, usage: Usage) -> Decimal:
-        """Of one call."""
+        """The cost of one call."""
         if self.is_free:
             return _NOTHING
         if self.long is not None and usage.input_tokens > self.long_above:
@@ -67,7 +67,7 @@ def _bundled_price(model_id: str, provider_id: str) -> Price | None:
         return calc_price(usage, model_ref=model_id, provider_id=provider_id).total_price
 
     def price_at(tokens: int) -> Price:
-        """Of calls of about so many input tokens, all of them cached or none."""
+        """The price of calls of about so many input tokens, all of them cached or none."""
         fresh = cost(tokens)
         output = cost(tokens, _MTOK) - fresh
         return Price(fresh * _MTOK / tokens, output, cost(tokens, 0, tokens) * _MTOK / tokens)

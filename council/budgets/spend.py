@@ -13,7 +13,7 @@ from council.storage.reader import Looking
 from council.storage.store import Store, Tx
 
 
-class Reserved(msgspec.Struct, frozen=True):
+class Reservation(msgspec.Struct, frozen=True):
     """A call is about to be made: its worst case. `usd` is None when the price is unknown."""
 
     call: str
@@ -33,7 +33,7 @@ class Totals(msgspec.Struct, frozen=True):
 
     @property
     def usd(self) -> float | None:
-        """None as soon as one call's price is unknown."""
+        """The money spent. None as soon as one call's price is unknown."""
         return None if self.unpriced else self.priced_usd
 
     def __add__(self, other: Totals) -> Totals:
@@ -50,12 +50,12 @@ class Spend:
         self._run_id = run_id
         self._attempt = attempt
         self._clock = clock
-        self._open: dict[str, Reserved] = {}  # not settled: in flight, or cut off by a kill
+        self._open: dict[str, Reservation] = {}  # not settled: in flight, or cut off by a kill
         self._settled = Totals()
         rows = store.read(lambda tx: tx.execute(sql.OF_ATTEMPT, (run_id, attempt)).fetchall())
         for call, state, closing, tokens, usd, seconds in rows:
             if state == "begin":
-                self._open[call] = Reserved(call, tokens, usd, bool(closing))
+                self._open[call] = Reservation(call, tokens, usd, bool(closing))
             else:
                 self._settled += _one(tokens, usd, seconds)
         self._cut_off = [entry for entry in self._open.values() if entry.closing]
@@ -65,7 +65,7 @@ class Spend:
         """The number of calls without a settlement."""
         return len(self._open)
 
-    def take_over_closing(self) -> Reserved | None:
+    def take_over_closing(self) -> Reservation | None:
         """The reservation of a closing call that was in flight when an earlier process died, once."""
         return self._cut_off.pop() if self._cut_off else None
 
@@ -78,7 +78,7 @@ class Spend:
         day = f"{self._clock.now():%Y-%m-%d}"
         return self._store.read(lambda tx: Totals(*tx.execute(sql.OF_DAY, (day,)).fetchone()))
 
-    async def reserve(self, entry: Reserved, require: Callable[[Totals], None] | None) -> None:
+    async def reserve(self, entry: Reservation, require: Callable[[Totals], None] | None) -> None:
         """The reservation survives a kill when this returns. `require` is asked about the day so far, and refuses by raising:
         what other runs and processes reserve meanwhile counts. Raises what it raises, StorageFailed."""
         day = f"{self._clock.now():%Y-%m-%d}"
@@ -97,7 +97,7 @@ class Spend:
             self.withdraw(entry)
             raise
 
-    def withdraw(self, entry: Reserved) -> None:
+    def withdraw(self, entry: Reservation) -> None:
         """The call was not made."""
         self._open.pop(entry.call, None)
         self._store.defer(lambda tx: tx.execute(sql.WITHDRAW, (self._run_id, entry.call)))
@@ -114,7 +114,7 @@ _LOCK = 0x6461796C696D  # "daylim": PostgreSQL's advisory lock of whoever measur
 
 
 def spent_by(store: Looking, run_id: str) -> Totals:
-    """By all attempts of a run. Raises StorageFailed."""
+    """The spending of all attempts of a run. Raises StorageFailed."""
     return store.read(lambda tx: Totals(*tx.execute(sql.OF_RUN, (run_id,)).fetchone()))
 
 

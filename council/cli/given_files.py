@@ -9,7 +9,7 @@ from council.errors import UsageError
 
 
 def beginning_of(file: Path, max_bytes: int, fix: str) -> bytes:
-    """At most one byte more than the file may have: enough to know. Raises UsageError where it cannot be read."""
+    """Reads at most one byte more than the file may have: enough to know. Raises UsageError where it cannot be read."""
     if file.is_dir():
         raise UsageError(f"{file} is a folder.", fix=f"{fix}; did you mean a file in it?")
     try:

@@ -32,7 +32,7 @@ def print_page(cli: CliState, markdown: str, page: Path, root: Path) -> None:
     addresses: set[str] = set()
 
     class PlainHeading(Heading):
-        """At the left and without a box, for a page has many."""
+        """A heading at the left and without a box, for a page has many."""
 
         def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
             self.text.justify = "left"

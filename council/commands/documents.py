@@ -17,14 +17,13 @@ import yaml
 
 from council.commands.json_faults import fix_of
 from council.errors import CommandInvalid
+from council.markup import front_matter
 
 Loc = tuple[int | str, ...]
 Place = tuple[int | None, int | None]
 Item = TypeVar("Item")
 MAX_PROBLEMS = 20  # told of one file; more than that nobody corrects before trying again
 
-_FENCE = re.compile(r"\A---[ \t]*\n")
-_CLOSING_FENCE = re.compile(r"^---[ \t]*$", re.MULTILINE)
 # A Markdown file is a command when its front matter holds one of these; any other front matter is someone's notes.
 _TELLING_KEYS = ("task_description", "input_artifacts", "output_artifact_path")  # `type` stands in many notes
 _TELLING_LINE = re.compile(rf"^({'|'.join(_TELLING_KEYS)})[ \t]*:", re.MULTILINE)
@@ -329,17 +328,16 @@ def _read_markdown(data: bytes) -> Document:
     except Unparsable:
         raise NotACommand from None
     text = text.replace("\r\n", "\n")
-    opening = _FENCE.match(text)
-    if opening is None or not _TELLING_LINE.search(text):
+    if text.partition("\n")[0].rstrip(" \t") != "---" or not _TELLING_LINE.search(text):
         raise NotACommand
-    closing = _CLOSING_FENCE.search(text, opening.end())
-    if closing is None:
+    parts = front_matter(text)
+    if parts is None:
         raise unparsable("the front matter is not closed", "end it with a line of ---", 1, 1)
-    head = text[opening.end() : closing.start()]
+    head, body = parts
     if not _TELLING_LINE.search(head):
         raise NotACommand
     document = _read_yaml(head, 1)
-    body, body_line = text[closing.end() :], text[: closing.end()].count("\n") + 2
+    body_line = text.count("\n") - body.count("\n") + 1
     if not isinstance(document.value, dict):
         return document
     if not body.strip():

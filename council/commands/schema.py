@@ -98,7 +98,7 @@ def _definitions(types: CommandTypes) -> dict[str, Any]:
 
 
 def _draft_7(part: Any) -> Any:
-    """In draft 7 nothing beside a `$ref` counts: what stands beside one moves around it."""
+    """Rewrites a schema for draft 7, where nothing beside a `$ref` counts: what stands beside one moves around it."""
     if isinstance(part, list):
         return [_draft_7(entry) for entry in part]
     if not isinstance(part, dict):

@@ -95,7 +95,7 @@ class CommandTypes:
         return self._types[name]
 
     def get(self, name: str) -> CommandType | None:
-        """None for a type that this house does not know, as of a run from elsewhere."""
+        """The type of that name. None for one that this house does not know, as of a run from elsewhere."""
         return self._types.get(name)
 
     @property

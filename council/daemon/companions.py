@@ -17,7 +17,6 @@ log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 300.0
-_STEADY_S = 0.5  # one that has run for so long is no longer degraded
 _STOP_S = 10.0  # for a companion to put its things away
 
 
@@ -29,6 +28,7 @@ class Companions:
         self._events = events
         self._redact = redact
         self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = False
         self.degraded: dict[str, str] = {}
 
     def start(self) -> None:
@@ -37,6 +37,7 @@ class Companions:
 
     async def stop(self) -> None:
         """Tells all of them to stop, and waits until they have. One that does not is left, and said."""
+        self._stopping = True
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -44,12 +45,17 @@ class Companions:
                 log.error("companion %s does not stop", task.get_name())
 
     async def _keep(self, companion: Companion) -> None:
+        """Runs a companion until `stop`. One that lives longer than its last pause has recovered."""
         pause_s = _FIRST_PAUSE_S
         while True:
-            steady = asyncio.get_running_loop().call_later(_STEADY_S, self._is_steady, companion.name)
+            steady = asyncio.get_running_loop().call_later(pause_s, self._is_steady, companion.name)
             try:
                 await companion.run()
                 reason = "it ended"
+            except asyncio.CancelledError:  # of a task of its own, unless it is told to stop
+                reason = "it was cancelled"
+            except SystemExit as error:  # an HTTP server asks for it when its port is taken
+                reason = self._redact(f"it asked to exit with {error.code}")
             except CouncilError as error:
                 reason = self._redact(error.message)
             except Exception as error:  # a defect of ours: its text may hold anything
@@ -57,13 +63,13 @@ class Companions:
                 reason = f"internal error ({type(error).__name__})"
             finally:
                 steady.cancel()
-            if companion.name not in self.degraded:
-                pause_s = _FIRST_PAUSE_S
+            if self._stopping:
+                return
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S) if companion.name in self.degraded else _FIRST_PAUSE_S
             self.degraded[companion.name] = reason
             log.error("companion %s: %s; it is started again in %.0f s", companion.name, reason, pause_s)
             self._events.publish(CompanionFailure(name=companion.name, reason=reason, again_s=pause_s))
             await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def _is_steady(self, name: str) -> None:
         if self.degraded.pop(name, None) is not None:

@@ -95,7 +95,9 @@ class Inbox:
         events: Events,
         clock: Clock,
         audit: Trail,
+        only: str | None = None,
     ) -> None:
+        """`only`: the one file that counts, for a door that drains its own drop and leaves."""
         self._home = home
         self._root = root
         self._types = types
@@ -106,7 +108,7 @@ class Inbox:
         self._clock = clock
         self._audit = audit
         self._seen: dict[str, _Arrival] = {}
-        self._only: str | None = None
+        self._only = only
         self._listed: set[str] = set()
         self._looked_at: set[tuple[str, _Mark]] = set()  # while the process is about to stop
         self._unread: list[str] = []  # of a crowd, not looked at yet; the newest last
@@ -119,10 +121,6 @@ class Inbox:
     def waits_for_a_run(self) -> bool:
         """True when a file waits for the end of the run that has its id."""
         return bool(self._waits)
-
-    def only(self, name: str) -> None:
-        """From now on only this file counts: for a door that drains its own drop and leaves."""
-        self._only = name
 
     def file_closed(self, name: str) -> None:
         """A writer closed this file, or moved it here: what it holds now is whole."""

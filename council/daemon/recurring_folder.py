@@ -25,7 +25,7 @@ from council.engine.records import FileIdentity
 from council.errors import CommandInvalid, PathRefused, UsageError
 from council.ids import sha256_hex
 from council.settings import Home
-from council.storage.drop import is_command_name
+from council.storage.drop import NOTE_ENDING, is_command_name
 from council.storage.files import as_storage_failed, write_atomic
 from council.storage.marks import mark, note_mark
 from council.storage.paths import ConfinedRoot
@@ -34,7 +34,6 @@ from council.storage.store import Store
 
 log = logging.getLogger(__name__)
 
-_PAGE_ENDING = ".error.md"
 _MARK = "schedules"
 _MEND = "Correct it where it stands: it is never moved, and counts again as soon as it can be read."
 
@@ -84,7 +83,7 @@ class RecurringFolder:
             return listing
         with as_storage_failed(f"Cannot list {self._home.recurring}"), os.scandir(self._home.recurring) as entries:
             for entry in entries:
-                if entry.name.endswith(_PAGE_ENDING):
+                if entry.name.endswith(NOTE_ENDING):
                     listing.pages.append(entry.name)
                 elif is_command_name(entry.name):
                     try:
@@ -133,12 +132,12 @@ class RecurringFolder:
     def remove_orphans(self, listing: FolderListing) -> None:
         """Notes whose file is gone. Raises StorageFailed."""
         for page in listing.pages:
-            name = page.removesuffix(_PAGE_ENDING)
+            name = page.removesuffix(NOTE_ENDING)
             if is_command_name(name) and name not in listing.files:
                 self.remove_page(name)
 
     def _page(self, name: str) -> Path:
-        return self._home.recurring / f"{name}{_PAGE_ENDING}"
+        return self._home.recurring / f"{name}{NOTE_ENDING}"
 
     # ── pausing ──────────────────────────────────────────────────────────────────────────────────────────────────────
     # Two marks per file: `.paused` pauses it, and `.resumed` says since when occurrences count again. Each is written
@@ -205,7 +204,7 @@ class Sighting(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def load_sightings(store: Looking) -> dict[str, Sighting]:
-    """By file name. Raises StorageFailed."""
+    """Loads what is remembered, by file name. Raises StorageFailed."""
     return msgspec.json.decode(mark(store, _MARK) or "{}", type=dict[str, Sighting])
 
 

@@ -81,12 +81,10 @@ class Service:
         types, settings, redact = app.commands, app.settings, app.redactor.redact
         taking = Taking(app.home, app.root, app.events, types, max_bytes=settings.max_command_bytes, redact=redact)
         self.engine = app.engine(taking.end)
-        self._inbox = Inbox(app.home, app.root, types, self.engine, taking, settings, app.events, app.clock, app.audit)
-        self._scheduler: Scheduler | None = None
-        if only is not None:
-            self._inbox.only(only)
-        else:
-            self._scheduler = _scheduler(app, self.engine)
+        self._inbox = Inbox(
+            app.home, app.root, types, self.engine, taking, settings, app.events, app.clock, app.audit, only
+        )
+        self._scheduler = _scheduler(app, self.engine) if only is None else None
         self._keeping = Keeping(app, self.engine)
         companions = [one for system in app.systems for one in system.companions(app)]
         # None beside a process that drains what is there and leaves.
@@ -115,7 +113,7 @@ class Service:
             self._lock.release()
 
     def stop(self) -> None:
-        """As SIGTERM does: the turns under way end first, then `run` returns. Nothing happens when it stops already."""
+        """Acts like SIGTERM: the turns under way end first, then `run` returns. Nothing happens when it stops already."""
         if not self._signalled:
             self._on_signal(signal.SIGTERM)
 

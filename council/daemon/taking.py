@@ -27,6 +27,7 @@ from council.ids import sha256_hex
 from council.safety.markdown import for_markdown
 from council.safety.untrusted import plain_line
 from council.settings import Home
+from council.storage.drop import NOTE_ENDING
 from council.storage.files import as_storage_failed, rename_noreplace, shortened, write_atomic
 from council.storage.paths import ConfinedRoot, FileBytes
 
@@ -34,7 +35,6 @@ log = logging.getLogger(__name__)
 
 _MAX_NAMESAKES = 10_000
 _MAX_NAME_BYTES = 255
-_NOTE_ENDING = ".error.md"
 _ROOM_FOR_NUMBER = 8
 _CODE_OR_TAG = re.compile(r"(`[^`]*`)|(<[^\s<>`]*>?)")
 _NOT_KEPT = "The file was not kept, because it held what is to be forgotten. Drop a correct command. Nothing was run."
@@ -119,9 +119,9 @@ class Taking:
         """Moves a file that cannot become a run to `failed/`, with a note beside it; where it is now, relative to the
         home. Of a type that is not kept only the note stays: its text would lie there. Raises FileNotFoundError when it is gone,
         StorageFailed when it cannot be moved: then it stays."""
-        place = self._home.failed / _fitting(name, "", len(_NOTE_ENDING) + _ROOM_FOR_NUMBER)
+        place = self._home.failed / _fitting(name, "", len(NOTE_ENDING) + _ROOM_FOR_NUMBER)
         aside = self._move(self._home.commands / name, place)
-        note = aside.with_name(f"{aside.name}{_NOTE_ENDING}")
+        note = aside.with_name(f"{aside.name}{NOTE_ENDING}")
         try:
             data = self._root.read(f"commands/failed/{aside.name}", max_bytes=self._max_bytes).data
             kept = is_kept(self._types, aside.name, data)
@@ -136,8 +136,8 @@ class Taking:
     def mended(self, name: str) -> None:
         """Removes the notes on a file of this name that was corrected and put back: it became a run."""
         heading = _heading(printable(name))
-        for note in self._home.failed.glob(f"*{_NOTE_ENDING}"):
-            if not note.with_name(note.name.removesuffix(_NOTE_ENDING)).exists():
+        for note in self._home.failed.glob(f"*{NOTE_ENDING}"):
+            if not note.with_name(note.name.removesuffix(NOTE_ENDING)).exists():
                 with contextlib.suppress(OSError, UnicodeDecodeError), note.open(encoding="utf-8") as stream:
                     if stream.readline().rstrip("\n") == heading:
                         note.unlink(missing_ok=True)

@@ -279,5 +279,5 @@ def _first(lines: list[str]) -> list[str]:
 
 
 def _bare(citations: str) -> str:
-    """In brackets it would be a citation again."""
+    """Takes the brackets away, in which it would be a citation again."""
     return re.sub(r"[\[\]`]", "", citations)

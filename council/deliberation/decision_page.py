@@ -84,7 +84,7 @@ def _front_matter(state: PageState, status: str) -> dict[str, str | int | float 
 
 
 def details_of(state: PageState) -> dict[str, Any]:
-    """What the receipt says of a deliberation beside its page."""
+    """The details that the receipt of a deliberation holds beside its page."""
     own = {role: model for role, model in state.models.items() if model != state.model}
     ended = state.transcript.ending
     return {

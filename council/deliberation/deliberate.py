@@ -296,7 +296,7 @@ class Deliberation:
         self._changed()
 
     def _count_failures(self, turns: Sequence[Turn]) -> None:
-        """Of turns taken at once, one answer is enough."""
+        """Counts failures in a row. Of turns taken at once, one answer is enough."""
         failures = [turn.result.failure for turn in turns if turn.result.failure is not None]
         self._failures_in_a_row = self._failures_in_a_row + len(failures) if len(failures) == len(turns) else 0
         if self._failures_in_a_row >= MAX_FAILURES_IN_A_ROW:

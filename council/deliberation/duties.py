@@ -30,8 +30,8 @@ class Duty:
 
 
 def speak_in_turn(role: str, round_no: int, max_rounds: int, *, advocate: bool, stands_in: bool) -> Duty:
-    """Of the triad: the original's words, and the stance. `stands_in`: for the AUDITOR, whose persona holds the duty to speak
-    for the other side; another one's does not."""
+    """The duty of the triad: the original's words, and the stance. `stands_in`: for the AUDITOR, whose persona holds the
+    duty to speak for the other side; another one's does not."""
     what = f"This is round {round_no} of {max_rounds}. As the {role}, provide your analysis or next step."
     return _stance(f"{what} {_OTHER_SIDE}" if stands_in else what, advocate=advocate)
 
@@ -74,7 +74,7 @@ def settle_by_evidence(role: str, round_no: int, max_rounds: int, names: Names) 
 
 
 def rank(role: str, letters: Sequence[str]) -> Duty:
-    """Of a review: the answers of the first round, by letter, best first."""
+    """The duty of a review: the answers of the first round, by letter, best first."""
     example = ", ".join(f'"{letter}"' for letter in letters)
     text = (
         f"The answers of {len(letters)} members stand above without their names, one of them possibly yours. As the {role}, "

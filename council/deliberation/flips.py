@@ -41,7 +41,7 @@ def unexplained(transcript: Transcript) -> set[str]:
 
 
 def _moves(transcript: Transcript) -> Iterator[Flip]:
-    """From each stance of an agent to its next one, the same or another."""
+    """The moves from each stance of an agent to its next one, the same or another."""
     known = {item.id for item in transcript.inputs if item.id}
     last: dict[str, tuple[Stance, frozenset[str]]] = {}  # each agent's last stance, and what was issued by then
     for entry in transcript.entries:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from council.deliberation.names import Names
 from council.deliberation.transcript import Turn
+from council.markup import first_sentence
 from council.safety.untrusted import plain_line
 from council.turns.evidence import Evidence
 
 CONTEXT_SHARE = 0.6  # of the model's context; the rest is for the reply, for repairs, and for what an estimate misses
 _POSITION_CHARS = 240
 _TITLE_CHARS = 160
-_SENTENCE = re.compile(r"\A\s*(?:[#>*-]+\s*)?(?P<first>.{12,}?[.?!])(?=\s|\Z)", re.DOTALL)
+_MARKS = " \t\r\n#>*-"  # before the first words
 
 INTRODUCTION = (
     "To save room, what was said in these rounds stands here in one line each, and what was read is only named: request "
@@ -26,8 +26,7 @@ def turn_line(turn: Turn, names: Names) -> str:
     name = names.of(turn.role)
     if turn.result.failure is not None:
         return f"Round {turn.round}, {name} did not answer."
-    match = _SENTENCE.match(turn.result.text)
-    line = plain_line(match["first"] if match else turn.result.text, _POSITION_CHARS)
+    line = plain_line(first_sentence(turn.result.text.lstrip(_MARKS)) or turn.result.text, _POSITION_CHARS)
     if turn.stance is not None:
         evidence = f" ({', '.join(turn.stance.evidence)})" if turn.stance.evidence else ""
         line = f"{plain_line(turn.stance.position, _POSITION_CHARS)}{evidence}"

@@ -17,14 +17,13 @@ from council.engine.runs import Premises
 from council.errors import CommandInvalid, PathRefused, PersonaError
 from council.ids import slugify
 from council.llm.base import is_extract
+from council.markup import first_sentence
 from council.safety.untrusted import plain_line
 from council.settings import Settings
 from council.storage.paths import OUTPUT_DENIED, PathRules
 
 TRIAD = ("COORDINATOR", "STRATEGIST", "AUDITOR")
 _TITLE_CHARS = 120
-_QUESTION = re.compile(r".{3,}?\?(?=\W|$)")
-_SENTENCE = re.compile(r".{12,}?[.!](?=\s)")  # shorter ones are "Hello."
 _LEAD = re.compile(r".{12,}?:(?=\s)")
 
 
@@ -130,9 +129,8 @@ def _deliberating(member: AgentManifest) -> AgentManifest:
 def title_of(task: str) -> str:
     """The first question, sentence or line of a task, short enough for a heading."""
     first = plain_line(next((line for line in task.splitlines() if line.strip()), ""), 1_000).strip("# ").strip()
-    ends = [found[0] for found in (_QUESTION.match(first), _SENTENCE.match(first)) if found]
-    lead = _LEAD.match(first)
-    first = min(ends, key=len) if ends else lead[0] if lead else first
+    said, lead = first_sentence(first), _LEAD.match(first)
+    first = lead[0] if lead and said in ("", first) and not said.endswith("?") else said or first
     first = first.rstrip(".:!")
     if len(first) <= _TITLE_CHARS:
         return first or "Decision"

@@ -84,7 +84,8 @@ class Holders:
         self._letters = re.compile(rf"(?<!\w)(?:{named}|[{letters}]{_MORE.format(letters)})(?!\w)") if letters else None
 
     def shown(self, held_by: str) -> str:
-        """On one line, members by role; a text that names anybody else, or no member at all, is marked."""
+        """Spells the holders on one line, members by role. A text that names anybody else, or no member at all, is
+        marked."""
         known = {_spelled(role).casefold(): role for role in self._roles}
 
         def role(found: re.Match[str]) -> str:

@@ -55,7 +55,7 @@ class PageState:
 
     @cached_property
     def status(self) -> RunStatus | None:
-        """None while the run goes on."""
+        """The status of an ended run. None while the run goes on."""
         return None if self.finish is None else status_of(self.transcript, self.calls, self.finish)
 
     @property
@@ -75,7 +75,7 @@ class PageState:
 
     @cached_property
     def decision(self) -> Decision | None:
-        """None when there is no closing reply."""
+        """The decision that was read. None when there is no closing reply."""
         synthesis = self.transcript.synthesis
         if synthesis is None:
             return None

@@ -111,7 +111,7 @@ class Discussion:
         self._begin([_SAID])
 
     def limit(self, max_chars: int) -> None:
-        """At most so many characters, as far as folding can reach it."""
+        """Bounds the prompt to so many characters, as far as folding can reach that."""
         self._max_chars = max(max_chars, 0)
 
     def add(self, entry: Turn | Evidence) -> None:
@@ -190,7 +190,7 @@ class Discussion:
         self._hash = hashlib.sha256(self._texts[0].encode())
 
     def message(self) -> Message | None:
-        """None when nobody spoke yet."""
+        """The message with what was said. None when nobody spoke yet."""
         if not self._count:
             return None
         if len(self._texts) > 1:

@@ -19,7 +19,7 @@ from council.deliberation.names import Holders
 from council.deliberation.quotations.lookup import Quotations
 from council.llm.base import Message
 from council.llm.structured import Check, Repair, ReplyProblem, parse
-from council.markup import without_thoughts
+from council.markup import unfenced, without_thoughts
 from council.turns.closing_block import Ask, mend
 from council.turns.result import Failure, TurnResult
 
@@ -136,7 +136,6 @@ def read(reply: TurnResult) -> DecisionRecord | None:
 _KEYS = "|".join(DecisionRecord.model_fields)
 _A_KEY = re.compile(rf"""["']?\b(?:{_KEYS})["']?\s*:""")
 _BEGINS_AS_JSON = re.compile(r"\s*[{\[]\s*(?:[\"'{}\[\]]|\Z)")
-_FENCED = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^\n]*\n?", re.MULTILINE)
 _ANY_KEY = re.compile(r"""[{,\s]["']?[A-Za-z_]{1,40}["']?\s*:""")
 _NO_WORDS = re.compile(r"\b(?:null|true|false|none|undefined|E[0-9]{1,4}|[0-9.]+)\b", re.IGNORECASE)
 _FEW_WORDS = 12  # beside an object: an introduction to it, no answer that shows one
@@ -146,7 +145,7 @@ def is_attempt(text: str) -> bool:
     """True when a reply tries to be a record, or is nothing to read. Prose may hold braces, and an example in JSON,
     too."""
     body = without_thoughts(text)
-    bare = _FENCED.sub("", body)
+    bare = unfenced(body)
     if _BEGINS_AS_JSON.match(bare) or not has_an_answer(text):
         return True
     at = bare.find("{")
@@ -159,7 +158,7 @@ def is_attempt(text: str) -> bool:
 def has_an_answer(text: str) -> bool:
     """True when a reply, thoughts aside, holds words that a person could read as an answer. Keys of an object, ids and
     numbers in it, and literals are none."""
-    bare = _FENCED.sub("", without_thoughts(text)).strip()
+    bare = unfenced(without_thoughts(text)).strip()
     if _BEGINS_AS_JSON.match(bare):
         bare = _NO_WORDS.sub(" ", _ANY_KEY.sub(" ", bare))
     return any(char.isalnum() for char in bare) and bare.lower() not in ("null", "undefined")

@@ -49,7 +49,7 @@ class Stance(BaseModel):
     @field_validator("evidence")
     @classmethod
     def _ids(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        """Of `E1: path:line`, as it is cited in a text, the id; an entry without a word is none."""
+        """Takes the id of `E1: path:line`, as it is cited in a text; an entry without a word is none."""
         cited = ((name, [place.id for place in places_in(name)]) for name in value if _has_words(name))
         return tuple(dict.fromkeys(id for name, ids in cited for id in ids or [name]))
 

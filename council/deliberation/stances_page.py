@@ -23,7 +23,7 @@ _MENDED = {"fences": "code fence", "prose": "prose around it", "think": "thought
 
 
 def tables(transcript: Transcript, roles: Sequence[str], names: Names) -> Iterator[Table]:
-    """None at all for a task in which nobody stated a position, ranked anything, or stopped early."""
+    """The tables of a page. None at all for a task in which nobody stated a position, ranked anything, or stopped early."""
     asked = [turn for turn in transcript.turns() if not turn.ballot]
     if any(turn.stance is not None or turn.fault for turn in asked):
         one_round = len({turn.round for turn in asked}) == 1

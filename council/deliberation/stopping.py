@@ -70,8 +70,8 @@ def _different(transcript: Transcript) -> int:
 
 
 def is_unanimous(transcript: Transcript, roles: Sequence[str]) -> bool:
-    """True when every member stated the same position in its last turn with evidence for it, and nobody came to it by a
-    change that new evidence does not explain: that would be conformity. One alone agrees with nobody."""
+    """True when every member stated the same position in its last turn, with evidence for it. A change that no new evidence
+    explains is conformity, and no such agreement. One alone agrees with nobody."""
     last = {turn.role: turn.stance for turn in transcript.turns() if turn.result.failure is None and not turn.ballot}
     stances = [stance for stance in map(last.get, roles) if stance is not None and stance.evidence]
     agree = len(stances) == len(roles) > 1 and len({stance.key for stance in stances}) == 1

@@ -105,7 +105,7 @@ class Transcript:
         return [item.id for item in self.evidence() if item.id]
 
     def positions(self) -> dict[str, Standpoint]:
-        """By role, what each agent stated last: a position stays until the agent states another."""
+        """Each agent's last position, by role. A position stays until the agent states another."""
         held: dict[str, Standpoint] = {}
         for turn in self.turns():
             if turn.stance is not None:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from council.desk.desk import Desk
-from council.desk.failed_folder import NOTE_ENDING, refused_file
+from council.desk.failed_folder import refused_file
 from council.engine.receipts import Receipt
 from council.engine.records import FORGOTTEN
 from council.errors import CommandInvalid, DaemonRunning, UsageError, WaitTimeout
-from council.storage.drop import Dropped, drop
+from council.storage.drop import NOTE_ENDING, DroppedFile, drop
 from council.storage.files import FileLock
 
 _POLL_S = 0.1
@@ -34,7 +34,7 @@ def silent() -> AbstractContextManager[Show]:
 class Errand:
     """A dropped command whose receipt is waited for. `dropped`: where it lies."""
 
-    def __init__(self, desk: Desk, name: str, data: bytes, there: Dropped | None = None) -> None:
+    def __init__(self, desk: Desk, name: str, data: bytes, there: DroppedFile | None = None) -> None:
         """Drops the command, unless it lies `there` already. Raises PathRefused, StorageFailed."""
         self._desk = desk
         self._data = data

@@ -7,7 +7,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-NOTE_ENDING = ".error.md"
+from council.storage.drop import NOTE_ENDING
+
 _MAX_CHARS = 300
 
 

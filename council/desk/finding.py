@@ -46,7 +46,7 @@ def find_ended(desk: Desk, given: str) -> str:
 
 
 def find_any(desk: Desk, given: str) -> str:
-    """As `find_ended`, but also a run that has not ended; `last` is still the last that ended, if any has. Raises
+    """Finds like `find_ended`, but also a run that has not ended. `last` is still the last that ended, if any has. Raises
     RunNotFound."""
     if given == "last":
         matches = [*_last_pages(desk), *desk.ledger.newest(1)][:1]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from council.agents.manifest import seeds_folder
 from council.app.reading import build_library, build_texts
 from council.commands.documents import Document, NotACommand, Problem, read_document
 from council.commands.models import CommandBase
@@ -14,10 +16,11 @@ from council.commands.parsing import validate
 from council.commands.recurring import parse_recurring
 from council.commands.types import CommandTypes
 from council.deliberation.commands import DeliberateCommand
+from council.deliberation.membership import members_of, with_defaults
 from council.desk.desk import Desk
 from council.engine.admission import Grant
 from council.engine.outputs import written_at
-from council.errors import CommandInvalid, CouncilError, PathRefused
+from council.errors import CommandInvalid, CouncilError, PathRefused, PersonaError
 from council.knowledge.meant import better_fix
 from council.places import spelled, split_range, unit_of
 from council.storage.drop import is_command_name
@@ -102,15 +105,21 @@ def _admitted(desk: Desk, document: Document, command: CommandBase) -> FileVerdi
     missing: list[str] = []
     warnings: Iterator[Problem] = iter(())
     if isinstance(command, DeliberateCommand):
-        warnings = _path_warnings(desk, document, command, output, missing)
+        warnings = _warnings(desk, document, command, output, missing)
     return FileVerdict(tuple(problems), tuple(warnings), command.type, output, tuple(missing))
 
 
-def _path_warnings(
+def _warnings(
     desk: Desk, document: Document, command: DeliberateCommand, output: str, missing: list[str]
 ) -> Iterator[Problem]:
-    """Warns of inputs that cannot be read now, which go into `missing`, and of a file at the output that no run would
-    replace."""
+    """Warns of personas with which the run fails, and of inputs that cannot be read now, which go into `missing`. Warns of
+    a file at the output that no run would replace."""
+    with contextlib.suppress(CommandInvalid):  # admission has said it
+        try:
+            whole = with_defaults(command, desk.settings)
+            members_of(whole, desk.home.personas, seeds_folder(desk.home, desk.settings))
+        except PersonaError as error:
+            yield Problem(f"as its personas stand, the run fails: {error.message}", error.fix)
     with ConfinedRoot(desk.home.root) as root:
         library = build_library(build_texts(root, desk.settings), desk.settings)
         for index, wanted in enumerate(command.input_artifacts):

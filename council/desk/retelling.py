@@ -15,6 +15,7 @@ from council.desk.overview import overview
 from council.engine.outputs import kept_data, kept_names, written_at
 from council.engine.receipts import Receipt
 from council.errors import CouncilError, RunNotFound
+from council.markup import without_front_matter
 
 if TYPE_CHECKING:
     from council.engine.journal import Journal
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 # NOTE: the reports are imported where they are asked for: `council show` reads a page, and needs none of them.
 
 _FOOTNOTE_MARK = re.compile(r"\[\^E[0-9]+\]")
-_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _PAGE_ID = re.compile(r'\A---\nid: "([^"\n]+)"\n')
 
 
@@ -58,13 +58,13 @@ def answer_of(desk: Desk, receipt: Receipt, page: Path) -> tuple[str, str]:
             text = page_again(desk, receipt.run_id).decode("utf-8", "replace")
         except RunNotFound as error:
             raise RunNotFound(f"{became}, and {error.message}", fix=error.fix) from None
-    body = _FRONT_MATTER.sub("", text)
+    body = without_front_matter(text)
     return _FOOTNOTE_MARK.sub("", body.split("\n## Task\n")[0].strip()), became
 
 
 def growing_run(desk: Desk, run_id: str) -> tuple[dict[str, Any], str]:
-    """A run that has not ended, as `overview` tells it, with the path of its page as `output`; and the page so far, empty
-    until there is one. Raises RunNotFound, JournalDamaged."""
+    """A run that has not ended, as `overview` tells it, with the path of its page as `output`. Beside it stands the page so
+    far, empty until there is one. Raises RunNotFound, JournalDamaged."""
     header = desk.ledger.journal(run_id).header
     known = next((run for run in overview(desk).runs if run["run_id"] == run_id), None)
     run = {"run_id": run_id, "title": header.title, "status": "queued", "output": header.output_path, **(known or {})}
@@ -72,7 +72,7 @@ def growing_run(desk: Desk, run_id: str) -> tuple[dict[str, Any], str]:
     with contextlib.suppress(OSError):
         text = (desk.home.root / run["output"]).read_text(encoding="utf-8", errors="replace")
     holder = _PAGE_ID.search(text)
-    return run, _FOOTNOTE_MARK.sub("", _FRONT_MATTER.sub("", text)).strip() if holder and holder[1] == run_id else ""
+    return run, _FOOTNOTE_MARK.sub("", without_front_matter(text)).strip() if holder and holder[1] == run_id else ""
 
 
 def changed_sources(desk: Desk, run_id: str) -> list[str]:

@@ -84,6 +84,6 @@ class RunAudit:
 
 
 def actor_of(header: RunHeader) -> str:
-    """On whose behalf a run acts."""
+    """The principal on whose behalf a run acts."""
     user = header.command.get("user")
     return str(user) if user else STEWARD.id

@@ -27,7 +27,7 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoreEntry:
     """Bytes that are kept in the store, and never seen in a folder."""
 
     owner: str

@@ -166,7 +166,7 @@ def load_journal(
 
 
 class StepOptions(TypedDict, total=False):
-    """As in `Journal.step`."""
+    """The options of `Journal.step`."""
 
     request: str
     durable: bool
@@ -310,7 +310,7 @@ class Journal:
         return value
 
     def note(self, name: str, value: T, *, type: type[T]) -> T:
-        """As `put`, but written with the commit, which is what makes it true."""
+        """Records like `put`, but with the commit, which is what makes it true."""
         known = self._steps.get(name)
         if known is not None:
             return self._result(known, type)

@@ -43,7 +43,7 @@ class Lanes(Generic[R]):
         self._held: dict[str, R] = {}
 
     def join(self, run: R) -> None:
-        """At the end of its lane."""
+        """Puts a run at the end of its lane."""
         self._lanes.setdefault(run.header.lane, _Lane()).queue.append(run)
 
     def hold(self, run: R) -> None:
@@ -67,8 +67,8 @@ class Lanes(Generic[R]):
         return len(self._held)
 
     def next(self) -> R | None:
-        """Of the heads of the free lanes and the runs that want to go on again the one with the highest priority, among
-        equals the one that was admitted first; it has its lane's turn and its output path from here on."""
+        """Chooses among the heads of the free lanes and the runs that want to go on again. The highest priority goes first,
+        among equals the one that was admitted first. From here on that run has its lane's turn and its output path."""
         ready = [*self._again]
         for lane in self._lanes.values():
             if lane.turn is None and lane.queue and lane.queue[0].id not in self._held:

@@ -20,9 +20,9 @@ _ALL = 1 << 60
 
 
 class RunEntry(msgspec.Struct, frozen=True):
-    """A row. `finished`, `artifact` and `error` are empty until there is one; `text_bytes`: of what was recorded;
-    `pruned`: what `Pruned` says as JSON, empty while the journal is there; `took_ms` as in its receipt; `ended_ns` orders
-    what ended within one second, None while the run goes on."""
+    """A row. `finished`, `artifact` and `error` are empty until there is one. `text_bytes` counts what was recorded.
+    `pruned` is a `PruneMark` as JSON, empty while the journal is there. `took_ms` is that of its receipt. `ended_ns` orders
+    what ended within one second; None while the run goes on."""
 
     run_id: str
     status: RunStatus

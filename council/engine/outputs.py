@@ -31,7 +31,7 @@ _MAX_KEPT_BYTES = 64 << 20
 _ARTIFACT = "artifact.md"  # a run's page, kept when another one takes its place
 
 
-class Written(msgspec.Struct, frozen=True):
+class OutputEntry(msgspec.Struct, frozen=True):
     """The file at `path`: `sha256s` are the bytes we were about to write and the ones they were to replace."""
 
     path: str
@@ -39,19 +39,20 @@ class Written(msgspec.Struct, frozen=True):
     sha256s: tuple[str, ...]
 
 
-def written_at(store: Looking, path: str) -> Written | None:
+def written_at(store: Looking, path: str) -> OutputEntry | None:
     """Raises StorageFailed."""
     row = store.read(lambda tx: tx.execute(sql.WRITTEN, (path,)).fetchone())
     return None if row is None else _written(row)
 
 
-def all_written(store: Looking) -> list[Written]:
+def all_written(store: Looking) -> list[OutputEntry]:
     """Raises StorageFailed."""
     return [_written(row) for row in store.read(lambda tx: tx.execute(sql.ALL_WRITTEN).fetchall())]
 
 
-def note_written(tx: Tx, written: Written) -> None:
-    """To be committed before the bytes take their place: whichever a crash leaves there, they are known as ours."""
+def note_written(tx: Tx, written: OutputEntry) -> None:
+    """Notes the bytes, to be committed before they take their place. Whichever a crash leaves there, they are known as
+    ours."""
     tx.execute(sql.NOTE_WRITTEN, (written.path, written.run_id, msgspec.json.encode(written.sha256s).decode()))
 
 
@@ -66,8 +67,8 @@ def kept_names(store: Looking, owner: str) -> list[str]:
     return [row[0] for row in store.read(lambda tx: tx.execute(sql.KEPT_NAMES, (owner,)).fetchall())]
 
 
-def _written(row: tuple[str, str, str]) -> Written:
-    return Written(row[0], row[1], msgspec.json.decode(row[2], type=tuple[str, ...]))
+def _written(row: tuple[str, str, str]) -> OutputEntry:
+    return OutputEntry(row[0], row[1], msgspec.json.decode(row[2], type=tuple[str, ...]))
 
 
 @dataclass(frozen=True)
@@ -128,9 +129,9 @@ class OutputFile:
         written = self._next(data)
         return OutputClaim(Output(self.path, data, written.sha256s, self.beside), self._noting(written))
 
-    def _next(self, data: bytes) -> Written:
+    def _next(self, data: bytes) -> OutputEntry:
         known = dict.fromkeys(sha256 for sha256 in (sha256_hex(data), self.settle(), *self._coming) if sha256)
-        return Written(self.path, self._run_id, tuple(known))
+        return OutputEntry(self.path, self._run_id, tuple(known))
 
     def settle(self) -> str | None:
         """Chooses the path by what stands at the wanted one now; the SHA-256 of ours that is to be replaced, if any. Raises
@@ -155,7 +156,7 @@ class OutputFile:
             return ""
         return self._replaced[0] if self._replaced else ""
 
-    def _noting(self, written: Written) -> Callable[[Tx], None]:
+    def _noting(self, written: OutputEntry) -> Callable[[Tx], None]:
         replaced = self._replaced
 
         def note(tx: Tx) -> None:

@@ -15,7 +15,7 @@ from council.engine.journal import FINISH, Handback
 from council.engine.lanes import Lanes
 from council.engine.receipts import ErrorRef
 from council.engine.records import Waiting
-from council.engine.runs import Finish, Parked, Run
+from council.engine.runs import ANSWER, Finish, Parked, Run
 from council.errors import PathRefused, StorageFailed
 from council.events import RunReturn, RunWait
 from council.ids import Clock, timestamp
@@ -59,7 +59,7 @@ class RunQueue:
         return self._lanes.held
 
     def join(self, run: Run, *, hold: bool = False) -> None:
-        """At the end of its lane. `hold`: it is not told to go on before `ask_for` wants it."""
+        """Puts a run at the end of its lane. `hold`: it is not told to go on before `ask_for` wants it."""
         if hold:
             self._lanes.hold(run)
         self._lanes.join(run)
@@ -159,18 +159,24 @@ class RunQueue:
             self._pump()
 
     async def _park(self, run: Run, parked: Parked) -> None:
-        """Lets the run wait, or ends it where that would be longer than `max_wait_s`: measured by the clock since it first
-        waited for what it has not got yet, however often it asked meanwhile. Raises StorageFailed."""
+        """Lets the run wait, or ends it where that would be longer than it may: `max_wait_s`, or the time that a person has
+        for an answer. The clock counts since it first waited for what it has not got yet, however often it asked meanwhile.
+        Raises StorageFailed."""
         seconds, now = max(1.0, parked.seconds), self._clock.now()
         if parked.reason != "storage":
-            waits = run.journal.waits
-            waited_s = max(0.0, (now - datetime.fromisoformat(waits[0].since)).total_seconds()) if waits else 0.0
-            if waited_s + seconds > self._max_wait_s:
+            person = parked.reason == ANSWER
+            since = next((wait.since for wait in run.journal.waits if (wait.reason == ANSWER) == person), None)
+            waited_s = max(0.0, (now - datetime.fromisoformat(since)).total_seconds()) if since else 0.0
+            most_s, bound, mend = self._max_wait_s, "max_wait_s", "; `max_wait_s` says how long a run may wait"
+            if person:
+                most_s, bound, mend = parked.seconds, "its own time", ""
+                seconds = max(1.0, most_s - waited_s)
+            if seconds > most_s - waited_s:
                 error = ErrorRef(
                     MAX_WAIT,
-                    f"waited {waited_s:.0f} s for {parked.reason}, and {seconds:.0f} s more would be longer than max_wait_s "
-                    f"({self._max_wait_s:.0f} s) allows; {parked.message}",
-                    f"`council resume {run.id}` asks again; the setting `max_wait_s` says how long a run may wait",
+                    f"waited {waited_s:.0f} s for {parked.reason}, and {seconds:.0f} s more would be longer than {bound} "
+                    f"({most_s:.0f} s) allows; {parked.message}",
+                    f"`council resume {run.id}` asks again{mend}",
                 )
                 await run.journal.put(FINISH, self._finish(error), type=Finish)
                 run.status = "queued"

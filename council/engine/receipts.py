@@ -40,7 +40,7 @@ class TokenCount(msgspec.Struct, frozen=True):
     unknown_calls: int = 0
 
 
-class Pruned(msgspec.Struct, frozen=True):
+class PruneMark(msgspec.Struct, frozen=True):
     """The time at which a run's journal was let go of, and the setting that asked for it (keep_days, keep_runs or keep_bytes)."""
 
     at: str
@@ -75,7 +75,7 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     attempts: int = 1
     took_ms: int | None = None
     audit_head: str = ""
-    pruned: Pruned | None = None
+    pruned: PruneMark | None = None
     imported: bool = False
     details: dict[str, Any] = {}
 
@@ -96,12 +96,12 @@ class Receipts:
         self._store = store
 
     def read(self, run_id: str) -> Receipt | None:
-        """None when the run has not ended (or is not known here). Raises StorageFailed."""
+        """The receipt of a run. None when the run has not ended (or is not known here). Raises StorageFailed."""
         row = self._store.read(lambda tx: tx.execute(sql.RECEIPT, (run_id,)).fetchone())
         return None if row is None else msgspec.json.decode(row[0], type=Receipt)
 
     def all(self) -> Iterator[Receipt]:
-        """In the order of the run ids. Raises StorageFailed."""
+        """All receipts, in the order of the run ids. Raises StorageFailed."""
         last = ""
 
         def look(tx: Tx) -> list[tuple[str, str]]:
@@ -128,7 +128,7 @@ class Receipts:
 
         self._open_store().write_now(write)
 
-    def prune(self, run_id: str, pruned: Pruned | None, also: Callable[[Tx], None] | None = None) -> bool:
+    def prune(self, run_id: str, pruned: PruneMark | None, also: Callable[[Tx], None] | None = None) -> bool:
         """Lets go of an ended run's journal and of what was kept of it; its receipt says so (None: says nothing, for it was
         forgotten). `also` is done in the same transaction. False when it has not ended. Raises StorageFailed."""
 
@@ -148,7 +148,7 @@ class Receipts:
         return self._open_store().write_now(write, durable=False)
 
     def rewrite(self, receipt: Receipt) -> None:
-        """Of a run that ended before. Raises StorageFailed."""
+        """Replaces the receipt of a run that ended before. Raises StorageFailed."""
         self._open_store().write_now(lambda tx: rewrite_receipt(tx, receipt))
 
     def forget_command(self, id_: str, run_id: str, shown_id: str) -> None:
@@ -207,5 +207,5 @@ def answer(tx: Tx, receipt: Receipt, ended_ns: int) -> None:
 
 
 def bind(tx: Tx, binding: IdBinding) -> None:
-    """From now on that run answers for the id."""
+    """Binds the id to a run: from now on that run answers for it."""
     tx.execute(sql.BIND, (sha256_hex(binding.id), binding.id, binding.command_hash, binding.run_id))

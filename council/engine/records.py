@@ -56,8 +56,8 @@ class RunHeader(msgspec.Struct, frozen=True, tag="run", tag_field="t"):
 
     @property
     def admitted_ms(self) -> int:
-        """The time of its admission, in milliseconds since the epoch; to the second only where `order` does not say, as after a
-        clock was set back."""
+        """The time of its admission, in milliseconds since the epoch. It is exact to the second only where `order` does not
+        say, as after a clock was set back."""
         second_ms = int(datetime.fromisoformat(self.created).timestamp()) * 1000
         ordered_ms = self.order // 1_000_000
         return ordered_ms if second_ms <= ordered_ms < second_ms + 1000 else second_ms
@@ -138,9 +138,9 @@ class Committed(msgspec.Struct, frozen=True, tag="commit", tag_field="t"):
 
 
 class Reopened(msgspec.Struct, frozen=True, tag="reopen", tag_field="t"):
-    """An ended run goes on: what was recorded of its end no longer counts, what was recorded of its work does, up to the
-    step `retry_from` when that is set (a retry: that step and all recorded after it are done again). `by` names the drop
-    that asked for it. `model` is the spelling of the model that was named for it; empty: the run keeps its own."""
+    """An ended run goes on. What was recorded of its end no longer counts; what was recorded of its work does. With
+    `retry_from` set (a retry), that step and all recorded after it are done again. `by` names the drop that asked for it.
+    `model` is the spelling of the model that was named for it; empty: the run keeps its own."""
 
     at: str
     accept_drift: bool

@@ -50,7 +50,7 @@ def _with_a_journal(store: Looking, run_id: str) -> Receipt:
 
 
 def why_no_journal(receipt: Receipt) -> str:
-    """For "the run …": what became of a journal that is not there."""
+    """Tells what became of a journal that is not there, as the end of "the run …"."""
     if receipt.pruned is not None:
         return f"was pruned on {receipt.pruned.at} by {receipt.pruned.by}: its journal is gone"
     if receipt.command_sha256 == FORGOTTEN:

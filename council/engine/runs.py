@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar, Unpack
 import msgspec
 
 from council.engine.auditing import AUDIT_HEAD
-from council.engine.commit import Kept, Output
+from council.engine.commit import Output, StoreEntry
 from council.engine.journal import Journal, StepOptions
 from council.engine.outputs import OutputFile
 from council.engine.receipts import ErrorRef, TokenCount
@@ -31,6 +31,7 @@ T = TypeVar("T")
 _MOST_ENDINGS = 64  # at once: more than there are slots
 # What a run waits for whose provider asked for a pause, or cannot be reached.
 PROVIDER, NETWORK = "provider", "network"
+ANSWER = "answer"  # a person's
 
 
 class Parked(CouncilError):
@@ -39,6 +40,8 @@ class Parked(CouncilError):
     code = "waiting"
 
     def __init__(self, reason: str, seconds: float, error: CouncilError) -> None:
+        """The run asks again after `seconds`. For an `ANSWER` they are all the time that a person has, from the first time
+        on that the run asks for it."""
         super().__init__(error.message, fix=error.fix)
         self.reason = reason
         self.seconds = seconds
@@ -73,7 +76,7 @@ class Outcome:
     status: RunStatus
     artifact: bytes | None
     outputs: tuple[Output, ...] = ()
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[StoreEntry, ...] = ()
     error: ErrorRef | None = None
     notes: tuple[str, ...] = ()
     rounds: int = 0

@@ -99,7 +99,7 @@ class Meter:
         return self._spent.get((ref, "ballot", number), Expense())
 
     def ballots(self, ref: str, count: int) -> Expense:
-        """Of the ballots 1 to `count`."""
+        """The cost of the ballots 1 to `count`."""
         return sum((self.ballot(ref, number) for number in range(1, count + 1)), Expense())
 
     def council(self, ref: str) -> Expense:

@@ -69,8 +69,9 @@ class _Entry(BaseModel):
 
 @dataclass(frozen=True)
 class Question:
-    """One question. With `choices` (label to text) the answer is a label, `right` the one that is; without, what is
-    compared as `match` says with every text in `right`. `why` is for people: no model is shown it, nor `right`."""
+    """One question. With `choices` (label to text) the answer is a label, and `right` the one that is. Without them the
+    answer is compared, as `match` says, with every text in `right`. `why` is for people: no model is shown it, nor
+    `right`."""
 
     id: str
     text: str
@@ -217,7 +218,7 @@ class _Placed:
         return f"{self.file}: {Problem(message, '', plain_line(name, 100), line, column)}"
 
     def question(self, problems: list[str]) -> Question | None:
-        """None with its problems noted."""
+        """Reads a question. None with its problems noted."""
         if not isinstance(self.value, dict):
             problems.append(self.said("a question is an object with the keys id, question and answer or accept"))
             return None

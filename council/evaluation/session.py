@@ -96,7 +96,7 @@ class OpenEvaluation:
         return await evaluation.answer(self.questions)
 
     def report(self, stopped: EvaluationEnd) -> Report:
-        """Of what is answered. Raises StorageFailed."""
+        """The report on what is answered so far. Raises StorageFailed."""
         answered = sorted(self.answered.values(), key=lambda each: self.file_order[each.question.id])
         rows = [row_of(each) for each in answered]
         found = figures(rows, resamples=self.wanted.resamples, seed=self.wanted.seed)

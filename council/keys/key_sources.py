@@ -42,7 +42,7 @@ class KeySource(Protocol):
     writable: bool
 
     def load(self) -> Keyring | None:
-        """None when nothing is kept there yet. Raises KeysRefused, StorageFailed."""
+        """Loads the keys. None when nothing is kept there yet. Raises KeysRefused, StorageFailed."""
 
     def save(self, keyring: Keyring) -> None:
         """Replaces what is kept there, whole. Raises KeysRefused, StorageFailed."""

@@ -120,5 +120,5 @@ def is_closed(rules: PathRules, folder: str) -> bool:
 
 
 def split_lines(text: str) -> list[str]:
-    """As editors count them, each with its newline: only a newline ends a line, unlike `str.splitlines`."""
+    """Splits lines as editors count them, each with its newline. Only a newline ends a line, unlike `str.splitlines`."""
     return _LINE.findall(text)

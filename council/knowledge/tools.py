@@ -165,7 +165,7 @@ def split_question(argument: str) -> tuple[str, str]:
 
 
 def answered(question: str, answer: CortexAnswer) -> ToolResult:
-    """The passages as one text: a line `path:first-last sha256 …` for each, then its quotation, indented so that no
+    """The passages as one text. Each has a line `path:first-last sha256 …`, and its quotation below, indented so that no
     quotation can pass for such a line."""
     said = "".join(f"; {note}" for note in answer.notes if note not in answer.upkeep)
     if not answer.hits:

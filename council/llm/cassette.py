@@ -115,7 +115,7 @@ class Cassette(msgspec.Struct, frozen=True):
 
 
 class _Any(msgspec.Struct):
-    """As much of a first line as tells what it is."""
+    """A first line, as far as it tells what it is."""
 
     cassette: int
 

@@ -82,7 +82,7 @@ def extract_block(reply: str, keys: Collection[str]) -> Extract:
 
 
 def _bare(body: str) -> Extract:
-    """From the first brace to the last: less could be a part of what was meant."""
+    """The text from the first brace to the last: less could be a part of what was meant."""
     first, last = body.find("{"), body.rfind("}")
     if first < 0:
         return Extract("", before=body)

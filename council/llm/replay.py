@@ -81,7 +81,8 @@ class ReplayModel:
 
     @property
     def meanings(self) -> str | None:
-        """By which embedding model questions were answered, empty for by words alone; None where the file does not say."""
+        """The embedding model by which questions were answered, empty for by words alone. None where the file does not
+        say."""
         said = self._header.meanings
         return None if isinstance(said, msgspec.UnsetType) else said
 

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class RetryOptions(TypedDict, total=False):
-    """As in `Retries`."""
+    """The options of `Retries`."""
 
     attempts: int
     max_wait_s: float
@@ -44,7 +44,7 @@ class RetryingModel(ModelAround):
         self._retries = Retries(**how)
 
     async def generate(self, messages: Sequence[Message], **asked: Unpack[RequestOptions]) -> Reply:
-        """As `Model.generate`; raises the last attempt's ModelError."""
+        """Generates like `Model.generate`; raises the last attempt's ModelError."""
         on_text = asked.get("on_text")
         shown = False  # to a listener that cannot take words back
 

@@ -100,7 +100,7 @@ class Settlement(Generic[T]):
 
     @property
     def value(self) -> T | None:
-        """None when the last allowed turn did not mend it; `problems` are then that turn's."""
+        """The value that was read. None when the last allowed turn did not mend it; `problems` are then that turn's."""
         return self.readings[-1].value
 
     @property

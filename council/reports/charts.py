@@ -33,7 +33,7 @@ class Position:
 
 
 def positions(told: Explanation) -> list[Position]:
-    """In the order in which they were first taken, with who held each last."""
+    """The positions in the order in which they were first taken, with who held each last."""
     last = {stance.role: stance for stance in told.stances}
     texts: dict[str, str] = {}
     for stance in told.stances:

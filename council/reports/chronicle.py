@@ -120,7 +120,7 @@ def value_in(recorded: bytes | msgspec.Raw, type: type[Value]) -> Value | None:
 
 
 def milliseconds(timestamp: str) -> int:
-    """Of an RFC 3339 timestamp, since the epoch."""
+    """Milliseconds of an RFC 3339 timestamp, since the epoch."""
     return int(datetime.fromisoformat(timestamp).timestamp() * 1000)
 
 

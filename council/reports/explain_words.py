@@ -81,7 +81,7 @@ def number(value: int | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """To two or three figures: `0.24 s`, `12.3 s`, `2 min 38 s`, `3 h 05 min`."""
+    """Spells a duration to two or three figures: `0.24 s`, `12.3 s`, `2 min 38 s`, `3 h 05 min`."""
     if seconds is None:
         return NOT_KNOWN
     if seconds < 9.995:

@@ -57,7 +57,7 @@ class Recent(msgspec.Struct, frozen=True):
 
 
 def recent(entries: Sequence[RunEntry], ledger: Ledger) -> Recent:
-    """Of the newest runs among `entries` (rows in the order of their admission) that called a model."""
+    """The newest runs among `entries` (rows in the order of their admission) that called a model."""
     newest = [entry for entry in entries if entry.lane and entry.finished and entry.calls][-MAX_RUNS:]
     found: dict[str, list[RecentCall]] = {}
     for entry in newest:

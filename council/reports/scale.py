@@ -85,7 +85,7 @@ class TimeScale:
 
 
 def nice_ceiling(value: float) -> float:
-    """The next round number (1, 1.2, 1.6, 2, 3, 4, 5, 6 or 8 times a power of ten) that is not less; 1 for 0."""
+    """The next round number that is not less; 1 for 0. Round are 1, 1.2, 1.6, 2, 3, 4, 5, 6 and 8 times a power of ten."""
     if value <= 0:
         return 1.0
     power = 1.0

@@ -46,8 +46,8 @@ class OfDay(msgspec.Struct, frozen=True):
 
 
 class Durations(msgspec.Struct, frozen=True):
-    """From admission to receipt, waits in the queue included, of runs that came to an end by themselves. None: no such run.
-    Nearest rank; to the second for runs of older versions."""
+    """Times from admission to receipt, waits in the queue included, of runs that came to an end by themselves. None: no
+    such run. Nearest rank; to the second for runs of older versions."""
 
     runs: int
     p50_s: float | None

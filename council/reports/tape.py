@@ -126,7 +126,7 @@ def spliced(tapes: Sequence[tuple[Tape, str]]) -> Tape:
 
 
 def _search(step: RecordedStep, redactor: Redactor) -> RecordedSearch | None:
-    """None for a step in which no embedding model had a say."""
+    """The search of a step. None for one in which no embedding model had a say."""
     found = value_in(step.answer, Evidence)
     if found is None or found.nearness is None:
         return None
@@ -160,7 +160,7 @@ def _opined(step: str, opinion: Opinion, asked: AskedCall | None) -> CassetteCal
 
 
 def _call(step: RecordedStep, asked: AskedCall | None) -> CassetteCall | None:
-    """None for a step that asked no model: a tool's, or a call that the budget refused."""
+    """The call of a step. None for one that asked no model: a tool's, or a call that the budget refused."""
     if asked is None and not step.request:
         return None
     result = value_in(step.answer, TurnResult) or msgspec.json.decode(step.answer, type=_Nested).result

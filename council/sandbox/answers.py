@@ -1,4 +1,4 @@
-"""What foreign code sends back, read as data of an enemy: it may lie, but it cannot be malformed.
+"""Reads what foreign code sends back as data of an enemy: it may lie, but it cannot be malformed.
 
 An answer is one JSON document, shallow, with finite numbers and without characters that hide or steer. What it means is the
 caller's to check.

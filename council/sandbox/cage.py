@@ -17,7 +17,7 @@ Kind = Literal["zygote", "docker"]
 
 
 class Backend(Protocol):
-    """What keeps foreign code apart. `run` raises nothing for a job that fails."""
+    """A way to keep foreign code apart. `run` raises nothing for a job that fails."""
 
     name: str
     level: Level

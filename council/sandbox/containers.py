@@ -211,7 +211,7 @@ class Suite:
 
 
 def container_settings(api: Any, image: str, name: str) -> dict[str, Any]:
-    """How each container is made: everything that keeps foreign code in it."""
+    """The settings of each container: everything that keeps foreign code in it."""
     host = api.create_host_config(
         mem_limit=HARD_LIMITS.memory_bytes,
         memswap_limit=HARD_LIMITS.memory_bytes,  # equal: no swap

@@ -220,7 +220,8 @@ def hold(boot: dict[str, Any]) -> None:
 
 
 def _flaws(expected: dict[str, int]) -> Iterator[str]:
-    """What this container lacks of what was asked for. Every limit is read back, for an engine may drop one silently."""
+    """Lists what this container lacks of what was asked for. Every limit is read back, for an engine may drop one
+    silently."""
     with open("/proc/self/status", encoding="ascii") as file:
         said = dict(line.rstrip().split(":\t", 1) for line in file if ":\t" in line)
     for name, value in (("NoNewPrivs", "1"), ("Seccomp", "2"), ("CapEff", "0" * 16), ("CapBnd", "0" * 16)):

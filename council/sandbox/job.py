@@ -19,7 +19,8 @@ Status = Literal["ok", "error", "timeout", "memory", "output_cap", "refused", "s
 
 
 class Level(IntEnum):
-    """How foreign code is kept apart. Below L2 nothing foreign runs unless the steward set `allow_weak_sandbox`."""
+    """The degree to which foreign code is kept apart. Below L2 nothing foreign runs unless the steward set
+    `allow_weak_sandbox`."""
 
     L0 = 0
     L1 = 1
@@ -43,7 +44,7 @@ _MEANINGS = {
 
 @dataclass(frozen=True)
 class Limits:
-    """What one job may use. `output_bytes`: the length of its answer."""
+    """The resources that one job may use. `output_bytes`: the length of its answer."""
 
     wall_s: float = 5.0
     cpu_s: int = 2
@@ -91,10 +92,8 @@ class Job:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a job. `value` comes from foreign code: it is JSON, and its meaning is the caller's to check.
-
-    `refused`: the code was not started. `sandbox_lost`: it was, and nobody knows how far it came.
-    """
+    """The outcome of a job. `value` comes from foreign code: it is JSON, and its meaning is the caller's to check.
+    `refused`: the code was not started. `sandbox_lost`: it was, and nobody knows how far it came."""
 
     status: Status
     level: Level

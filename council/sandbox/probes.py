@@ -26,7 +26,7 @@ _ALONE = [0, 1, 2, 3]  # the null device three times, and the answer
 
 @dataclass(frozen=True)
 class Probe:
-    """What one way of keeping apart is worth here. `level`: what it reached; None when it does not work."""
+    """The worth of one way of keeping apart, on this machine. `level`: what it reached; None when it does not work."""
 
     name: str
     level: Level | None

@@ -15,7 +15,7 @@ _DESCRIPTORS = 256
 
 
 def sweep(argument: dict[str, Any]) -> dict[str, Any]:
-    """What was not refused: `numbers` bounds the system calls, `left_out` are not tried."""
+    """Tries system calls, and returns those that were not refused. `numbers` bounds the calls, `left_out` are not tried."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall.restype = ctypes.c_long
     libc.mmap.restype = ctypes.c_void_p

@@ -227,7 +227,7 @@ class Zygote:
 
 
 def verdict(told: dict[str, Any], data: bytes, limits: Limits, *, timed_out: bool, wall_s: float) -> Result:
-    """What the zygote tells of a child's end, and what the child answered, as a result."""
+    """Makes a result of what the zygote tells of a child's end, and of what the child answered."""
     measured: dict[str, Any] = {"cpu_s": told["cpu_s"], "wall_s": wall_s, "peak_memory_bytes": told["peak_bytes"]}
     if not told["shut"].isdigit():
         reason = told["shut"] or "it ended before it was shut"

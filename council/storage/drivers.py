@@ -92,7 +92,7 @@ class SqliteDriver:
             make_private(path)  # NOTE: closing a descriptor of one in use would drop this process's locks on it
 
     def note_made(self) -> None:
-        """From now on a database that is gone is not begun anew in silence."""
+        """Notes that the database was made: one that is gone is not begun anew in silence."""
         if self.lock_fd is not None and not os.fstat(self.lock_fd).st_size:
             os.write(self.lock_fd, b"made\n")
 
@@ -193,7 +193,7 @@ class PostgresDriver:
         self.where = f"{parts.get('host', 'localhost')}/{parts.get('dbname', '')}"
 
         class Connection(psycopg.Connection[Any]):
-            """As `SqliteConnection`."""
+            """A connection like `SqliteConnection`."""
 
             def commit(self) -> None: ...
 
@@ -357,7 +357,8 @@ def sqlite_for_reading(path: Path) -> sqlite3.Connection:
 
 
 def make_private(path: Path) -> None:
-    """For its owner only, before SQLite makes it: the files beside it take its mode. Raises StorageFailed."""
+    """Makes the file for its owner only, before SQLite makes it: the files beside it take its mode. Raises
+    StorageFailed."""
     os.close(_opened(path))
 
 

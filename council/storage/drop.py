@@ -27,11 +27,12 @@ from council.storage.paths import check_relative
 MAX_NAMESAKES = 10_000  # more files of one name is a loop that drops, not a person
 
 _COMMAND_ENDINGS = (".json", ".yaml", ".yml", ".md")
-_IGNORED_ENDINGS = ("~", ".tmp", ".part", ".swp", ".error.md")
+NOTE_ENDING = ".error.md"  # of our note beside a file that could not become a run
+_IGNORED_ENDINGS = ("~", ".tmp", ".part", ".swp", NOTE_ENDING)
 
 
 @dataclass(frozen=True)
-class Dropped:
+class DroppedFile:
     """A file in its place, with what identifies it: a file with these three values is the one that was dropped."""
 
     path: Path
@@ -64,7 +65,7 @@ def require_command_name(name: str) -> None:
         )
 
 
-def drop(commands_dir: Path, name: str, data: bytes) -> Dropped:
+def drop(commands_dir: Path, name: str, data: bytes) -> DroppedFile:
     """Put a command there, whole and synced, as `name` or the first free of `<stem>-2<ext>`, `<stem>-3<ext>`, ….
 
     Raises PathRefused for a name that would never be read as a command, StorageFailed when it cannot be written.
@@ -80,7 +81,7 @@ def drop(commands_dir: Path, name: str, data: bytes) -> Dropped:
                 with contextlib.suppress(FileExistsError):
                     rename_noreplace(commands_dir / temporary, commands_dir / free)
                     sync_folder(folder_fd)
-                    return Dropped(commands_dir / free, status.st_ino, status.st_mtime_ns, sha256_hex(data))
+                    return DroppedFile(commands_dir / free, status.st_ino, status.st_mtime_ns, sha256_hex(data))
         except BaseException:
             discard(folder_fd, temporary)
             raise
@@ -91,7 +92,7 @@ def drop(commands_dir: Path, name: str, data: bytes) -> Dropped:
     )
 
 
-def lying_there(commands_dir: Path, file: Path, data: bytes) -> Dropped | None:
+def lying_there(commands_dir: Path, file: Path, data: bytes) -> DroppedFile | None:
     """The file as a command that is dropped already, when it lies directly in `commands_dir`; `data` is what it holds."""
     place = file.resolve()
     if place.parent != commands_dir.resolve():
@@ -100,4 +101,4 @@ def lying_there(commands_dir: Path, file: Path, data: bytes) -> Dropped | None:
         status = place.stat()
     except OSError:  # taken in this instant
         return None
-    return Dropped(place, status.st_ino, status.st_mtime_ns, sha256_hex(data))
+    return DroppedFile(place, status.st_ino, status.st_mtime_ns, sha256_hex(data))

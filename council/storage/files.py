@@ -327,7 +327,7 @@ def write_fd(fd: int, data: bytes) -> None:
 
 
 def read_fd(fd: int, max_bytes: int) -> bytes:
-    """At most `max_bytes`, from where the descriptor stands to the end of the file."""
+    """Reads at most `max_bytes`, from where the descriptor stands to the end of the file."""
     chunks: list[bytes] = []
     while max_bytes > 0 and (chunk := os.read(fd, min(max_bytes, 1 << 20))):
         chunks.append(chunk)
@@ -336,7 +336,7 @@ def read_fd(fd: int, max_bytes: int) -> bytes:
 
 
 def sync_file(fd: int) -> None:
-    """To the medium, not only to the drive's cache (macOS wants to be asked for that in its own way)."""
+    """Syncs to the medium, not only to the drive's cache (macOS wants to be asked for that in its own way)."""
     if sys.platform == "darwin":
         with contextlib.suppress(OSError):  # not every file system has it
             fcntl.fcntl(fd, fcntl.F_FULLFSYNC)

@@ -13,7 +13,7 @@ DROP_MARKS = "DELETE FROM marks WHERE substr(name, 1, ?) = ?"
 
 
 def mark(store: Looking, name: str) -> str | None:
-    """None when nothing is remembered under that name. Raises StorageFailed."""
+    """The text under that name. None when nothing is remembered. Raises StorageFailed."""
 
     def look(tx: Tx) -> str | None:
         row = tx.execute(MARK, (name,)).fetchone()
@@ -23,13 +23,14 @@ def mark(store: Looking, name: str) -> str | None:
 
 
 def set_mark(store: Store, name: str, value: str | None) -> None:
-    """None: nothing is remembered any more. Survives a kill; a power cut may take the last one. Raises StorageFailed."""
+    """Remembers a text; None removes it. It survives a kill; a power cut may take the last one. Raises StorageFailed."""
     statement, values = (DROP_MARK, (name,)) if value is None else (SET_MARK, (name, value))
     store.write_now(lambda tx: tx.execute(statement, values), durable=False)
 
 
 def note_mark(store: Store, name: str, value: str) -> None:
-    """As `set_mark`, waiting for nothing: it goes along with what is written next, and waits while the database is locked."""
+    """Remembers like `set_mark`, but waits for nothing. It goes along with what is written next, and waits while the
+    database is locked."""
     store.defer(lambda tx: tx.execute(SET_MARK, (name, value)))
 
 

@@ -209,7 +209,7 @@ class ConfinedRoot:
             return FileBytes(data, os.fstat(fd).st_mtime_ns, status.st_ino)
 
     def sha256(self, relative: str) -> str | None:
-        """Of a file of any size; None if there is none. Refuses what `read` refuses, except too_large."""
+        """The hash of a file of any size; None if there is none. Refuses what `read` refuses, except too_large."""
         try:
             with self._reading(relative) as (fd, _):
                 digest = hashlib.sha256()
@@ -222,7 +222,7 @@ class ConfinedRoot:
             raise
 
     def fingerprint(self, relative: str) -> str | None:
-        """As `sha256`, but empty where it would be refused: what is there is no file of ours."""
+        """The hash like `sha256`, but empty where it would be refused: what is there is no file of ours."""
         try:
             return self.sha256(relative)
         except PathRefused:

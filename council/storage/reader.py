@@ -24,7 +24,7 @@ class Looking(Protocol):
         """Returns what `look` sees of one state of the database. Raises StorageFailed."""
 
     def reading(self) -> AbstractContextManager[Tx]:
-        """As `read`, for as long as the block takes."""
+        """Reads like `read`, for as long as the block takes."""
 
 
 class Reader:
@@ -81,7 +81,8 @@ class NoRows(Reader):
 
 
 def looking(runtime: Path, database_url: str | None) -> Looking:
-    """For a door that only looks. Raises ConfigError, also for a home of an older version, and StorageFailed."""
+    """Opens a store for a door that only looks. Raises ConfigError, also for a home of an older version, and
+    StorageFailed."""
     require_brought_over(runtime)
     if not database_url:
         return Reader(runtime)

@@ -150,8 +150,9 @@ class Store:
         return self._driver.where
 
     def claim(self) -> None:
-        """For who works the runs: no other process may, as long as this store is open. Raises DaemonRunning where copied homes
-        share a PostgreSQL, StorageFailed. Of a SQLite file the home's own lock says as much."""
+        """Claims the store for the process that works the runs: no other may, as long as this store is open. Raises
+        DaemonRunning where copied homes share a PostgreSQL, StorageFailed. A SQLite file needs no claim, for the home's own
+        lock says as much."""
         with self._lock, self._failing():
             self._claimed = True
             self._renew_claim()
@@ -185,8 +186,8 @@ class Store:
         self._hand_over(_Job(work, durable=False, deferred=True), now=False)
 
     def write_now(self, work: Callable[[Tx], T], *, durable: bool = True) -> T:
-        """As `write`, waiting here: for doors without a loop, and for what must be on the disk before the next line. Raises
-        what `work` raises, and StorageFailed."""
+        """Writes like `write`, waiting here: for doors without a loop, and for what must be on the disk before the next
+        line. Raises what `work` raises, and StorageFailed."""
         job = _Job(work, durable)
         with self._lock:
             self._require_open()
@@ -420,7 +421,7 @@ class Store:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Tx]:
-        """As `read`, for as long as the block takes, on a connection of its own. The log grows meanwhile."""
+        """Reads like `read`, for as long as the block takes, on a connection of its own. The log grows meanwhile."""
         with self._failing(), contextlib.ExitStack() as stack:
             raw = self._driver.reader()
             stack.callback(raw.shut)

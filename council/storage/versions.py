@@ -33,7 +33,8 @@ def database_too_new(version: str) -> DatabaseTooNew:
 
 
 def bring_forward(tx: Tx) -> None:
-    """In one transaction that holds the write lock: two processes that start at once make one database."""
+    """Brings the tables forward in one transaction that holds the write lock: two processes that start at once make one
+    database."""
     tx.alone(_MIGRATION_LOCK)
     version = version_of(tx)
     if version == VERSIONS[-1]:
@@ -92,7 +93,7 @@ def schema_of(dialect: str) -> list[str]:
 
 
 def version_of(tx: Tx) -> str | None:
-    """None for a database without tables of ours."""
+    """The version of a database. None for one without tables of ours."""
     there = (
         "SELECT 1 FROM sqlite_master WHERE name = ?" if tx.is_sqlite else "SELECT 1 WHERE to_regclass(?) IS NOT NULL"
     )

@@ -24,7 +24,8 @@ class SpanDestination:
 
 
 def wanted(settings: Settings, environ: Mapping[str, str]) -> SpanDestination | None:
-    """None: no spans. OTEL_SDK_DISABLED and OTEL_TRACES_EXPORTER=none switch off whatever else is set."""
+    """The destination of spans. None: no spans. OTEL_SDK_DISABLED and OTEL_TRACES_EXPORTER=none switch off whatever else is
+    set."""
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return None
     if environ.get("OTEL_TRACES_EXPORTER", "").strip().lower() == "none":

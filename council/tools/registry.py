@@ -29,8 +29,9 @@ code. The answer reaches the next speaker and everyone after. At most {max_reque
 
 
 class ToolRegistry:
-    """The tools of this installation by name. ConfigError for a duplicate name, for a spelling that is no request which
-    the tool understands, and for a tool whose effect does not fit what it has: `run` to read, `apply` to change."""
+    """The tools of this installation by name. ConfigError for a duplicate name, and for a spelling that is no request which
+    the tool understands. ConfigError, too, for a tool whose effect does not fit what it has: `run` to read, `apply` to
+    change."""
 
     def __init__(self, tools: Iterable[Tool]) -> None:
         by_name: dict[str, Tool] = {}  # in capitals: agents mix up the case, and mean the tool
@@ -89,8 +90,8 @@ class ToolRegistry:
         return tuple(ToolSpec(tool.name, tool.description, schema_of(tool)) for tool in self._callable(allowed))
 
     def spell(self, call: ToolCall) -> str:
-        """A native function call as the request token that asks for the same. A call that no token can spell becomes a
-        token that is refused, with the reason: its argument is no text, too long, or of several lines."""
+        """Spells a native function call as the request token that asks for the same. A call that no token can spell becomes
+        a token that is refused, with the reason. Its argument is then no text, too long, or of several lines."""
         tool = self.get(call.name)
         fields = tuple(tool.arguments.model_fields) if tool else ()
         if len(fields) > 1:
@@ -109,8 +110,8 @@ class ToolRegistry:
         return f'[ORCHESTRATOR_REQUEST: {name}("{quoted[:MAX_ARGUMENT_CHARS]}'
 
     async def call(self, request: Request, *, allowed: Sequence[str], context: ToolContext | None = None) -> ToolResult:
-        """Fulfil a request. Raises ToolRefused for one that is not honoured, unknown, not allowed, or that would change
-        something; arguments that do not fit, and what the tool itself refuses, are a result with `ok` false."""
+        """Fulfils a request. Raises ToolRefused for one that is not honoured, unknown or not allowed, or that would change
+        something. Arguments that do not fit, and what the tool itself refuses, are a result with `ok` false."""
         offered = ", ".join(tool.name for tool in self._callable(allowed)) or "none"
         data: dict[str, Any] = {"action": request.action, "argument": request.argument, "allowed": list(allowed)}
         if not request.honoured:

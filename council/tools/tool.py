@@ -19,9 +19,9 @@ Effect = Literal["read", "write", "danger"]
 
 
 class ToolContext(msgspec.Struct, frozen=True):
-    """On whose behalf a tool runs. `memory`: the agent may read what it remembers. `rehearses`: no language
-    model hears the answer, so that it may tell of rehearsals. `embedder` is the run's own, which its
-    budget pays for; `recall` tells what a recorded run's embedding model said."""
+    """The circumstances in which a tool runs. `memory`: the agent may read what it remembers. `rehearses`: no language
+    model hears the answer, so that it may tell of rehearsals. `embedder` is the run's own, which its budget pays for.
+    `recall` tells what a recorded run's embedding model said."""
 
     role: str = ""
     run_id: str = ""

@@ -88,8 +88,8 @@ def copy_database(home: Home, target: Path, change: Callable[[sqlite3.Connection
 
 
 def renew_copies(home: Home, *, without: str) -> None:
-    """For `forget`: what was forgotten stands in no copy any more. One copy of now takes the place of all, without the run of
-    that id: it has not ended, and would be worked again from there. Raises StorageFailed."""
+    """Renews the copies for `forget`, so that what was forgotten stands in none. One copy of now takes the place of all,
+    without the run of that id: it has not ended, and would be worked again from there. Raises StorageFailed."""
     newest, *older = copies_of(home)
 
     def remove(copy: sqlite3.Connection) -> None:
@@ -104,10 +104,10 @@ def renew_copies(home: Home, *, without: str) -> None:
 
 
 @dataclass(frozen=True)
-class Unknown:
-    """The part of a database that its copy does not know: it is lost when the copy takes its place. `ended` are runs that the
-    copy holds unfinished, and the database ended: their end goes along. `told` False: the database does not say it any
-    more, and `unfinished` are those that go on at the next start, whether they have ended or not."""
+class CopyLoss:
+    """The part of a database that its copy does not know. It is lost when the copy takes its place. `ended` are runs that
+    the copy holds unfinished, and the database ended: their end goes along. `told` False: the database does not say it any
+    more. Then `unfinished` are those that go on at the next start, whether they have ended or not."""
 
     runs: tuple[str, ...] = ()
     ended: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ class Unknown:
     told: bool = True
 
 
-def taken_back(home: Home, copy: Path) -> tuple[Path, Unknown]:
+def taken_back(home: Home, copy: Path) -> tuple[Path, CopyLoss]:
     """Puts a copy in the place of the database, which is set aside; where that is now, and what the copy does not know. Only
     for who holds the home's lock. One that is cut off is said so until it is done again. Raises UsageError for what is no
     whole copy, StorageFailed."""
@@ -171,8 +171,8 @@ def require_whole(copy: Path) -> None:
         raise UsageError(f"{copy} is no database of Council that this version knows.", fix=fix)
 
 
-def _unknown(path: Path, copy: Path) -> Unknown:
-    """As far as the database still says it: of a damaged one nobody knows."""
+def _unknown(path: Path, copy: Path) -> CopyLoss:
+    """Compares the two, as far as the database still tells: of a damaged one nobody knows."""
 
     def known(tx: Tx) -> tuple[dict[str, bool], dict[str, tuple[int, int]]]:
         has_ended = {run_id: ended_ns is not None for run_id, ended_ns in tx.execute(sql.ALL_ENDS).fetchall()}
@@ -184,12 +184,12 @@ def _unknown(path: Path, copy: Path) -> Unknown:
         unfinished = tuple(sorted(run_id for run_id, has_ended in copied.items() if not has_ended))
         runs, now = look_into(path, known)
     except StorageFailed:  # the copy's where it is of a version that had no table of runs
-        return Unknown(unfinished=unfinished, told=False)
+        return CopyLoss(unfinished=unfinished, told=False)
     ended = tuple(run_id for run_id in unfinished if runs.get(run_id))
     lost = {run_id: spending for run_id, spending in now.items() if run_id not in ended}
     calls = sum(count - then.get(run, (0, 0))[0] for run, (count, _) in lost.items())
     tokens = sum(amount - then.get(run, (0, 0))[1] for run, (_, amount) in lost.items())
-    return Unknown(tuple(sorted(runs.keys() - copied.keys())), ended, (), calls, tokens)
+    return CopyLoss(tuple(sorted(runs.keys() - copied.keys())), ended, (), calls, tokens)
 
 
 def _take_ends(copy: sqlite3.Connection, path: Path, run_ids: Sequence[str]) -> None:

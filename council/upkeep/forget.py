@@ -114,7 +114,7 @@ def admit_forget(command: ForgetCommand, premises: Premises) -> Admission:
     return Admission(f"Forget {' and '.join(what)}", recorded=recorded, keeps_hashes=not guessable)
 
 
-class Found(msgspec.Struct, frozen=True):
+class ForgetSurvey(msgspec.Struct, frozen=True):
     """The state before anything was changed: in how many files of each kind something is to go, and what of a run is a
     person's. `set_aside` are databases that a restore left, and that go. `unread` are runs whose journals are damaged.
     `as_recorded` are files that are as the audit tells."""
@@ -126,12 +126,13 @@ class Found(msgspec.Struct, frozen=True):
     as_recorded: tuple[str, ...] = ()
 
 
-class Forgotten(msgspec.Struct, frozen=True):
-    """The record that stays, without the text. `digest` is scrypt of the text (of the run's id when there was none),
-    salted with the secret of the run `run_id`; the marks show its beginning. `counts` as in Found. `left` names a person's
-    files that still hold it, and databases that may; `set_aside` as in Found. `unseen` counts files that could not be looked
-    into, `lanes` those with it in their name.
-    `unread` are runs whose damaged journals may still say what agents remembered of the run."""
+class ForgetRecord(msgspec.Struct, frozen=True):
+    """The record that stays, without the text. `counts`, `set_aside` and `unread` are those of the survey.
+
+    `digest` is scrypt of the text (of the run's id when there was none), salted with the secret of the run `run_id`. The
+    marks show its beginning. `left` names a person's files that still hold it, and databases that may. `unseen` counts
+    files that could not be looked into, `lanes` those with it in their name.
+    """
 
     at: str
     run_id: str
@@ -162,15 +163,15 @@ class Forgetting:
         self._run = run
         self._core = core
         self._job: _Job | None = None
-        self._done: Forgotten | None = None
+        self._done: ForgetRecord | None = None
 
     async def work(self) -> None:
         """Raises CannotForget: the command file is gone, or an unfinished run holds what is to go. Parked while another
         process writes the index."""
-        found = await self._run.step("found", self._look, type=Found)
-        self._done = await self._run.step("forget", lambda: self._forget(found), type=Forgotten)
+        found = await self._run.step("found", self._look, type=ForgetSurvey)
+        self._done = await self._run.step("forget", lambda: self._forget(found), type=ForgetRecord)
 
-    async def _look(self) -> Found:
+    async def _look(self) -> ForgetSurvey:
         """Beside the other runs: a large home takes a while."""
         job = await self._prepared()
         job.traces.require_no_unfinished_run()
@@ -178,10 +179,10 @@ class Forgetting:
         left, set_aside = await asyncio.to_thread(lambda: (job.traces.databases(), job.traces.set_aside()))
         known = await asyncio.to_thread(self._as_recorded, job.traces)
         if job.whole is None:
-            return Found(counts, left, set_aside, as_recorded=known)
+            return ForgetSurvey(counts, left, set_aside, as_recorded=known)
         of_run = job.whole.look()
         counts = {kind: counts[kind] + of_run.get(kind, 0) for kind in counts}
-        return Found(counts, (*left, *job.whole.left()), set_aside, tuple(sorted(job.whole.unread)), known)
+        return ForgetSurvey(counts, (*left, *job.whole.left()), set_aside, tuple(sorted(job.whole.unread)), known)
 
     def _as_recorded(self, traces: Traces) -> tuple[str, ...]:
         """The files that are as the audit tells, but for those that hold the text in their names."""
@@ -209,13 +210,13 @@ class Forgetting:
                 actor = actor_of(self._run.header)
                 transaction.record("effect", "files_rewritten", actor, detail, run_id=self._run.id, step=step)
 
-    async def _forget(self, found: Found) -> Forgotten:
+    async def _forget(self, found: ForgetSurvey) -> ForgetRecord:
         job = await self._prepared()
         await self._remove(job)
         await asyncio.to_thread(self._record_rewritten, found.as_recorded)
         command = job.command
         left = await asyncio.to_thread(job.traces.left) if command.text is not None else Left()
-        return Forgotten(
+        return ForgetRecord(
             at=self._run.header.created,
             run_id=self._run.id,
             digest=job.digest,
@@ -281,7 +282,7 @@ class Forgetting:
         record = Output(f".council/forgotten/{self._run.id}.json", data.encode())
         return Outcome("succeeded", None, (record,), notes=tuple(self._notes(self._done)))
 
-    def _notes(self, done: Forgotten) -> list[str]:
+    def _notes(self, done: ForgetRecord) -> list[str]:
         counts = ", ".join(f"{kind} {number}" for kind, number in done.counts.items() if number)
         notes = [f"Forgotten in: {counts}." if counts else "It was found nowhere."]
         if done.set_aside:

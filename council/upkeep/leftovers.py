@@ -33,7 +33,7 @@ _DROP_PATIENCE_S = 3_600.0  # no drop takes longer than this between its tempora
 
 
 def sweep(home: Home, types: CommandTypes, unfinished: Sequence[Journal]) -> None:
-    """At start: removes what lies where the unfinished runs were writing. What cannot be looked at or removed is left, and
+    """Removes, at start, what lies where the unfinished runs were writing. What cannot be looked at or removed is left, and
     said."""
     folders = _own_folders(home)
     for header in (journal.header for journal in unfinished):
@@ -73,7 +73,7 @@ def _memory_folders(home: Home) -> set[Path]:
 
 
 def _strays(home: Home, folders: Collection[Path], is_nobodys: Callable[[str], bool]) -> Iterator[Path]:
-    """In the run-time folder only while nobody writes there."""
+    """Finds stray files. Those in the run-time folder count only while nobody writes there."""
     for folder in sorted(folders):
         if folder.is_symlink() or not folder.exists():
             continue

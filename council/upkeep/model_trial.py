@@ -49,7 +49,7 @@ class KeyState:
 
 
 @dataclass(frozen=True)
-class Known:
+class ProviderState:
     """A provider: `error` says why it cannot be used."""
 
     name: str
@@ -60,7 +60,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ModelInUse:
     """The model in use; `error` and `fix` say why it cannot be had. Prices are US dollars per million tokens."""
 
     name: str
@@ -82,7 +82,7 @@ class ServedModels:
 
 
 @dataclass(frozen=True)
-class Used:
+class ModelUse:
     """A model that something names beside the one in use: `by` whom it is asked and `source` where that is said. `error` and
     `fix` say why it cannot be had."""
 
@@ -98,9 +98,9 @@ class Used:
 class Overview:
     """`also`: all other models that settings and personas name, in the order in which they come to speak."""
 
-    chosen: Chosen
-    also: tuple[Used, ...]
-    providers: tuple[Known, ...]
+    chosen: ModelInUse
+    also: tuple[ModelUse, ...]
+    providers: tuple[ProviderState, ...]
     ollama: ServedModels
 
 
@@ -138,12 +138,12 @@ async def overview(home: Home, settings: Settings, keys: ProviderKeys, *, source
         try:
             provider, setup = provider_of(home, settings, keys, name)
         except ConfigError as error:
-            known.append(Known(name, error=str(error)))
+            known.append(ProviderState(name, error=str(error)))
             continue
         names = provider.keys_of(setup.options)
         found = next((found for variable in names if (found := keys.source(variable))), None)
         key = KeyState(names, provider.key_needed or bool(setup.options.get("key_env")), found)
-        known.append(Known(name, provider.summary, key, provider.local))
+        known.append(ProviderState(name, provider.summary, key, provider.local))
     return Overview(
         await _chosen(home, settings, keys, source),
         tuple([await _used(home, settings, keys, *each) for each in named_models(home, settings)]),
@@ -168,20 +168,20 @@ async def listing(
     return ServedModels(provider, tuple(models))
 
 
-async def _chosen(home: Home, settings: Settings, keys: ProviderKeys, source: str) -> Chosen:
+async def _chosen(home: Home, settings: Settings, keys: ProviderKeys, source: str) -> ModelInUse:
     try:
         model = build_model(home, settings, keys, settings.model)
     except CouncilError as error:
-        return Chosen(settings.model, source, error=error.message, fix=error.fix)
+        return ModelInUse(settings.model, source, error=error.message, fix=error.fix)
     try:
-        return Chosen(model.name, source, model.context_tokens, model_price(settings, model.name))
+        return ModelInUse(model.name, source, model.context_tokens, model_price(settings, model.name))
     finally:
         await model.aclose()
 
 
 def named_models(home: Home, settings: Settings) -> list[tuple[str, str, str]]:
-    """The models beside the one in use, each with whom it is asked by and where that is said: those of single agents,
-    stand-ins, and what embeds. Raises PersonaError for a persona that cannot be read."""
+    """The models beside the one in use: those of single agents, stand-ins, and what embeds. Each stands with whom it is
+    asked by, and where that is said. Raises PersonaError for a persona that cannot be read."""
     found: list[tuple[str, str, str]] = []
     for role, chain in settings.agent_models.items():
         found += [(name, _in_chain(role, chain, at), "agent_models") for at, name in enumerate(chain)]
@@ -200,14 +200,14 @@ def _in_chain(role: str, chain: Sequence[str], at: int) -> str:
     return role if at == 0 else f"{role}, in place of {chain[at - 1]}"
 
 
-async def _used(home: Home, settings: Settings, keys: ProviderKeys, name: str, by: str, source: str) -> Used:
+async def _used(home: Home, settings: Settings, keys: ProviderKeys, name: str, by: str, source: str) -> ModelUse:
     try:
         embeds = source == "embedding_model"
         model = (build_embedding_model if embeds else build_model)(home, settings, keys, name)
     except CouncilError as error:
-        return Used(name, by, source, error=error.message, fix=error.fix)
+        return ModelUse(name, by, source, error=error.message, fix=error.fix)
     try:
-        return Used(model.name, by, source, model_price(settings, model.name))
+        return ModelUse(model.name, by, source, model_price(settings, model.name))
     finally:
         await model.aclose()
 

@@ -24,7 +24,7 @@ from council.budgets import statements as spent
 from council.engine import statements as sql
 from council.engine.bringing import insert_run
 from council.engine.ledger import end_of
-from council.engine.outputs import Written, keep_page, note_written
+from council.engine.outputs import OutputEntry, keep_page, note_written
 from council.engine.receipts import IdBinding, Receipt, answer, bind
 from council.engine.records import Record, RunHeader, StepDone
 from council.settings import Home
@@ -41,7 +41,7 @@ _decoder = msgspec.json.Decoder(Record)
 
 
 @dataclass
-class Imported:
+class ImportSummary:
     """The amount that was brought over, and the names of what could not be read."""
 
     runs: int = 0
@@ -51,9 +51,9 @@ class Imported:
     unread: list[str] = field(default_factory=list)
 
 
-def bring_over(home: Home, store: Store) -> Imported:
+def bring_over(home: Home, store: Store) -> ImportSummary:
     """Only for who holds the home's lock. The files go when all they said is in the store. Raises StorageFailed."""
-    imported, runtime = Imported(), home.runtime
+    imported, runtime = ImportSummary(), home.runtime
 
     def bring_all(tx: Tx) -> None:
         unfinished = {path.name for path in _entries(runtime / "active")}
@@ -64,7 +64,7 @@ def bring_over(home: Home, store: Store) -> Imported:
         for value in _json_files(runtime / "ids", imported):
             bind(tx, msgspec.convert(value, IdBinding))
         for value in _json_files(runtime / "outputs", imported):
-            note_written(tx, msgspec.convert(value, Written))
+            note_written(tx, msgspec.convert(value, OutputEntry))
         for path in _entries(runtime / "spend"):
             imported.calls += _bring_day(tx, path)
         for path in sorted((runtime / "memory").rglob("*_session.json")):
@@ -93,7 +93,9 @@ def bring_over(home: Home, store: Store) -> Imported:
 # ── one run ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _bring_run(tx: Tx, folder: Path, receipt: tuple[Receipt, int] | None, is_open: bool, imported: Imported) -> None:
+def _bring_run(
+    tx: Tx, folder: Path, receipt: tuple[Receipt, int] | None, is_open: bool, imported: ImportSummary
+) -> None:
     records = _records(folder, imported)
     header = records[0] if records else None
     if not isinstance(header, RunHeader):
@@ -118,7 +120,7 @@ def _bring_run(tx: Tx, folder: Path, receipt: tuple[Receipt, int] | None, is_ope
 _AS_RUN = "UPDATE runs SET lane = ?, pruned = ? WHERE run_id = ?"
 
 
-def _records(folder: Path, imported: Imported) -> list[Record]:
+def _records(folder: Path, imported: ImportSummary) -> list[Record]:
     """Up to the first line that does not verify. What a kill tore off at the end is no loss; anything else is named."""
     path = folder / "journal.jsonl"
     if not path.is_file():
@@ -161,7 +163,7 @@ def _record(line: bytes, blobs: Path) -> Record | None:
 # ── what lay beside ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _receipts(folder: Path, imported: Imported) -> Iterator[tuple[str, tuple[Receipt, int]]]:
+def _receipts(folder: Path, imported: ImportSummary) -> Iterator[tuple[str, tuple[Receipt, int]]]:
     for path in _entries(folder):
         try:
             receipt = msgspec.json.decode(path.read_bytes(), type=Receipt)
@@ -173,7 +175,7 @@ def _receipts(folder: Path, imported: Imported) -> Iterator[tuple[str, tuple[Rec
         yield receipt.run_id, (receipt, ended_ns)
 
 
-def _json_files(folder: Path, imported: Imported) -> Iterator[Any]:
+def _json_files(folder: Path, imported: ImportSummary) -> Iterator[Any]:
     for path in _entries(folder):
         try:
             yield json.loads(path.read_bytes())

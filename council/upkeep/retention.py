@@ -16,7 +16,7 @@ from typing import Literal
 
 from council.budgets.spend import drop_before
 from council.engine.ledger import Ledger, RunEntry
-from council.engine.receipts import Pruned, Receipts
+from council.engine.receipts import PruneMark, Receipts
 from council.ids import Clock, timestamp
 from council.settings import Settings
 from council.storage.reader import Looking
@@ -33,7 +33,7 @@ Setting = Literal["keep_days", "keep_runs", "keep_bytes"]
 
 @dataclass(frozen=True)
 class Bounds:
-    """None: no bound."""
+    """The bounds of what is kept. None: no bound."""
 
     days: int | None
     runs: int | None
@@ -106,7 +106,7 @@ class Retention:
                 drop_rows,
             )  # not at the top: a daemon that prunes nothing loads no SQLAlchemy
 
-            pruned = Pruned(timestamp(self._clock.now()), one.by)
+            pruned = PruneMark(timestamp(self._clock.now()), one.by)
             if self._receipts.prune(one.run_id, pruned, partial(drop_rows, rooms=self._tables, run_id=one.run_id)):
                 yield one
 

@@ -70,7 +70,7 @@ class Span:
                 yield found.start(), end
 
     def _end_of_beginning(self, text: str, start: int) -> int | None:
-        """None when it is not cut off, but goes on otherwise."""
+        """The end of a text that is cut off. None when it goes on otherwise."""
         end, line_end = start, None
         for unit, may_end_line in zip(self._units, self._may_end_line, strict=True):
             if may_end_line and _LINE_END.match(text, end):
@@ -94,7 +94,7 @@ def _is_invisible(part: re.Match[str]) -> bool:
 
 
 def _character(char: str) -> str:
-    """As it is, or as JSON (`\\"`, `\\u00f6`) or Markdown (`\\*`, `&#42;`) writes it."""
+    """Matches a character as it is, or as JSON (`\\"`, `\\u00f6`) or Markdown (`\\*`, `&#42;`) writes it."""
     if char.isascii() and char.isalnum():
         return char
     if char == "\\":

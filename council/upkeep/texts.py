@@ -27,7 +27,7 @@ def changed_file(name: str, data: bytes, change: Change) -> bytes:
 
 
 def _changed_json(data: bytes, change: Change, *, indented: bool = False) -> bytes | None:
-    """None for what is no JSON object or list."""
+    """Changes the texts in a JSON object or list. None for anything else."""
     try:
         value = json.loads(data)
     except ValueError:
@@ -68,7 +68,7 @@ def text_of(data: bytes) -> str:
 
 
 def size_of(path: Path) -> int:
-    """In bytes; zero when the file is gone."""
+    """The size in bytes; zero when the file is gone."""
     try:
         return path.stat().st_size
     except FileNotFoundError:

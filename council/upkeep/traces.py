@@ -21,7 +21,7 @@ from council.agents.memory import COPIES, decode_session, encode_session
 from council.commands.documents import NotACommand, read_document
 from council.engine import statements as sql
 from council.engine.journal import Journal, header_of, record_of, rows_of
-from council.engine.outputs import Written, all_written, kept_data, kept_names, note_written
+from council.engine.outputs import OutputEntry, all_written, kept_data, kept_names, note_written
 from council.engine.receipts import ArtifactRef, Receipt, rewrite_receipt
 from council.engine.records import FORGOTTEN, Committed, Record, RunHeader
 from council.engine.rewriting import (
@@ -38,6 +38,7 @@ from council.errors import CommandInvalid, CouncilError, PathRefused
 from council.ids import sha256_hex
 from council.knowledge.cortex.cortex import SCOPES
 from council.reports.past_run import replay
+from council.storage.drop import NOTE_ENDING
 from council.storage.store import Tx
 from council.systems import Core
 from council.upkeep.copies import COPIES as COPIES_FOLDER
@@ -63,7 +64,6 @@ _MAX_FOREIGN_BYTES = 16 << 20  # a larger document is not looked into, and that 
 _MAX_FOREIGN_FILES = 200_000
 _INDEX_PATIENCE_S = 10.0
 SESSION_ENDING = "_session.json"
-_NOTE_ENDING = ".error.md"  # our notes beside files that could not become runs
 # Below `.council/`: what is looked at in its own way, or is no text.
 _NOT_THE_REST = frozenset({"logs", "cortex", "lock", "forgotten", "copies"})
 _DATABASE = "council.db"  # it, and what SQLite lays beside it
@@ -123,7 +123,7 @@ class Traces:
                 )
 
     def look(self) -> Counts:
-        """In how many files and rows of each kind the texts are; of a run everything counts as one."""
+        """Counts the files and rows of each kind that hold the texts. Of a run everything counts as one."""
         from council.upkeep.rows import count_words  # not at the top: it loads SQLAlchemy
 
         runs = list(self._runs())
@@ -237,7 +237,7 @@ class Traces:
         yield from (path for path in files_below(self._home.session_states) if path.name != "README.md")
 
     def _held_copies(self) -> list[str]:
-        """Of the last good copies of session files."""
+        """Counts the last good copies of session files that hold a text."""
         names = kept_names(self._store, COPIES)
         return [name for name in names if self._holds(text_of(kept_data(self._store, COPIES, name) or b""))]
 
@@ -256,7 +256,7 @@ class Traces:
                 files = files_below(entry) if entry.is_dir() else [entry]
                 yield from (path for path in files if not is_database(path))
         for path in files_below(self._home.commands):
-            if path.name.endswith(_NOTE_ENDING):
+            if path.name.endswith(NOTE_ENDING):
                 yield path
             elif path.parent == self._home.failed:
                 with contextlib.suppress(CommandInvalid, NotACommand, FileNotFoundError):
@@ -325,7 +325,7 @@ class Traces:
         )
 
     def _in_receipt(self, receipt: Receipt) -> bool:
-        """Of a run whose journal is gone: nobody knows what its command held, so its hashes go."""
+        """Changes the receipt of a run whose journal is gone. Nobody knows what its command held, so its hashes go."""
         if receipt.id is not None:
             self._core.receipts.forget_command(receipt.id, receipt.run_id, self.change(receipt.id))
         after = changed_receipt(receipt, self.change, command_held=True)
@@ -354,10 +354,10 @@ class Traces:
             raise CannotForget(f"{path} cannot become {target}: that is there.", fix=f"move {target} away")
         if target != path or current != sha256:
             both = (sha256, current) if target == path else (sha256,)
-            self._store.write_now(lambda tx: note_written(tx, Written(target, run_id, both)))
+            self._store.write_now(lambda tx: note_written(tx, OutputEntry(target, run_id, both)))
             self._core.root.write_atomic(target, page)
         # The hash of what stood there goes, too.
-        self._store.write_now(lambda tx: note_written(tx, Written(target, run_id, (sha256,))))
+        self._store.write_now(lambda tx: note_written(tx, OutputEntry(target, run_id, (sha256,))))
         if target != path:
             self._core.root.unlink(path)
             self._drop_written(path)
@@ -365,12 +365,12 @@ class Traces:
     def _drop_written(self, path: str) -> None:
         self._store.write_now(lambda tx: tx.execute(sql.DROP_WRITTEN, (path,)))
 
-    def _artifact_holds(self, entry: Written) -> bool:
+    def _artifact_holds(self, entry: OutputEntry) -> bool:
         return moved(entry.path, self.change) != entry.path or (
             self._is_in(self._home.root / entry.path) and self._core.root.fingerprint(entry.path) in entry.sha256s
         )
 
-    def _in_artifact(self, entry: Written) -> bool:
+    def _in_artifact(self, entry: OutputEntry) -> bool:
         """A page of ours whose journal was pruned: the texts are replaced in the page."""
         if not self._artifact_holds(entry):
             return False
@@ -397,7 +397,7 @@ class Traces:
         if not self._is_in(path):
             return False
         before = path.read_bytes()
-        if path.parent == self._home.failed and not path.name.endswith(_NOTE_ENDING):
+        if path.parent == self._home.failed and not path.name.endswith(NOTE_ENDING):
             path.unlink()
             return True
         after = self._session_without(before, *owner_of(path)) if path.name.endswith(SESSION_ENDING) else None

@@ -107,7 +107,7 @@ class WholeRun:
         return bool(summary.text) and not _is_earlier(summary.through, self._run_id)
 
     def look(self) -> dict[str, int]:
-        """In how many files and rows of each kind it is."""
+        """Counts the files and rows of each kind that hold the run."""
         from council.upkeep.rows import count_words  # not at the top: it loads SQLAlchemy
 
         held = self._run_id.encode()
@@ -263,7 +263,7 @@ class WholeRun:
 
 
 def _is_earlier(run_id: str, other: str) -> bool:
-    """By the second of their ids; two runs of one second are not told apart."""
+    """Compares runs by the second of their ids; two runs of one second are not told apart."""
     return run_id[:_ID_SECOND] < other[:_ID_SECOND]
 
 

@@ -25,12 +25,12 @@ class User:
 
 
 def user_of(store: Looking, user_id: str) -> User | None:
-    """None when nobody has that id. Raises StorageFailed."""
+    """The user of that id. None when nobody has it. Raises StorageFailed."""
     return store.read(lambda tx: user_in(tx, user_id))
 
 
 def all_users(store: Looking) -> list[User]:
-    """By their ids. Raises StorageFailed."""
+    """All users, by their ids. Raises StorageFailed."""
 
     def look(tx: Tx) -> list[User]:
         return [_user(tx, row) for row in sorted(tx.execute(sql.USERS).fetchall())]
@@ -39,7 +39,7 @@ def all_users(store: Looking) -> list[User]:
 
 
 def user_in(tx: Tx, user_id: str) -> User | None:
-    """As `user_of`, within a transaction."""
+    """Looks like `user_of`, within a transaction."""
     row = tx.execute(sql.USER, (user_id,)).fetchone()
     return None if row is None else _user(tx, row)
 

@@ -128,7 +128,7 @@ class AwsVault(Vault):
         return entry
 
     def _entry(self, found: Mapping[str, Any]) -> StoredCredential | None:
-        """None for a secret that is not ours, or is being deleted."""
+        """Reads an entry. None for a secret that is not ours, or is being deleted."""
         tags = {tag["Key"]: tag["Value"] for tag in found.get("Tags", ())}
         version = tags.get(_VERSION, "")
         if not version.isdecimal() or _USER not in tags or _KEY not in tags or "DeletedDate" in found:

@@ -44,7 +44,7 @@ class Vault(Protocol):
     def set(
         self, place: CredentialPlace, value: Secret, *, expires_at: str = "", actor: str = STEWARD.id
     ) -> StoredCredential:
-        """As `set_all`, of one value."""
+        """Seals like `set_all`, one value."""
         [entry] = self.set_all([NewCredential(place, value, expires_at)], actor=actor)
         return entry
 

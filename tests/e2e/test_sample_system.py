@@ -147,6 +147,25 @@ def test_a_spec_may_name_a_tool_of_any_system_that_only_reads(home: Path, env: d
     assert (refused.returncode, "COUNT_NOTES" in refused.stdout) == (6, True)
 
 
+def test_a_run_that_waits_for_a_person_is_shown_as_waiting_and_goes_on_with_the_answer(
+    home: Path, env: dict[str, str]
+) -> None:
+    with Daemon(home, env=env, module=SAMPLE) as daemon:
+        daemon.ready()
+        drop_command(home, {**NOTE, "words": "How many?"}, "note.json")
+        wait = daemon.wait("run_waiting")
+        assert (wait["reason"], wait["seconds"], wait["error"]) == ("answer", 30 * 86_400, "nobody has answered yet.")
+        [run] = json.loads(ask(home, "status", "--json", env=env))["runs"]
+        assert (run["status"], run["waiting_for"]) == ("waiting", "answer")
+        assert daemon.stop() == 0
+    assert "waiting for answer" in ask(home, "status", env=env)
+    (home / "answer.txt").write_text("Seven apples.")
+    with Daemon(home, env=env, module=SAMPLE) as daemon:
+        assert daemon.wait("run_ended")["status"] == "succeeded"
+        assert daemon.stop() == 0
+    assert "Seven apples." in (home / "artifacts" / "apples.md").read_text()
+
+
 # ── companions ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

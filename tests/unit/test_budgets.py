@@ -15,7 +15,7 @@ import pytest
 from council.budgets.budget import Budget, BudgetLimits, BudgetSpent, Stopwatch
 from council.budgets.metering import BudgetedModel, Calibration
 from council.budgets.prices import Price, price_of
-from council.budgets.spend import Reserved, Spend, Totals, drop_before, spent_by
+from council.budgets.spend import Reservation, Spend, Totals, drop_before, spent_by
 from council.errors import ConfigError, ModelError, StorageFailed
 from council.ids import Clock, SystemClock
 from council.llm.base import Message, Reply, TurnInfo, Usage
@@ -171,7 +171,7 @@ async def test_calls_that_are_reserved_at_once_respect_one_day_in_two_processes(
     reserved = await asyncio.gather(
         *(limit.reserve("m", 100, 0, closing=False) for limit in limits), return_exceptions=True
     )
-    assert sum(isinstance(one, Reserved) for one in reserved) == 10
+    assert sum(isinstance(one, Reservation) for one in reserved) == 10
     assert sum(isinstance(one, BudgetSpent) for one in reserved) == 10
     assert [spend(store).of_day().tokens for store in stores] == [1_000, 1_000]
     for store in stores:
@@ -189,11 +189,11 @@ class DayClock(SystemClock):
 async def test_a_new_day_begins_at_midnight_and_old_ones_are_let_go_of(store: Store) -> None:
     clock = DayClock()
     spent = spend(store, clock=clock)
-    await spent.reserve(Reserved("call1", 100), None)
+    await spent.reserve(Reservation("call1", 100), None)
     assert spent.of_day().tokens == 100
     clock.moment += timedelta(minutes=1)
     assert spent.of_day() == Totals()
-    await spent.reserve(Reserved("call2", 10), None)
+    await spent.reserve(Reservation("call2", 10), None)
     drop_before(store, "2026-11-21")
     assert spent_by(store, "run1").tokens == 10
     assert spent.totals().tokens == 110
@@ -201,8 +201,8 @@ async def test_a_new_day_begins_at_midnight_and_old_ones_are_let_go_of(store: St
 
 async def test_a_retry_has_the_whole_budget_and_the_run_bears_what_all_its_attempts_spent(store: Store) -> None:
     first, second = spend(store), spend(store, attempt=1)
-    await first.reserve(Reserved("call1", 100), None)
-    await second.reserve(Reserved("call2", 10), None)
+    await first.reserve(Reservation("call1", 100), None)
+    await second.reserve(Reservation("call2", 10), None)
     assert (spend(store).totals().tokens, spend(store, attempt=1).totals().tokens) == (100, 10)
     assert spent_by(store, "run1").tokens == 110
 
@@ -233,7 +233,7 @@ def test_calls_at_the_same_time_count_once(store: Store) -> None:
 
 async def test_a_reservation_that_was_withdrawn_counts_for_nothing_after_a_restart_either(store: Store) -> None:
     spent = spend(store)
-    entry = Reserved("call", 100, 0.5)
+    entry = Reservation("call", 100, 0.5)
     await spent.reserve(entry, None)
     spent.withdraw(entry)
     store.write_now(lambda tx: None)
@@ -242,7 +242,7 @@ async def test_a_reservation_that_was_withdrawn_counts_for_nothing_after_a_resta
 
 async def test_a_reservation_that_nobody_waits_for_any_more_counts_for_nothing(store: Store) -> None:
     spent = spend(store)
-    task = asyncio.ensure_future(spent.reserve(Reserved("given up", 100), None))
+    task = asyncio.ensure_future(spent.reserve(Reservation("given up", 100), None))
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.wait([task])
@@ -311,7 +311,7 @@ def test_bundled_prices_are_known_offline_and_overrides_win() -> None:
 async def test_totals_are_the_same_after_a_restart_and_count_an_unsettled_call_in_full(store: Store) -> None:
     spent = spend(store)
     for number in range(3):
-        await spent.reserve(Reserved(f"call{number}", 100, 0.5), None)
+        await spent.reserve(Reservation(f"call{number}", 100, 0.5), None)
     spent.settle("call0", 40, 0.25, 1.5)
     spent.settle("call1", 60, None, 0.5)
     store.write_now(lambda tx: None)

@@ -6,7 +6,16 @@ from itertools import pairwise
 
 import pytest
 
-from council.markup import fences, sentence_ends, without_fences
+from council.markup import (
+    FrontMatter,
+    fences,
+    first_sentence,
+    front_matter,
+    sentence_ends,
+    unfenced,
+    without_fences,
+    without_front_matter,
+)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +47,38 @@ def test_what_only_looks_like_a_fence_is_none(text: str) -> None:
 
 def test_fences_are_taken_out_and_the_rest_stays() -> None:
     assert without_fences("a\n```\nx\n```\nb\n~~~\ny", "…") == "a\n…\nb\n…"
+    assert unfenced("a\n```json\n{}\n```\nb\n~~~\ny") == "a\n{}\nb\ny"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("---\na: 1\nb: 2\n---\nwords\n", FrontMatter("a: 1\nb: 2\n", "words\n")),
+        ("--- \na: '---'\n---\t\n\n---\n", FrontMatter("a: '---'\n", "\n---\n")),
+        ("---\r\na: 1\r\n---\r\nwords", FrontMatter("a: 1\r\n", "words")),
+        ("---\na: 1\n---", FrontMatter("a: 1\n", "")),
+        ("---\n---\nwords", FrontMatter("", "words")),
+        ("---\na: 1\n--- b\n", None),
+        ("\n---\na: 1\n---\n", None),
+        ("---- \na: 1\n---\n", None),
+    ],
+)
+def test_front_matter_stands_between_two_lines_of_dashes_at_the_top(text: str, parts: FrontMatter | None) -> None:
+    assert front_matter(text) == parts
+    assert without_front_matter(text) == (text if parts is None else parts.body)
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("Hello. Should we move (now or later?) The board asks.", "Hello. Should we move (now or later?)"),
+        ("Use SQLite, e.g. for tests. It is small.", "Use SQLite, e.g. for tests."),
+        ("The position\n\nWe should wait. Or not.", "The position\n\nWe should wait."),
+        ("Wait until May", ""),
+    ],
+)
+def test_the_first_sentence_is_more_than_a_greeting(text: str, first: str) -> None:
+    assert first_sentence(text) == first
 
 
 @pytest.mark.parametrize(

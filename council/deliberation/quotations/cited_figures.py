@@ -114,7 +114,7 @@ class CitedFigures:
     def standing(
         self, figure: Figure, places: Sequence[CitedPlace], in_sentence: Sequence[CitedPlace], beside: Sequence[Figure]
     ) -> Standing:
-        """What is to say of a figure. `places` are those it belongs to, `in_sentence` all that its sentence cites; `beside`
+        """The standing of a figure. `places` are those it belongs to, `in_sentence` all that its sentence cites. `beside`
         are figures that hold already."""
         near = [lines for place in places for lines in self._lines_of(place)]
         everywhere = [lines for place in in_sentence for lines in self._lines_of(place)]
@@ -283,7 +283,7 @@ def _sums(said: Figure, one: Figure, other: Figure) -> list[Fraction]:
 
 
 def _products(said: Figure, one: Figure, other: Figure) -> list[Fraction]:
-    """Of a share, a number of things or a time with what each is or costs."""
+    """The products of a share, a number of things or a time with what each is or costs."""
     found = []
     for factor, amount in ((one, other), (other, one)):
         if amount.unit != said.unit and ((amount.unit and said.unit) or max(said.values) < _SMALL):

@@ -249,7 +249,7 @@ class Quotations:
     def _laid_out(
         self, text: str, code: Code, cited: Sequence[Citation]
     ) -> tuple[list[tuple[QuotedText, Beside]], Layout]:
-        """What is quoted and counts, each with its citations."""
+        """The quotations that count, each with its citations."""
         all_quoted: list[QuotedText] = []
         for quotation in quoted(text, code):
             # A block that stands nowhere as a whole, and is for the most part what it quotes itself, is that.

@@ -64,7 +64,7 @@ class _Envelope(msgspec.Struct):
 
 
 def load(path: Path) -> Catalog | None:
-    """None if there is none. Raises CatalogDamaged, also for another schema; StorageFailed."""
+    """Loads the catalog. None if there is none. Raises CatalogDamaged, also for another schema; StorageFailed."""
     try:
         data = read_limited(path, _MAX_CATALOG_BYTES)
     except FileNotFoundError:

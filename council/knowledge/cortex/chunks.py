@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from council.knowledge.library import split_lines
-from council.markup import fences
+from council.markup import fences, front_matter
 from council.places import document_kind, is_paged, marked_page
 from council.safety.untrusted import plain_line
 
@@ -81,37 +81,30 @@ def cut(path: str, text: str) -> list[Chunk]:
     return chunks
 
 
-def front_matter(text: str) -> list[str]:
+def front_matter_lines(text: str) -> list[str]:
     """The lines between the two `---` at the top of a Markdown text; empty when there are none."""
-    if not text.startswith("---"):
-        return []
-    lines = text[:16_384].split("\n")
-    if lines[0].rstrip() != "---":
-        return []
-    for index, line in enumerate(lines[1:], start=1):
-        if line.rstrip() == "---":
-            return lines[1:index]
-    return []
+    found = front_matter(text[:16_384])
+    return [] if found is None else found.head.split("\n")[:-1]
 
 
 def front_matter_value(text: str, key: str) -> str:
     """The value of a key at the top of a Markdown text, as it is written there; empty when there is none."""
-    lines = (line.partition(":") for line in front_matter(text))
+    lines = (line.partition(":") for line in front_matter_lines(text))
     return next((value.strip() for name, _, value in lines if name == key), "")
 
 
 def is_artifact(text: str) -> bool:
     """Tells whether a Markdown text is a decision page of a council, wherever it lies."""
-    return any(line.startswith(_ARTIFACT_MARKS) for line in front_matter(text))
+    return any(line.startswith(_ARTIFACT_MARKS) for line in front_matter_lines(text))
 
 
 def is_unfinished_artifact(text: str) -> bool:
     """Recognises the page of a run that still goes on: the council would read what it is just saying."""
-    return is_artifact(text) and "status: in_progress" in (line.rstrip() for line in front_matter(text))
+    return is_artifact(text) and "status: in_progress" in (line.rstrip() for line in front_matter_lines(text))
 
 
 def _markdown_sections(lines: Sequence[str]) -> list[_Section]:
-    matter = front_matter("".join(lines[:200]))
+    matter = front_matter_lines("".join(lines[:200]))
     titles: list[tuple[int, str]] = []  # the open headings, outermost first; the front matter's title is level 0
     for line in matter:
         if match := _FRONT_MATTER_TITLE.match(line):

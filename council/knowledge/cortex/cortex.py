@@ -77,13 +77,12 @@ class Cortex:
         patience_s: float = 0.0,
         meaning: Meaning | Sequence[Place] | None = None,
     ) -> CortexAnswer:
-        """The passages that fit best, after the index followed every change on disk: by their words, and with `meaning` by their
-        vectors, too, as far as they have one, or by the places that these once brought. `group` narrows memory to a `lane`
-        or a `lane/role`, and either scope to what was not rehearsed (`of_language_models`). No text is special in `question`.
-        What is too weak to help is left out, and said. Raises StorageFailed.
-
-        While another process writes the index, waits `patience_s`, then answers from what is there and says so.
-        """
+        """The passages that fit best, after the index followed every change on disk. They are found by their words. With
+        `meaning` they are found by their vectors, too, as far as they have one, or by the places that these once brought.
+        `group` narrows memory to a `lane` or a `lane/role`, and either scope to what was not rehearsed
+        (`of_language_models`). No text is special in `question`. What is too weak to help is left out, and said. Raises
+        StorageFailed. While another process writes the index, waits `patience_s`, then answers from what is there and says
+        so."""
         question = clean(question[:MAX_QUESTION_CHARS])
         limit = min(max(limit, 1), MAX_LIMIT)
         shelf = self._shelves[scope]

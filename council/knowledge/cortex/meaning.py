@@ -43,9 +43,9 @@ class Search:
         embedder: Embedder | None = None,
         recorded: Nearness | None = None,
     ) -> tuple[CortexAnswer, Nearness | None]:
-        """As `Cortex.query`. Without an `embedder` only vectors that are kept are of use; with what is `recorded` nothing else
-        is. Beside the answer stands what the embedding model made of the question: None where it is asked by words alone.
-        Raises StorageFailed."""
+        """Answers like `Cortex.query`. Without an `embedder` only vectors that are kept are of use; with what is `recorded`
+        nothing else is. Beside the answer stands what the embedding model made of the question: None where it is asked by
+        words alone. Raises StorageFailed."""
         asked, question = question, clean(question[:MAX_QUESTION_CHARS])
         notes: tuple[str, ...] = ()
         meaning: Meaning | Sequence[Place] | None = None

@@ -39,7 +39,7 @@ class MissingVectors:
 
 
 class PassageVectors:
-    """Of one index: what is in it is told by each call's `files`."""
+    """The vectors of one index: what is in it is told by each call's `files`."""
 
     def __init__(self, folder: Path, selection: Selection, reads: Reads) -> None:
         self._vectors = Vectors(folder)
@@ -77,8 +77,8 @@ class PassageVectors:
     def nearest(
         self, meaning: Meaning | Sequence[Place], files: Mapping[str, Entry], group: str, limit: int
     ) -> list[Place]:
-        """The passages nearest to a vector, best first; or of the places that were nearest when it was asked before, those
-        at which a passage begins as the files are now."""
+        """The passages nearest to a vector, best first. In place of a vector there may be the places that were nearest when
+        it was asked before. Of these count those at which a passage begins as the files are now."""
         keys, _ = self._keys_of(files)
         if not isinstance(meaning, Meaning):
             known_places = {Place(path, first) for path, places in keys.items() for first, _ in places}
@@ -100,7 +100,8 @@ class PassageVectors:
         self._vectors.retain({key for places in keys.values() for _, key in places}, questions=questions)
 
     def _keys_of(self, files: Mapping[str, Entry]) -> tuple[dict[str, Keys], int]:
-        """Of the passages that are looked at by their meaning, and how many are left out: the council's own pages first."""
+        """The keys of the passages that are looked at by their meaning, and how many are left out: the council's own pages
+        first."""
         found: dict[str, Keys] = {}
         count = left_out = 0
         for path in sorted(files, key=lambda path: (files[path].artifact, path)):

@@ -49,8 +49,8 @@ _CANDIDATES = 4  # looked at for each hit that is wanted: own artifacts are put 
 
 @dataclass(frozen=True)
 class Hit:
-    """A passage: `quotation` stands word for word in lines (of a PDF: pages) `first_line` to `last_line` of the file as it
-    is now, of which `sha256` is. `own_artifact`: the council wrote it itself, so it proves nothing."""
+    """A passage. `quotation` stands word for word in lines `first_line` to `last_line` (of a PDF: pages) of the file as it
+    is now. `sha256` is that of the file. `own_artifact`: the council wrote it itself, so it proves nothing."""
 
     path: str
     first_line: int
@@ -234,7 +234,8 @@ class Shelf:
         return Refresh(self._reads.count - read_before, len(work.added), len(work.changed), len(work.removed))
 
     def _shelve(self, path: str, stamp: Stamp, batch: Batch) -> Entry | None:
-        """None if the file is gone. The stamp is older than what is read, so a change in between shows next time."""
+        """Reads a file; None if it is gone. The stamp is older than what is read, so a change in between shows next
+        time."""
         if stamp.size > self._reads.max_bytes(path):
             return Entry(stamp, skipped="too_large")
         try:
@@ -308,8 +309,8 @@ class Shelf:
     def search(
         self, question: str, limit: int, group: str = "", meaning: Meaning | Sequence[Place] | None = None
     ) -> Findings:
-        """The best passages as the files are now, by their words and, with `meaning`, by what they mean, too: by a vector, or by
-        the places that were nearest when it was asked before. Raises IndexBroken."""
+        """The best passages as the files are now, by their words. With `meaning` they are found by what they mean, too: by
+        a vector, or by the places that were nearest when it was asked before. Raises IndexBroken."""
         self._load()
         if self._catalog is None:
             return Findings([], set())

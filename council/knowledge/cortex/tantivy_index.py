@@ -57,7 +57,7 @@ class TantivyIndex:
         return self._analyzer.analyze(searchable(text))
 
     def question_terms(self, question: str) -> list[str]:
-        """At most MAX_TERMS different terms; stop words only where there is nothing else."""
+        """Finds at most MAX_TERMS different terms; stop words only where there is nothing else."""
         text = searchable(question)
         terms = self._question_analyzer.analyze(text) or self._analyzer.analyze(text)
         return [term for term, _ in Counter(terms).most_common(MAX_TERMS)]

@@ -77,7 +77,7 @@ class Vectors:
 
     @property
     def is_empty(self) -> bool:
-        """Of any model's. Raises StorageFailed."""
+        """Tells whether no model has left a vector here. Raises StorageFailed."""
         self._follow()
         return not self._kept
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,7 +40,7 @@ class Scripted:
             self.stopped.set()
 
 
-def raising(error: Exception) -> Callable[[], None]:
+def raising(error: BaseException) -> Callable[[], None]:
     def fail() -> None:
         raise error
 
@@ -67,7 +68,6 @@ async def kept(companion: Scripted, monkeypatch: pytest.MonkeyPatch) -> list[dic
     """The events of a companion until it has recovered and was stopped."""
     monkeypatch.setattr(companions, "_FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(companions, "_LONGEST_PAUSE_S", 0.02)
-    monkeypatch.setattr(companions, "_STEADY_S", 0.05)
     told: list[dict[str, Any]] = []
     steady, events = asyncio.Event(), Events()
 
@@ -96,11 +96,66 @@ async def test_one_that_dies_is_told_and_started_again_with_growing_pauses(monke
     assert told[3:] == [{"event": "companion_recovered", "name": "one"}]
 
 
+async def test_one_that_is_cancelled_or_wants_to_exit_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    companion = Scripted([raising(asyncio.CancelledError()), raising(SystemExit("no port for key"))])
+    told = await kept(companion, monkeypatch)
+    assert [event.get("reason") for event in told] == [
+        "it was cancelled",
+        "it asked to exit with no port for [secret]",
+        None,
+    ]
+
+
+async def test_one_that_lives_shorter_than_its_last_pause_waits_longer_the_next_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(companions, "_FIRST_PAUSE_S", 0.1)
+    events, pauses, ended = Events(), list[float](), asyncio.Event()
+
+    class ShortLived:
+        name = "one"
+
+        async def run(self) -> None:
+            if len(pauses) == 3:
+                await asyncio.sleep(0.15)  # longer than the first pause, shorter than the third
+
+    def hear(event: Event) -> None:
+        if isinstance(event, CompanionFailure):
+            pauses.append(event.again_s)
+            if len(pauses) == 4:
+                ended.set()
+
+    events.subscribe(hear)
+    every = Companions([ShortLived()], events, str)
+    every.start()
+    await asyncio.wait_for(ended.wait(), 10)
+    await every.stop()
+    assert pauses == [0.1, 0.2, 0.4, 0.8]
+
+
+async def test_one_that_ends_in_its_own_way_when_it_is_told_to_stop_is_not_started_again() -> None:
+    begun, events, told = asyncio.Event(), Events(), list[Event]()
+
+    class Polite:
+        name = "one"
+
+        async def run(self) -> None:
+            begun.set()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+
+    events.subscribe(told.append)
+    every = Companions([Polite()], events, str)
+    every.start()
+    await begun.wait()
+    await every.stop()
+    assert (told, every.degraded) == ([], {})
+
+
 async def test_one_that_had_recovered_is_started_again_as_soon_as_the_first_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(companions, "_FIRST_PAUSE_S", 0.01)
-    monkeypatch.setattr(companions, "_STEADY_S", 0.05)
     companion, events, pauses, ended = Relapsing(), Events(), list[float](), asyncio.Event()
 
     def hear(event: Event) -> None:

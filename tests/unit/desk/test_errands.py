@@ -13,7 +13,7 @@ from council.desk.errands import Errand, control, wait_for_end
 from council.engine.receipts import IdBinding, Receipts
 from council.engine.records import FORGOTTEN, FileIdentity
 from council.errors import CommandInvalid, DaemonRunning, UsageError, WaitTimeout
-from council.storage.drop import Dropped
+from council.storage.drop import DroppedFile
 from council.storage.store import Store
 from tests.rows import begun, ended, receipt
 
@@ -21,7 +21,7 @@ NAME = "command.json"  # as `tests.rows` names what its runs came from
 DATA = b'{"id": "mine"}'
 
 
-def identity(dropped: Dropped, sha256: str = "") -> FileIdentity:
+def identity(dropped: DroppedFile, sha256: str = "") -> FileIdentity:
     return FileIdentity(dropped.path.name, dropped.inode, dropped.mtime_ns, sha256 or dropped.sha256)
 
 
@@ -75,7 +75,7 @@ def test_an_id_that_was_answered_before_is_answered_by_that_run(desk: Desk, stor
     assert errand.wait(5, lambda name, left_s: errand.dropped.path.unlink()).run_id == "r0"
 
 
-def aside(desk: Desk, dropped: Dropped, note: str) -> Callable[[str, float], None]:
+def aside(desk: Desk, dropped: DroppedFile, note: str) -> Callable[[str, float], None]:
     """A drain that sets the file aside with a note."""
 
     def drain(name: str, left_s: float) -> None:

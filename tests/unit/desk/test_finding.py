@@ -8,7 +8,7 @@ import pytest
 
 from council.desk.desk import Desk
 from council.desk.finding import find_any, find_ended, find_for, journal_of, receipt_of
-from council.engine.receipts import ArtifactRef, Pruned, Receipts
+from council.engine.receipts import ArtifactRef, PruneMark, Receipts
 from council.engine.records import Waiting
 from council.errors import RunNotFound
 from council.storage.store import Store
@@ -113,7 +113,7 @@ def test_a_run_that_goes_on_has_no_receipt_yet(desk: Desk) -> None:
 def test_of_a_pruned_run_it_is_told_what_stays_and_which_setting_keeps_more(desk: Desk, store: Store) -> None:
     ended(store, ONE, 1)
     assert journal_of(desk, ONE).header.run_id == ONE
-    Receipts(store).prune(ONE, Pruned(AT, "keep_runs"))
+    Receipts(store).prune(ONE, PruneMark(AT, "keep_runs"))
     with pytest.raises(RunNotFound, match=f"was pruned on {AT} by keep_runs") as refused:
         journal_of(desk, ONE)
     assert refused.value.fix == f"`council show {ONE}` prints what stays; a larger keep_runs keeps more runs"

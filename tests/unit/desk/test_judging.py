@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+
+import pytest
 
 from council.app import commands_of
 from council.desk.desk import Desk
 from council.desk.house import house
 from council.desk.judging import FileVerdict, judge, max_command_bytes, problems_of
-from council.engine.outputs import Written, note_written
+from council.engine.outputs import OutputEntry, note_written
 from council.errors import CommandInvalid
 from council.ids import sha256_hex
 from council.storage.store import Store
@@ -42,6 +45,22 @@ def test_an_input_that_is_missing_now_is_a_warning_with_its_place(desk: Desk) ->
     assert judgement.warnings[0].line == 1
 
 
+@pytest.mark.parametrize(
+    ("persona", "why"),
+    [
+        ("context_requirements: [task]\n", "personas/auditor.md: `context_requirements` holds no keys."),
+        ("context_outputs: {produces: [report]}\n", "AUDITOR has an output schema"),
+    ],
+)
+def test_a_persona_with_which_the_run_fails_is_a_warning(desk: Desk, persona: str, why: str) -> None:
+    file = desk.home.personas / "auditor.md"
+    file.write_text(re.sub(r"(?m)^context:\n(?: .*\n)+", persona, file.read_text()))
+    judgement = judge(desk, NAME, data())
+    assert judgement.problems == ()
+    [warning] = judgement.warnings
+    assert warning.message.startswith(f"as its personas stand, the run fails: {why}")
+
+
 def test_a_file_at_the_output_that_no_run_left_is_a_warning(desk: Desk) -> None:
     (desk.home.artifacts / "out.md").write_text("mine")
     [warning] = judge(desk.commands, desk, NAME, data()).warnings
@@ -53,7 +72,7 @@ def test_a_page_at_the_output_is_a_warning_only_when_it_was_edited_since_a_run_l
 ) -> None:
     page = desk.home.artifacts / "out.md"
     page.write_text("a decision")
-    left = Written("artifacts/out.md", "r1", (sha256_hex("a decision"),))
+    left = OutputEntry("artifacts/out.md", "r1", (sha256_hex("a decision"),))
     store.write_now(lambda tx: note_written(tx, left))
     assert judge(desk.commands, desk, NAME, data()).warnings == ()
     page.write_text("a decision, and mine")

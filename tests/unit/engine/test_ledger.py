@@ -11,14 +11,14 @@ import pytest
 from council.engine import statements as sql
 from council.engine.journal import load_journal
 from council.engine.ledger import Ledger
-from council.engine.receipts import ArtifactRef, ErrorRef, IdBinding, Pruned, Receipts, TokenCount, answer
+from council.engine.receipts import ArtifactRef, ErrorRef, IdBinding, PruneMark, Receipts, TokenCount, answer
 from council.engine.records import FORGOTTEN, StepDone
 from council.errors import IdConflict, RunNotFound, StorageFailed
 from council.storage.reader import Reader
 from council.storage.store import Store
 from tests.rows import AT, begun, ended, header, receipt
 
-PRUNED = Pruned(AT, "keep_runs")
+PRUNED = PruneMark(AT, "keep_runs")
 
 
 @pytest.fixture

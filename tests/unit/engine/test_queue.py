@@ -10,9 +10,9 @@ import pytest
 
 from council.engine.journal import FINISH, Handback
 from council.engine.queue import MAX_WAIT, RunQueue
-from council.engine.runs import Finish, Parked, Run
-from council.errors import ModelError, StorageFailed
-from council.events import Events
+from council.engine.runs import ANSWER, Finish, Parked, Run
+from council.errors import CouncilError, ModelError, StorageFailed
+from council.events import Events, RunWait
 from council.ids import SystemClock, timestamp
 from council.storage.store import Store
 from tests.rehearsal import Rehearsal
@@ -87,6 +87,43 @@ async def test_the_waits_of_a_run_that_got_nothing_in_between_count_as_one(playe
     await worked(run)
     line.stop()
     assert [error.code for error in ended if error is not None] == [MAX_WAIT]
+
+
+async def test_a_person_has_a_time_of_their_own_that_asking_again_does_not_begin_anew(
+    played: Rehearsal,
+) -> None:
+    clock, ended, asks = HeldClock(), list[str](), [parked(60.0)]
+    month_s = 30 * 86_400.0
+
+    async def execute(run: Run) -> None:
+        if run.journal.recorded(FINISH):
+            error = run.journal.result(FINISH, Finish).error
+            ended.append("" if error is None else f"{error.code}: {error.message}")
+            return
+        raise asks.pop() if asks else Parked(ANSWER, month_s, CouncilError("which of the two?", fix="answer it"))
+
+    line, run = queue(execute, clock), played.run
+    line.join(run)
+    for days in (0, 0, 20):
+        clock.at += timedelta(days=days)
+        await worked(run)
+        assert run.status == "waiting"
+        line.wake(run)
+    await worked(run)
+    assert (run.waiting_for, run.is_waiting) == (ANSWER, True)
+    waits = [event for event in played.events if isinstance(event, RunWait)]
+    assert [(wait.reason, wait.seconds, wait.error) for wait in waits] == [
+        ("provider", 60.0, "busy"),
+        (ANSWER, month_s, "which of the two?"),
+        (ANSWER, month_s - 20 * 86_400, "which of the two?"),
+        (ANSWER, month_s - 20 * 86_400, "which of the two?"),
+    ]
+    assert {wait.until for wait in waits[1:]} == {timestamp(NOW + timedelta(days=30))}
+    clock.at += timedelta(days=10)
+    line.wake(run)
+    await worked(run)
+    line.stop()
+    assert [error.partition(",")[0] for error in ended] == [f"{MAX_WAIT}: waited {month_s:.0f} s for answer"]
 
 
 async def test_a_full_disk_is_waited_for_however_long_it_takes(played: Rehearsal) -> None:

@@ -15,7 +15,7 @@ import pytest
 from council.errors import PathRefused, StorageFailed
 from council.storage import drop as drop_module
 from council.storage import files
-from council.storage.drop import Dropped, drop, is_command_name
+from council.storage.drop import DroppedFile, drop, is_command_name
 
 COMMAND_NAMES = [
     "task.json", "TASK.JSON", "a.yaml", "a.yml", "a.YML", "a.md", "a b (2).md", "état.md", "a.tmp.json", "error.md",
@@ -63,7 +63,7 @@ def test_a_name_that_would_never_be_read_is_refused_and_nothing_is_written(tmp_p
 def test_a_drop_tells_where_it_went_and_what_identifies_it(tmp_path: Path) -> None:
     dropped = drop(tmp_path, "task.json", b'{"a": 1}')
     status = (tmp_path / "task.json").stat()
-    assert dropped == Dropped(
+    assert dropped == DroppedFile(
         tmp_path / "task.json", status.st_ino, status.st_mtime_ns, hashlib.sha256(b'{"a": 1}').hexdigest()
     )
     assert status.st_nlink == 1
@@ -139,7 +139,7 @@ def test_ten_droppers_of_one_name_lose_nothing_and_readers_see_only_whole_files(
     def is_whole(data: bytes) -> bool:
         return hashlib.sha256(data[64:]).hexdigest().encode() == data[:64]
 
-    def drop_all(dropper: int) -> list[Dropped]:
+    def drop_all(dropper: int) -> list[DroppedFile]:
         begin.wait()
         return [drop(tmp_path, "task.json", payload(dropper, number)) for number in range(drops_each)]
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from council.budgets.spend import Reserved, Spend
+from council.budgets.spend import Reservation, Spend
 from council.budgets.statements import SETTLE
 from council.engine import statements as sql
 from council.engine.ledger import Ledger, end_of
-from council.engine.outputs import Written, note_written, written_at
+from council.engine.outputs import OutputEntry, note_written, written_at
 from council.engine.receipts import Receipts
 from council.errors import StorageFailed, UsageError
 from council.ids import SystemClock
@@ -24,7 +24,7 @@ from council.settings import Home
 from council.storage.drivers import flaw_in
 from council.storage.marks import SET_MARK, mark, set_mark
 from council.storage.store import Store, look_into
-from council.upkeep.copies import Unknown, copies_of, copy_daily, copy_database, renew_copies, taken_back
+from council.upkeep.copies import CopyLoss, copies_of, copy_daily, copy_database, renew_copies, taken_back
 from tests.rows import begun, ended, receipt
 
 DAY = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -154,11 +154,11 @@ async def test_what_the_copy_does_not_know_is_told_and_the_database_set_aside(ho
         ended(store, "r2", 2)
         spend = Spend(store, "r2", 0, SystemClock())
         for call, tokens in (("one", 100), ("two", 20), ("three", 7_000)):
-            await spend.reserve(Reserved(call, tokens), None)
+            await spend.reserve(Reservation(call, tokens), None)
         for call, tokens in (("one", 100), ("two", 20)):  # the third was in flight
             store.write_now(lambda tx, values=(tokens, 0.0, 1.0, "r2", call): tx.execute(SETTLE, values))  # type: ignore[misc]
     aside, unknown = taken_back(home, copy)
-    assert unknown == Unknown(("r2",), calls=2, tokens=120)
+    assert unknown == CopyLoss(("r2",), calls=2, tokens=120)
     with closing(Store.open(home.runtime)) as store:
         assert [entry.run_id for entry in Ledger(store).since()] == ["r1"]
     assert copy.exists()
@@ -172,17 +172,17 @@ async def test_a_run_that_ended_after_the_copy_is_not_worked_again(home: Home) -
     with closing(Store.open(home.runtime)) as store:
         for run_id in ("goes-on", "has-ended"):
             journal = begun(store, run_id)
-            await Spend(store, run_id, 0, SystemClock()).reserve(Reserved("one", 5_000), None)
+            await Spend(store, run_id, 0, SystemClock()).reserve(Reservation("one", 5_000), None)
             await journal.put("first", "said", type=str)
         copy = copy_daily(home, store, DAY)
         await journal.put("second", "said", type=str)
         end = end_of(receipt("has-ended", calls=3), text_bytes=6, ended_ns=5)
         store.write_now(lambda tx: tx.execute(SETTLE, (40, 0.0, 1.0, "has-ended", "one")))
         store.write_now(lambda tx: (tx.execute(sql.END, end), tx.execute(sql.TAKEN, ("has-ended",))))
-        store.write_now(lambda tx: note_written(tx, Written("artifacts/a.md", "has-ended", ("0",))))
+        store.write_now(lambda tx: note_written(tx, OutputEntry("artifacts/a.md", "has-ended", ("0",))))
     assert copy is not None
     _, unknown = taken_back(home, copy)
-    assert unknown == Unknown(ended=("has-ended",))
+    assert unknown == CopyLoss(ended=("has-ended",))
     with closing(Store.open(home.runtime)) as store:
         ledger = Ledger(store)
         assert ledger.unfinished() == ["goes-on"]
@@ -198,7 +198,7 @@ async def test_without_the_database_the_unfinished_runs_of_the_copy_are_named(ho
         copy = copy_daily(home, store, DAY)
     assert copy is not None
     (home.runtime / "council.db").write_bytes(b"no database" * 1_000)
-    assert taken_back(home, copy)[1] == Unknown(unfinished=("r1",), told=False)
+    assert taken_back(home, copy)[1] == CopyLoss(unfinished=("r1",), told=False)
 
 
 def test_what_a_killed_process_left_in_the_log_is_counted_and_goes_aside_with_the_database(home: Home) -> None:
@@ -230,7 +230,7 @@ def test_a_copy_takes_the_place_of_a_database_that_is_damaged_or_gone(home: Home
     if damage is not None:
         path.write_bytes(damage)
     aside, unknown = taken_back(home, copy)
-    assert unknown == Unknown(told=False)
+    assert unknown == CopyLoss(told=False)
     with closing(Store.open(home.runtime)) as store:
         assert mark(store, "a") == "1"
     if damage is not None:

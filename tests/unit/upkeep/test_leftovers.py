@@ -17,7 +17,7 @@ from council.audit.chain import ChainHead
 from council.audit.head_file import HEAD_FILE, read_head, write_head
 from council.desk.house import house
 from council.engine.journal import Journal
-from council.engine.outputs import Written, note_written
+from council.engine.outputs import OutputEntry, note_written
 from council.engine.records import Committed
 from council.settings import Home, builtin_personas_dir, init_home
 from council.storage.store import Store
@@ -119,7 +119,7 @@ def test_behind_a_link_nothing_is_touched(home: Home, journal: Journal, tmp_path
 def test_wherever_a_run_ever_wrote_its_leftovers_are_found_but_for_those_of_runs_that_go_on(
     home: Home, store: Store
 ) -> None:
-    elsewhere = Written("notes/deep/page.md", "r1", ("0",))
+    elsewhere = OutputEntry("notes/deep/page.md", "r1", ("0",))
     store.write_now(lambda tx: note_written(tx, elsewhere))
     found = put(home.root / "notes" / "deep", TEMPORARY, ".out.md.20261120-225413-another0.staged")
     put(home.root / "notes" / "deep", STAGED, "page.md")

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from council.app import tables_of
-from council.budgets.spend import Reserved, Spend, spent_by
+from council.budgets.spend import Reservation, Spend, spent_by
 from council.desk.house import house
 from council.engine.ledger import Ledger, RunEntry
-from council.engine.receipts import Pruned, Receipts
+from council.engine.receipts import PruneMark, Receipts
 from council.errors import StorageFailed
 from council.storage.store import Store
 from council.upkeep import retention
@@ -93,7 +93,7 @@ def test_what_was_pruned_says_when_and_why_and_keeps_its_place(store: Store) -> 
     gone = list(keep.prune(keep.due()))
     assert [(one.run_id, one.by, one.bytes) for one in gone] == [("r1", "keep_runs", 200), ("r2", "keep_runs", 200)]
     assert with_journal(store) == ["r3"]
-    assert Receipts(store).read("r2") == receipt("r2", pruned=Pruned("2026-11-20T12:00:00Z", "keep_runs"))
+    assert Receipts(store).read("r2") == receipt("r2", pruned=PruneMark("2026-11-20T12:00:00Z", "keep_runs"))
     rows = [(entry.run_id, bool(entry.pruned), entry.text_bytes, entry.ended_ns) for entry in Ledger(store).since()]
     assert rows == [("r1", True, 0, 1), ("r2", True, 0, 2), ("r3", False, 200, 3)]
     assert keep.due() == []
@@ -168,6 +168,6 @@ async def test_what_was_spent_is_kept_for_a_quarter_or_as_long_as_runs(
 ) -> None:
     every = ("2026-08-20", "2026-08-19", "2025-01-01")
     for day in every:
-        await Spend(store, day, 0, Day(day)).reserve(Reserved("call", 1), None)
+        await Spend(store, day, 0, Day(day)).reserve(Reservation("call", 1), None)
     list(keeping(store, Bounds(days, None, None)).tidy())
     assert [day for day in every if spent_by(store, day).calls] == kept

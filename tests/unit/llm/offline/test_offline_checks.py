@@ -111,9 +111,11 @@ def test_a_measured_figure_is_compared_with_the_row_of_its_day_and_a_highest_one
         ("| Item | EUR |\n|-|-|\n| Cloth | 216.00 |\n| Thread | 38.00 |\n| Total | 264.00 |", [("264.00", 254.0)]),
         ("| Item | EUR |\n|-|-|\n| Cloth | 216.00 |\n| Thread | 38.00 |\n| Total | 254.00 |", []),
         ("| Posten | Betrag |\n|-|-|\n| Holz | 1.200,50 € |\n| Lack | 90 € |\n| Summe | 1.390,50 € |", [("1.390,50 €", 1290.5)]),
-        ("| Item | Net |\n|-|-|\n| A | 90.00 |\n| B | 60.00 |\n| Subtotal | 150.00 |\n| VAT | 30.00 |\n| Total | 180.00 |", []),
+        ("| Item | Net |\n|-|-|\n| Work | 100.00 |\n| Paint | 50.00 |\n"
+         "| Subtotal | 150.00 |\n| VAT 20 % | 30.00 |\n| Total | 180.00 |", []),
         ("| Part | % |\n|-|-|\n| A | 33.3 |\n| B | 33.3 |\n| C | 33.3 |\n| Total | 100 |", []),
-        ("| Wine | Qty | Unit price | Sum |\n|-|-|-|-|\n| Red | 40 | 16.50 | 680.00 |", [("680.00", 660.0)]),
+        ("| Wine | Quantity | Unit price | Amount |\n|-|-|-|-|\n"
+         "| Red | 40 | 16.50 | 680.00 |\n| White | 2 | 9.00 | 18.00 |", [("680.00", 660.0)]),
         ("Advance payments: 12 × 175.00 EUR = 2,200.00 EUR.", [("2,200.00 EUR", 2100.0)]),
         ("Two units: 2 x 2,150 EUR = 4,300 EUR.", []),
         ("- Cloth: 200 EUR\n- Thread: 40 EUR\n- Total: 250 EUR", [("250 EUR", 240.0)]),
