@@ -6,6 +6,7 @@ from benchmarks import (
     cage,
     cancelling,
     client,
+    offline_sets,
     pickup,
     resting,
     secrets_and_audit,
@@ -22,6 +23,7 @@ from benchmarks.report import RESULTS, render
 def main() -> None:
     benchmarks = (
         pickup, cancelling, startup, store, turns, resting, throughput, tokens, client, secrets_and_audit, untrusted, cage,
+        offline_sets,
     )  # fmt: skip
     page = render([table for benchmark in benchmarks for table in benchmark.measure()])
     RESULTS.write_text(page)

@@ -1,8 +1,8 @@
-"""Makes the README's two pictures anew, from a real `council demo`: `python docs/make_images.py`.
+"""Makes the README's picture anew, from a real `council demo`: `python docs/make_images.py`.
 
-images/artifact.png is the first screen of the decision page, rendered as a Markdown viewer would; images/terminal.svg is
-what the terminal said. Needs `pip install mdit-py-plugins pillow` and a Chromium on the PATH. For whoever changes the
-demo or the page; nothing else imports it, and no test runs it.
+images/artifact.png is the first screen of the decision page, rendered as a Markdown viewer would. Needs `pip install
+mdit-py-plugins weasyprint pypdfium2 pillow`. For whoever changes the demo or the page; nothing else imports it, and no
+test runs it.
 
 `python docs/make_images.py --page decision.html` also leaves the whole rendered page there, every round unfolded.
 """
@@ -12,31 +12,26 @@ from __future__ import annotations
 import argparse
 import html
 import io
-import re
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import pypdfium2
+import weasyprint
 import yaml
 from markdown_it import MarkdownIt
 from mdit_py_plugins.footnote import footnote_plugin
 from PIL import Image
-from rich.console import Console
-from rich.terminal_theme import TerminalTheme
-from rich.text import Text
 
 IMAGES = Path(__file__).with_name("images")
 _SIZE = (1000, 900)  # CSS pixels
 _SCALE = 2
+_POINTS_PER_PIXEL = 0.75  # of PDF and CSS
 _COLOURS = 128  # text on white needs no more, and the file stays small
-_COLUMNS = 108
-_FONTS = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
-_BACKGROUND, _TEXT, _GREEN = (22, 27, 34), (214, 221, 229), (86, 211, 100)
-_THEME = TerminalTheme(_BACKGROUND, _TEXT, [_GREEN] * 8)  # what is shown is plain but for the prompt
 
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>
+@page {{ size: {width}px {height}px; margin: 0; }}
 body {{ margin: 0; background: #fff; color: #1f2328; font: 15px/1.5 "Noto Sans", "Liberation Sans", Arial, sans-serif; }}
 .frame {{ margin: 16px 18px; border: 1px solid #d1d9e0; border-radius: 8px; overflow: hidden; }}
 .file {{ padding: 9px 18px; background: #f6f8fa; border-bottom: 1px solid #d1d9e0; color: #59636e;
@@ -59,7 +54,7 @@ blockquote {{ padding: 0 1em; color: #59636e; border-left: .25em solid #d1d9e0; 
 table {{ border-collapse: collapse; }} th, td {{ padding: 6px 13px; border: 1px solid #d1d9e0; }}
 sup {{ font-size: 75%; line-height: 0; }} sup a {{ padding-left: 2px; }}
 summary {{ margin-bottom: 10px; }}
-.fade {{ position: absolute; top: {fade_from}px; left: 0; right: 0; height: 60px;
+.fade {{ position: fixed; top: {fade_from}px; left: 0; right: 0; height: 60px;
   background: linear-gradient(#fff0, #fff); }}
 .footnotes {{ font-size: 13px; color: #59636e; }} .footnotes-sep {{ border: 0; border-top: 1px solid #d1d9e0; }}
 </style><div class="frame"><div class="file">{folder}/<b>{name}</b></div><article>{facts}{body}</article></div>{fade}</html>
@@ -73,22 +68,18 @@ def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
-        said, artifact = run_demo(scratch)
-        (IMAGES / "terminal.svg").write_text(terminal_svg(said))
-        screen = scratch / "screen.html"
-        screen.write_text(rendered(artifact, first_screen=True))
-        (IMAGES / "artifact.png").write_bytes(smaller(screenshot(screen, scratch)))
+        artifact = run_demo(scratch)
+        (IMAGES / "artifact.png").write_bytes(smaller(picture(rendered(artifact, first_screen=True))))
         if page is not None:
             page.write_text(rendered(artifact, first_screen=False).replace("<details>", "<details open>"))
 
 
-def run_demo(folder: Path) -> tuple[str, Path]:
-    """What `council demo` printed, and the page it left."""
-    command = [sys.executable, "-m", "council", "demo"]
-    said = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=True).stdout
+def run_demo(folder: Path) -> Path:
+    """The page that a demo in this folder leaves."""
+    subprocess.run([sys.executable, "-m", "council", "demo"], cwd=folder, stdout=subprocess.DEVNULL, check=True)
     pages = (folder / "council-demo" / "artifacts").glob("*.md")
     (artifact,) = (path for path in pages if path.name != "README.md")
-    return said, artifact
+    return artifact
 
 
 # ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -106,6 +97,8 @@ def rendered(artifact: Path, *, first_screen: bool) -> str:
         body=_markdown().render(body),
         fade='<div class="fade"></div>' if first_screen else "",
         fade_from=_SIZE[1] - 60,
+        width=_SIZE[0],
+        height=_SIZE[1],
     )
 
 
@@ -121,7 +114,7 @@ def _markdown() -> MarkdownIt:
 
 def _facts_html(facts: dict[str, object]) -> str:
     """The front matter as viewers show it: names and values, the title left to the heading below."""
-    shown = {name: value for name, value in facts.items() if name not in ("title", "tags", "tokens_in", "tokens_out")}
+    shown = {name: value for name, value in facts.items() if name not in ("title", "audit_head")}
     cells = (
         f"<div><span>{html.escape(name)}</span>{html.escape(_value(value))}</div>" for name, value in shown.items()
     )
@@ -129,49 +122,20 @@ def _facts_html(facts: dict[str, object]) -> str:
 
 
 def _value(value: object) -> str:
-    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return f"{text[:24]}…" if re.fullmatch("[0-9a-f]{64}", text) else text
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def screenshot(page: Path, scratch: Path) -> bytes:
-    picture = scratch / "screen.png"
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
-    flags += ["--disable-background-networking", "--disable-component-update", "--hide-scrollbars"]
-    flags += [f"--user-data-dir={scratch / 'profile'}", f"--window-size={_SIZE[0]},{_SIZE[1]}"]
-    flags += [f"--force-device-scale-factor={_SCALE}", f"--screenshot={picture}", page.as_uri()]
-    subprocess.run([_chromium(), *flags], check=True, capture_output=True, timeout=120)
-    return picture.read_bytes()
+def picture(page: str) -> Image.Image:
+    """The first screen of an HTML page."""
+    pdf = pypdfium2.PdfDocument(weasyprint.HTML(string=page).write_pdf())
+    return pdf[0].render(scale=_SCALE / _POINTS_PER_PIXEL).to_pil()
 
 
-def _chromium() -> str:
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if found is None:
-        raise SystemExit("Chromium is not on the PATH: install it, then run this again.")
-    return found
-
-
-def smaller(png: bytes) -> bytes:
-    """The same picture with a palette."""
-    picture = Image.open(io.BytesIO(png)).convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
+def smaller(image: Image.Image) -> bytes:
+    """The picture as a PNG with a palette."""
     packed = io.BytesIO()
-    picture.save(packed, "PNG", optimize=True)
+    image.convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE).save(packed, "PNG", optimize=True)
     return packed.getvalue()
-
-
-# ── the terminal ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def terminal_svg(said: str) -> str:
-    """The run up to its end, and the last two lines; the page between them has its own picture."""
-    head, _, page = said.rstrip().partition("\n# ")
-    lines = [*head.rstrip().splitlines(), "", f"# {page.splitlines()[0]}", "⋮", *page.splitlines()[-2:]]
-    console = Console(record=True, width=_COLUMNS, file=io.StringIO(), color_system="truecolor")
-    console.print(Text.assemble(("$ ", "bold green"), ("council demo", "bold")))
-    for line in lines:
-        console.print(Text(line))
-    svg = console.export_svg(title="council demo", theme=_THEME)
-    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # viewers load no fonts from elsewhere anyway
-    return svg.replace("Fira Code, monospace", _FONTS)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,14 @@ _VERSION = re.compile(r"^Council [^\s,]+,", re.MULTILINE)
 
 _PAGE = """# The terminal of a run
 
-Recorded from `council demo` by `python docs/make_terminal.py`; do not edit. Three agents, three rounds, the offline
-engine; from the second line to `[SUCCESS]` it is what `council run` prints, and below is the answer, as `council show`
-prints it. `->` is a turn that begins, `<-` one that has ended, `[ORCHESTRATOR]` a request of an agent and what came of it.
+Recorded from `council demo` by `python docs/make_terminal.py`; do not edit. Down to `[SUCCESS]`, this is what `council run`
+prints. The answer below is what `council show` prints.
+
+| mark | meaning |
+|---|---|
+| `->` | a turn begins |
+| `<-` | a turn has ended |
+| `[ORCHESTRATOR]` | the request of an agent, and its result |
 
 ```console
 $ council demo

@@ -179,9 +179,9 @@ class Memory:
         newest = msgspec.structs.replace(session, tasks=tuple(kept))
         output = Output(_relative(self.path(session.role, session.lane), home), encode_session(newest))
         pages = [
-            self._archived(session, task, task.run_id, home)
+            replace(self._archived(session, task, task.run_id, home), is_copy=task in kept)
             for task in session.tasks
-            if task.run_id == lived or not self._page(session, task.run_id).exists()
+            if task.run_id == lived or not _is_there(self._page(session, task.run_id))
         ]
         return [output, *pages]
 
@@ -198,7 +198,7 @@ class Memory:
         """The files that put `after` in the place of `before`. What a person wrote goes to the archive, too, under a name of its
         own (`run_id` is the change's). So no page there is ever overwritten, and what was said stays."""
         session_file, *_ = self.outputs(after, home)
-        pages = self.outputs(before, home)[1:]
+        pages = [replace(page, is_copy=False) for page in self.outputs(before, home)[1:]]
         known = {task.run_id: task for task in before.tasks}
         for task in after.tasks:
             if known.get(task.run_id) != task:
@@ -224,6 +224,11 @@ class Memory:
 
     def _page(self, session: Session, stem: str) -> Path:
         return self._folder / "archive" / session.lane / session.role.lower() / f"{stem}.md"
+
+
+def _is_there(page: Path) -> bool:
+    """False for an empty page, too: what a power cut leaves of one that was not synced."""
+    return page.exists() and page.stat().st_size > 0
 
 
 def was_rehearsed(store: Looking, run_id: str) -> bool:

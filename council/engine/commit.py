@@ -17,12 +17,13 @@ from council.storage.paths import ConfinedRoot
 
 @dataclass(frozen=True)
 class Output:
-    """A file to commit. `replaces` None: replace whatever stands there (see CommitFile)."""
+    """A file to commit. `replaces` and `is_copy`: see CommitFile."""
 
     path: str
     data: bytes
     replaces: tuple[str, ...] | None = None
     otherwise: str = ""
+    is_copy: bool = False
 
 
 @dataclass(frozen=True)
@@ -35,15 +36,17 @@ class Kept:
 
 
 def stage(root: ConfinedRoot, outputs: list[Output], run_id: str) -> tuple[CommitFile, ...]:
-    """Writes and syncs every output beside its final place. Raises StorageFailed; what was staged is then removed."""
+    """Writes every output beside its final place, and syncs all but copies. Raises StorageFailed; then nothing stays staged."""
     staged: list[CommitFile] = []
     try:
         for output in outputs:
             temporary = root.stage(output.path, output.data, run_id)
             staged.append(
-                CommitFile(temporary, output.path, sha256_hex(output.data), output.replaces, output.otherwise)
+                CommitFile(
+                    temporary, output.path, sha256_hex(output.data), output.replaces, output.otherwise, output.is_copy
+                )
             )
-        root.sync(file.staged for file in staged)
+        root.sync(file.staged for file in staged if not file.is_copy)
     except BaseException:
         unstage(root, tuple(staged))
         raise
@@ -70,7 +73,7 @@ def roll_forward(root: ConfinedRoot, files: tuple[CommitFile, ...]) -> list[str]
             target = file.final if root.fingerprint(file.final) in known else file.otherwise
         root.rename(file.staged, target)
         finals.append(target)
-    root.sync_folders(finals)
+    root.sync_folders(final for final, file in zip(finals, files, strict=True) if not file.is_copy)
     return finals
 
 

@@ -116,7 +116,8 @@ class CommitFile(msgspec.Struct, frozen=True):
     """One file of a commit, as paths relative to the home: `staged` is renamed to `final`.
 
     A `final` that exists is replaced only while its SHA-256 stands in `replaces` (or already equals `sha256`), or when
-    `replaces` is None (a file that is the run's own business); otherwise the file goes to `otherwise`.
+    `replaces` is None (a file that is the run's own business); otherwise the file goes to `otherwise`. `is_copy`: another file
+    of the commit holds its words, so it is not synced; a power cut may take it, and who owns it makes it anew.
     """
 
     staged: str
@@ -124,6 +125,7 @@ class CommitFile(msgspec.Struct, frozen=True):
     sha256: str
     replaces: tuple[str, ...] | None = None
     otherwise: str = ""
+    is_copy: bool = False
 
 
 class Committed(msgspec.Struct, frozen=True, tag="commit", tag_field="t"):

@@ -164,7 +164,11 @@ class Settings(BaseModel):
         default="triad", description="How a council deliberates whose command names no `protocol` (docs/protocols.md)."
     )
     max_rounds: int = Field(
-        default=3, ge=1, le=MAX_ROUNDS, description="Rounds of a deliberation whose command names no `max_rounds`."
+        default=3,
+        ge=1,
+        le=MAX_ROUNDS,
+        description="Rounds of a deliberation whose command names no `max_rounds`. Unset, the offline model takes 1, or 2 in "
+        "another protocol than `triad`.",
     )
     agents: Names = Field(
         default=(),

@@ -995,7 +995,7 @@ def test_lanes_run_side_by_side_one_lane_in_turn_and_each_remembers_its_own_task
         for prompt in seconds:
             assert f"The answer to {lane}1." in prompt
             assert f"Question {other}" not in prompt
-    assert sorted(path.name for path in (home / "session_states").iterdir()) == ["README.md", "a", "b"]
+    assert sorted(path.name for path in (home / "session_states").iterdir()) == ["README.md", "a", "archive", "b"]
 
 
 def test_without_a_lane_named_commands_take_turns_in_lane_main_beside_any_other(

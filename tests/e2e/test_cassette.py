@@ -64,7 +64,8 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 
 def body(page: str) -> str:
-    return page.split("---\n", 2)[2]
+    """What a page says but for its front matter, and for whose page stood at its place before."""
+    return re.sub(r" It takes the place of the page of run [^ ]+\.", "", page.split("---\n", 2)[2])
 
 
 @pytest.fixture

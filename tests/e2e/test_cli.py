@@ -552,15 +552,54 @@ def test_the_demo_runs_end_to_end_without_a_key(tmp_path: Path) -> None:
     [receipt] = receipts(home)
     assert receipt["status"] == "succeeded"
     page = (home / receipt["artifact"]["path"]).read_text()
-    for words in ("Numbers that disagree", "Offline, extractive, no language model", "900 EUR", "1,200 EUR"):
+    for words in ("Figures that differ", "Offline, extractive, no language model", "900 EUR", "1,200 EUR"):
         assert words in page
         assert words in done.stdout
     assert "docs/restore-test.md" in page  # asked for by an agent, not given with the command
     assert "Fulfilled Request" in page
-    assert "ROUND 3" in page
+    assert page.count("### ROUND") == 1
+    assert page.count(" says ") == 12  # three pairs, told by the AUDITOR and in the extract
     again = run_cli("demo", "try", cwd=tmp_path)
     assert again.returncode == 0
     assert len(receipts(home)) == 2
+
+
+LETTER = (
+    "Le comité a décidé lors de la réunion que le toit de la cabane doit être réparé avant le début de cet hiver. " * 3
+)
+STATUTES = "Die Aufnahmegebühr für neue Mitglieder des Vereins beträgt 150,00 €, zahlbar an den Kassenwart.\n"
+FEES = "| Position | Betrag |\n|---|--:|\n| Aufnahmegebühr | 175,00 € |\n| Mahnung | 5,00 € |\n| Summe | 190,00 € |\n"
+
+
+def test_offline_reads_german_checks_totals_and_says_first_what_it_cannot_read(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "home")
+    for name, words in (("lettre.md", LETTER), ("satzung.md", STATUTES), ("gebuehren.md", FEES)):
+        (home / name).write_text(words)
+    body = command("Wie hoch ist die Aufnahmegebühr?", input_artifacts=["lettre.md", "satzung.md", "gebuehren.md"])
+    del body["config"]
+    drop_command(home, body)
+    assert run_cli("run", "--once", "--model", "offline", cwd=home).returncode == 0
+    page = (home / "artifacts" / "out.md").read_text()
+    extract = page.split("## Extract")[1].split("## Task")[0]
+    first = extract.index("**This engine reads English and German only.** `lettre.md`")
+    assert first < extract.index("Closest to an answer") < extract.index("says 150,00 €, “Aufnahmegebühr | 175,00 €”")
+    assert "says 190,00 €; the 2 figures above it make 180." in extract
+    assert "**Marked as open.** None found by this check." in extract
+    assert page.count("### ROUND") == 1
+
+
+@pytest.mark.parametrize(
+    ("config", "settings", "rounds"),
+    [({}, "", 1), ({"max_rounds": 2}, "", 2), ({}, "max_rounds = 3\n", 3), ({"protocol": "independent"}, "", 2)],
+)
+def test_offline_takes_as_few_rounds_as_its_protocol_has_unless_somebody_names_them(
+    tmp_path: Path, config: dict[str, object], settings: str, rounds: int
+) -> None:
+    home = make_home(tmp_path / "home", settings=settings)
+    (home / "a.md").write_text("The roof of the library was last mended in 2019, and it leaks in three places.\n")
+    drop_command(home, command(input_artifacts=["a.md"], config=config))
+    assert run_cli("run", "--once", "--model", "offline", cwd=home).returncode == 0
+    assert receipts(home)[0]["rounds"] == rounds
 
 
 def test_the_demo_refuses_a_folder_that_holds_something_else(tmp_path: Path) -> None:

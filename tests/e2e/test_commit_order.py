@@ -21,13 +21,14 @@ FILES = (
     "session_states/coordinator_session.json",
     "session_states/strategist_session.json",
 )
-STAGED = tuple(re.sub(r"([^/]+)$", r".\1.RUN.staged", file) for file in FILES)
+COPIES = tuple(f"session_states/archive/main/{role}/RUN.md" for role in ("auditor", "coordinator", "strategist"))
+STAGED = {file: re.sub(r"([^/]+)$", r".\1.RUN.staged", file) for file in (*FILES, *COPIES)}
 FOLDERS = ("artifacts", "session_states")
-END = (  # all of a group before all of the next
-    [f"replace {staged.replace('/', '/.')}.TMP {staged}" for staged in STAGED],
-    [f"fsync {path}" for path in (*STAGED, *FOLDERS)],
+END = (  # all of a group before all of the next; copies of what the session files say are not synced
+    [f"replace {Path(staged).parent}/.{Path(staged).name}.TMP {staged}" for staged in STAGED.values()],
+    [f"fsync {path}" for path in (*(STAGED[file] for file in FILES), *FOLDERS)],
     ["commit of the commit record"],
-    [f"replace {staged} {file}" for staged, file in zip(STAGED, FILES, strict=True)],
+    [f"replace {staged} {file}" for file, staged in STAGED.items()],
     [f"fsync {folder}" for folder in FOLDERS],
     ["commit of the receipt"],
     ["rename commands/command.json commands/.RUN.taken"],

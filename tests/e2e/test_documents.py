@@ -66,7 +66,7 @@ def test_an_invented_quotation_and_a_page_that_was_not_read_are_marked(
     drop_command(home, command(input_artifacts=["docs/offer.pdf"]))
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 0
     answer = (home / "artifacts" / "out.md").read_text().split("## Decision")[1].split("### ")[0]
-    assert "[E1: docs/offer.pdf:p9] [no such place]" in answer
+    assert "[E1: docs/offer.pdf:p9] __[no such place]__" in answer
     assert answer.count("[unverified]") == 1
 
 

@@ -114,7 +114,7 @@ def test_what_every_call_would_meet_ends_the_run_and_says_what_to_mend(met: Met,
 def test_what_one_agent_met_is_named_and_the_council_goes_on(met: Met, row: Row) -> None:
     name, _, kind, words = row
     receipt, front, content = met.left_by(name)
-    assert (receipt["status"], front["status"], front["calls"]) == ("degraded", "degraded", 4)
+    assert (receipt["status"], front["status"], receipt["calls"]) == ("degraded", "degraded", 4)
     [note] = [line for line in content.splitlines() if f"STRATEGIST did not answer in round 1 ({kind})" in line]
     assert words in note
     assert "## Decision" in content

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.fake_openai import FakeOpenAI, FakeReply, error, in_turn, raw, text, tool_call
 from tests.harness import command, drop_command, environment, receipts, run_cli
@@ -111,7 +110,7 @@ def test_a_refusal_of_any_shape_says_what_to_do(
     page = run_once(home, server, code=1)
     assert receipts(home)[0]["error"]["code"] == code
     assert words in page
-    assert len(server.requests) == 1 == yaml.safe_load(page.split("---\n")[1])["calls"]
+    assert len(server.requests) == 1 == receipts(home)[0]["calls"]
 
 
 def test_a_closing_call_that_is_refused_is_asked_once_more_without_json_mode_and_no_more(

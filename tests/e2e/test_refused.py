@@ -48,7 +48,7 @@ def test_the_call_that_ended_the_run_is_counted_and_named(
     assert run_cli("run", "--once", cwd=home, env=env).returncode == 1
     receipt, front, content = left_by(home)
     assert receipt["error"]["code"] == "model_billing"
-    assert front["calls"] == receipt["calls"] == len(fake.requests)
+    assert receipt["calls"] == len(fake.requests)
     assert (receipt["tokens"]["unknown_calls"], front["cost"]) == (1, "unknown")
     assert f"It ended with {whose}." in content
     told = json.loads(run_cli("explain", "last", "--json", cwd=home).stdout)
@@ -67,14 +67,14 @@ def test_a_resumed_run_counts_each_question_once(home: Path, fake: FakeGemini, e
     run_id = receipts(home)[0]["run_id"]
     run_cli("resume", run_id, cwd=home, env=env)
     run_cli("run", "--once", cwd=home, env=env)
-    receipt, front, content = left_by(home)
-    assert (receipt["error"]["code"], front["calls"]) == ("model_billing", 2)
+    receipt, _, content = left_by(home)
+    assert (receipt["error"]["code"], receipt["calls"]) == ("model_billing", 2)
     assert content.count("It ended with") == 1
     run_cli("resume", run_id, cwd=home, env=env)
     run_cli("run", "--once", cwd=home, env=env)
-    receipt, front, content = left_by(home)
-    assert (receipt["status"], front["calls"], len(fake.requests)) == ("succeeded", 4, 6)
-    assert (front["tokens_in"], receipt["cost_usd"] > 0, "It ended with" in content) == (4 * 12, True, False)
+    receipt, _, content = left_by(home)
+    assert (receipt["status"], receipt["calls"], len(fake.requests)) == ("succeeded", 4, 6)
+    assert (receipt["tokens"]["input"], receipt["cost_usd"] > 0, "It ended with" in content) == (4 * 12, True, False)
     told = json.loads(run_cli("explain", "last", "--json", cwd=home).stdout)
     assert [step["outcome"] for step in told["steps"] if step["name"] == "round/1/STRATEGIST"] == [
         "refused",
@@ -87,13 +87,12 @@ def test_on_a_cassette_the_run_ends_with_the_same_call(home: Path, fake: FakeGem
     fake.reply = lambda request: NO_KEY if concerns(request, "AUDITOR") else text("Use the disk.")
     drop_command(home, command())
     run_cli("run", "--once", cwd=home, env=env)
-    _, front, _ = left_by(home)
     assert run_cli("cassette", "last", "-o", "a.cassette.jsonl", cwd=home).returncode == 0
     drop_command(home, command(session="again", output_artifact_path="artifacts/again.md"))
     again = run_cli("run", "--once", "--model", "cassette:a.cassette.jsonl", cwd=home)
     assert again.returncode == 1
     replayed = (home / "artifacts" / "again.md").read_text()
-    assert yaml.safe_load(replayed.split("---\n")[1])["calls"] == front["calls"] == 3
+    assert [receipt["calls"] for receipt in receipts(home)] == [3, 3]
     assert "It ended with the call of AUDITOR in round 1." in replayed
     assert len(fake.requests) == 3
     runs = [receipt["run_id"] for receipt in receipts(home)]
