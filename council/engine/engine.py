@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
 
 import msgspec
 
@@ -39,8 +38,6 @@ from council.redaction import Redactor
 from council.storage.store import Store, Tx
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 _SECRET_BYTES = 32
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-import council.desk.house  # noqa: F401  every room defines its errors
+import council.app
+import council.upkeep.forget  # noqa: F401  every room defines its errors
 from council.errors import FATAL, CouncilError
 
 PAGE = (Path(__file__).parents[2] / "docs" / "trouble.md").read_text(encoding="utf-8")
