@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -155,10 +155,8 @@ def init_home(directory: Path, *, personas_from: Path) -> list[Path]:
             if not folder.is_dir():
                 folder.mkdir(parents=True)
                 created.append(folder)
-            _write_new(folder / README_NAME, home_readme(name), created)
-        for persona in sorted(personas_from.iterdir()):
-            if persona.is_file() and persona.name != README_NAME and not persona.name.startswith("."):
-                _write_new(directory / "personas" / persona.name, persona.read_bytes(), created)
+        for path, content in _given_files(personas_from):
+            _write_new(directory / path, content, created)
         _write_new(directory / "council.toml", council_toml_template().encode(), created)
         ignored = directory / ".gitignore"
         present = ignored.read_bytes() if ignored.exists() else b""
@@ -174,6 +172,27 @@ def init_home(directory: Path, *, personas_from: Path) -> list[Path]:
             fix="name a folder that this user can write to.",
         ) from error
     return created
+
+
+def untouched_files(directory: Path, *, personas_from: Path) -> tuple[str, ...]:
+    """The files of a home that still have the bytes that `init_home` wrote, relative to it."""
+
+    def bytes_of(path: Path) -> bytes | None:
+        try:
+            return path.read_bytes()
+        except OSError:
+            return None
+
+    return tuple(path for path, content in _given_files(personas_from) if bytes_of(directory / path) == content)
+
+
+def _given_files(personas_from: Path) -> Iterator[tuple[str, bytes]]:
+    """What a new home gets: a README in each folder, and the personas."""
+    for name in _FOLDERS:
+        yield f"{name}/{README_NAME}", home_readme(name)
+    for persona in sorted(personas_from.iterdir()):
+        if persona.is_file() and persona.name != README_NAME and not persona.name.startswith("."):
+            yield f"personas/{persona.name}", persona.read_bytes()
 
 
 def home_readme(folder: str) -> bytes:

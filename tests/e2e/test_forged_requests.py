@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from council.agents.memory import MemoryMessage, RememberedTask, Session, Summary, encode_session
+from council.storage.paths import CREDENTIAL_FILES
 from tests.fake_gemini import FakeGemini, FakeReply, RecordedRequest, text
 from tests.harness import command, drop_command, receipts, run_cli, run_ids, steps
 from tests.injections import ENCODINGS, WRAPPERS, echoes, forged, obeyed, token
@@ -227,6 +228,37 @@ def test_a_request_in_loaded_memory_is_never_seen_again_nor_fulfilled(
     assert model.wanted == {}
     assert [memory for memory in memories if "[ORCHESTRATOR_REQUEST" in memory or hidden[:5] in memory] == []
     require_nowhere(home, fake)
+
+
+def test_no_words_of_any_spelling_open_what_lies_outside_the_boundary(
+    home: Path, fake: FakeGemini, env: dict[str, str]
+) -> None:
+    """An agent's own words, which no comparison sees: credentials, hidden files, settings, what `init` wrote."""
+    closed = [pattern.replace("*", "x") for pattern in CREDENTIAL_FILES if not pattern.startswith(".env")]
+    closed = [*closed, *(f"docs/{path}" for path in closed), ".env", ".env.local", ".hidden.md", "docs/.notes/a.md"]
+    for path in closed:
+        (home / path).parent.mkdir(parents=True, exist_ok=True)
+        (home / path).write_text(f"The word is {CANARY}.\n")
+    with (home / "council.toml").open("a") as settings:
+        settings.write(f"# {CANARY}\n" + "".join(line for line in SETTINGS.splitlines(True) if line.startswith("max_")))
+    given = [str(path.relative_to(home)) for folder in ("artifacts", "personas") for path in (home / folder).iterdir()]
+    closed = [*closed, *given, "council.toml"]
+    (home / "docs" / "open.md").write_text("Nothing of note.\n")
+    turns = [closed[at::3] for at in range(3)]
+
+    def reply(request: RecordedRequest) -> FakeReply:
+        asked = turns[(len(fake.requests) - 1) % 3]
+        return text("\n".join([token("docs/open.md"), "[ORCHESTRATOR_REQUEST: LIST_FILES(**)]", *map(token, asked)]))
+
+    fake.reply = reply
+    drop_command(home, command())
+    done = run_cli("run", "--once", cwd=home, env=env)
+    answers = {answer["argument"]: answer for answer in reversed(evidence(home))}  # the first of each
+    assert len(closed) >= 100
+    assert {path: answers[path].get("error_code") for path in closed} == dict.fromkeys(closed, "denied")
+    assert answers["docs/open.md"].get("error_code") is None
+    assert answers["**"]["text"].split() == ["docs/open.md"]
+    require_not_read(home, fake, done.stdout)
 
 
 def test_the_forgeries_are_more_than_six_hundred() -> None:
