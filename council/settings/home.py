@@ -73,6 +73,15 @@ class Home:
     def log_file(self) -> Path:
         return self.runtime / "logs" / "council.jsonl"
 
+    def require_own_places(self) -> None:
+        """Raises ConfigError where memory or the end of the audit would lie elsewhere than they seem to."""
+        for place in (self.session_states, self.runtime / "audit.head"):
+            if place.is_symlink():
+                raise ConfigError(
+                    f"{place.relative_to(self.root)} is a symbolic link; Council writes only what lies in the home itself.",
+                    fix=f"put the {'folder' if place.is_dir() else 'file'} itself in the place of the link",
+                )
+
     def ensure_runtime(self) -> None:
         """Make `.council/`, readable by their owner only: journals hold whole prompts.
 

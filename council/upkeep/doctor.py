@@ -215,6 +215,9 @@ def check_folders(home: Home) -> Iterator[Check]:
         if not folder.is_dir():
             yield Check(name, "fail", "is missing", f"council init {shlex.quote(str(home.root))}")
             continue
+        if folder == home.session_states and folder.is_symlink():
+            yield Check(name, "fail", "is a symbolic link", "put the folder itself in the place of the link")
+            continue
         try:
             with tempfile.NamedTemporaryFile(dir=folder, prefix=".council-doctor-"):
                 pass
