@@ -5,6 +5,7 @@ Flat front matter, the answer first, the transcript folded, evidence as footnote
 
 from __future__ import annotations
 
+import html
 import json
 import posixpath
 import re
@@ -18,7 +19,9 @@ from council.safety.untrusted import plain_line
 
 _CITATION = re.compile(r"\[(E[0-9]{1,4})(?::\s*([^\[\]\n:]{1,512}):p?([0-9]{1,7})(?:-p?([0-9]{1,7}))?)?\]")
 _TOKEN = re.compile(r"\[ORCHESTRATOR_REQUEST:\s*([^\]\n]{1,600})\]", re.IGNORECASE)
-_SPEAKER = re.compile(r"(?m)^[ \t>]*(?:\*\*|__)(?=(?:[A-Z][A-Z_]+|ORCHESTRATOR \([^)\n]*\)):)")
+# The emphasis that a line of prose or a list opens with, and a name that would speak in it.
+_EMPHASIS = re.compile(r"(?m)^((?:[ \t>]|(?:[-+*]|\d{1,9}[.)])[ \t])*)([*_]{1,6})(?=(.*))")
+_SPEAKER = re.compile(r"(?:[A-Z][A-Z_]+|ORCHESTRATOR\s*\([^)\n]*\))\s*:")
 _WRAPPER = re.compile(r"\[ORCHESTRATOR_REQUEST:\s*(.*)\]", re.IGNORECASE)
 _NOT_MERMAID = re.compile(r"""[^A-Za-z0-9 _./():*,='"-]+""")
 _MAX_CELL_CHARS = 20_000  # more than what all members of a council say of one position
@@ -110,7 +113,7 @@ def _round(round_: Round, known: Mapping[str, Footnote], path: str) -> Iterator[
         if isinstance(entry, PageSpeech):
             yield f"**{entry.role}:**"
             failure = f"*did not answer: {_text_line(entry.failure)}*"
-            yield failure if entry.failure else _voiced(for_markdown(entry.text), known, path)
+            yield failure if entry.failure else _quoted(_voiced(for_markdown(entry.text), known, path))
         elif entry.outcome == "fulfilled":
             note = f"[^{entry.id}]" if entry.id else ""
             yield f"**ORCHESTRATOR (Fulfilled Request):** {_text_line(entry.detail)},{note} asked by {entry.asked_by}."
@@ -120,6 +123,11 @@ def _round(round_: Round, known: Mapping[str, Footnote], path: str) -> Iterator[
             asked_for = f"`{_code(entry.spelling)}`, asked by {entry.asked_by}"
             yield f"**ORCHESTRATOR (Refused Request):** {asked_for}: {_text_line(entry.detail)}"
     yield "</details>"
+
+
+def _quoted(markdown: str) -> str:
+    """As a block quotation: whatever a turn holds, it cannot pass for the turn of another."""
+    return "\n".join(f"> {line}".rstrip() for line in markdown.split("\n"))
 
 
 def _voiced(markdown: str, known: Mapping[str, Footnote], path: str) -> str:
@@ -145,8 +153,13 @@ def _voiced(markdown: str, known: Mapping[str, Footnote], path: str) -> str:
         first, last = int(match[3]), int(match[4]) if match[4] else None
         return f"[{note.id} {_label(spelled(cited, first, last))}]({_href(cited, path, first)})"
 
+    def unvoiced(match: re.Match[str]) -> str:
+        shown = re.sub(r"[*\\]", "", html.unescape(match[3]))
+        marks = match[2] if _SPEAKER.match(shown.lstrip(" _")) is None else re.sub(r"([*_])", r"\\\1", match[2])
+        return f"{match[1]}{marks}"
+
     markdown = _TOKEN.sub(r"[request: \1]", markdown)  # a page that is read again must not look like asking
-    markdown = _SPEAKER.sub(lambda found: found[0].replace("*", "\\*").replace("_", "\\_"), markdown)
+    markdown = _EMPHASIS.sub(unvoiced, markdown)
     return _CITATION.sub(link, markdown)
 
 
