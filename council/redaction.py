@@ -311,7 +311,7 @@ class _Pattern:
 
 
 _B = r"(?<![A-Za-z0-9])"  # a key is no part of a longer word; in a path it may follow - or _
-_WITH_DIGIT = r"(?=[A-Za-z_./+~=-]*[0-9])"  # a placeholder or a name has none
+_WITH_DIGIT = r"(?=[A-Za-z_./+~=-]{0,200}[0-9])"  # a placeholder or a name has none
 _E = r"(?![A-Za-z0-9_-])"
 # Names of what nobody should read, in assignments and settings.
 _NAME = (
@@ -366,7 +366,7 @@ _PATTERNS = (
     _Pattern(
         rf"(?i:{_NAME})[A-Za-z0-9_-]{{0,20}}(?:\\?[\"'`])?[ \t]{{0,3}}(?::=|=>|[:=])[ \t]{{0,3}}"
         rf"(?:(?P<quote>\\?[\"'])(?P<key>{_NO_PLACEHOLDER}[^\s\"'\\]{{6,200}})(?P=quote)"
-        rf"|(?P<bare>{_NO_PLACEHOLDER}(?=[^\s\"'`<>,;()\[\]]*[0-9!@#$%^&*+~?])[^\s\"'`<>,;()\[\]{{}}]{{6,200}}))",
+        rf"|(?P<bare>{_NO_PLACEHOLDER}(?=[^\s\"'`<>,;()\[\]]{{0,200}}[0-9!@#$%^&*+~?])[^\s\"'`<>,;()\[\]{{}}]{{6,200}}))",
         "assw", "ASSW", "pwd", "PWD", "phrase", "PHRASE", "ecret", "ECRET", "_key", "-key", "pikey", "Key", "KEY", "oken", "OKEN",
     ),
     _Pattern(r"://[^\s/:@\"'<>]{1,64}:(?P<key>[^\s/@\"'<>]{3,128})@", "://"),

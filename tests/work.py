@@ -25,6 +25,7 @@ from council.safety.echoes import OutsideTexts
 from council.safety.guardrails import check
 from council.safety.markdown import for_markdown
 from council.safety.python_code import judge_python
+from council.safety.untrusted import clean, inert
 from council.settings.layers import read_dotenv
 from council.storage.paths import PathRules
 from council.tools.tokens import parse
@@ -40,6 +41,9 @@ PIECES = {
     "quotation marks": '"', "backslashes": "\\", "backticks": "`", "fences": "```\n", "list items": "- a: ", "anchors": "&a ",
     "aliases": "- *a\n", "sexagesimals": "9:", "keys": "k#: 1\n", "assignments": "A#=b c\n", "quoted": "A='b\n", "tags": "<a ",
     "pipes": "|-", "accents": "\u0301a", "percents": "%4", "entities": "&#4", "secrets": "api_key=", "keys of issuers": "re_.sl.",
+    "spaced brackets": "[ ", "ticks": "".join("`" * length + "a" for length in range(60)), "images": "![", "targets": "](a",
+    "titles": '](a "', "quote marks": "> ", "cells": "`a|", "marks": "\u0301\u0316", "spaces": "      ", "escapes": "\x1b]",
+    "prefixes": "sk-xoxb-", "bearers": "Bearer a",
     "base64": "QUJD", "sentences": "if you are ", "thoughts": "<think>", "minutes": "1,", "steps": "*/", "json keys": '"k#": 1,',
     "rules": "---\n", "digits": "9", "commas": "1-2,",
 }  # fmt: skip
@@ -79,6 +83,7 @@ PARSERS: dict[str, tuple[Callable[[str], object], int]] = {
     "globs": (glob, 100_000),
     "tokens": (parse, 1_000_000),
     "markdown": (for_markdown, 1_000_000),
+    "inert": (lambda text: inert(clean(text)), 1_000_000),
     "outside": (lambda text: OutsideTexts().add(text), 1_000_000),
     "personas": (lambda text: parse_manifest("x.md", f"---\nid: x\nrole: X\n{text}\n---\nBe.\n"), 1_000_000),
     "dotenv": (dotenv, 128_000),
